@@ -1,0 +1,216 @@
+"""Keeps one task: registers with the keeper, obeys its orders, reports its child's life, sends on all that it prints.
+
+One loop, woken by the child's end, a signal, or the time to ask again. A child that runs goes on when the keeper is away.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from . import wiring, workplace
+from .child import Child, die_with_parent, kill_leftovers
+from .lines import STDERR, entry
+from .protocol import CallError, Client
+from .spool import Pump, Shipper, close_spool, open_spool
+
+INTERRUPTED_CODE = 143
+"""What a launcher exits with when it was told to stop, not by the keeper: the engine must not take that for success."""
+
+_AWAY_SECONDS = 0.5
+_CRASH_SECONDS = 1.0
+_PIPE_SECONDS = 2.0
+_SHIP_SECONDS = 20.0
+_WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
+
+
+class Launcher:
+    """One task's launcher; `settings` is what the engine knows of the task (see `backends.base`)."""
+
+    def __init__(self, settings: Dict[str, Any]) -> None:
+        token = Path(settings["token"]).read_text().strip()
+        self._settings = settings
+        self._client = Client(settings["keeper"], token)
+        self._log_client = Client(settings["keeper"], token)
+        self._folder = Path(settings["folder"])
+        self._note = self._folder / "child.json"
+        self._port = workplace.Port(settings["host"])
+        self._instance = uuid.uuid4().hex
+        self._created = time.time()
+        self._spec: Dict[str, Any] = {}
+        self._attempt = 0
+        self._started = 0.0
+        self._child: Optional[Child] = None
+        self._pump: Optional[Pump] = None
+        self._spool: Optional[Shipper] = None
+        self._exit: Optional[Dict[str, Any]] = None
+        self._cause = ""
+        self._kill_at = 0.0
+        self._told_to_stop = False
+
+    def run(self) -> int:
+        """Until there is nothing more to do; the exit code."""
+        kill_leftovers(self._note)
+        while True:
+            self._collect()
+            order = self._ask()
+            code = self._obey(order)
+            if code is not None:
+                close_spool(self._spool, _SHIP_SECONDS)
+                return code
+            self._sleep(float(order["poll"]) if order else _AWAY_SECONDS)
+
+    def _sleep(self, seconds: float) -> None:
+        if self._kill_at:
+            seconds = min(seconds, max(0.01, self._kill_at - time.time()))
+        woken = signal.sigtimedwait(_WAKING, seconds)
+        if woken is not None and woken.si_signo != signal.SIGCHLD:
+            self._told_to_stop = True
+
+    def _report(self) -> Dict[str, Any]:
+        phase = "exited" if self._exit else "running" if self._child else "idle"
+        return {
+            "hostname": self._settings["hostname"],
+            "instance": self._instance,
+            "container": self._settings["container"] or str(os.getpid()),
+            "machine": self._settings["machine"],
+            "host": self._settings["host"],
+            "port": self._port.number,
+            "created": self._created,
+            "run": self._spec.get("id", ""),
+            "ready": bool(self._spec),
+            "attempt": self._attempt,
+            "phase": phase,
+            "started": self._started,
+            "exit": self._exit,
+        }
+
+    def _ask(self) -> Optional[Dict[str, Any]]:
+        try:
+            return self._client.json("POST", "/sync", self._report())
+        except (OSError, CallError):
+            return None
+
+    def _collect(self) -> None:
+        """Take note of the child's end, after all that it printed has arrived."""
+        if self._child is None:
+            return
+        if self._kill_at and time.time() >= self._kill_at:
+            self._child.signal(signal.SIGKILL)
+        end = self._child.end()
+        if end is None or self._pump is None or self._spool is None:
+            return
+        self._pump.finish(_PIPE_SECONDS)
+        self._spool.finish(_SHIP_SECONDS)
+        self._exit = {**end, "cause": self._cause, "at": time.time()}
+        self._child = self._pump = None
+        self._cause, self._kill_at = "", 0.0
+
+    def _stop(self, cause: str, grace: float) -> None:
+        if self._child is not None and not self._cause:
+            self._cause, self._kill_at = cause, time.time() + grace
+            self._child.signal(signal.SIGTERM)
+
+    def _obey(self, order: Optional[Dict[str, Any]]) -> Optional[int]:
+        """Do what the order says; an exit code when this was the end."""
+        if self._told_to_stop:
+            return self._interrupt()
+        if order is None or order["do"] == "rest":
+            return None
+        if order["do"] in ("stop", "end"):
+            self._stop("stopped", order["grace"])
+            return 0 if order["do"] == "end" and self._child is None else None
+        same = (order["run"], order["attempt"]) == (self._spec.get("id"), self._attempt)
+        if self._child is not None:
+            if not same:
+                self._stop("replaced", order["grace"])
+        elif order["do"] == "prepare":
+            self._prepare(order)
+        elif order["do"] == "run" and not same:
+            self._start(order)
+        return None
+
+    def _interrupt(self) -> Optional[int]:
+        self._stop("interrupted", float(self._spec.get("grace", 0.0)))
+        if self._child is not None:
+            return None
+        self._exit = self._exit or _end(INTERRUPTED_CODE, "interrupted")
+        self._ask()
+        return INTERRUPTED_CODE
+
+    def _prepare(self, order: Dict[str, Any]) -> None:
+        spec = order["spec"]
+        work = self._folder / "work"
+        try:
+            if self._spool is None or self._spec.get("id") != spec["id"]:
+                close_spool(self._spool, _SHIP_SECONDS)
+                self._spool = open_spool(
+                    self._log_client, self._folder / "spool", spec["id"], self._settings["hostname"]
+                )
+            if not (work / spec["id"]).exists():
+                archive = self._client.call("GET", f"/code/{spec['code']}") if spec["code"] else b""
+                workplace.unpack(archive, work / spec["id"])
+        except OSError:
+            return
+        workplace.tidy(work, spec["id"])
+        workplace.tidy(self._folder / "spool", spec["id"])
+        self._spec, self._attempt, self._exit = spec, 0, None
+        try:
+            self._port.choose(self._settings["port"] or order["port"], fixed=bool(self._settings["port"]))
+        except workplace.PortTaken as error:
+            self._refuse(order["attempt"], str(error))
+
+    def _refuse(self, attempt: int, why: str) -> None:
+        """The child cannot be started: say so where its last words would stand."""
+        if self._spool is not None:
+            streams = self._spool.log.streams
+            text = f"tfdeploy: {why}\n".encode()
+            place = streams["stderr"].end
+            streams["stderr"].put(place, text)
+            streams["index"].put(streams["index"].end, entry(time.time(), STDERR, attempt, place, len(text)))
+            self._spool.finish(_SHIP_SECONDS)
+        self._attempt, self._exit = attempt, _end(1, "")
+
+    def _start(self, order: Dict[str, Any]) -> None:
+        if self._spool is None:
+            return
+        book = [wiring.Entry(*fields) for fields in order["book"]]
+        task = next(item for item in book if item.hostname == self._settings["hostname"])
+        self._settings = {**self._settings, **_latest(self._folder / "task.json")}
+        known = {**wiring.values(book, task), **wiring.folders(self._spec), "agent": str(Path(sys.argv[0]).resolve())}
+        command = wiring.command_line(self._spec["command"], known)
+        env = workplace.environment(os.environ, book, task, self._spec, self._settings)
+        self._attempt, self._exit, self._started = order["attempt"], None, time.time()
+        folder = self._folder / "work" / self._spec["id"]
+        self._child = Child(command, env, folder, self._note, self._settings["memory"])
+        stdout, stderr = self._child.process.stdout, self._child.process.stderr
+        if stdout is not None and stderr is not None:
+            self._pump = Pump(self._spool.log, stdout, stderr, self._attempt)
+
+
+def _end(code: int, cause: str) -> Dict[str, Any]:
+    return {"code": code, "signal": "", "oom": False, "cause": cause, "at": time.time()}
+
+
+def _latest(path: Path) -> Dict[str, Any]:
+    """The limits may have been changed since the launcher came: they are read again before each start."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return {key: data[key] for key in ("memory", "gpus")}
+
+
+def launch(settings: Path) -> int:
+    """Keep the task that the settings file describes; the exit code."""
+    die_with_parent(signal.SIGTERM, os.getppid())
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+    try:
+        return Launcher(json.loads(settings.read_text())).run()
+    except Exception:
+        time.sleep(_CRASH_SECONDS)
+        raise

@@ -1,0 +1,233 @@
+"""What a launcher reports becomes what the keeper remembers, and that becomes the launcher's next order. Pure.
+
+An order is a level, not an edge: it says what should be true now, so a repeated or a lost one does no harm. A child is
+known by run and attempt; a launcher whose child is of another attempt than the order's stops it first.
+"""
+
+from typing import Any, Dict, List, Optional
+
+from .states import (
+    FAILED,
+    FINAL,
+    INTERRUPTED,
+    KILLED,
+    OUT_OF_MEMORY,
+    RESTARTING,
+    RUNNING,
+    SCHEDULED,
+    STARTING,
+    STOPPED,
+    SUCCEEDED,
+    WAITING,
+    Job,
+    Task,
+    Verdict,
+)
+from .verdict import decide, how_it_ended
+
+LONGEST_BACKOFF = 300.0
+"""Back-off doubles with each restart, up to this many seconds."""
+
+ROLL_SECONDS = 2.0
+"""In a rolling restart the next task waits until the one before has run this long."""
+
+Report = Dict[str, Any]
+Order = Dict[str, Any]
+
+
+def absorb(job: Job, report: Report, now: float) -> List[str]:
+    """Take in what a launcher says of itself and its child; return the events that this is."""
+    task = job.tasks.get(report["hostname"])
+    if task is None:
+        return []
+    events = _meet(job, task, report, now) if report["instance"] != task.instance else []
+    task.seen = now
+    if report["run"] != job.run["id"]:
+        return events
+    task.host, task.port, task.ready = report["host"], report["port"], report["ready"]
+    if report["attempt"] != task.attempt or task.state in FINAL:
+        return events
+    if report["phase"] == "running" and task.state != RUNNING:
+        task.state, task.reason, task.started = RUNNING, "", report["started"]
+        task.exit_code, task.signal = None, ""
+        return [*events, f"{task.hostname} started (attempt {task.attempt})"]
+    if report["phase"] == "exited":
+        return [*events, _ended(job, task, report["exit"], now)]
+    return events
+
+
+def _meet(job: Job, task: Task, report: Report, now: float) -> List[str]:
+    events = [f"launcher of {task.hostname} came"]
+    if task.state == RUNNING:
+        events.insert(0, f"launcher of {task.hostname} was lost with its child")
+        if job.verdict:
+            _stop(task, job.verdict, now)
+        else:
+            task.attempt += 1
+    if task.state not in FINAL:
+        task.state, task.reason = STARTING, ""
+    task.instance, task.ready = report["instance"], False
+    task.container, task.machine = report["container"], report["machine"]
+    task.created = report["created"]
+    return events
+
+
+def _ended(job: Job, task: Task, end: Dict[str, Any], now: float) -> str:
+    task.ended = end["at"]
+    if end["cause"] == "interrupted":
+        task.state, task.reason = INTERRUPTED, "its launcher was told to stop, not by the keeper"
+        task.attempt += 1
+        return f"{task.hostname} interrupted: {task.reason}"
+    if end["cause"] == "stopped" and job.verdict:
+        _stop(task, job.verdict, now)
+        return f"{task.hostname} {STOPPED} ({task.reason})"
+    task.exit_code, task.signal = end["code"], end["signal"]
+    if end["code"] == 0:
+        task.state = SUCCEEDED
+        return f"{task.hostname} succeeded"
+    task.state = OUT_OF_MEMORY if end["oom"] else KILLED if end["signal"] else FAILED
+    how = how_it_ended(task)
+    policy = job.run["jobs"][task.job]["restart"]
+    if task.failures >= policy["maximum"] or not _covers(policy["on"], end):
+        task.reason = end.get("detail", "")
+        return f"{task.hostname} {task.state} ({how}); not restarted"
+    task.failures += 1
+    task.attempt += 1
+    pause = min(policy["backoff"] * 2 ** (task.failures - 1), max(LONGEST_BACKOFF, policy["backoff"]))
+    task.not_before = now + pause
+    task.state = RESTARTING
+    task.reason = f"in {pause:g} s ({task.failures} of {policy['maximum']}) after {how}"
+    return f"{task.hostname} ended ({how}); restarting {task.reason}"
+
+
+def _covers(kinds: List[str], end: Dict[str, Any]) -> bool:
+    def match(kind: str) -> bool:
+        if kind in ("any", "oom", "signal"):
+            is_oom = bool(end["oom"])
+            return {"any": True, "oom": is_oom, "signal": bool(end["signal"]) and not is_oom}[kind]
+        low, _, high = kind.partition("-")
+        return int(low) <= int(end["code"]) <= int(high or low)
+
+    return any(match(kind) for kind in kinds)
+
+
+def _stop(task: Task, verdict: Verdict, now: float) -> None:
+    words = {"succeeded": "job finished", "failed": "job failed"}
+    task.state, task.reason, task.ended = STOPPED, words.get(verdict.state, verdict.reason), now
+
+
+def _again(task: Task) -> None:
+    """A running child is to be followed by one of the next attempt; its launcher stays."""
+    if task.state == RUNNING:
+        task.attempt += 1
+        task.state = STARTING
+
+
+def missing(job: Job) -> List[str]:
+    """The tasks that have not come yet, so that nobody may start."""
+    return [hostname for hostname, task in job.tasks.items() if not task.ready and task.state not in FINAL]
+
+
+def advance(job: Job, now: float) -> List[str]:
+    """Let time and what is known have their effect: address book, deadline, verdict, rolling restart."""
+    events: List[str] = []
+    if job.verdict is None:
+        events += _wire(job, now)
+        events += _roll(job, now)
+        verdict = _overdue(job, now) or decide(job, now)
+        if verdict is not None:
+            job.verdict = verdict
+            events.append(f"job {verdict.state}: {verdict.reason}")
+    if job.verdict is not None:
+        for task in job.tasks.values():
+            if task.state not in FINAL and task.state != RUNNING:
+                _stop(task, job.verdict, now)
+    return events
+
+
+def _wire(job: Job, now: float) -> List[str]:
+    absent = missing(job)
+    live = [task for task in job.tasks.values() if task.state not in FINAL]
+    for task in live:
+        if task.state in (SCHEDULED, STARTING, WAITING):
+            task.state = (WAITING if not job.wired and absent else STARTING) if task.ready else task.state
+            task.reason = absent[0] if task.state == WAITING else ""
+    addresses = [task.address for task in job.tasks.values()]
+    if job.wired and not absent and addresses != job.book:
+        job.book = []
+        for task in live:
+            _again(task)
+        return ["an address has changed: all tasks start again"]
+    if not job.wired and not absent:
+        job.book = addresses
+        return [f"all {len(addresses)} tasks have come: {', '.join(job.tasks)}"]
+    return []
+
+
+def _overdue(job: Job, now: float) -> Optional[Verdict]:
+    timeout = job.run["start_timeout"]
+    if job.wired or now - job.waiting_since <= timeout:
+        return None
+    return Verdict("failed", f"{', '.join(missing(job))} did not come within {timeout:g} s", now)
+
+
+def _roll(job: Job, now: float) -> List[str]:
+    if not job.roll:
+        return []
+    task = job.tasks.get(job.roll[0])
+    if task is None or task.state in FINAL:
+        job.roll.pop(0)
+    elif task.hostname != job.rolling:
+        job.rolling = task.hostname
+        _again(task)
+        return [f"{task.hostname} is restarted: its settings have changed"]
+    elif task.state == RUNNING and now - task.started > ROLL_SECONDS:
+        job.roll.pop(0)
+        job.rolling = ""
+    return []
+
+
+def order(job: Job, hostname: str, now: float) -> Order:
+    """What this task's launcher is to do now.
+
+    `prepare` (fetch the code, find a port), `wait` (have no child), `run` (have the child of this attempt), `stop` (end the
+    child), `end` (there is nothing more to do).
+    """
+    task = job.tasks.get(hostname)
+    grace = job.run["grace"]
+    if task is None or task.state in FINAL:
+        return {"do": "end", "grace": grace}
+    if job.verdict is not None and not _may_finish(job, task, now):
+        return {"do": "stop", "grace": grace}
+    about = {"run": job.run["id"], "attempt": task.attempt, "grace": grace}
+    if not task.ready:
+        return {**about, "do": "prepare", "spec": job.run, "port": task.port}
+    if not job.wired or now < task.not_before:
+        return {**about, "do": "wait"}
+    book = [[other.hostname, other.job, other.index, address] for other, address in zip(job.tasks.values(), job.book)]
+    return {**about, "do": "run", "book": book}
+
+
+def _may_finish(job: Job, task: Task, now: float) -> bool:
+    """An evaluator is left `grace` seconds to finish by itself after a success."""
+    verdict = job.verdict
+    return (
+        verdict is not None
+        and verdict.state == "succeeded"
+        and task.job == "evaluator"
+        and now < verdict.at + float(job.run["grace"])
+    )
+
+
+def hand_over(job: Job, run: Dict[str, Any], now: float) -> List[str]:
+    """The same run with other counts or policies: new tasks join, removed ones go, and all start again with new flags."""
+    before = list(job.tasks)
+    job.run = run
+    wanted = {item["hostname"]: item for item in run["tasks"]}
+    job.tasks = {name: job.tasks.get(name) or Task(**item) for name, item in wanted.items()}
+    if list(job.tasks) == before or job.verdict is not None:
+        return []
+    job.book, job.waiting_since = [], now
+    for task in job.tasks.values():
+        _again(task)
+    return [f"the tasks are now {', '.join(job.tasks)}: all start again"]

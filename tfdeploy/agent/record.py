@@ -1,0 +1,118 @@
+"""The durable account of a cluster's runs: states, events with reasons, logs. It outlives what it tells of.
+
+`current` names the run; `runs/ID/job.json` is the job, `runs/ID/events.jsonl` what happened, `runs/ID/logs/HOSTNAME/` what
+the task printed. `alive` is touched while the keeper lives.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from .lines import Log, Matches
+from .states import Job
+from .verdict import deciders
+
+
+class Record:
+    """The record in one folder. Only the keeper writes it; anyone may read it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._saved: Dict[str, str] = {}
+        self._matches: Dict[Tuple[str, ...], Matches] = {}
+
+    def run_folder(self, run: str) -> Path:
+        """Where a run's account stands."""
+        return self.folder / "runs" / run
+
+    def current(self) -> Optional[Job]:
+        """The job of the present run; None before the first."""
+        name = self.folder / "current"
+        return self.load(name.read_text()) if name.exists() else None
+
+    def load(self, run: str) -> Optional[Job]:
+        """The job of a run, or None for one that has no account."""
+        path = self.run_folder(run) / "job.json"
+        return Job.from_dict(json.loads(path.read_text())) if path.exists() else None
+
+    def save(self, job: Job) -> None:
+        """Keep the job and make its run the present one; costs nothing when nothing but `seen` has changed."""
+        run = job.run["id"]
+        data = job.to_dict()
+        known = json.dumps({**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]})
+        if self._saved.get(run) == known:
+            return
+        self.run_folder(run).mkdir(parents=True, exist_ok=True)
+        _write(self.run_folder(run) / "job.json", json.dumps(data))
+        _write(self.folder / "current", run)
+        self._saved = {run: known}
+
+    def event(self, run: str, text: str, at: float) -> None:
+        """Add one line to the account of what happened."""
+        self.run_folder(run).mkdir(parents=True, exist_ok=True)
+        with (self.run_folder(run) / "events.jsonl").open("a") as events:
+            events.write(json.dumps({"at": at, "text": text}) + "\n")
+
+    def events(self, run: str) -> List[Dict[str, Any]]:
+        """What happened in a run, oldest first."""
+        path = self.run_folder(run) / "events.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def log(self, run: str, hostname: str) -> Log:
+        """What a task printed in a run."""
+        return Log(self.run_folder(run) / "logs" / hostname)
+
+    def touch(self) -> None:
+        """Say that the keeper lives."""
+        (self.folder / "alive").touch()
+
+    def last_alive(self) -> float:
+        """When the keeper last said that it lives, in seconds since 1970; 0 when it never did."""
+        path = self.folder / "alive"
+        return path.stat().st_mtime if path.exists() else 0.0
+
+    def metrics(self, job: Job, patterns: Dict[str, str]) -> Dict[str, str]:
+        """What each pattern found last in this run: in the lines of the tasks that decide, in order; else in the others'."""
+        first = [task.hostname for task in deciders(job)]
+        order = first + [hostname for hostname in job.tasks if hostname not in first]
+        found: Dict[str, str] = {}
+        for hostname in order if patterns else []:
+            key = (job.run["id"], hostname, json.dumps(patterns, sort_keys=True))
+            if key not in self._matches:
+                self._matches[key] = Matches(self.log(job.run["id"], hostname), patterns)
+            found = {**self._matches[key].latest(), **found}
+        return found
+
+    def view(self, ask: Dict[str, Any]) -> Dict[str, Any]:
+        """What has been seen of the present run.
+
+        `ask` has `log_lines` (how many last lines of each task) and `metrics` (name to pattern). The answer is plain JSON:
+        `job` (as `states.Job.to_dict` gives it, or None), `logs`, `metrics`, `events`, `at`.
+        """
+        job = self.current()
+        now = time.time()
+        if job is None:
+            return {"job": None, "logs": {}, "metrics": {}, "events": [], "at": now}
+        run = job.run["id"]
+        logs = {
+            hostname: [[line.at, line.pipe, line.text] for line in self.log(run, hostname).tail(ask["log_lines"])]
+            for hostname in job.tasks
+        }
+        return {
+            "job": job.to_dict(),
+            "logs": logs,
+            "metrics": self.metrics(job, ask["metrics"]),
+            "events": self.events(run)[-ask.get("events", 50) :],
+            "at": now,
+        }
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_suffix(".draft")
+    with draft.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(str(draft), str(path))

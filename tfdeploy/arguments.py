@@ -1,0 +1,180 @@
+"""The arguments of a `TensorFlowCluster`, and where the stack's configuration takes their place.
+
+Every argument may be left out of the program and given by `pulumi config set tfdeploy:NAME VALUE` instead (lists and mappings as
+JSON, or by `--path`). What the program gives wins.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
+
+import pulumi
+
+from .errors import SpecError
+
+
+class RestartArgs(TypedDict, total=False):
+    """When a task whose program ended badly is started again."""
+
+    maximum: int
+    """How often at most in one run; 3 by default, 0 for never."""
+
+    backoff: str
+    """The pause before the first restart, such as "1s" (the default); doubled with each one after it, up to 300 s."""
+
+    on: list[str]
+    """After which ends: "any", "signal" (the default), "oom", an exit code ("3") or a range of them ("64-78")."""
+
+
+class JobArgs(TypedDict, total=False):
+    """What one job has of its own."""
+
+    cpus: float
+    """Processors reserved for each task; together they must be there. 0, the default, reserves none."""
+
+    memory: str
+    """The most memory each task may hold, such as "2GiB"; it is killed, `out of memory`, when it holds more. No limit by default."""
+
+    gpus: int
+    """GPUs of each task's own, given by `CUDA_VISIBLE_DEVICES`; 0, the default, shows it none."""
+
+    port: int
+    """The port of task 0; task 1 has the next one, and so on. By default each task takes a free one."""
+
+    env: dict[str, str]
+    """Environment of this job's tasks, over the cluster's `env`."""
+
+    restart: RestartArgs
+    """This job's restarts, over the cluster's `restart`."""
+
+
+class TensorFlowClusterArgs(TypedDict, total=False):
+    """What to run, and on how many tasks."""
+
+    command: list[str]
+    """The program and its arguments. The four flags --job_name --task_index --ps_hosts --worker_hosts follow it, unless it
+    uses one of the placeholders {job_name} {task_index} {ps_hosts} {worker_hosts}. Further placeholders: {chief_hosts}
+    {hostname} {address} {data_dir} {train_dir} {context}. Required, unless `serve`."""
+
+    code: str
+    """A folder that is shipped to every task and is its working directory; relative to the Pulumi program. None by default."""
+
+    serve: bool
+    """True: the tasks only serve TensorFlow's gRPC, for a client of yours that drives them. False by default."""
+
+    requirements: list[str]
+    """Python packages that the program needs besides TensorFlow, as pip takes them. None by default."""
+
+    ps: int
+    """How many parameter servers; 0 by default."""
+
+    workers: int
+    """How many workers; 0 by default."""
+
+    chief: int
+    """1 for a chief; 0 by default."""
+
+    evaluator: int
+    """1 for an evaluator, which stands outside the cluster spec; 0 by default."""
+
+    jobs: dict[str, JobArgs]
+    """What one job (chief, ps, worker, evaluator) has of its own."""
+
+    metrics: dict[str, str]
+    """Name to regular expression. The metric is what the pattern (its group 1, where it has one) found last in this run's
+    lines of the tasks that decide success, else of the others; a number where it reads as one, None while absent."""
+
+    env: dict[str, str]
+    """Environment variables of every task; values may use the placeholders. A changed one is a new run."""
+
+    secrets: dict[str, pulumi.Input[str]]
+    """Values that are never shown: a file of that name in the folder $TFDEPLOY_SECRETS, and an environment variable too when
+    the name is in capitals. A changed one is no new run."""
+
+    data_dir: str
+    """Where the training data is: a folder, relative to the Pulumi program, or a URL. $TFDEPLOY_DATA_DIR in the task."""
+
+    train_dir: str
+    """Where checkpoints go: a folder, relative to the Pulumi program, or a URL; each run has a folder of its own in it.
+    $TFDEPLOY_TRAIN_DIR in the task. By default a folder of the cluster's."""
+
+    context: dict[str, Any]
+    """Data for the program, as JSON text in $TFDEPLOY_CONTEXT. Empty by default."""
+
+    success: str
+    """Whose success is the job's: "chief", "worker 0" or "all workers". By default the chief if there is one, else all workers."""
+
+    restart: RestartArgs
+    """When a failed task is started again."""
+
+    grace: str
+    """How long a task has between SIGTERM and SIGKILL, and an evaluator to finish by itself; "10s" by default."""
+
+    wait: str
+    """How long `pulumi up` waits for the job's end; "10m" by default, "0" for not at all. TFDEPLOY_WAIT overrides it for one call."""
+
+    start_timeout: str
+    """How long the tasks wait for one another at the start before the job fails; "5m" by default."""
+
+    run_id: str
+    """Any text: another one is a new run of the same program."""
+
+    resume_from: str
+    """The id of an earlier run whose folder in `train_dir` this one goes on with."""
+
+    log_lines: int
+    """How many last lines of each task the output `logs` has; 20 by default."""
+
+    backend: str
+    """Where the tasks run: "local" (the default)."""
+
+
+def _json(kind: type) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = json.loads(text)
+        if not isinstance(value, kind):
+            raise ValueError(text)
+        return value
+
+    return read
+
+
+def _truth(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "str": (str, "a text"),
+    "int": (int, "a whole number"),
+    "bool": (_truth, "true or false"),
+    "list": (_json(list), "a list as JSON"),
+    "dict": (_json(dict), "a mapping as JSON"),
+}
+
+
+def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[str, Any]:
+    """The arguments, with those of the stack's configuration where the program gives none.
+
+    Raises:
+        SpecError: a value of the configuration is of the wrong type, or an argument is unknown.
+    """
+    known = TensorFlowClusterArgs.__annotations__
+    for key in args:
+        if key not in known:
+            raise SpecError(f"{name}: {key}", "is no argument of TensorFlowCluster", f"It knows {', '.join(known)}.")
+    found = {key: value for key, value in args.items() if value is not None}
+    for key, annotation in known.items():
+        if key not in found and (text := config.get(key)) is not None:
+            found[key] = _read(key, annotation, text)
+    return found
+
+
+def _read(key: str, annotation: Any, text: str) -> Any:
+    kind = getattr(getattr(annotation, "__origin__", annotation), "__name__", "")
+    read, words = _KINDS[kind]
+    try:
+        return read(text)
+    except (ValueError, KeyError):
+        where = f"configuration tfdeploy:{key}"
+        remedy = f"Set it again: pulumi config set tfdeploy:{key} VALUE."
+        raise SpecError(where, f"{text!r} is not {words}", remedy) from None

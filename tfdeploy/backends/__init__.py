@@ -1,0 +1,1 @@
+"""Where a cluster can stand, one package for each kind of place."""

@@ -1,0 +1,145 @@
+"""The contract of a backend: the hands that make a plan stand, take it away, and look at it.
+
+A backend keeps nothing in memory: every call gets the `Cluster` that it is about, and what it needs beside that. Hands that
+take something away take "not there" as success. What is handed in and out is plain JSON, because it goes through Pulumi's
+state.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypedDict
+
+from ..errors import SpecError
+from ..placement import Machine
+from ..plan import Plan
+from ..spec import ClusterSpec
+
+BACKENDS = ("local",)
+"""The names that `tfdeploy:backend` takes."""
+
+
+class Cluster(TypedDict):
+    """Which cluster a call is about."""
+
+    backend: str
+    project: str
+    stack: str
+    name: str
+    home: str
+    """Where the backend keeps what is the cluster's: for `local` a folder."""
+
+
+class TaskProps(TypedDict):
+    """What the engine must know of one task."""
+
+    cluster: Cluster
+    token: str
+    hostname: str
+    job: str
+    index: int
+    machine: str
+    memory: int
+    cpus: float
+    gpus: str
+    port: int
+    grace: float
+
+
+class RunProps(TypedDict):
+    """What is to run, and where its code and secrets come from."""
+
+    cluster: Cluster
+    token: str
+    run: dict[str, Any]
+    code_folder: str
+    code_without: list[str]
+    secrets: dict[str, str]
+
+
+@dataclass(frozen=True)
+class EngineTask:
+    """What the engine itself says of a task's launcher."""
+
+    alive: bool
+    container: str
+    word: str
+    """The engine's own word for it, such as supervisord's `RUNNING`."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One look at a cluster."""
+
+    at: float
+    view: Mapping[str, Any]
+    """The keeper's view, or the record's where the keeper does not answer (`agent.record.Record.view`)."""
+    keeper_silent_since: float | None
+    """When the keeper was last known to live; None while it answers."""
+    engine: Mapping[str, EngineTask] | None
+    """What the engine says of each task; None when the engine does not answer."""
+    kept_at: str = ""
+    """Where the record is, for people."""
+    problems: Sequence[str] = field(default_factory=tuple)
+
+
+class Backend(Protocol):
+    """The hands. `local`, `docker` and `ec2` each have one class of this shape."""
+
+    def cluster(self, project: str, stack: str, name: str) -> Cluster:
+        """The handle of a cluster, whether it stands or not."""
+
+    def machines(self) -> Sequence[Machine]:
+        """What tasks can stand on now."""
+
+    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> None:
+        """Refuse what can be known not to work, before anything is made.
+
+        Raises:
+            SpecError: with the argument, what is wrong with it, and what would do.
+        """
+
+    def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
+        """`data_dir` or `train_dir` as the tasks will see it: absolute, or a URL; relative ones begin at `program`."""
+
+    def stand(self, props: TaskProps) -> Mapping[str, Any]:
+        """Make a task stand, or adopt the one of that name; what only the engine knows of it."""
+
+    def change(self, old: TaskProps, props: TaskProps) -> Mapping[str, Any]:
+        """Give a standing task other limits."""
+
+    def standing(self, props: TaskProps) -> bool:
+        """Whether the task still stands: runs, or has ended as it should."""
+
+    def take_away(self, props: TaskProps) -> None:
+        """Stop and remove a task."""
+
+    def give(self, props: RunProps) -> Mapping[str, Any]:
+        """Make this the cluster's run; what only the backend knows of it."""
+
+    def given(self, props: RunProps) -> bool:
+        """Whether the keeper is there and this is its run."""
+
+    def dismiss(self, props: RunProps) -> None:
+        """Stop the job."""
+
+    def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
+        """Stop at once every task that is not listed."""
+
+    def clear(self, cluster: Cluster, token: str) -> str:
+        """Remove all that is the cluster's, however it came to be left; say in a sentence what is kept, and where."""
+
+    def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
+        """One look; never raises because something is gone: that is what it reports."""
+
+
+def load(name: str) -> Backend:
+    """The backend of that name.
+
+    Raises:
+        SpecError: there is none.
+    """
+    if name not in BACKENDS:
+        raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
+    backend: Backend = importlib.import_module(f"{__package__}.{name}").BACKEND
+    return backend

@@ -1,0 +1,286 @@
+"""Tasks as processes of this machine."""
+
+import datetime
+import json
+import shutil
+import sys
+import time
+import zipapp
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ... import agent
+from ...agent.protocol import UNIX, CallError, Client
+from ...agent.record import Record
+from ...bundle import archive, collect
+from ...errors import BackendError, Unreachable
+from ...placement import Machine
+from ...plan import Plan
+from ...spec import ClusterSpec
+from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
+from . import capacity, packages, refusals
+from .places import Places, make_private, runtime_root, state_folder, write_private
+from .supervisor import Supervisor
+
+_KEEPER = "keeper"
+_KEEPER_SECONDS = 20.0
+_MARGIN = 30.0
+_ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
+_HOST = "127.0.0.1"
+
+
+class LocalBackend:
+    """Processes, kept by one supervisord for each cluster. The contract is `backends.base.Backend`."""
+
+    def cluster(self, project: str, stack: str, name: str) -> Cluster:
+        """The handle of a cluster of this machine."""
+        home = state_folder() / "clusters" / f"{project}.{stack}.{name}"
+        return {"backend": "local", "project": project, "stack": stack, "name": name, "home": str(home)}
+
+    def machines(self) -> Sequence[Machine]:
+        """This machine."""
+        return [capacity.this_machine()]
+
+    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> None:
+        """Refuse a missing program, requirement, folder, or a taken port."""
+        refusals.refuse_program(spec, code_files)
+        refusals.refuse_requirements(spec)
+        refusals.refuse_ports(plan, cluster["home"])
+        refusals.refuse_folders(spec, plan.run["data_dir"])
+
+    def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
+        """An absolute path, or a URL; `train_dir` is the cluster's own where none is given."""
+        given = spec.data_dir if key == "data_dir" else spec.train_dir or str(Places(cluster["home"]).train)
+        return given if not given or "://" in given else str((Path(program) / Path(given).expanduser()).absolute())
+
+    def stand(self, props: TaskProps) -> Mapping[str, Any]:
+        """Start the task's launcher; the keeper too, where it does not run yet."""
+        places = Places(props["cluster"]["home"])
+        supervisor = self._engine(places, props["token"])
+        folder = places.task(props["hostname"])
+        self._write_settings(places, props)
+        command = [*_python(), str(places.agent), "launch", str(folder / "task.json")]
+        supervisor.add(props["hostname"], command, folder / "launcher.log", props["grace"] + _MARGIN)
+        return {"stood": _now()}
+
+    def change(self, old: TaskProps, props: TaskProps) -> Mapping[str, Any]:
+        """Write the new limits down, and have the keeper start the child again under them when its turn comes."""
+        places = Places(props["cluster"]["home"])
+        done = self.stand(props)
+        if (old["memory"], old["gpus"]) != (props["memory"], props["gpus"]):
+            self._call(places, props["token"], "/roll", {"hostnames": [props["hostname"]]})
+        return done
+
+    def standing(self, props: TaskProps) -> bool:
+        """Whether its launcher runs, or has ended because there is nothing more to do."""
+        places = Places(props["cluster"]["home"])
+        try:
+            program = Supervisor(places).programs().get(props["hostname"])
+        except Unreachable:
+            return False
+        if program is None:
+            return False
+        return program["statename"] in _ALIVE or (program["statename"] == "EXITED" and program["exitstatus"] == 0)
+
+    def take_away(self, props: TaskProps) -> None:
+        """Stop and remove the task."""
+        self._remove(Places(props["cluster"]["home"]), props["token"], props["hostname"])
+
+    def give(self, props: RunProps) -> Mapping[str, Any]:
+        """Install the requirements, hand over code, secrets and run, and wake the launchers."""
+        places = Places(props["cluster"]["home"])
+        supervisor = self._engine(places, props["token"])
+        run = {**props["run"], "path": packages.search_path(props["run"]["requirements"])}
+        run["train_dir"] = _train_dir(Record(places.record), run)
+        self._write_secrets(places, props["secrets"])
+        client = Client(f"{UNIX}{places.keeper_socket}", props["token"], timeout=60)
+        _wait_for(lambda: client.json("GET", "/stopped"), f"the keeper of {props['cluster']['name']} did not answer")
+        if run["code"]:
+            client.call("PUT", f"/code/{run['code']}", _archive(props))
+        client.json("PUT", "/run", run)
+        for task in run["tasks"]:
+            with suppress(KeyError):
+                supervisor.wake(task["hostname"])
+        return {"given": _now(), "train_dir": run["train_dir"]}
+
+    def given(self, props: RunProps) -> bool:
+        """Whether the keeper runs and this is its run."""
+        places = Places(props["cluster"]["home"])
+        try:
+            keeper = Supervisor(places).programs().get(_KEEPER)
+        except Unreachable:
+            return False
+        job = Record(places.record).current()
+        return bool(keeper and keeper["statename"] in _ALIVE and job and job.run["id"] == props["run"]["id"])
+
+    def dismiss(self, props: RunProps) -> None:
+        """Stop the job, and wait until all has stopped."""
+        places = Places(props["cluster"]["home"])
+        client = Client(f"{UNIX}{places.keeper_socket}", props["token"])
+        with suppress(OSError, CallError, BackendError):
+            client.json("POST", "/stop", {})
+            seconds = props["run"]["grace"] + _MARGIN
+            _wait_for(lambda: client.json("GET", "/stopped")["stopped"], "the tasks did not stop", seconds)
+
+    def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
+        """Stop and remove the tasks that are not listed."""
+        places = Places(cluster["home"])
+        with suppress(Unreachable):
+            for name in Supervisor(places).programs():
+                if name not in (*hostnames, _KEEPER):
+                    self._remove(places, token, name)
+
+    def clear(self, cluster: Cluster, token: str) -> str:
+        """End the supervisord and every process with the cluster's mark; keep only the record and the checkpoints."""
+        places = Places(cluster["home"])
+        supervisor = Supervisor(places)
+        with supervisor.locked():
+            supervisor.end(_MARGIN)
+            shutil.rmtree(places.runtime, ignore_errors=True)
+            said = _keep(places)
+            places.lock.unlink(missing_ok=True)
+        with suppress(OSError):
+            runtime_root().rmdir()
+        return said
+
+    def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
+        """Ask the keeper and the supervisord; read the record where the keeper does not answer."""
+        places = Places(cluster["home"])
+        record = Record(places.record)
+        silent: float | None = None
+        try:
+            view = Client(f"{UNIX}{places.keeper_socket}", token).json("POST", "/look", dict(ask))
+        except (OSError, CallError):
+            view, silent = record.view(dict(ask)), record.last_alive()
+        engine = None
+        with suppress(Unreachable):
+            engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
+        return Sight(time.time(), view, silent, engine, str(places.record))
+
+    def _engine(self, places: Places, token: str) -> Supervisor:
+        """The supervisord with its keeper, started where they do not run."""
+        supervisor = Supervisor(places)
+        with supervisor.locked():
+            make_private(places.home)
+            make_private(places.runtime)
+            write_private(places.token, token)
+            if not places.agent.exists():
+                pack_agent(places.agent)
+        command = [*_python(), str(places.agent), "keep", str(places.record), f"{UNIX}{places.keeper_socket}"]
+        supervisor.add(_KEEPER, [*command, str(places.token)], places.home / "keeper.log", 10.0)
+        return supervisor
+
+    def _write_settings(self, places: Places, props: TaskProps) -> None:
+        settings = {
+            **{key: props[key] for key in ("hostname", "job", "index", "machine", "memory", "gpus", "port")},  # type: ignore[literal-required]
+            "keeper": f"{UNIX}{places.keeper_socket}",
+            "token": str(places.token),
+            "folder": str(places.task(props["hostname"])),
+            "secrets": str(places.secrets),
+            "container": "",
+            "host": _HOST,
+        }
+        write_private(places.task(props["hostname"]) / "task.json", json.dumps(settings))
+
+    def _write_secrets(self, places: Places, secrets: Mapping[str, str]) -> None:
+        make_private(places.secrets)
+        for path in places.secrets.iterdir():
+            if path.name not in secrets:
+                path.unlink()
+        for name, value in secrets.items():
+            write_private(places.secrets / name, value)
+
+    def _remove(self, places: Places, token: str, hostname: str) -> None:
+        self._call(places, token, "/stop", {"hostname": hostname})
+        Supervisor(places).remove(hostname)
+        shutil.rmtree(places.task(hostname), ignore_errors=True)
+
+    def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
+        with suppress(OSError, CallError):
+            Client(f"{UNIX}{places.keeper_socket}", token).json("POST", path, body)
+
+
+def _python() -> list[str]:
+    return [sys.executable, "-I", "-S"]
+
+
+def pack_agent(target: Path) -> None:
+    """Pack the agent as one zip application, whole or not at all."""
+    draft = target.with_suffix(".draft")
+    build = target.with_suffix(".build")
+    shutil.rmtree(build, ignore_errors=True)
+    source = Path(agent.__file__).parent
+    shutil.copytree(source, build / "agent", ignore=shutil.ignore_patterns("__pycache__"))
+    (build / "__main__.py").write_text("import sys\n\nfrom agent.main import main\n\nsys.exit(main())\n")
+    zipapp.create_archive(build, draft)
+    shutil.rmtree(build)
+    draft.replace(target)
+
+
+def _archive(props: RunProps) -> bytes:
+    without = [Path(path) for path in props["code_without"]]
+    bundle = collect(props["cluster"]["name"], Path(props["code_folder"]), without)
+    if bundle.name != props["run"]["code"]:
+        raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
+    return archive(bundle)
+
+
+def _train_dir(record: Record, run: Mapping[str, Any]) -> str:
+    """The run's own folder below `train_dir`: one that the record knows stays, a new run never begins in a used one."""
+    known = record.load(run["id"])
+    if known is not None:
+        return str(known.run["train_dir"])
+    base = run["train_dir"].rstrip("/")
+    if run["resume_from"] or "://" in base:
+        return f"{base}/{run['resume_from'] or run['id']}"
+    number = 1
+    folder = Path(base) / run["id"]
+    while folder.exists() and any(folder.iterdir()):
+        number += 1
+        folder = Path(base) / f"{run['id']}-{number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
+
+
+def _keep(places: Places) -> str:
+    """Move record and checkpoints out of the cluster's home, and remove the rest of it."""
+    worth = [path for path in (places.record, places.train) if path.exists() and any(path.iterdir())]
+    said = ""
+    if worth:
+        moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        kept = state_folder_of(places) / "kept" / places.home.name / moment
+        kept.mkdir(parents=True)
+        for path in worth:
+            path.rename(kept / path.name)
+        said = f"the record and the checkpoints are kept in {kept}"
+    shutil.rmtree(places.home, ignore_errors=True)
+    return said
+
+
+def state_folder_of(places: Places) -> Path:
+    """The state folder that this home lies in, whatever the environment says today."""
+    return places.home.parent.parent
+
+
+def _engine_task(info: Mapping[str, Any]) -> EngineTask:
+    return EngineTask(info["statename"] in _ALIVE, str(info["pid"] or ""), info["statename"])
+
+
+def _wait_for(call: Callable[[], Any], otherwise: str, seconds: float = _KEEPER_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(OSError):
+            if call():
+                return
+        if time.monotonic() > deadline:
+            raise BackendError(f"{otherwise} within {seconds:g} s")
+        time.sleep(0.05)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+
+
+BACKEND = LocalBackend()

@@ -1,0 +1,168 @@
+"""The component: spec → plan → backend → report."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Unpack
+from weakref import WeakKeyDictionary
+
+import pulumi
+
+from .arguments import TensorFlowClusterArgs, resolved
+from .backends.base import load
+from .bundle import Bundle, collect
+from .errors import SpecError, TfdeployError
+from .observe import Watch
+from .plan import TaskPlan, make_plan
+from .report import Report
+from .resources import Run, Sweeper, Task
+from .spec import cluster_spec
+from .waiting import observed
+
+TYPE = "tfdeploy:index:TensorFlowCluster"
+
+_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+
+
+class TensorFlowCluster(pulumi.ComponentResource):
+    """A TensorFlow cluster: parameter servers and workers that know each other, and the training that they do.
+
+    `pulumi up` makes it stand, waits for the job's end as long as `wait` says, and fails when the job has failed; the outputs are
+    recorded all the same. Another `up` never trains again, unless command, arguments, environment, code, data or `run_id` have
+    changed. See `TensorFlowClusterArgs` for the arguments, which may be given one by one or in `args`.
+
+    Raises:
+        pulumi.RunError: an argument is refused; nothing has been made then.
+    """
+
+    status: pulumi.Output[str]
+    """The machines and the tasks as two tables, and what the job has come to."""
+
+    tasks: pulumi.Output[list[dict[str, Any]]]
+    """A row for each task: hostname, job, index, machine, container (a process id on `local`), command, status, exit_code,
+    created, address, public_ip."""
+
+    machines: pulumi.Output[list[dict[str, Any]]]
+    """A row for each machine: machine, role, provider, region, size, public_ip, status."""
+
+    state: pulumi.Output[str]
+    """What the job has come to, in one word: starting, running, succeeded, failed, stopped or unknown."""
+
+    logs: pulumi.Output[dict[str, list[str]]]
+    """The last lines of each task, by hostname; `log_lines` says how many."""
+
+    metrics: pulumi.Output[dict[str, Any]]
+    """What each pattern of `metrics` found: a number, or a text that is none; None while it has found nothing."""
+
+    endpoints: pulumi.Output[dict[str, str]]
+    """Where each task is reached, by hostname: host:port."""
+
+    observed_at: pulumi.Output[str]
+    """When all this was seen (UTC)."""
+
+    def __init__(
+        self,
+        name: str,
+        args: TensorFlowClusterArgs = {},  # noqa: B006
+        opts: pulumi.ResourceOptions | None = None,
+        **kwargs: Unpack[TensorFlowClusterArgs],
+    ) -> None:
+        given: dict[str, Any] = {**args, **kwargs}
+        try:
+            asked = _prepared(name, given)
+        except TfdeployError as error:
+            raise pulumi.RunError(str(error)) from None
+        super().__init__(TYPE, name, {}, opts)
+        seen = self._stand(name, asked, given.get("secrets") or {})
+        self.status = seen.apply(lambda report: report.status)
+        self.tasks = seen.apply(lambda report: report.tasks)
+        self.machines = seen.apply(lambda report: report.machines)
+        self.state = seen.apply(lambda report: report.state)
+        self.logs = seen.apply(lambda report: report.logs)
+        self.metrics = seen.apply(lambda report: report.metrics)
+        self.endpoints = seen.apply(lambda report: report.endpoints)
+        self.observed_at = seen.apply(lambda report: report.observed_at)
+        outputs = ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "observed_at")
+        self.register_outputs({output: getattr(self, output) for output in outputs})
+
+    def _stand(self, name: str, asked: "_Asked", secrets: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[Report]:
+        """Register what the cluster is made of; the report of it once it stands."""
+        watch = asked.watch
+        sweeper = Sweeper(
+            f"{name}-sweeper",
+            watch.cluster,
+            [task.hostname for task in watch.plan.tasks],
+            pulumi.ResourceOptions(parent=self),
+        )
+        after_sweeper = pulumi.ResourceOptions(parent=self, depends_on=[sweeper])
+        tasks = [
+            Task(f"{name}-{task.hostname}", _task_props(watch, task, sweeper.token), after_sweeper)
+            for task in watch.plan.tasks
+        ]
+        run = Run(
+            f"{name}-run",
+            {
+                "cluster": watch.cluster,
+                "token": sweeper.token,
+                "run": dict(watch.plan.run),
+                "code_folder": str(asked.bundle.folder.absolute()) if asked.bundle else "",
+                "code_without": [str(path) for path in asked.without],
+                "secrets": pulumi.Output.secret(dict(secrets)),
+            },
+            pulumi.ResourceOptions(parent=self, depends_on=[sweeper, *tasks]),
+        )
+
+        async def look(known: list[Any]) -> Report:
+            watch.token = known[0]
+            return await observed(watch, known[1])
+
+        # Not the token's secrecy but its value is of use: nothing of it is in the report.
+        stood = [task.stood for task in tasks]
+        return pulumi.Output.unsecret(pulumi.Output.all(sweeper.token, run.given, *stood).apply(look))
+
+
+@dataclass
+class _Asked:
+    watch: Watch
+    bundle: Bundle | None
+    without: list[Path]
+
+
+def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
+    """All that can be known, and refused, before anything is registered."""
+    _refuse_twin(name)
+    args = resolved(name, given, pulumi.Config("tfdeploy"))
+    if "TFDEPLOY_WAIT" in os.environ:
+        args["wait"] = os.environ["TFDEPLOY_WAIT"]
+    spec = cluster_spec(name, args)
+    backend = load(spec.backend)
+    cluster = backend.cluster(pulumi.get_project(), pulumi.get_stack(), name)
+    program = Path.cwd()
+    data_dir = backend.folder(cluster, spec, "data_dir", str(program))
+    train_dir = backend.folder(cluster, spec, "train_dir", str(program))
+    without = [program / "__main__.py", *(Path(path) for path in (data_dir, train_dir) if path.startswith("/"))]
+    bundle = collect(name, program / spec.code, without) if spec.code else None
+    plan = make_plan(spec, backend.machines(), bundle.name if bundle else "", train_dir, data_dir)
+    backend.check(cluster, spec, plan, bundle.files if bundle else ())
+    if pulumi.runtime.is_dry_run():
+        code = f"; code: {bundle}" if bundle else ""
+        pulumi.log.info(f"{plan.summary}{code}")
+    return _Asked(Watch(backend, cluster, spec, plan), bundle, without)
+
+
+def _refuse_twin(name: str) -> None:
+    names = _names.setdefault(pulumi.runtime.settings.get_root_resource(), set())
+    if name in names:
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is given twice in this program", "Choose another.")
+    names.add(name)
+
+
+def _task_props(watch: Watch, task: TaskPlan, token: pulumi.Output[str]) -> dict[str, Any]:
+    return {
+        **asdict(task),
+        "gpus": ",".join(task.gpus),
+        "cluster": watch.cluster,
+        "token": token,
+        "grace": watch.spec.grace,
+    }

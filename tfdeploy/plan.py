@@ -1,0 +1,128 @@
+"""Spec and machines become a plan: what shall stand, and the run that it gets. Pure; its text is what tests compare.
+
+Addresses are symbolic here (`ps-0:port`): which port a task gets is known only where it stands.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .agent import wiring
+from .errors import SpecError
+from .placement import Demand, Machine, Place, place
+from .spec import ClusterSpec, JobSpec
+
+LONGEST_HOSTNAME = 63
+"""RFC 1123: a label of a host's name has at most 63 characters."""
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """One task: where it stands and what the engine must know of it."""
+
+    hostname: str
+    job: str
+    index: int
+    machine: str
+    gpus: tuple[str, ...]
+    memory: int
+    cpus: float
+    port: int
+    """0 where any free one will do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that shall stand of one cluster."""
+
+    cluster: str
+    backend: str
+    tasks: tuple[TaskPlan, ...]
+    run: Mapping[str, Any]
+    """What the keeper is given: plain JSON, see `docs/reference.md`."""
+    machines: tuple[Machine, ...]
+
+    @property
+    def command(self) -> str:
+        """The command as the user wrote it."""
+        return shlex.join(self.run["command"])
+
+    @property
+    def summary(self) -> str:
+        """One line about it."""
+        end = "they serve" if self.run["serve"] else f"success: {self.run['success']}"
+        return f"{self.cluster} on {self.backend}: run {self.run['id']}, {len(self.tasks)} tasks, {end}"
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, *map(self._row, self.tasks)])
+
+    def _row(self, task: TaskPlan) -> str:
+        limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
+        book = [wiring.Entry(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks]
+        mine = next(entry for entry in book if entry.hostname == task.hostname)
+        known = {**wiring.values(book, mine), **wiring.folders(dict(self.run))}
+        command = shlex.join(wiring.command_line(self.run["command"], known))
+        return (
+            f"  {task.hostname} on {task.machine} {limits}\n    {command}\n    TF_CONFIG={wiring.tf_config(book, mine)}"
+        )
+
+
+def make_plan(spec: ClusterSpec, machines: Sequence[Machine], code: str, train_dir: str, data_dir: str) -> Plan:
+    """The plan for a spec on these machines; `code` names the archive ("" for none), the folders are absolute or URLs.
+
+    Raises:
+        PlacementError: the tasks do not fit.
+        SpecError: a host's name is too long.
+    """
+    hostnames = [(job, index, f"{job.name}-{index}") for job in spec.jobs for index in range(job.count)]
+    for _, _, hostname in hostnames:
+        if len(f"{spec.name}-{hostname}") > LONGEST_HOSTNAME:
+            wrong = f"with {hostname!r} it has more than {LONGEST_HOSTNAME} characters"
+            raise SpecError(f"TensorFlowCluster {spec.name!r}: its name", wrong, "Choose a shorter one.")
+    demands = [Demand(hostname, job.cpus, job.memory, job.gpus) for job, _, hostname in hostnames]
+    places = place(spec.name, demands, machines)
+    tasks = tuple(_task(job, index, hostname, places[hostname]) for job, index, hostname in hostnames)
+    return Plan(spec.name, spec.backend, tasks, _run(spec, tasks, code, train_dir, data_dir), tuple(machines))
+
+
+def _task(job: JobSpec, index: int, hostname: str, spot: Place) -> TaskPlan:
+    port = job.port + index if job.port else 0
+    return TaskPlan(hostname, job.name, index, spot.machine, spot.gpus, job.memory, job.cpus, port)
+
+
+def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], code: str, train_dir: str, data_dir: str) -> dict[str, Any]:
+    content = {
+        "command": list(spec.command),
+        "code": code,
+        "env": dict(spec.env),
+        "jobs_env": {job.name: dict(job.env) for job in spec.jobs if job.env},
+        "requirements": list(spec.requirements),
+        "data_dir": data_dir,
+        "context": spec.context,
+        "run_id": spec.run_id,
+        "resume_from": spec.resume_from,
+    }
+    text = json.dumps(content, sort_keys=True)
+    return {
+        **{
+            key: content[key]
+            for key in ("command", "code", "env", "requirements", "data_dir", "context", "resume_from")
+        },
+        "id": hashlib.sha256(text.encode()).hexdigest()[:12],
+        "train_dir": train_dir,
+        "serve": spec.serve,
+        "success": spec.success,
+        "grace": spec.grace,
+        "start_timeout": spec.start_timeout,
+        "path": [],
+        "tasks": [{"hostname": task.hostname, "job": task.job, "index": task.index} for task in tasks],
+        "jobs": {job.name: {"env": dict(job.env), "restart": _restart(job)} for job in spec.jobs},
+    }
+
+
+def _restart(job: JobSpec) -> dict[str, Any]:
+    policy = job.restart
+    return {"maximum": policy.maximum, "backoff": policy.backoff, "on": list(policy.on)}

@@ -1,0 +1,198 @@
+"""What was seen becomes what people read: rows, tables, metrics, endpoints. Pure."""
+
+import datetime
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .agent.states import (
+    FAILED,
+    FINAL,
+    INTERRUPTED,
+    KILLED,
+    LOST,
+    RESTARTING,
+    SCHEDULED,
+    STOPPED,
+    UNKNOWN,
+    UNREACHABLE,
+    WAITING,
+    Job,
+    Task,
+)
+from .backends.base import Sight
+from .placement import Machine
+from .plan import Plan
+from .spec import ClusterSpec
+
+SILENT_SECONDS = 15.0
+"""A launcher that the keeper has not heard for so long is unreachable."""
+
+_SHOWN_COMMAND = 40
+
+
+@dataclass(frozen=True)
+class Report:
+    """One look at a cluster, in the words and shapes of the component's outputs."""
+
+    state: str
+    reason: str
+    tasks: list[dict[str, Any]]
+    machines: list[dict[str, Any]]
+    logs: dict[str, list[str]]
+    metrics: dict[str, Any]
+    endpoints: dict[str, str]
+    observed_at: str
+    status: str
+    run: str
+    decided: bool
+    timed: dict[str, list[tuple[float, str]]]
+    """The last lines with the time at which each came, in seconds since 1970."""
+
+
+def report(plan: Plan, sight: Sight, spec: ClusterSpec) -> Report:
+    """The report of one look at the cluster that `spec` asked for."""
+    data = sight.view["job"]
+    job = Job.from_dict(data) if data else None
+    tasks = [_task_row(plan, job, planned.hostname, sight) for planned in plan.tasks]
+    machines = [_machine_row(machine, sight) for machine in plan.machines]
+    state, reason = _state(job, sight)
+    timed = {task.hostname: _lines(sight, task.hostname) for task in plan.tasks}
+    return Report(
+        state=state,
+        reason=reason,
+        tasks=tasks,
+        machines=machines,
+        logs={hostname: [text for _, text in lines[-spec.log_lines :]] for hostname, lines in timed.items()}
+        if spec.log_lines
+        else {},
+        metrics={name: _typed(sight.view["metrics"].get(name)) for name in spec.metrics},
+        endpoints={row["hostname"]: row["address"] for row in tasks if row["address"]},
+        observed_at=moment(sight.at),
+        status=tables(machines, tasks) + _closing(state, reason),
+        run=job.run["id"] if job else "",
+        decided=job is not None and job.verdict is not None,
+        timed=timed,
+    )
+
+
+def moment(at: float) -> str:
+    """A moment as text, `2026-11-21 04:12:07Z`; empty for never."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
+
+
+def _typed(text: str | None) -> Any:
+    """A number where the text is one (whole numbers too become floats, so that the type stays), else the text."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _lines(sight: Sight, hostname: str) -> list[tuple[float, str]]:
+    return [(at, text) for at, _, text in sight.view["logs"].get(hostname, [])]
+
+
+def _state(job: Job | None, sight: Sight) -> tuple[str, str]:
+    if job is None:
+        return (
+            ("starting", "no run has been given yet")
+            if sight.keeper_silent_since is None
+            else (UNKNOWN, "nothing stands")
+        )
+    if job.verdict is not None:
+        return job.verdict.state, job.verdict.reason
+    if sight.keeper_silent_since is not None:
+        return UNKNOWN, f"the keeper is unreachable since {moment(sight.keeper_silent_since)}"
+    started = any(task.started for task in job.tasks.values())
+    return ("running" if started else "starting"), ""
+
+
+def task_status(task: Task, sight: Sight) -> str:
+    """A task's state in words.
+
+    What the keeper saw ended has ended. Of a task that had not, the engine knows whether its launcher lives, the keeper
+    whether its child does; where the one that would know is silent, so is the status.
+    """
+    if task.state in FINAL:
+        return _ended_words(task)
+    if sight.keeper_silent_since is not None:
+        return f"{UNREACHABLE} since {moment(sight.keeper_silent_since)}"
+    engine = (sight.engine or {}).get(task.hostname)
+    if sight.engine is not None and task.instance and (engine is None or not engine.alive):
+        return LOST if task.state != INTERRUPTED else INTERRUPTED
+    if task.seen and sight.view["at"] - task.seen > SILENT_SECONDS:
+        return f"{UNREACHABLE} since {moment(task.seen)}"
+    if task.state == WAITING:
+        return f"waiting for {task.reason}"
+    if task.state == RESTARTING:
+        return f"restarting {task.reason.partition(' after ')[0]}"
+    return task.state
+
+
+def _ended_words(task: Task) -> str:
+    detail = {FAILED: f"exit {task.exit_code}", KILLED: task.signal, STOPPED: task.reason}.get(task.state, "")
+    return f"{task.state} ({detail})" if detail else task.state
+
+
+def _task_row(plan: Plan, job: Job | None, hostname: str, sight: Sight) -> dict[str, Any]:
+    planned = next(task for task in plan.tasks if task.hostname == hostname)
+    task = (job.tasks.get(hostname) if job else None) or Task(hostname, planned.job, planned.index)
+    unknown = job is None and sight.keeper_silent_since is not None
+    command = shlex.join(job.run["command"]) if job else plan.command
+    return {
+        "hostname": hostname,
+        "job": planned.job,
+        "index": planned.index,
+        "machine": task.machine or planned.machine,
+        "container": task.container,
+        "command": command,
+        "status": SCHEDULED if unknown else task_status(task, sight),
+        "exit_code": task.exit_code,
+        "created": moment(task.created),
+        "address": task.address if task.port else "",
+        "public_ip": "",
+    }
+
+
+def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
+    return {
+        "machine": machine.name,
+        "role": machine.role,
+        "provider": machine.provider,
+        "region": machine.region,
+        "size": machine.size,
+        "public_ip": machine.public_ip,
+        "status": "connected",
+    }
+
+
+def _closing(state: str, reason: str) -> str:
+    return f"\n\nJob {state}" + (f": {reason}" if reason else "") + "."
+
+
+def tables(machines: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]]) -> str:
+    """Both tables as text, with Kelda's columns."""
+    shown = [{**task, "command": _short(task["command"])} for task in tasks]
+    return "\n\n".join(
+        [
+            table(machines, ("machine", "role", "provider", "region", "size", "public_ip", "status")),
+            table(shown, ("container", "machine", "command", "hostname", "status", "created", "public_ip")),
+        ]
+    )
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Rows under the columns' names in capitals, each column as wide as it must be."""
+    cells = [[column.replace("_", " ").upper() for column in columns]]
+    cells += [[str(row[column] or "") for column in columns] for row in rows]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
+    return "\n".join("   ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
+
+
+def _short(command: str) -> str:
+    line = command.replace("\n", " ")
+    return line if len(line) <= _SHOWN_COMMAND else line[: _SHOWN_COMMAND - 1] + "…"

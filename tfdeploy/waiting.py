@@ -1,0 +1,108 @@
+"""How one `pulumi up` waits for a cluster: progress as it goes, Ctrl-C, and what a failed job does to the update."""
+
+import asyncio
+import atexit
+import datetime
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pulumi
+
+from .observe import Watch, follow
+from .report import Report
+
+_BEGUN = time.time()
+_FAILED_WORDS = ("failed", "killed", "out of memory")
+_waiting: set[asyncio.Event] = set()
+_exit_code = 0
+
+
+async def observed(watch: Watch, given: str) -> Report:
+    """The report that the outputs are made of; `given` is when the run was given, as ISO 8601.
+
+    In a preview one quick look. In an update it waits as long as the spec says, and fails the update when the job that this
+    update gave or awaited has failed.
+    """
+    if pulumi.runtime.is_dry_run():
+        return await follow(watch, 0.0, lambda line: None)
+    at_first = await follow(watch, 0.0, _progress)
+    with _detachable(watch.detached):
+        seen = await follow(watch, watch.spec.wait, _progress)
+    ours = not at_first.decided or datetime.datetime.fromisoformat(given).timestamp() >= _BEGUN
+    _tell(watch, seen, ours)
+    return seen
+
+
+def _progress(line: str) -> None:
+    pulumi.log.info(line, ephemeral=True)
+
+
+@contextmanager
+def _detachable(detached: asyncio.Event) -> Iterator[None]:
+    """While inside, Ctrl-C ends the waiting, not the training."""
+    loop = asyncio.get_running_loop()
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    _waiting.add(detached)
+    if in_main_thread:
+        loop.add_signal_handler(signal.SIGINT, _detach)
+    try:
+        yield
+    finally:
+        _waiting.discard(detached)
+        if in_main_thread and not _waiting:
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+def _detach() -> None:
+    print(
+        "Detached: the training goes on; `pulumi up` looks at it again, `pulumi destroy` ends it.",
+        file=sys.stderr,
+        flush=True,
+    )
+    for detached in _waiting:
+        detached.set()
+
+
+def _tell(watch: Watch, seen: Report, ours: bool) -> None:
+    name = watch.spec.name
+    pulumi.log.info(f"{name}\n{seen.status}")
+    if seen.state == "failed":
+        text = f"{name}: the job failed: {seen.reason}.{_last_words(seen)}"
+        if ours:
+            pulumi.log.error(text)
+            _fail_at_exit()
+        else:
+            again = "It is the same run as before; change the program, its arguments or run_id for a new one."
+            pulumi.log.warn(f"{text}\n{again}")
+    elif seen.state == "unknown":
+        pulumi.log.warn(f"{name}: {seen.reason}. `pulumi up --refresh` brings back what died.")
+    elif not seen.decided and not watch.spec.serve and watch.spec.wait > 0:
+        pulumi.log.info(f"{name}: still {seen.state} when the wait was over; `pulumi up` looks again.")
+
+
+def _last_words(seen: Report) -> str:
+    said = ""
+    for row in seen.tasks:
+        if row["status"].startswith(_FAILED_WORDS):
+            lines = "".join(f"\n  {text}" for _, text in seen.timed.get(row["hostname"], []))
+            said += f"\n{row['hostname']} {row['status']}; its last lines:{lines or ' none'}"
+    return said
+
+
+def _fail_at_exit() -> None:
+    """Have the program end with code 1, after its outputs have been recorded: an exception would lose them."""
+    global _exit_code
+    if not _exit_code:
+        _exit_code = 1
+        atexit.register(_exit)
+
+
+def _exit() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(_exit_code)
