@@ -52,6 +52,12 @@ class Client:
         self._timeout = timeout
         self._open: Optional[_Connection] = None
 
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         """One call.
 

@@ -26,6 +26,7 @@ from .supervisor import Supervisor
 
 _KEEPER = "keeper"
 _KEEPER_SECONDS = 20.0
+_CALL_SECONDS = 30.0
 _MARGIN = 30.0
 _ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 _HOST = "127.0.0.1"
@@ -95,11 +96,13 @@ class LocalBackend:
         run = {**props["run"], "path": packages.search_path(props["run"]["requirements"])}
         run["train_dir"] = _train_dir(Record(places.record), run)
         self._write_secrets(places, props["secrets"])
-        client = Client(f"{UNIX}{places.keeper_socket}", props["token"], timeout=60)
-        _wait_for(lambda: client.json("GET", "/stopped"), f"the keeper of {props['cluster']['name']} did not answer")
-        if run["code"]:
-            client.call("PUT", f"/code/{run['code']}", _archive(props))
-        client.json("PUT", "/run", run)
+        with _keeper(places, props["token"]) as keeper:
+            _wait_for(
+                lambda: keeper.json("GET", "/stopped"), f"the keeper of {props['cluster']['name']} did not answer"
+            )
+            if run["code"]:
+                keeper.call("PUT", f"/code/{run['code']}", _archive(props))
+            keeper.json("PUT", "/run", run)
         for task in run["tasks"]:
             with suppress(KeyError):
                 supervisor.wake(task["hostname"])
@@ -118,11 +121,10 @@ class LocalBackend:
     def dismiss(self, props: RunProps) -> None:
         """Stop the job, and wait until all has stopped."""
         places = Places(props["cluster"]["home"])
-        client = Client(f"{UNIX}{places.keeper_socket}", props["token"])
-        with suppress(OSError, CallError, BackendError):
-            client.json("POST", "/stop", {})
+        with suppress(OSError, CallError, BackendError), _keeper(places, props["token"]) as keeper:
+            keeper.json("POST", "/stop", {})
             seconds = props["run"]["grace"] + _MARGIN
-            _wait_for(lambda: client.json("GET", "/stopped")["stopped"], "the tasks did not stop", seconds)
+            _wait_for(lambda: keeper.json("GET", "/stopped")["stopped"], "the tasks did not stop", seconds)
 
     def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
@@ -151,7 +153,8 @@ class LocalBackend:
         record = Record(places.record)
         silent: float | None = None
         try:
-            view = Client(f"{UNIX}{places.keeper_socket}", token).json("POST", "/look", dict(ask))
+            with _keeper(places, token) as keeper:
+                view = keeper.json("POST", "/look", dict(ask))
         except (OSError, CallError):
             view, silent = record.view(dict(ask)), record.last_alive()
         engine = None
@@ -198,8 +201,12 @@ class LocalBackend:
         shutil.rmtree(places.task(hostname), ignore_errors=True)
 
     def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
-        with suppress(OSError, CallError):
-            Client(f"{UNIX}{places.keeper_socket}", token).json("POST", path, body)
+        with suppress(OSError, CallError), _keeper(places, token) as keeper:
+            keeper.json("POST", path, body)
+
+
+def _keeper(places: Places, token: str) -> Client:
+    return Client(f"{UNIX}{places.keeper_socket}", token, _CALL_SECONDS)
 
 
 def _python() -> list[str]:
