@@ -1,0 +1,28 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+activate := source tools/activate
+
+.PHONY: help setup mnist test check bench clean
+
+help: ## List the targets
+	@sed -nE 's/^([a-z]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## Virtual environment, packages, Pulumi engine; does nothing where all is there
+	@tools/setup
+
+mnist: setup ## The main job: train MNIST by `pulumi up`, print the outputs
+	@$(activate) && tools/mnist
+
+test: check ## All checks and every test
+	@$(activate) && python -m pytest
+
+check: setup ## Lint, format, types, import table
+	@$(activate) && tools/check
+
+bench: setup ## Benchmarks, as ratios against a peer in the same run
+	@$(activate) && python -m bench
+
+clean: ## Remove .venv and caches of this clone (what is cached for the user stays)
+	@tools/clean

@@ -1,0 +1,29 @@
+"""The larger half of tools/setup, run by the virtual environment's own Python."""
+
+import sys
+from pathlib import Path
+
+from tools.provision import engine, packages
+from tools.provision.steps import SetupError
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+
+
+def main() -> int:
+    try:
+        packages.install(ROOT, VENV)
+        found = engine.ensure(ROOT)
+    except SetupError as error:
+        print(f"tools/setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tools/setup: interrupted; run it again to go on", file=sys.stderr)
+        return 130
+    (VENV / "pulumi-bin").write_text(f"{found.folder}\n")  # tools/activate reads it
+    print(f"pulumi {found.version}: {found.origin} ({found.folder})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
