@@ -1,0 +1,204 @@
+"""A Pulumi project in a folder of its own, driven by the real engine as a user drives it."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.waiting import until
+from tfdeploy.agent.record import Record
+from tfdeploy.backends.local.places import Places, runtime_root
+from tfdeploy.backends.local.supervisor import Supervisor, marked
+
+ROOT = Path(__file__).parent.parent.parent
+
+PROGRAM = """\
+import pulumi
+from tfdeploy import TensorFlowCluster
+
+cluster = TensorFlowCluster("test", {arguments})
+for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "observed_at"):
+    pulumi.export(name, getattr(cluster, name))
+"""
+
+COUNTER = """\
+import os, pathlib, sys, time
+counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+print("trained", *sys.argv[1:])
+while os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    time.sleep(1)
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the Pulumi CLI, ended."""
+
+    exit_code: int
+    output: str
+
+    def steps(self) -> dict[str, int]:
+        """How many resources of each step: `{"unchanged": 7}`."""
+        text = self.output.rpartition("Resources:")[2]
+        return {
+            word: int(number)
+            for number, word in re.findall(r"(\d+) (unchanged|created|updated|deleted|replaced)", text)
+        }
+
+    def touched(self) -> set[str]:
+        """The names of the resources that had a step."""
+        rows = re.findall(r"^ *[-+~]{1,2}  \S+ (\S+) .*", self.output, re.MULTILINE)
+        return {name for name in rows if name != "test"} - {name for name in rows if name.startswith("project-")}
+
+
+class Project:
+    """A folder with a Pulumi program, a state backend and a home of its own."""
+
+    def __init__(self, folder: Path, name: str = "project") -> None:
+        self.folder = folder
+        self.name = name
+        self.stack = "test"
+        self.env = {
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / "state"),
+            "PULUMI_HOME": str(folder / "pulumi-home"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
+            "PULUMI_CONFIG_PASSPHRASE": "of the tests",
+            "PULUMI_CONFIG_PASSPHRASE_FILE": "",
+            "COUNTER": str(folder / "counter"),
+        }
+        for part in ("backend", "counter", "program"):
+            (folder / part).mkdir(parents=True)
+        self.program = folder / "program"
+
+    def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
+        """Write the Pulumi program and, as `code/train.py`, what its tasks run."""
+        (self.program / "Pulumi.yaml").write_text(f"name: {self.name}\nruntime: python\n")
+        (self.program / "__main__.py").write_text(program.replace("{arguments}", arguments))
+        (self.program / "code").mkdir(exist_ok=True)
+        (self.program / "code" / "train.py").write_text(script)
+
+    def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """Start the CLI in a process group of its own, as a terminal does."""
+        return subprocess.Popen(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=self.program,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Call:
+        """Call the CLI and wait for its end."""
+        process = self.start(*arguments, env=env)
+        output, _ = process.communicate()
+        return Call(process.returncode, output)
+
+    def init(self) -> None:
+        """Make the stack."""
+        done = self.call("stack", "init", self.stack)
+        assert done.exit_code == 0, done.output
+
+    def up(self, *options: str, env: Mapping[str, str] | None = None, fails: bool = False) -> Call:
+        """`pulumi up`; fails the test when it ends otherwise than expected."""
+        done = self.call("up", "--yes", "--skip-preview", "--stack", self.stack, *options, env=env)
+        assert (done.exit_code != 0) == fails, done.output
+        return done
+
+    def outputs(self) -> dict[str, Any]:
+        """All stack outputs."""
+        done = self.call("stack", "output", "--json", "--show-secrets", "--stack", self.stack)
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.output)
+        return found
+
+    def statuses(self) -> dict[str, str]:
+        """Hostname to status, from the stack output `tasks`."""
+        return {row["hostname"]: row["status"] for row in self.outputs()["tasks"]}
+
+    def counts(self) -> dict[str, int]:
+        """How often each task's program was started."""
+        return {path.name: int(path.read_text()) for path in (self.folder / "counter").iterdir()}
+
+    def places(self, cluster: str = "test") -> Places:
+        """Where a cluster of this project is."""
+        return Places(str(self.folder / "state/tfdeploy/clusters" / f"{self.name}.{self.stack}.{cluster}"))
+
+    def supervisor(self, cluster: str = "test") -> Supervisor:
+        """A cluster's supervisord."""
+        return Supervisor(self.places(cluster))
+
+    def supervisord(self) -> psutil.Process:
+        """The cluster's supervisord as a process."""
+        pid = int((self.places().runtime / "supervisord.pid").read_text())
+        return psutil.Process(pid)
+
+    def until_running(self, *hostnames: str) -> None:
+        """Wait until the record says that these tasks run."""
+
+        def running() -> bool:
+            record = self.places().record
+            job = Record(record).current() if record.exists() else None
+            return job is not None and all(
+                name in job.tasks and job.tasks[name].state == "running" for name in hostnames
+            )
+
+        until(running, f"{hostnames} running", 60)
+
+    def destroy(self) -> Call:
+        """`pulumi destroy`, which must succeed and leave nothing."""
+        done = self.call("destroy", "--yes", "--skip-preview", "--stack", self.stack)
+        assert done.exit_code == 0, done.output
+        self.assert_nothing_left()
+        return done
+
+    def assert_nothing_left(self) -> None:
+        """No process, socket, lock, or folder of a cluster of this project."""
+        clusters = self.folder / "state/tfdeploy/clusters"
+        assert not clusters.exists() or list(clusters.iterdir()) == []
+        places = self.places()
+        assert marked(places.home) == []
+        assert not places.runtime.exists()
+        assert not places.lock.exists(), list(runtime_root().iterdir())
+
+    def clean(self) -> None:
+        """Whatever the test left: stop it, by the clusters' own marks."""
+        for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
+            left = marked(home)
+            for process in left:
+                process.kill()
+            psutil.wait_procs(left)
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> Iterator[Callable[[str], Project]]:
+    """Makes projects by name."""
+    made: list[Project] = []
+
+    def make(name: str) -> Project:
+        made.append(Project(tmp_path / name, name))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.clean()
+
+
+@pytest.fixture
+def project(projects: Callable[[str], Project]) -> Project:
+    """One project with its stack."""
+    found = projects("project")
+    found.write('command=["python", "train.py"], code="code", workers=1')
+    found.init()
+    return found

@@ -1,0 +1,118 @@
+"""Changes of a cluster that runs: counts, waiting, two at once."""
+
+import os
+import re
+import signal
+
+from tests.integration.conftest import PROGRAM, Project
+from tests.waiting import until
+
+SLEEPER = """\
+import os, sys, time
+print("flags", *sys.argv[1:], flush=True)
+time.sleep(600)
+"""
+JOB = 'command=["python", "train.py"], code="code", ps=1, workers={workers}, wait="0"'
+
+
+def hosts(project: Project, hostname: str) -> int:
+    """How many workers a task was told of, in its newest line; 0 before it has any."""
+    lines = project.outputs()["logs"].get(hostname) or [""]
+    told = re.search(r"--worker_hosts=(\S+)", lines[-1])
+    return len(told.group(1).split(",")) if told else 0
+
+
+def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None:
+    project.write(JOB.format(workers=2), SLEEPER)
+    project.up()
+    project.until_running("ps-0", "worker-0", "worker-1")
+    project.write(JOB.format(workers=3), SLEEPER)
+    grown = project.up()
+    assert grown.touched() == {"test-sweeper", "test-worker-2", "test-run"}
+    project.until_running("ps-0", "worker-0", "worker-1", "worker-2")
+    until(lambda: project.up() and hosts(project, "ps-0") == 3, "ps-0 was told of three workers")
+
+    project.write(JOB.format(workers=1), SLEEPER)
+    shrunk = project.up()
+    assert shrunk.touched() == {"test-sweeper", "test-worker-1", "test-worker-2", "test-run"}
+    project.until_running("ps-0", "worker-0")
+    until(lambda: project.up() and hosts(project, "worker-0") == 1, "worker-0 was told of one worker")
+    assert sorted(project.supervisor().programs()) == ["keeper", "ps-0", "worker-0"]
+    project.destroy()
+
+
+def test_a_removed_task_is_gone_before_up_waits(project: Project) -> None:
+    project.write(JOB.format(workers=2), SLEEPER)
+    project.up()
+    project.until_running("worker-1")
+    project.write(JOB.format(workers=1).replace('wait="0"', 'wait="10m"'), SLEEPER)
+    waiting = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    until(lambda: "worker-1" not in project.supervisor().programs(), "worker-1 gone while up waits")
+    assert waiting.poll() is None
+    os.killpg(waiting.pid, signal.SIGINT)
+    waiting.communicate()
+    project.destroy()
+
+
+def test_ctrl_c_while_waiting_detaches_with_one_sentence(project: Project) -> None:
+    project.write(JOB.format(workers=1).replace('wait="0"', 'wait="10m"'), SLEEPER)
+    waiting = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    project.until_running("ps-0", "worker-0")
+    os.killpg(waiting.pid, signal.SIGINT)
+    output, _ = waiting.communicate()
+    assert "Detached: the training goes on" in output
+    assert "Traceback" not in output
+    project.up(env={"TFDEPLOY_WAIT": "0"})
+    assert project.statuses() == {"ps-0": "running", "worker-0": "running"}
+    project.destroy()
+
+
+TWO = (
+    PROGRAM.partition("cluster = ")[0]
+    + """
+for name in ("one", "two"):
+    cluster = TensorFlowCluster(
+        name, command=["python", "train.py"], code="code", workers=1,
+        env={"MEET": __import__("os").environ["COUNTER"], "OTHER": "two" if name == "one" else "one"},
+    )
+    pulumi.export(name, cluster.state)
+"""
+)
+
+MEETING = """\
+import os, pathlib, time
+folder = pathlib.Path(os.environ["MEET"])
+mine = {"one": "two", "two": "one"}[os.environ["OTHER"]]
+(folder / f"met-{mine}").touch()
+while not (folder / f"met-{os.environ['OTHER']}").exists():
+    time.sleep(0.1)
+"""
+
+
+def test_two_clusters_in_one_program_wait_side_by_side(project: Project) -> None:
+    project.write("", MEETING, TWO)
+    project.up("--parallel", "1")
+    assert (project.outputs()["one"], project.outputs()["two"]) == ("succeeded", "succeeded")
+    done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
+    assert done.exit_code == 0, done.output
+    project.assert_nothing_left()
+
+
+def test_configuration_takes_the_place_of_arguments(project: Project) -> None:
+    project.write('command=["python", "train.py"], code="code"', "import sys\nprint(*sys.argv[1:])")
+    for key, value in {"workers": "2", "log_lines": "1", "wait": "5m"}.items():
+        assert project.call("config", "set", f"tfdeploy:{key}", value, "--stack", project.stack).exit_code == 0
+    project.up()
+    assert list(project.statuses()) == ["worker-0", "worker-1"]
+    project.destroy()
+
+
+def test_up_need_not_wait_and_a_later_one_tells_the_end(project: Project) -> None:
+    project.write(
+        JOB.format(workers=1), "import os, time\nwhile os.environ['TFDEPLOY_JOB_NAME'] == 'ps': time.sleep(1)"
+    )
+    project.up()
+    assert project.outputs()["state"] in ("starting", "running", "succeeded")
+    project.up(env={"TFDEPLOY_WAIT": "2m"})
+    assert project.outputs()["state"] == "succeeded"
+    project.destroy()

@@ -1,0 +1,145 @@
+"""Nothing is left, however it came to be left."""
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.conftest import Project
+from tests.waiting import until
+from tfdeploy.backends.local.supervisor import marked
+
+SLEEPER = "import time\ntime.sleep(600)"
+JOB = 'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0"'
+
+# The hands stop for ever at the first call of one of them, so that the engine can be killed in the midst of that create.
+HANG = """\
+import sys, time, pathlib
+from tfdeploy.backends.local import LocalBackend
+from tfdeploy import resources
+def hanging(before, what):
+    def call(self, props):
+        result = before(self, props)
+        pathlib.Path({folder!r}, "reached").touch()
+        time.sleep(3600)
+        return result
+    return call
+owner, method = {target}
+setattr(owner, method, hanging(getattr(owner, method), method))
+"""
+
+CREATES = {
+    "Sweeper": '(resources.SweeperProvider, "create")',
+    "Task": '(LocalBackend, "stand")',
+    "Run": '(LocalBackend, "give")',
+}
+
+
+@pytest.mark.parametrize("kind", CREATES)
+def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destroy(project: Project, kind: str) -> None:
+    project.write(JOB, SLEEPER)
+    site = project.folder / "site"
+    site.mkdir()
+    hang = HANG.format(folder=str(project.folder), target=CREATES[kind])
+    # Only the process that runs the providers is made to hang: `python -m pulumi.dynamic`.
+    guard = "import sys\nif 'pulumi.dynamic' in ' '.join(sys.orig_argv):\n"
+    (site / "sitecustomize.py").write_text(guard + "".join(f"    {line}\n" for line in hang.splitlines()))
+    env = {"PYTHONPATH": str(site)}
+    process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack, env=env)
+    until(lambda: (project.folder / "reached").exists(), "the create was reached", 60)
+    plugins = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    stale = [plugin for plugin in plugins if plugin.is_running()]
+    for plugin in stale:
+        plugin.kill()
+    psutil.wait_procs(stale)
+    assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
+    project.destroy()
+
+
+def test_destroy_keeps_the_record_and_says_where_and_a_second_one_is_a_no_op(project: Project) -> None:
+    project.write(JOB.replace('wait="0"', 'wait="5m"').replace("ps=1, ", ""), "print('the last line')")
+    project.up()
+    output = project.destroy().output
+    kept = Path(output.partition("are kept in ")[2].split()[0])
+    assert [path.read_text() for path in kept.glob("record/runs/*/logs/worker-0/stdout.0.log")] == ["the last line\n"]
+    assert project.destroy().exit_code == 0
+
+
+def test_destroy_ends_grandchildren_that_left_their_session(project: Project) -> None:
+    script = "import subprocess, sys, time\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\ntime.sleep(600)"
+    project.write(JOB, script)
+    project.up()
+    project.until_running("worker-0")
+    until(lambda: any(process.name() == "sleep" for process in marked(project.places().home)), "grandchild")
+    project.destroy()
+
+
+def test_destroy_works_when_supervisord_and_folder_are_gone(project: Project) -> None:
+    project.write(JOB, SLEEPER)
+    project.up()
+    for process in marked(project.places().home):
+        process.kill()
+    project.destroy()
+
+
+def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
+    project.write(JOB, SLEEPER)
+    project.up()
+    project.until_running("ps-0", "worker-0")
+    project.supervisord().send_signal(signal.SIGKILL)
+    until(lambda: not project.supervisor().running(), "supervisord gone")
+    seen = project.up()
+    assert seen.steps() == {"unchanged": 6}
+    assert "up --refresh" in seen.output
+    outputs = project.outputs()
+    assert outputs["state"] == "unknown"
+    assert all(row["status"].startswith("unreachable since") for row in outputs["tasks"])
+    project.up("--refresh")
+    project.until_running("ps-0", "worker-0")
+    project.destroy()
+
+
+def test_a_dead_task_alone_is_seen_by_refresh(project: Project) -> None:
+    project.write(JOB, SLEEPER)
+    project.up()
+    project.until_running("ps-0", "worker-0")
+    project.supervisor().remove("worker-0")
+    assert project.up().steps() == {"unchanged": 6}
+    assert project.statuses() == {"ps-0": "running", "worker-0": "interrupted"}
+    assert project.up("--refresh").touched() == {"test-worker-0"}
+    project.until_running("worker-0")
+    project.destroy()
+
+
+CANARY = "canary-5f3a9c"
+
+
+def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
+    script = "import os, time\nprint(len(os.environ['API_TOKEN']), flush=True)\ntime.sleep(600)"
+    secret = f"secrets={{'API_TOKEN': pulumi.Output.secret({CANARY!r})}}"
+    project.write(f"{JOB}, {secret}", script)
+    shown = project.up().output
+    project.until_running("worker-0")
+    until(lambda: project.up() and project.outputs()["logs"]["worker-0"] == [str(len(CANARY))], "the task has it")
+    state = project.call("stack", "export", "--stack", project.stack).output
+    argv = [" ".join(process.cmdline()) for process in marked(project.places().home)]
+    places = project.places()
+    files = [path for path in places.home.rglob("*") if path.is_file() and places.secrets not in path.parents]
+    assert len(argv) >= 5
+    for place, text in {"state": state, "shown": shown, "argv": "\n".join(argv)}.items():
+        assert CANARY not in text, place
+    assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+    assert (places.secrets / "API_TOKEN").stat().st_mode & 0o077 == 0
+    project.destroy()
+
+
+def test_nothing_of_the_programs_own_environment_reaches_the_tasks(project: Project) -> None:
+    project.write(JOB.replace('wait="0"', 'wait="5m"').replace("ps=1, ", ""), "import os\nprint(sorted(os.environ))")
+    project.up(env={"AWS_SECRET_ACCESS_KEY": "x"})
+    names = project.outputs()["logs"]["worker-0"][0]
+    assert "PULUMI" not in names
+    assert "AWS" not in names
+    project.destroy()

@@ -1,0 +1,56 @@
+"""The life of a job through the real engine."""
+
+from tests.integration.conftest import COUNTER, Project
+
+ENV = "env={'COUNTER': __import__('os').environ['COUNTER']}"
+JOB = f'command=["python", "train.py"], code="code", ps=1, workers=2, {ENV}'
+
+
+def test_finished_is_finished(project: Project) -> None:
+    project.write(JOB)
+    first = project.up()
+    assert project.statuses() == {"ps-0": "stopped (job finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
+    assert "worker-0" in first.output
+
+    assert project.up().steps() == {"unchanged": 7}
+    assert project.up("--refresh").steps() == {"unchanged": 7}
+    project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}')
+    assert project.up().touched() == {"test-worker-0", "test-worker-1"}
+
+    project.supervisord().kill()
+    assert project.up().steps() == {"unchanged": 7}
+    assert project.outputs()["state"] == "succeeded"
+    healed = project.up("--refresh")
+    assert healed.touched() >= {"test-ps-0", "test-worker-0", "test-worker-1", "test-run"}
+    assert project.statuses()["worker-1"] == "succeeded"
+    assert project.counts() == {"ps-0": 1, "worker-0": 1, "worker-1": 1}
+    project.destroy()
+
+
+def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> None:
+    project.write(JOB)
+    project.up()
+    project.write(JOB.replace('"train.py"', '"train.py", "--again"'))
+    assert project.up().touched() == {"test-run"}
+    assert project.outputs()["logs"]["worker-0"][0].startswith("trained --again --job_name=worker")
+    assert project.counts() == {"ps-0": 2, "worker-0": 2, "worker-1": 2}
+    project.write(JOB, COUNTER + "# changed\n")
+    assert project.up().touched() == {"test-run"}
+    project.write(JOB + ', run_id="third"', COUNTER + "# changed\n")
+    assert project.up().touched() == {"test-run"}
+    assert project.counts()["worker-1"] == 4
+    project.destroy()
+
+
+def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Project) -> None:
+    project.write(JOB.replace("ps=1, ", ""), "import sys\nprint('last words')\nsys.exit(3)")
+    done = project.up(fails=True)
+    assert "worker-0 failed (exit 3)" in done.output or "worker-1 failed (exit 3)" in done.output
+    assert "last words" in done.output
+    outputs = project.outputs()
+    assert outputs["state"] == "failed"
+    assert 3 in [row["exit_code"] for row in outputs["tasks"]]
+    later = project.up()
+    assert "warning" in later.output
+    assert "change the program, its arguments or run_id" in later.output
+    project.destroy()

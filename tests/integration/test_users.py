@@ -1,0 +1,100 @@
+"""What a user meets first: a program of one's own, and what is refused."""
+
+import json
+
+import pytest
+
+from tests.integration.conftest import Project
+
+
+def test_any_command_runs_with_flags_and_environment(project: Project) -> None:
+    script = "import json, os, sys\nprint(json.dumps([sys.argv[1:], dict(os.environ)]))"
+    project.write(
+        'command=["python", "train.py", "--mine=1"], code="code", ps=1, workers=1, context={"rate": 0.5}', script
+    )
+    project.up(env={"TFDEPLOY_WAIT": "2m"})
+    outputs = project.outputs()
+    argv, environment = json.loads(outputs["logs"]["worker-0"][-1])
+    endpoints = outputs["endpoints"]
+    assert argv == [
+        "--mine=1",
+        "--job_name=worker",
+        "--task_index=0",
+        f"--ps_hosts={endpoints['ps-0']}",
+        f"--worker_hosts={endpoints['worker-0']}",
+    ]
+    assert json.loads(environment["TF_CONFIG"]) == {
+        "cluster": {"ps": [endpoints["ps-0"]], "worker": [endpoints["worker-0"]]},
+        "task": {"type": "worker", "index": 0},
+        "environment": "cloud",
+    }
+    assert json.loads(environment["TFDEPLOY_CONTEXT"]) == {"rate": 0.5}
+    assert environment["PYTHONUNBUFFERED"] == "1"
+    project.destroy()
+
+
+REFUSED = {
+    "workers=-1": "workers: is -1. It takes a whole number from 0 to 1000.",
+    "ps=-2, workers=1": "ps: is -2.",
+    "": "there is no task at all",
+    "ps=1": "ps alone trains nothing",
+    "chief=2": "chief: is 2.",
+    "workers=1, code='missing'": "missing is not there",
+    "workers=1, metrics={'a': '('}": "is no regular expression",
+    "workers=1, jobs={'wroker': {}}": "'wroker' is no job of this cluster",
+    "workers=1, success='chief'": "'chief' needs a chief",
+    "workers=1, jobs={'worker': {'port': 70000}}": "port: is 70000.",
+    "workers=1, wait='soon'": "'soon' is no duration",
+    "workers=1, backend='mesos'": "'mesos' is unknown",
+    "workers='two'": "workers: is 'two', of type str",
+    "workers=1, jobs={'worker': {'gpus': 99}}": "99 gpus, and no machine has that free",
+    "workers=1, jobs={'worker': {'cpus': 9999}}": "9999 cpus, and no machine has that free",
+    "workers=1, jobs={'worker': {'memory': '900TiB'}}": "of memory, and no machine has that free",
+    "workers=1, wrkers=2": "wrkers: is no argument",
+    "workers=1, requirements=['not a name']": "names no package",
+    "workers=1, data_dir='nowhere'": "nowhere is no folder",
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_bad_input_is_refused_at_preview_in_one_sentence(project: Project, arguments: str) -> None:
+    code = "" if "code=" in arguments else 'code="code",'
+    project.write(f'command=["python", "train.py"], {code} {arguments}')
+    done = project.call("preview", "--stack", project.stack)
+    assert done.exit_code != 0
+    assert REFUSED[arguments] in done.output
+    assert "Traceback" not in done.output
+    assert "tfdeploy:index" not in done.output
+    assert not (project.folder / "state").exists()
+
+
+def test_a_missing_program_or_script_is_refused(project: Project) -> None:
+    for command, said in {
+        "no-such-program": "is not to be found",
+        'python", "other.py': "is no file of `code`",
+    }.items():
+        project.write(f'command=["{command}"], code="code", workers=1')
+        assert said in project.call("preview", "--stack", project.stack).output
+
+
+def test_wrong_types_in_the_configuration_are_refused(project: Project) -> None:
+    project.write('command=["python", "train.py"], code="code"')
+    project.call("config", "set", "tfdeploy:workers", "many", "--stack", project.stack)
+    said = project.call("preview", "--stack", project.stack).output
+    assert "configuration tfdeploy:workers: 'many' is not a whole number" in said
+
+
+def test_requirements_that_cannot_be_installed_fail_the_update_with_pips_last_lines(project: Project) -> None:
+    project.write(
+        'command=["python", "train.py"], code="code", workers=1, requirements=["gone @ file:///no/such/gone-1-py3-none-any.whl"]'
+    )
+    done = project.up(fails=True)
+    assert "installing the requirements" in done.output
+    assert "/no/such/gone-1-py3-none-any.whl" in done.output
+    project.destroy()
+
+
+def test_preview_says_what_is_shipped_and_makes_nothing(project: Project) -> None:
+    done = project.call("preview", "--stack", project.stack)
+    assert "1 tasks, success: all workers; code: 1 files" in done.output
+    assert not (project.folder / "state").exists()
