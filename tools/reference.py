@@ -1,0 +1,85 @@
+"""Writes docs/reference.md from the docstrings of the public names: `python -m tools.reference`."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TARGET = ROOT / "docs" / "reference.md"
+
+HEAD = """\
+# Reference
+
+Made from the code by `python -m tools.reference`; a test compares.
+
+Durations are texts such as `"90s"`, `"10m"`, `"1h30m"` or `"0"` (a number of seconds will do); sizes such as `"512MiB"` or `"2GiB"`.
+Every argument may be given by `pulumi config set tfdeploy:NAME VALUE` instead (lists and mappings as JSON, or by `--path`); what the
+program gives wins. What is refused is refused before anything is made, by `pulumi.RunError`, in one sentence.
+"""
+
+TASK = """\
+## What a task finds
+
+| variable | what |
+|---|---|
+| `TF_CONFIG` | cluster (`chief`, `ps`, `worker`), task (type, index), `environment: cloud`; an evaluator stands outside the cluster |
+| `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | its own stable name (`worker-0`) and `host:port` |
+| `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS` | the four flags |
+| `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is this run's own |
+| `TFDEPLOY_CONTEXT` | `context` as JSON text |
+| `TFDEPLOY_SECRETS` | the folder with a file for each secret |
+| `TFDEPLOY_RUN` | the run's id |
+| `CUDA_VISIBLE_DEVICES` | the task's own GPUs; empty for none |
+| `PYTHONUNBUFFERED` | `1` |
+| `GRPC_FAIL_FAST` | `use_caller`, as TensorFlow's guide to parameter servers asks |
+
+Its working directory is its own copy of `code`. What `env` names comes over these.
+
+## States
+
+Task: `scheduled`, `starting`, `waiting for <peer>`, `running`, `succeeded`, `failed (exit 3)`, `killed (SIGKILL)`, `out of memory`,
+`restarting in 8 s (2 of 5)`, `interrupted`, `stopped (job finished)`, `lost`, `unreachable since …`.
+Job: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
+"""
+
+
+def documented(module: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Name, type and docstring of each attribute of a class, and first the class's own under an empty name."""
+    tree = ast.parse((ROOT / "tfdeploy" / f"{module}.py").read_text())
+    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    yield "", "", ast.get_docstring(found) or ""
+    for item, following in zip(found.body, found.body[1:], strict=False):
+        if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
+            text = ast.literal_eval(following.value)
+            yield ast.unparse(item.target), ast.unparse(item.annotation), " ".join(text.split())
+
+
+def section(title: str, module: str, name: str) -> str:
+    """A heading, the class's docstring, and a table of its attributes."""
+    (_, _, about), *rows = documented(module, name)
+    lines = [f"| `{row}` | `{kind}` | {_cell(text)} |" for row, kind, text in rows]
+    return "\n".join([f"## {title}", "", about, "", "| name | type | meaning |", "|---|---|---|", *lines, ""])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            HEAD,
+            section("TensorFlowCluster: outputs", "cluster", "TensorFlowCluster"),
+            section("TensorFlowClusterArgs", "arguments", "TensorFlowClusterArgs"),
+            section("JobArgs", "arguments", "JobArgs"),
+            section("RestartArgs", "arguments", "RestartArgs"),
+            TASK,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    TARGET.write_text(reference())
+    print(f"wrote {TARGET.relative_to(ROOT)}", file=sys.stderr)
