@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:
+def until(condition: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
     """The first true value of `condition`; fails the test when there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:

@@ -1,12 +1,12 @@
 """The arguments of a `TensorFlowCluster`, and where the stack's configuration takes their place.
 
-Every argument may be left out of the program and given by `pulumi config set tfdeploy:NAME VALUE` instead (lists and mappings as
-JSON, or by `--path`). What the program gives wins.
+Every argument may be left out of the program and given by `pulumi config set tfdeploy:NAME VALUE` instead (lists and
+mappings as JSON, or by `--path`). What the program gives wins.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import Any, TypedDict, is_typeddict
 
 import pulumi
 
@@ -33,7 +33,8 @@ class JobArgs(TypedDict, total=False):
     """Processors reserved for each task; together they must be there. 0, the default, reserves none."""
 
     memory: str
-    """The most memory each task may hold, such as "2GiB"; it is killed, `out of memory`, when it holds more. No limit by default."""
+    """The most memory each task may hold, such as "2GiB"; it is killed, `out of memory`, when it holds more. No limit
+    by default."""
 
     gpus: int
     """GPUs of each task's own, given by `CUDA_VISIBLE_DEVICES`; 0, the default, shows it none."""
@@ -52,12 +53,13 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """What to run, and on how many tasks."""
 
     command: list[str]
-    """The program and its arguments. The four flags --job_name --task_index --ps_hosts --worker_hosts follow it, unless it
-    uses one of the placeholders {job_name} {task_index} {ps_hosts} {worker_hosts}. Further placeholders: {chief_hosts}
-    {hostname} {address} {data_dir} {train_dir} {context}. Required, unless `serve`."""
+    """The program and its arguments. The four flags --job_name --task_index --ps_hosts --worker_hosts follow it, unless
+    it uses one of the placeholders {job_name} {task_index} {ps_hosts} {worker_hosts}. Further placeholders:
+    {chief_hosts} {hostname} {address} {data_dir} {train_dir} {context}. Required, unless `serve`."""
 
     code: str
-    """A folder that is shipped to every task and is its working directory; relative to the Pulumi program. None by default."""
+    """A folder that is shipped to every task and is its working directory; relative to the Pulumi program. None by
+    default."""
 
     serve: bool
     """True: the tasks only serve TensorFlow's gRPC, for a client of yours that drives them. False by default."""
@@ -81,18 +83,20 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """What one job (chief, ps, worker, evaluator) has of its own."""
 
     metrics: dict[str, str]
-    """Name to regular expression. The metric is what the pattern (its group 1, where it has one) found last in this run's
-    lines of the tasks that decide success, else of the others; a number where it reads as one, None while absent."""
+    """Name to regular expression. The metric is what the pattern (its group 1, where it has one) found last in this
+    run's lines of the tasks that decide success, else of the others; a number where it reads as one, None while
+    absent."""
 
     env: dict[str, str]
     """Environment variables of every task; values may use the placeholders. A changed one is a new run."""
 
     secrets: dict[str, pulumi.Input[str]]
-    """Values that are never shown: a file of that name in the folder $TFDEPLOY_SECRETS, and an environment variable too when
-    the name is in capitals. A changed one is no new run."""
+    """Values that are never shown: a file of that name in the folder $TFDEPLOY_SECRETS, and an environment variable too
+    when the name is in capitals. A changed one is no new run."""
 
     data_dir: str
-    """Where the training data is: a folder, relative to the Pulumi program, or a URL. $TFDEPLOY_DATA_DIR in the task."""
+    """Where the training data is: a folder, relative to the Pulumi program, or a URL. $TFDEPLOY_DATA_DIR in the
+    task."""
 
     train_dir: str
     """Where checkpoints go: a folder, relative to the Pulumi program, or a URL; each run has a folder of its own in it.
@@ -102,7 +106,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """Data for the program, as JSON text in $TFDEPLOY_CONTEXT. Empty by default."""
 
     success: str
-    """Whose success is the job's: "chief", "worker 0" or "all workers". By default the chief if there is one, else all workers."""
+    """Whose success is the job's: "chief", "worker 0" or "all workers". By default the chief if there is one, else all
+    workers."""
 
     restart: RestartArgs
     """When a failed task is started again."""
@@ -111,7 +116,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """How long a task has between SIGTERM and SIGKILL, and an evaluator to finish by itself; "10s" by default."""
 
     wait: str
-    """How long `pulumi up` waits for the job's end; "10m" by default, "0" for not at all. TFDEPLOY_WAIT overrides it for one call."""
+    """How long `pulumi up` waits for the job's end; "10m" by default, "0" for not at all. TFDEPLOY_WAIT overrides it
+    for one call."""
 
     start_timeout: str
     """How long the tasks wait for one another at the start before the job fails; "5m" by default."""
@@ -170,11 +176,12 @@ def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[
 
 
 def _read(key: str, annotation: Any, text: str) -> Any:
-    kind = getattr(getattr(annotation, "__origin__", annotation), "__name__", "")
-    read, words = _KINDS[kind]
+    kind = dict if is_typeddict(annotation) else getattr(annotation, "__origin__", annotation)
+    read, words = _KINDS[kind.__name__]
     try:
         return read(text)
     except (ValueError, KeyError):
         where = f"configuration tfdeploy:{key}"
         remedy = f"Set it again: pulumi config set tfdeploy:{key} VALUE."
-        raise SpecError(where, f"{text!r} is not {words}", remedy) from None
+        given = "its value (not shown)" if key == "secrets" else repr(text)
+        raise SpecError(where, f"{given} is not {words}", remedy) from None

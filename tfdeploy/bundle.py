@@ -60,7 +60,7 @@ def collect(where: str, folder: Path, without: Sequence[Path] = ()) -> Bundle:
     """The bundle of a folder; `without` are paths in it that are left out.
 
     Raises:
-        BundleError: the folder is missing, too big, or has a link that leads out of it; `where` begins the message.
+        BundleError: the folder is missing, empty or too big, or has a link that leads out; `where` begins the message.
     """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "is not there"
@@ -70,16 +70,17 @@ def collect(where: str, folder: Path, without: Sequence[Path] = ()) -> Bundle:
     files: list[str] = []
     total = 0
     digest = hashlib.sha256()
-    for path in _walk(where, root, root, _specs_above(root), skipped, frozenset({root})):
-        name = path.relative_to(root).as_posix()
-        content = _read(where, path)
-        total += len(content)
-        files.append(name)
+    for path in _walk(where, root, root, _specs_above(where, root), skipped, frozenset({root})):
+        files.append(path.relative_to(root).as_posix())
+        total += path.stat().st_size
         if total > MOST_BYTES or len(files) > MOST_FILES:
             limit = f"more than {MOST_FILES} files or {text_of_size(MOST_BYTES)}"
             raise BundleError(f"{where}: code", f"{folder} holds {limit}", "Name what is no code in .tfdeployignore.")
-        for part in (name.encode("utf-8", "surrogateescape"), bytes([_executable(path)]), content):
+        for part in (_name(where, files[-1]), bytes([_executable(path)]), _read(where, path)):
             digest.update(len(part).to_bytes(8, "big") + part)
+    if not files:
+        remedy = "Mind .gitignore, also of the folders above; or leave `code` out."
+        raise BundleError(f"{where}: code", f"{folder} has no file that is shipped", remedy)
     return Bundle(folder, tuple(files), total, digest.hexdigest()[:16])
 
 
@@ -100,6 +101,13 @@ def _executable(path: Path) -> bool:
     return bool(path.stat().st_mode & 0o100)
 
 
+def _name(where: str, name: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise BundleError(f"{where}: code", f"the name of {name!r} is not in UTF-8", "Rename the file.") from None
+
+
 def _read(where: str, path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -111,26 +119,36 @@ def _read(where: str, path: Path) -> bytes:
 Specs = tuple[tuple[Path, GitIgnoreSpec], ...]
 
 
-def _specs_above(root: Path) -> Specs:
+def _specs_above(where: str, root: Path) -> Specs:
     """The rules that hold for the folder: our own, then those of the Git repository that it lies in."""
     specs: Specs = ((root, GitIgnoreSpec.from_lines(LEFT_OUT)),)
     above = [folder for folder in (root, *root.parents) if (folder / ".git").exists()]
     if above:
         between = [folder for folder in reversed(root.parents) if folder == above[0] or above[0] in folder.parents]
         for folder in between:
-            specs += _specs_in(folder)
+            specs += _specs_in(where, folder)
     return specs
 
 
-def _specs_in(folder: Path) -> Specs:
+def _specs_in(where: str, folder: Path) -> Specs:
     found = [folder / name for name in _IGNORE_FILES if (folder / name).is_file()]
-    return tuple((folder, GitIgnoreSpec.from_lines(path.read_text().splitlines())) for path in found)
+    return tuple((folder, _spec(where, path)) for path in found)
+
+
+def _spec(where: str, path: Path) -> GitIgnoreSpec:
+    lines = _read(where, path).decode("utf-8", "surrogateescape").splitlines()
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise BundleError(f"{where}: code", f"{path} cannot be understood ({error})", "Mend that line.") from None
 
 
 def _ignored(path: Path, is_folder: bool, specs: Specs) -> bool:
     """The last rule that speaks of a path decides, the innermost file being the last."""
     verdict = False
     for base, spec in specs:
+        if base not in path.parents:
+            continue
         said = spec.check_file(path.relative_to(base).as_posix() + "/" * is_folder).include
         verdict = verdict if said is None else said
     return verdict
@@ -139,20 +157,35 @@ def _ignored(path: Path, is_folder: bool, specs: Specs) -> bool:
 def _walk(
     where: str, root: Path, folder: Path, specs: Specs, without: set[Path], above: frozenset[Path]
 ) -> Iterator[Path]:
-    specs += _specs_in(folder)
-    for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        path = Path(item.path)
-        is_folder = item.is_dir()
-        target = path.resolve()
+    specs += _specs_in(where, folder)
+    for path in _items(where, folder):
+        target = Path(os.path.realpath(path))
+        is_folder = path.is_dir()
         if target in without or _ignored(path, is_folder, specs):
             continue
-        if item.is_symlink() and root not in target.parents:
-            raise BundleError(
-                f"{where}: code", f"{path} is a link that leads out, to {target}", "Copy what it leads to."
-            )
-        if is_folder and target not in above:
+        if path.is_symlink():
+            _refuse_link(where, path, target, root, above)
+            if _ignored(target, is_folder, specs):
+                continue
+        if is_folder:
             yield from _walk(where, root, path, specs, without, above | {target})
-        elif item.is_file():
+        elif path.is_file():
             yield path
-        elif not is_folder:
+        else:
             raise BundleError(f"{where}: code", f"{path} is no file", "Remove it, or name it in .tfdeployignore.")
+
+
+def _items(where: str, folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        remedy = "Mend it, or name it in .tfdeployignore."
+        raise BundleError(f"{where}: code", f"{folder} cannot be read ({error.strerror})", remedy) from None
+
+
+def _refuse_link(where: str, path: Path, target: Path, root: Path, above: frozenset[Path]) -> None:
+    if target in above:
+        raise BundleError(f"{where}: code", f"{path} is a link to a folder that it stands in", "Remove it.")
+    if root not in target.parents:
+        wrong = f"{path} is a link that leads out, to {target}"
+        raise BundleError(f"{where}: code", wrong, "Copy what it leads to.")

@@ -14,7 +14,7 @@ from .backends.base import load
 from .bundle import Bundle, collect
 from .errors import SpecError, TfdeployError
 from .observe import Watch
-from .plan import TaskPlan, make_plan
+from .plan import TaskPlan, consequences, make_plan
 from .report import Report
 from .resources import Run, Sweeper, Task
 from .spec import cluster_spec
@@ -145,10 +145,11 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
     bundle = collect(name, program / spec.code, without) if spec.code else None
     plan = make_plan(spec, backend.machines(), bundle.name if bundle else "", train_dir, data_dir)
     backend.check(cluster, spec, plan, bundle.files if bundle else ())
+    watch = Watch(backend, cluster, spec, plan)
     if pulumi.runtime.is_dry_run():
         code = f"; code: {bundle}" if bundle else ""
-        pulumi.log.info(f"{plan.summary}{code}")
-    return _Asked(Watch(backend, cluster, spec, plan), bundle, without)
+        pulumi.log.info("\n".join([f"{plan.summary}{code}", *consequences(plan, watch.job_before())]))
+    return _Asked(watch, bundle, without)
 
 
 def _refuse_twin(name: str) -> None:

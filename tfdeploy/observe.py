@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from .backends.base import Backend, Cluster
 from .plan import Plan
@@ -32,6 +33,11 @@ class Watch:
         ask = {"log_lines": max(self.spec.log_lines, _PROGRESS_LINES), "metrics": dict(self.spec.metrics)}
         sight = self.backend.look(self.cluster, self.token, ask)
         return report(self.plan, sight, self.spec)
+
+    def job_before(self) -> Mapping[str, Any] | None:
+        """The job that stands now, as the record has it; None where none does."""
+        job: Mapping[str, Any] | None = self.backend.look(self.cluster, "", {"log_lines": 0, "metrics": {}}).view["job"]
+        return job
 
 
 async def follow(watch: Watch, seconds: float, say: Callable[[str], None]) -> Report:

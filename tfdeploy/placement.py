@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from .errors import PlacementError
 from .quantities import text_of_size
 
+_ROUNDING = 1e-9
+"""What may be lost when fractions of a processor are taken one from another: five times 0.6 fit on three."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -54,10 +57,10 @@ class _Free:
     tasks: int = 0
 
     def holds(self, demand: Demand) -> bool:
-        return demand.cpus <= self.cpus and demand.memory <= self.memory and demand.gpus <= len(self.gpus)
+        return demand.cpus <= self.cpus + _ROUNDING and demand.memory <= self.memory and demand.gpus <= len(self.gpus)
 
     def take(self, demand: Demand) -> Place:
-        self.cpus -= demand.cpus
+        self.cpus = max(0.0, self.cpus - demand.cpus)
         self.memory -= demand.memory
         given, self.gpus = self.gpus[: demand.gpus], self.gpus[demand.gpus :]
         self.tasks += 1
@@ -90,7 +93,7 @@ def _refusal(cluster: str, demand: Demand, free: Sequence[_Free]) -> PlacementEr
         f"{len(spot.gpus)} of {len(spot.machine.gpus)} gpus"
         for spot in free
     ]
-    wrong = f"asks for {', '.join(asked)}, and no machine has that free"
+    wrong = f"asks for {', '.join(asked) or 'a place'}, and no machine has that free"
     return PlacementError(
         f"{cluster}: {demand.hostname}", wrong, f"Ask for less, or for fewer tasks. There is:{''.join(rows)}"
     )

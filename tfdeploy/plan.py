@@ -88,6 +88,23 @@ def make_plan(spec: ClusterSpec, machines: Sequence[Machine], code: str, train_d
     return Plan(spec.name, spec.backend, tasks, _run(spec, tasks, code, train_dir, data_dir), tuple(machines))
 
 
+def consequences(plan: Plan, before: Mapping[str, Any] | None) -> list[str]:
+    """What this plan does to the job that stands (`agent.states.Job.to_dict`, or None), in sentences; none where nothing."""
+    if before is None:
+        return []
+    old, new = before["run"]["id"], plan.run["id"]
+    if old != new:
+        return [f"run {old} gives way to run {new}: all tasks start anew, in a train_dir of their own"]
+    have, want = list(before["tasks"]), [task.hostname for task in plan.tasks]
+    if have == want:
+        return []
+    told = [f"{name} goes" for name in have if name not in want] + [
+        f"{name} comes" for name in want if name not in have
+    ]
+    end = "the run is finished, so nothing starts" if before["verdict"] else "all tasks start again with the new flags"
+    return [f"{', '.join(told)}: {end}"]
+
+
 def _task(job: JobSpec, index: int, hostname: str, spot: Place) -> TaskPlan:
     port = job.port + index if job.port else 0
     return TaskPlan(hostname, job.name, index, spot.machine, spot.gpus, job.memory, job.cpus, port)

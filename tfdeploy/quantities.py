@@ -35,16 +35,17 @@ def size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"not a size: {text!r}")
-    return int(float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()])
+    number = float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()]
+    if number == float("inf"):
+        raise ValueError("larger than any size")
+    return int(number)
 
 
 def text_of_size(number: float) -> str:
     """A size in bytes as text: `1.5 GiB`."""
     value = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            break
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
         value /= 1024
-    else:
-        unit = "TiB"
-    return f"{value:.1f} {unit}" if value % 1 else f"{value:.0f} {unit}"
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if value % 1 else f"{value:.0f} {units[0]}"

@@ -1,6 +1,7 @@
 """What was seen becomes what people read: rows, tables, metrics, endpoints. Pure."""
 
 import datetime
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,13 +84,17 @@ def moment(at: float) -> str:
 
 
 def _typed(text: str | None) -> Any:
-    """A number where the text is one (whole numbers too become floats, so that the type stays), else the text."""
+    """A number where the text is one (whole numbers too become floats, so that the type stays), else the text.
+
+    What is not finite stays text: Pulumi's outputs are JSON, which has no such numbers.
+    """
     if text is None:
         return None
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return text
+    return number if math.isfinite(number) else text
 
 
 def _lines(sight: Sight, hostname: str) -> list[tuple[float, str]]:

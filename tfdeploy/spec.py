@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .asked import Asked
 from .errors import SpecError
-from .quantities import DURATION_FORM, SIZE_FORM, seconds, size
 
 JOBS = ("chief", "ps", "worker", "evaluator")
 """The jobs of a cluster in the order in which tables list them."""
@@ -16,10 +16,12 @@ SUCCESS_RULES = ("chief", "worker 0", "all workers")
 """Whose success is the job's success."""
 
 LONGEST_NAME = 40
-LONGEST_COMMAND = 100_000
+LONGEST_TEXT = 100_000
+"""Bytes of a command, of the context, of a value in the environment: Linux takes no single one over 128 KiB."""
+
 MOST_TASKS = 1_000
 
-_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _EXIT_CODES = re.compile(r"any|signal|oom|([0-9]{1,3})(-([0-9]{1,3}))?")
@@ -105,7 +107,7 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
         requirements=_requirements(ask),
         metrics=_metrics(ask),
         env=env,
-        secrets=_secrets(ask, env),
+        secrets=_secrets(ask, {*env, *(variable for job in jobs for variable in job.env)}),
         data_dir=ask.text("data_dir"),
         train_dir=ask.text("train_dir"),
         context=_context(ask),
@@ -119,95 +121,6 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
     )
 
 
-class Asked:
-    """The arguments of one cluster, or of one job in it, read one by one; each reader refuses what it cannot be."""
-
-    def __init__(self, where: str, args: Mapping[str, Any]) -> None:
-        self.where = where
-        self.args = args
-
-    def refuse(self, key: str, wrong: str, remedy: str) -> SpecError:
-        """The error to raise."""
-        return SpecError(f"{self.where}: {key}", wrong, remedy)
-
-    def _get(self, key: str, kind: type | tuple[type, ...], words: str) -> Any:
-        value = self.args.get(key)
-        wrong_bool = isinstance(value, bool) and kind is not bool
-        if value is not None and (wrong_bool or not isinstance(value, kind)):
-            raise self.refuse(key, f"is {value!r}, of type {type(value).__name__}", f"It takes {words}.")
-        return value
-
-    def text(self, key: str) -> str:
-        """A text; empty when not given."""
-        value: str = self._get(key, str, "a text") or ""
-        if "\0" in value:
-            raise self.refuse(key, "has a NUL character in it", "Leave it out.")
-        return value
-
-    def flag(self, key: str) -> bool:
-        """True or False; False when not given."""
-        return bool(self._get(key, bool, "True or False"))
-
-    def whole(self, key: str, default: int, least: int, most: int) -> int:
-        """A whole number within bounds."""
-        value = self._get(key, int, "a whole number")
-        if value is None:
-            return default
-        if not least <= value <= most:
-            raise self.refuse(key, f"is {value}", f"It takes a whole number from {least} to {most}.")
-        return int(value)
-
-    def number(self, key: str) -> float:
-        """A number, 0 or more; 0 when not given."""
-        value = self._get(key, (int, float), "a number") or 0
-        if not 0 <= value < 1e6:
-            raise self.refuse(key, f"is {value}", "It takes a number from 0 on.")
-        return float(value)
-
-    def duration(self, key: str, default: float) -> float:
-        """A duration in seconds, from a number or a text such as `10m`."""
-        value = self._get(key, (str, int, float), DURATION_FORM)
-        try:
-            found = default if value is None else seconds(str(value))
-        except ValueError:
-            raise self.refuse(key, f"{value!r} is no duration", f"It takes {DURATION_FORM}.") from None
-        return found
-
-    def bytes(self, key: str) -> int:
-        """A size in bytes, from a number or a text such as `2GiB`; 0 when not given."""
-        value = self._get(key, (str, int), SIZE_FORM)
-        try:
-            return 0 if value is None else size(str(value))
-        except ValueError:
-            raise self.refuse(key, f"{value!r} is no size", f"It takes {SIZE_FORM}.") from None
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
-        value = self._get(key, (list, tuple), "a list of texts") or ()
-        for item in value:
-            if not isinstance(item, str) or "\0" in item:
-                raise self.refuse(key, f"has {item!r} in it", "It takes a list of texts.")
-        return tuple(value)
-
-    def mapping(self, key: str, names: re.Pattern[str] | None = None, values: type = str) -> dict[str, Any]:
-        """Names to values of one type."""
-        value = self._get(key, Mapping, "names and their values") or {}
-        for name, item in value.items():
-            if not isinstance(name, str) or (names and not names.fullmatch(name)):
-                raise self.refuse(
-                    key, f"has the name {name!r}", f"Names look like {names.pattern if names else 'text'}."
-                )
-            if not isinstance(item, values) or (isinstance(item, str) and "\0" in item):
-                raise self.refuse(f"{key}: {name}", f"is {item!r}", f"It takes a {values.__name__}.")
-        return dict(value)
-
-    def only(self, key: str, known: Sequence[str]) -> None:
-        """Refuse names that nobody reads."""
-        for name in self.args:
-            if name not in known:
-                raise self.refuse(key, f"{name!r} is unknown", f"It knows {', '.join(known)}.")
-
-
 def _command(ask: Asked, serve: bool) -> tuple[str, ...]:
     command = ask.texts("command")
     if serve and command:
@@ -218,11 +131,13 @@ def _command(ask: Asked, serve: bool) -> tuple[str, ...]:
         return ("python", "{agent}", "serve")
     if not command or not command[0].strip():
         raise ask.refuse("command", "is missing", 'Give the program and its arguments, such as ["python", "train.py"].')
-    if sum(map(len, command)) > LONGEST_COMMAND:
-        raise ask.refuse(
-            "command", f"has over {LONGEST_COMMAND} characters", "Ship a file with `code`, or use `context`."
-        )
+    _refuse_long(ask, "command", "".join(command))
     return command
+
+
+def _refuse_long(ask: Asked, key: str, text: str) -> None:
+    if len(text.encode()) > LONGEST_TEXT:
+        raise ask.refuse(key, f"has {len(text.encode())} bytes", f"At most {LONGEST_TEXT}: ship a file with `code`.")
 
 
 _JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart")
@@ -274,10 +189,11 @@ def _restart(ask: Asked, default: Restart) -> Restart:
     given = ask.mapping("restart", values=object)
     policy = Asked(f"{ask.where}: restart", given)
     policy.only("its settings", ("maximum", "backoff", "on"))
-    on = policy.texts("on") or default.on
+    on = policy.texts("on") if given.get("on") is not None else default.on
     for kind in on:
         match = _EXIT_CODES.fullmatch(kind)
-        if match is None or int(match.group(1) or 0) > int(match.group(3) or match.group(1) or 0):
+        low, high = (int(match.group(n) or match.group(1) or 0) for n in (1, 3)) if match else (1, 0)
+        if not low <= high <= 255:
             raise policy.refuse("on", f"{kind!r} is no way to end", 'It takes "any", "signal", "oom", "3" or "64-78".')
     return Restart(
         policy.whole("maximum", default.maximum, 0, 1_000_000), policy.duration("backoff", default.backoff), on
@@ -315,7 +231,7 @@ def _metrics(ask: Asked) -> dict[str, str]:
     for name, pattern in patterns.items():
         try:
             re.compile(pattern)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             where = f"metrics: {name}"
             raise ask.refuse(where, f"{pattern!r} is no regular expression ({error})", "Mend it.") from None
     return patterns
@@ -323,25 +239,31 @@ def _metrics(ask: Asked) -> dict[str, str]:
 
 def _environment(ask: Asked) -> dict[str, str]:
     env = ask.mapping("env", _VARIABLE)
-    for name in env:
+    for name, value in env.items():
+        _refuse_long(ask, f"env: {name}", value)
         if name in _RESERVED or name.startswith("TFDEPLOY_"):
             raise ask.refuse("env", f"{name} is set by tfdeploy itself", "Choose another name.")
     return env
 
 
-def _secrets(ask: Asked, env: Mapping[str, str]) -> tuple[str, ...]:
-    names = tuple(ask.mapping("secrets", _SECRET, object))
-    for name in names:
-        if name in env or name in _RESERVED:
+def _secrets(ask: Asked, env: set[str]) -> tuple[str, ...]:
+    values = ask.mapping("secrets", _SECRET, object)
+    for name, value in values.items():
+        if value is None or isinstance(value, (int, float, bytes, list, tuple, Mapping)):
+            wrong = f"is of type {type(value).__name__}"
+            raise ask.refuse(f"secrets: {name}", wrong, "It takes a text, or an Output of one.")
+        if name in env or name in _RESERVED or name.startswith("TFDEPLOY_"):
             raise ask.refuse("secrets", f"{name} stands in env too, or is tfdeploy's own", "Choose another name.")
-    return names
+    return tuple(values)
 
 
 def _context(ask: Asked) -> str:
     value = ask.mapping("context", values=object)
     try:
-        return json.dumps(value, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(value, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise ask.refuse(
             "context", f"cannot be written as JSON ({error})", "Use texts, numbers, lists, dicts."
         ) from None
+    _refuse_long(ask, "context", text)
+    return text

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pulumi
 
-from .observe import Watch, follow
+from .observe import Watch, follow, over
 from .report import Report
 
 _BEGUN = time.time()
@@ -30,9 +30,10 @@ async def observed(watch: Watch, given: str) -> Report:
     """
     if pulumi.runtime.is_dry_run():
         return await follow(watch, 0.0, lambda line: None)
-    at_first = await follow(watch, 0.0, _progress)
-    with _detachable(watch.detached):
-        seen = await follow(watch, watch.spec.wait, _progress)
+    seen = at_first = await follow(watch, 0.0, _progress)
+    if not over(watch.spec, at_first):
+        with _detachable(watch.detached):
+            seen = await follow(watch, watch.spec.wait, _progress)
     ours = not at_first.decided or datetime.datetime.fromisoformat(given).timestamp() >= _BEGUN
     _tell(watch, seen, ours)
     return seen

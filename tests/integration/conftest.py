@@ -123,6 +123,11 @@ class Project:
         found: dict[str, Any] = json.loads(done.output)
         return found
 
+    def looked(self) -> dict[str, Any]:
+        """All stack outputs after another `up`, which looks anew."""
+        self.up()
+        return self.outputs()
+
     def statuses(self) -> dict[str, str]:
         """Hostname to status, from the stack output `tasks`."""
         return {row["hostname"]: row["status"] for row in self.outputs()["tasks"]}

@@ -17,7 +17,7 @@ JOB = 'command=["python", "train.py"], code="code", ps=1, workers={workers}, wai
 
 def hosts(project: Project, hostname: str) -> int:
     """How many workers a task was told of, in its newest line; 0 before it has any."""
-    lines = project.outputs()["logs"].get(hostname) or [""]
+    lines = project.looked()["logs"].get(hostname) or [""]
     told = re.search(r"--worker_hosts=(\S+)", lines[-1])
     return len(told.group(1).split(",")) if told else 0
 
@@ -27,16 +27,18 @@ def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None
     project.up()
     project.until_running("ps-0", "worker-0", "worker-1")
     project.write(JOB.format(workers=3), SLEEPER)
+    said = project.call("preview", "--stack", project.stack).output
+    assert "worker-2 comes: all tasks start again with the new flags" in said
     grown = project.up()
     assert grown.touched() == {"test-sweeper", "test-worker-2", "test-run"}
     project.until_running("ps-0", "worker-0", "worker-1", "worker-2")
-    until(lambda: project.up() and hosts(project, "ps-0") == 3, "ps-0 was told of three workers")
+    until(lambda: hosts(project, "ps-0") == 3, "ps-0 was told of three workers")
 
     project.write(JOB.format(workers=1), SLEEPER)
     shrunk = project.up()
     assert shrunk.touched() == {"test-sweeper", "test-worker-1", "test-worker-2", "test-run"}
     project.until_running("ps-0", "worker-0")
-    until(lambda: project.up() and hosts(project, "worker-0") == 1, "worker-0 was told of one worker")
+    until(lambda: hosts(project, "worker-0") == 1, "worker-0 was told of one worker")
     assert sorted(project.supervisor().programs()) == ["keeper", "ps-0", "worker-0"]
     project.destroy()
 

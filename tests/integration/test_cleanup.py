@@ -123,12 +123,16 @@ def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
     project.write(f"{JOB}, {secret}", script)
     shown = project.up().output
     project.until_running("worker-0")
-    until(lambda: project.up() and project.outputs()["logs"]["worker-0"] == [str(len(CANARY))], "the task has it")
+    until(lambda: project.looked()["logs"]["worker-0"] == [str(len(CANARY))], "the task has it")
     state = project.call("stack", "export", "--stack", project.stack).output
     argv = [" ".join(process.cmdline()) for process in marked(project.places().home)]
     places = project.places()
     files = [path for path in places.home.rglob("*") if path.is_file() and places.secrets not in path.parents]
     assert len(argv) >= 5
+    token = places.token.read_text()
+    assert token
+    assert token not in state
+    assert token not in "".join(argv)
     for place, text in {"state": state, "shown": shown, "argv": "\n".join(argv)}.items():
         assert CANARY not in text, place
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []

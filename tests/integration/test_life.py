@@ -10,7 +10,7 @@ def test_finished_is_finished(project: Project) -> None:
     project.write(JOB)
     first = project.up()
     assert project.statuses() == {"ps-0": "stopped (job finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
-    assert "worker-0" in first.output
+    assert "[worker-0] trained" in first.output, "the progress of worker-0 is told while up waits"
 
     assert project.up().steps() == {"unchanged": 7}
     assert project.up("--refresh").steps() == {"unchanged": 7}
@@ -31,6 +31,7 @@ def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> Non
     project.write(JOB)
     project.up()
     project.write(JOB.replace('"train.py"', '"train.py", "--again"'))
+    assert "all tasks start anew" in project.call("preview", "--stack", project.stack).output
     assert project.up().touched() == {"test-run"}
     assert project.outputs()["logs"]["worker-0"][0].startswith("trained --again --job_name=worker")
     assert project.counts() == {"ps-0": 2, "worker-0": 2, "worker-1": 2}

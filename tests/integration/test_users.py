@@ -1,6 +1,7 @@
 """What a user meets first: a program of one's own, and what is refused."""
 
 import json
+import socket
 
 import pytest
 
@@ -66,6 +67,22 @@ def test_bad_input_is_refused_at_preview_in_one_sentence(project: Project, argum
     assert "Traceback" not in done.output
     assert "tfdeploy:index" not in done.output
     assert not (project.folder / "state").exists()
+
+
+def test_a_port_that_is_taken_is_refused_and_ones_own_is_not(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        arguments = (
+            f'command=["python", "train.py"], code="code", workers=1, jobs={{"worker": {{"port": {port}}}}}, wait="0"'
+        )
+        project.write(arguments, "import time\ntime.sleep(600)")
+        said = project.call("preview", "--stack", project.stack).output
+        assert f"port: {port} (for worker-0) is taken" in said
+    project.up()
+    project.until_running("worker-0")
+    assert project.up().steps() == {"unchanged": 5}
+    assert project.outputs()["endpoints"] == {"worker-0": f"127.0.0.1:{port}"}
+    project.destroy()
 
 
 def test_a_missing_program_or_script_is_refused(project: Project) -> None:

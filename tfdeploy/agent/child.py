@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 NOT_FOUND = 127
 """Exit code of a child whose program could not be started, as shells have it."""
@@ -29,6 +29,16 @@ def die_with_parent(number: int, parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
+
+
+def wait_for_signal(numbers: Set[signal.Signals], seconds: float) -> int:
+    """Which of these blocked signals came within so many seconds; 0 for none.
+
+    When something else cuts the wait short (SIGCONT after SIGSTOP, a frozen container), Python may hand out a
+    `struct_siginfo` that nobody filled in: so its number is looked at.
+    """
+    woken = signal.sigtimedwait(numbers, seconds)
+    return woken.si_signo if woken is not None and woken.si_signo in numbers else 0
 
 
 def lead(parent: str, command: Sequence[str]) -> None:

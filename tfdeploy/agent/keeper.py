@@ -16,8 +16,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple, cast
 
-from . import orders
-from .protocol import TOKEN_HEADER, UNIX
+from . import orders, workplace
+from .child import die_with_parent, wait_for_signal
+from .protocol import INTERRUPTED_CODE, TOKEN_HEADER, UNIX
 from .record import Record
 from .states import FINAL, STOPPED, Job, Verdict
 
@@ -92,9 +93,7 @@ class Keeper:
     def look(self, ask: Dict[str, Any]) -> Dict[str, Any]:
         """What has been seen: see `record.Record.view`."""
         with self._lock:
-            if self._job is not None:
-                self._record.save(self._job)
-            return self._record.view(ask)
+            return self._record.view(ask, self._job)
 
     def stopped(self) -> bool:
         """Whether no task of the present run has anything left to do."""
@@ -168,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _content(self, server: "_Server", body: bytes) -> Answer:
-        if not hmac.compare_digest(self.headers.get(TOKEN_HEADER) or "", server.token):
+        if not hmac.compare_digest(self.headers.get(TOKEN_HEADER) or "", server.token.read_text().strip()):
             return 403, b"the cluster's token is missing or wrong"
         for method, path, action in server.routes:
             match = re.fullmatch(path, self.path) if method == self.command else None
@@ -194,7 +193,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
     request_queue_size = 1024
 
-    def __init__(self, address: str, token: str, keeper: Keeper) -> None:
+    def __init__(self, address: str, token: Path, keeper: Keeper) -> None:
         self.token = token
         self.routes = _routes(keeper)
         place: Any = address[len(UNIX) :]
@@ -208,15 +207,16 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__(place, _Handler)
 
 
-def keep(folder: Path, address: str, token: str) -> int:
-    """Keep the cluster whose record is in `folder` until told to stop; the exit code."""
-    folder.mkdir(parents=True, exist_ok=True)
-    keeper = Keeper(Record(folder))
-    server = _Server(address, token, keeper)
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    while signal.sigtimedwait(ends, TICK) is None:
-        keeper.tick()
-    server.server_close()
-    return 0
+def keep(folder: Path, address: str, token: Path) -> int:
+    """Keep the cluster whose record is in `folder` until told to stop; the exit code. `token` is a file, read at each call."""
+    die_with_parent(signal.SIGTERM, os.getppid())
+    with workplace.held(folder):
+        keeper = Keeper(Record(folder))
+        server = _Server(address, token, keeper)
+        ends = {signal.SIGTERM, signal.SIGINT}
+        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        while not wait_for_signal(ends, TICK):
+            keeper.tick()
+        server.server_close()
+        return INTERRUPTED_CODE

@@ -13,18 +13,14 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 
 from . import wiring, workplace
-from .child import Child, die_with_parent, kill_leftovers
+from .child import NOT_FOUND, Child, die_with_parent, kill_leftovers, wait_for_signal
 from .lines import STDERR, entry
-from .protocol import CallError, Client
+from .protocol import INTERRUPTED_CODE, CallError, Client
 from .spool import Pump, Shipper, close_spool, open_spool
 
-INTERRUPTED_CODE = 143
-"""What a launcher exits with when it was told to stop, not by the keeper: the engine must not take that for success."""
-
 _AWAY_SECONDS = 0.5
-_CRASH_SECONDS = 1.0
 _PIPE_SECONDS = 2.0
-_SHIP_SECONDS = 20.0
+_SHIP_SECONDS = 10.0
 _WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
@@ -32,10 +28,9 @@ class Launcher:
     """One task's launcher; `settings` is what the engine knows of the task (see `backends.base`)."""
 
     def __init__(self, settings: Dict[str, Any]) -> None:
-        token = Path(settings["token"]).read_text().strip()
         self._settings = settings
-        self._client = Client(settings["keeper"], token)
-        self._log_client = Client(settings["keeper"], token)
+        self._client = Client(settings["keeper"], self._token())
+        self._log_client = Client(settings["keeper"], self._token())
         self._folder = Path(settings["folder"])
         self._note = self._folder / "child.json"
         self._port = workplace.Port(settings["host"])
@@ -67,8 +62,7 @@ class Launcher:
     def _sleep(self, seconds: float) -> None:
         if self._kill_at:
             seconds = min(seconds, max(0.01, self._kill_at - time.time()))
-        woken = signal.sigtimedwait(_WAKING, seconds)
-        if woken is not None and woken.si_signo != signal.SIGCHLD:
+        if wait_for_signal(_WAKING, seconds) not in (0, signal.SIGCHLD):
             self._told_to_stop = True
 
     def _report(self) -> Dict[str, Any]:
@@ -82,7 +76,7 @@ class Launcher:
             "port": self._port.number,
             "created": self._created,
             "run": self._spec.get("id", ""),
-            "ready": bool(self._spec),
+            "ready": bool(self._spec) and bool(self._port.number),
             "attempt": self._attempt,
             "phase": phase,
             "started": self._started,
@@ -92,8 +86,14 @@ class Launcher:
     def _ask(self) -> Optional[Dict[str, Any]]:
         try:
             return self._client.json("POST", "/sync", self._report())
-        except (OSError, CallError):
+        except OSError:
             return None
+        except CallError:
+            self._client.token = self._log_client.token = self._token()
+            return None
+
+    def _token(self) -> str:
+        return Path(self._settings["token"]).read_text().strip()
 
     def _collect(self) -> None:
         """Take note of the child's end, after all that it printed has arrived."""
@@ -162,9 +162,9 @@ class Launcher:
         try:
             self._port.choose(self._settings["port"] or order["port"], fixed=bool(self._settings["port"]))
         except workplace.PortTaken as error:
-            self._refuse(order["attempt"], str(error))
+            self._refuse(order["attempt"], str(error), 1)
 
-    def _refuse(self, attempt: int, why: str) -> None:
+    def _refuse(self, attempt: int, why: str, code: int) -> None:
         """The child cannot be started: say so where its last words would stand."""
         if self._spool is not None:
             streams = self._spool.log.streams
@@ -173,7 +173,7 @@ class Launcher:
             streams["stderr"].put(place, text)
             streams["index"].put(streams["index"].end, entry(time.time(), STDERR, attempt, place, len(text)))
             self._spool.finish(_SHIP_SECONDS)
-        self._attempt, self._exit = attempt, _end(1, "")
+        self._attempt, self._exit = attempt, _end(code, "")
 
     def _start(self, order: Dict[str, Any]) -> None:
         if self._spool is None:
@@ -186,7 +186,11 @@ class Launcher:
         env = workplace.environment(os.environ, book, task, self._spec, self._settings)
         self._attempt, self._exit, self._started = order["attempt"], None, time.time()
         folder = self._folder / "work" / self._spec["id"]
-        self._child = Child(command, env, folder, self._note, self._settings["memory"])
+        try:
+            self._child = Child(command, env, folder, self._note, self._settings["memory"])
+        except OSError as error:
+            self._refuse(order["attempt"], f"cannot start {command[0]!r}: {error}", NOT_FOUND)
+            return
         stdout, stderr = self._child.process.stdout, self._child.process.stderr
         if stdout is not None and stderr is not None:
             self._pump = Pump(self._spool.log, stdout, stderr, self._attempt)
@@ -208,9 +212,6 @@ def _latest(path: Path) -> Dict[str, Any]:
 def launch(settings: Path) -> int:
     """Keep the task that the settings file describes; the exit code."""
     die_with_parent(signal.SIGTERM, os.getppid())
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
-    try:
+    with workplace.held(settings.parent):
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
         return Launcher(json.loads(settings.read_text())).run()
-    except Exception:
-        time.sleep(_CRASH_SECONDS)
-        raise

@@ -1,13 +1,25 @@
 """The commands of the zip application: `keep`, `launch`, `lead`, `serve`."""
 
-import signal
 import sys
+import time
 from pathlib import Path
+from typing import List
+
+_CRASH_SECONDS = 1.0
+"""Who starts us again and again when we crash shall not do so in a tight loop."""
 
 
 def main() -> int:
     """Run the command that the arguments name; the exit code."""
     verb, *rest = sys.argv[1:]
+    try:
+        return _run(verb, rest)
+    except Exception:
+        time.sleep(_CRASH_SECONDS)
+        raise
+
+
+def _run(verb: str, rest: List[str]) -> int:
     if verb == "lead":
         from .child import lead
 
@@ -17,14 +29,10 @@ def main() -> int:
 
         return launch(Path(rest[0]))
     elif verb == "keep":
-        import os
-
-        from .child import die_with_parent
         from .keeper import keep
 
-        die_with_parent(signal.SIGTERM, os.getppid())
         folder, address, token = rest
-        return keep(Path(folder), address, Path(token).read_text().strip())
+        return keep(Path(folder), address, Path(token))
     elif verb == "serve":
         from .serve import serve
 

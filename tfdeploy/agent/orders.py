@@ -28,6 +28,8 @@ from .verdict import decide, how_it_ended
 LONGEST_BACKOFF = 300.0
 """Back-off doubles with each restart, up to this many seconds."""
 
+_MOST_DOUBLINGS = 60
+
 ROLL_SECONDS = 2.0
 """In a rolling restart the next task waits until the one before has run this long."""
 
@@ -43,12 +45,13 @@ def absorb(job: Job, report: Report, now: float) -> List[str]:
     events = _meet(job, task, report, now) if report["instance"] != task.instance else []
     task.seen = now
     if report["run"] != job.run["id"]:
-        return events
+        return events + _unprepared(job, task, now)
     task.host, task.port, task.ready = report["host"], report["port"], report["ready"]
     if report["attempt"] != task.attempt or task.state in FINAL:
         return events
+    task.started = report["started"] or task.started
     if report["phase"] == "running" and task.state != RUNNING:
-        task.state, task.reason, task.started = RUNNING, "", report["started"]
+        task.state, task.reason = RUNNING, ""
         task.exit_code, task.signal = None, ""
         return [*events, f"{task.hostname} started (attempt {task.attempt})"]
     if report["phase"] == "exited":
@@ -72,6 +75,16 @@ def _meet(job: Job, task: Task, report: Report, now: float) -> List[str]:
     return events
 
 
+def _unprepared(job: Job, task: Task, now: float) -> List[str]:
+    """A launcher with another run in hand has not prepared this one, whatever this run's account says from before."""
+    if not task.ready or task.state in FINAL:
+        return []
+    task.ready = False
+    _again(job, task)
+    job.book, job.waiting_since = {}, now
+    return [f"launcher of {task.hostname} comes from another run"]
+
+
 def _ended(job: Job, task: Task, end: Dict[str, Any], now: float) -> str:
     task.ended = end["at"]
     if end["cause"] == "interrupted":
@@ -93,7 +106,8 @@ def _ended(job: Job, task: Task, end: Dict[str, Any], now: float) -> str:
         return f"{task.hostname} {task.state} ({how}); not restarted"
     task.failures += 1
     task.attempt += 1
-    pause = min(policy["backoff"] * 2 ** (task.failures - 1), max(LONGEST_BACKOFF, policy["backoff"]))
+    doubled = policy["backoff"] * 2.0 ** min(task.failures - 1, _MOST_DOUBLINGS)
+    pause = min(doubled, max(LONGEST_BACKOFF, policy["backoff"]))
     task.not_before = now + pause
     task.state = RESTARTING
     task.reason = f"in {pause:g} s ({task.failures} of {policy['maximum']}) after {how}"
@@ -116,10 +130,11 @@ def _stop(task: Task, verdict: Verdict, now: float) -> None:
     task.state, task.reason, task.ended = STOPPED, words.get(verdict.state, verdict.reason), now
 
 
-def _again(task: Task) -> None:
-    """A running child is to be followed by one of the next attempt; its launcher stays."""
-    if task.state == RUNNING:
+def _again(job: Job, task: Task) -> None:
+    """A child that runs, or that an order may have started, is to be followed by one of the next attempt."""
+    if task.state == RUNNING or (job.wired and task.state not in FINAL):
         task.attempt += 1
+    if task.state == RUNNING:
         task.state = STARTING
 
 
@@ -152,11 +167,11 @@ def _wire(job: Job, now: float) -> List[str]:
         if task.state in (SCHEDULED, STARTING, WAITING):
             task.state = (WAITING if not job.wired and absent else STARTING) if task.ready else task.state
             task.reason = absent[0] if task.state == WAITING else ""
-    addresses = [task.address for task in job.tasks.values()]
+    addresses = {task.hostname: task.address for task in job.tasks.values()}
     if job.wired and not absent and addresses != job.book:
-        job.book = []
         for task in live:
-            _again(task)
+            _again(job, task)
+        job.book, job.waiting_since = {}, now
         return ["an address has changed: all tasks start again"]
     if not job.wired and not absent:
         job.book = addresses
@@ -179,7 +194,7 @@ def _roll(job: Job, now: float) -> List[str]:
         job.roll.pop(0)
     elif task.hostname != job.rolling:
         job.rolling = task.hostname
-        _again(task)
+        _again(job, task)
         return [f"{task.hostname} is restarted: its settings have changed"]
     elif task.state == RUNNING and now - task.started > ROLL_SECONDS:
         job.roll.pop(0)
@@ -190,8 +205,8 @@ def _roll(job: Job, now: float) -> List[str]:
 def order(job: Job, hostname: str, now: float) -> Order:
     """What this task's launcher is to do now.
 
-    `prepare` (fetch the code, find a port), `wait` (have no child), `run` (have the child of this attempt), `stop` (end the
-    child), `end` (there is nothing more to do).
+    `prepare` (fetch the code, find a port), `wait` (have no child), `run` (have the child of this attempt), `stop` (end
+    the child), `end` (there is nothing more to do).
     """
     task = job.tasks.get(hostname)
     grace = job.run["grace"]
@@ -200,11 +215,17 @@ def order(job: Job, hostname: str, now: float) -> Order:
     if job.verdict is not None and not _may_finish(job, task, now):
         return {"do": "stop", "grace": grace}
     about = {"run": job.run["id"], "attempt": task.attempt, "grace": grace}
+    if now < task.not_before:
+        return {**about, "do": "wait"}
     if not task.ready:
         return {**about, "do": "prepare", "spec": job.run, "port": task.port}
-    if not job.wired or now < task.not_before:
+    if not job.wired:
         return {**about, "do": "wait"}
-    book = [[other.hostname, other.job, other.index, address] for other, address in zip(job.tasks.values(), job.book)]
+    book = [
+        [other.hostname, other.job, other.index, job.book[other.hostname]]
+        for other in job.tasks.values()
+        if other.hostname in job.book
+    ]
     return {**about, "do": "run", "book": book}
 
 
@@ -220,14 +241,16 @@ def _may_finish(job: Job, task: Task, now: float) -> bool:
 
 
 def hand_over(job: Job, run: Dict[str, Any], now: float) -> List[str]:
-    """The same run with other counts or policies: new tasks join, removed ones go, and all start again with new flags."""
+    """The same run with other counts or policies: new tasks join, removed ones go, all start again with new flags."""
     before = list(job.tasks)
     job.run = run
     wanted = {item["hostname"]: item for item in run["tasks"]}
     job.tasks = {name: job.tasks.get(name) or Task(**item) for name, item in wanted.items()}
+    if not job.wired:
+        job.waiting_since = now
     if list(job.tasks) == before or job.verdict is not None:
         return []
-    job.book, job.waiting_since = [], now
     for task in job.tasks.values():
-        _again(task)
+        _again(job, task)
+    job.book, job.waiting_since = {}, now
     return [f"the tasks are now {', '.join(job.tasks)}: all start again"]

@@ -22,6 +22,9 @@ TOKEN_HEADER = "X-Tfdeploy-Token"
 DEFAULT_TIMEOUT = 5.0
 """Seconds that a call may take."""
 
+INTERRUPTED_CODE = 143
+"""What launcher and keeper exit with when they were told to stop by a signal: the engine must not take that for their end."""
+
 
 class CallError(Exception):
     """The other side answered, but with a no."""
@@ -48,7 +51,7 @@ class Client:
 
     def __init__(self, address: str, token: str, timeout: float = DEFAULT_TIMEOUT) -> None:
         self._address = address
-        self._token = token
+        self.token = token
         self._timeout = timeout
         self._open: Optional[_Connection] = None
 
@@ -81,7 +84,7 @@ class Client:
     def _call(self, method: str, path: str, body: bytes) -> bytes:
         if self._open is None:
             self._open = _Connection(self._address, self._timeout)
-        self._open.request(method, path, body, {TOKEN_HEADER: self._token})
+        self._open.request(method, path, body, {TOKEN_HEADER: self.token})
         answer = self._open.getresponse()
         content = answer.read()
         if answer.status >= 300:

@@ -85,13 +85,12 @@ class Record:
             found = {**self._matches[key].latest(), **found}
         return found
 
-    def view(self, ask: Dict[str, Any]) -> Dict[str, Any]:
-        """What has been seen of the present run.
+    def view(self, ask: Dict[str, Any], job: Optional[Job]) -> Dict[str, Any]:
+        """What has been seen of the present run, whose job is `job`: as the keeper remembers it, or as it was saved last.
 
         `ask` has `log_lines` (how many last lines of each task) and `metrics` (name to pattern). The answer is plain JSON:
         `job` (as `states.Job.to_dict` gives it, or None), `logs`, `metrics`, `events`, `at`.
         """
-        job = self.current()
         now = time.time()
         if job is None:
             return {"job": None, "logs": {}, "metrics": {}, "events": [], "at": now}

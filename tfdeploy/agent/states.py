@@ -71,7 +71,7 @@ class Job:
         self.run = run
         self.given = now
         self.tasks: Dict[str, Task] = {item["hostname"]: Task(**item) for item in run["tasks"]}
-        self.book: List[str] = []
+        self.book: Dict[str, str] = {}
         self.verdict: Optional[Verdict] = None
         self.waiting_since = now
         self.roll: List[str] = []
@@ -79,7 +79,7 @@ class Job:
 
     @property
     def wired(self) -> bool:
-        """All tasks had come when the address book was made; `book` holds their addresses."""
+        """All tasks had come when the address book was made; `book` holds their addresses by hostname."""
         return bool(self.book)
 
     def to_dict(self) -> Dict[str, Any]:

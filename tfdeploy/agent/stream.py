@@ -4,7 +4,7 @@ A stream is a row of segment files `NAME.BASE.log`; the position of a byte is BA
 of a stream is brought up to date by `put` at the copy's own `end`, so a torn write or a repeated one does no harm.
 """
 
-import os
+import contextlib
 import threading
 from pathlib import Path
 from typing import List, Optional
@@ -34,14 +34,16 @@ class Stream:
     @property
     def start(self) -> int:
         """The position of the oldest byte that is still kept."""
-        bases = self._bases()
-        return bases[0] if bases else 0
+        with self._lock:
+            bases = self._bases()
+            return bases[0] if bases else 0
 
     @property
     def end(self) -> int:
         """The position after the newest byte."""
-        bases = self._bases()
-        return bases[-1] + self._path(bases[-1]).stat().st_size if bases else 0
+        with self._lock:
+            bases = self._bases()
+            return bases[-1] + self._path(bases[-1]).stat().st_size if bases else 0
 
     def put(self, position: int, data: bytes) -> int:
         """Keep `data`, whose first byte stands at `position`, and return the new end.
@@ -70,12 +72,13 @@ class Stream:
 
     def read(self, position: int, limit: int) -> bytes:
         """At most `limit` bytes from `position` on, from one segment; empty at the end."""
-        for base in reversed(self._bases()):
-            if base <= position:
-                with self._path(base).open("rb") as segment:
-                    segment.seek(position - base)
-                    return segment.read(limit)
-        return b""
+        base = max((base for base in self._bases() if base <= position), default=None)
+        try:
+            with self._path(base if base is not None else position).open("rb") as segment:
+                segment.seek(position - (base or 0))
+                return segment.read(limit)
+        except FileNotFoundError:
+            return b""
 
     def next_segment(self, position: int) -> Optional[int]:
         """Where the first segment after `position` begins."""
@@ -94,7 +97,7 @@ class Stream:
         return b"".join(parts)
 
     def forget_before(self, position: int) -> None:
-        """Drop the segments that end at or before `position`; a last one that is large and ends there gives way to a new one."""
+        """Drop the segments that end by `position`; a large last one that ends there gives way to a new one."""
         with self._lock:
             bases = self._bases()
             self._forget([base for base, following in zip(bases, bases[1:]) if following <= position])
@@ -110,7 +113,5 @@ class Stream:
 
     def _forget(self, bases: List[int]) -> None:
         for base in bases:
-            try:
-                os.unlink(str(self._path(base)))
-            except FileNotFoundError:
-                pass
+            with contextlib.suppress(FileNotFoundError):
+                self._path(base).unlink()

@@ -30,8 +30,8 @@ def how_it_ended(task: Task) -> str:
 def decide(job: Job, now: float) -> Optional[Verdict]:
     """The job's verdict, or None while it is open.
 
-    A task that failed for good fails the job; the success of all that decide is the job's. Tasks that only serve succeed
-    as a job only when every one of them has ended well.
+    A task that failed for good fails the job; the success of all that decide is the job's. Tasks that only serve
+    succeed as a job only when every one of them has ended well.
     """
     dead = min((task for task in job.tasks.values() if task.state in DEAD), key=lambda task: task.ended, default=None)
     if dead is not None:

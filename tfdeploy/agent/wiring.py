@@ -1,16 +1,19 @@
 """From the address book of a cluster to what a task is told: the four flags, placeholders, `TF_CONFIG`. Pure.
 
 Flags: https://github.com/tensorflow/ecosystem (distribution over a cluster manager). `TF_CONFIG`:
-https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable; `environment` and the
-evaluator's place outside the cluster are as Kubeflow's TFJob has them.
+https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable; `environment` and
+the evaluator's place outside the cluster are as Kubeflow's TFJob has them.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Sequence
 
 FLAGS = ("job_name", "task_index", "ps_hosts", "worker_hosts")
 """The four standard flags, and the placeholders of the same names."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 CLUSTER_JOBS = ("chief", "ps", "worker")
 """Jobs that stand in `TF_CONFIG`'s cluster; an evaluator looks on from outside."""
@@ -47,9 +50,7 @@ def values(book: Sequence[Entry], task: Entry) -> Dict[str, str]:
 
 def fill(text: str, known: Dict[str, str]) -> str:
     """Put values for `{name}`; braces around anything else are left as they are."""
-    for name, value in known.items():
-        text = text.replace("{" + name + "}", value)
-    return text
+    return _PLACEHOLDER.sub(lambda match: known.get(match.group(1), match.group()), text)
 
 
 def command_line(command: Sequence[str], known: Dict[str, str]) -> List[str]:

@@ -1,14 +1,16 @@
 """Where a task's child stands: its folder with the code, its port, its environment."""
 
+import fcntl
 import os
 import random
 import re
 import shutil
 import socket
 import zipfile
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import wiring
 
@@ -71,6 +73,15 @@ def bindable(number: int) -> bool:
         except OSError:
             return False
         return True
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Have the folder to ourselves: waits until the process before us, which may still be busy with its end, has gone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def unpack(archive: bytes, folder: Path) -> None:

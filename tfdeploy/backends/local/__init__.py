@@ -27,6 +27,7 @@ from .supervisor import Supervisor
 _KEEPER = "keeper"
 _KEEPER_SECONDS = 20.0
 _CALL_SECONDS = 30.0
+_LOOK_SECONDS = 10.0
 _MARGIN = 30.0
 _ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 _HOST = "127.0.0.1"
@@ -120,11 +121,7 @@ class LocalBackend:
 
     def dismiss(self, props: RunProps) -> None:
         """Stop the job, and wait until all has stopped."""
-        places = Places(props["cluster"]["home"])
-        with suppress(OSError, CallError, BackendError), _keeper(places, props["token"]) as keeper:
-            keeper.json("POST", "/stop", {})
-            seconds = props["run"]["grace"] + _MARGIN
-            _wait_for(lambda: keeper.json("GET", "/stopped")["stopped"], "the tasks did not stop", seconds)
+        _stop_job(Places(props["cluster"]["home"]), props["token"])
 
     def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
@@ -138,8 +135,9 @@ class LocalBackend:
         """End the supervisord and every process with the cluster's mark; keep only the record and the checkpoints."""
         places = Places(cluster["home"])
         supervisor = Supervisor(places)
+        stopped = _stop_job(places, token)
         with supervisor.locked():
-            supervisor.end(_MARGIN)
+            supervisor.end(0.0 if stopped else _MARGIN)
             shutil.rmtree(places.runtime, ignore_errors=True)
             said = _keep(places)
             places.lock.unlink(missing_ok=True)
@@ -153,10 +151,10 @@ class LocalBackend:
         record = Record(places.record)
         silent: float | None = None
         try:
-            with _keeper(places, token) as keeper:
+            with _keeper(places, token, _LOOK_SECONDS) as keeper:
                 view = keeper.json("POST", "/look", dict(ask))
         except (OSError, CallError):
-            view, silent = record.view(dict(ask)), record.last_alive()
+            view, silent = record.view(dict(ask), record.current()), record.last_alive()
         engine = None
         with suppress(Unreachable):
             engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
@@ -205,8 +203,21 @@ class LocalBackend:
             keeper.json("POST", path, body)
 
 
-def _keeper(places: Places, token: str) -> Client:
-    return Client(f"{UNIX}{places.keeper_socket}", token, _CALL_SECONDS)
+def _keeper(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Client:
+    return Client(f"{UNIX}{places.keeper_socket}", token, seconds)
+
+
+def _stop_job(places: Places, token: str) -> bool:
+    """Have the keeper stop the job; whether all its tasks have stopped, with all that they printed in the record."""
+    job = Record(places.record).current()
+    if job is None:
+        return True
+    with suppress(OSError, CallError, BackendError), _keeper(places, token) as keeper:
+        keeper.json("POST", "/stop", {})
+        seconds = float(job.run["grace"]) + _MARGIN
+        _wait_for(lambda: keeper.json("GET", "/stopped")["stopped"], "the tasks did not stop", seconds)
+        return True
+    return False
 
 
 def _python() -> list[str]:

@@ -31,6 +31,7 @@ _HANDED_ON = (
 ).split()
 _HANDED_ON_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
+_KILL_SECONDS = 10.0
 _DEAD_WORDS = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
 
 _CONFIG = """\
@@ -139,11 +140,10 @@ class Supervisor:
         text = _PROGRAM.format(name=name, command=line, log=_escaped(log), stop_seconds=int(stop_seconds) + 1)
         path = self._places.programs / f"{name}.conf"
         with self.locked():
-            self._places.programs.mkdir(parents=True, exist_ok=True)
-            changed = not path.exists() or path.read_text() != text
-            path.write_text(text)
             self.start()
             known = name in self.programs()
+            changed = not path.exists() or path.read_text() != text
+            path.write_text(text)
             if known and changed:
                 self._drop(name)
             if not known or changed:
@@ -175,14 +175,12 @@ class Supervisor:
         with suppress(Unreachable, xmlrpc.client.Fault):
             self._call("shutdown")
             _wait_until(lambda: not self.running(), seconds, "")
-        for _ in range(3):
-            ours = marked(self._places.home)
+        deadline = time.monotonic() + _KILL_SECONDS
+        while (ours := marked(self._places.home)) and time.monotonic() < deadline:
             for process in ours:
                 with suppress(psutil.Error):
                     process.kill()
-            psutil.wait_procs(ours, timeout=5)
-            if not ours:
-                break
+            time.sleep(0.02)
 
 
 def marked(home: Path) -> list[psutil.Process]:

@@ -1,0 +1,169 @@
+"""The keeper goes away and comes back: the training goes on, nothing is lost, nothing is told that is not known."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.components.conftest import WAITS, Standing, alive
+from tests.waiting import until
+from tfdeploy import report
+from tfdeploy.backends.local import BACKEND
+
+PRINTS_UNTIL_TOLD = """
+from steps import begin, here
+
+begin()
+number = 0
+while not (here / "gate").exists():
+    for _ in range(100):
+        print(number, "x" * (number % 97))
+        number += 1
+(here / "printed").write_text(str(number))
+"""
+
+
+def printed(cluster: Standing) -> bytes:
+    """All that `PRINTS_UNTIL_TOLD` says it has printed."""
+    count = int((cluster.folder / "printed").read_text())
+    return b"".join(b"%d %s\n" % (number, b"x" * (number % 97)) for number in range(count))
+
+
+def until_more(cluster: Standing) -> None:
+    """Wait until more of the output is in the record than now."""
+    known = len(cluster.output("worker-0"))
+    until(lambda: len(cluster.output("worker-0")) > known, "more output")
+
+
+@contextmanager
+def halted(pid: int) -> Iterator[None]:
+    """A process that exists, but does nothing."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_killed_keeper_comes_back_and_nothing_starts_again(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_status("worker-0", "running")
+    cluster.until_status("ps-0", "running")
+    cluster.kill("keeper")
+    cluster.until_status("worker-0", "running")
+    until(lambda: BACKEND.given(cluster.run_props()), "the keeper is back")
+    cluster.open("worker-0")
+    cluster.until_state("succeeded")
+    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
+
+
+def test_a_keeper_that_somebody_ended_comes_back_too(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_status("worker-0", "running")
+    keeper = cluster.pid("keeper")
+    os.kill(keeper, signal.SIGTERM)
+    until(lambda: cluster.pid("keeper") not in (0, keeper), "another keeper")
+    cluster.open()
+    cluster.until_state("succeeded")
+
+
+def test_no_byte_is_lost_when_the_keeper_is_killed_again_and_again(cluster: Standing) -> None:
+    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
+    cluster.until_status("worker-0", "running")
+    for _ in range(4):
+        cluster.kill("keeper")
+        until_more(cluster)
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert cluster.output("worker-0") == printed(cluster)
+    assert cluster.look().logs["worker-0"] == printed(cluster).decode().splitlines()[-20:]
+
+
+def test_the_training_goes_on_while_the_keeper_is_away_and_its_end_is_made_up_for(cluster: Standing) -> None:
+    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
+    child = cluster.until_started("worker-0")
+    cluster.until_status("worker-0", "running")
+    with halted(cluster.pid("keeper")):
+        known = len(cluster.output("worker-0"))
+        cluster.open()
+        until(lambda: not alive(child), "the child has ended")
+        assert cluster.recorded("worker-0") == "running"
+    cluster.until_state("succeeded")
+    assert len(cluster.output("worker-0")) > known
+    assert cluster.output("worker-0") == printed(cluster)
+    assert len(cluster.started("worker-0")) == 1
+
+
+def test_a_keeper_that_does_not_answer_is_told_as_unreachable(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfdeploy.backends.local._LOOK_SECONDS", 0.5)
+    cluster.up(WAITS, workers=1)
+    cluster.until_status("worker-0", "running")
+    with halted(cluster.pid("keeper")):
+        seen = cluster.look()
+        assert seen.state == "unknown"
+        assert seen.tasks[0]["status"].startswith("unreachable since 20")
+    until(lambda: cluster.look().state == "running", "the keeper answers")
+
+
+def test_a_launcher_that_does_not_report_is_told_as_unreachable(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "SILENT_SECONDS", 3.0)
+    cluster.up(WAITS, workers=1)
+    cluster.until_status("worker-0", "running")
+    with halted(cluster.pid("worker-0")):
+        cluster.until_status("worker-0", "unreachable since 20")
+    cluster.until_status("worker-0", "running")
+    began = time.monotonic()
+    while time.monotonic() < began + 5:
+        assert cluster.status("worker-0") == "running"
+        time.sleep(0.2)
+
+
+def test_a_restarted_keeper_knows_what_has_finished(cluster: Standing) -> None:
+    cluster.up("print('accuracy: 0.5')", workers=1, metrics={"accuracy": r"accuracy: (\S+)"})
+    before = cluster.until_state("succeeded")
+    cluster.kill("keeper")
+    until(lambda: BACKEND.given(cluster.run_props()), "the keeper is back")
+    after = cluster.look()
+    assert (after.state, after.tasks, after.metrics, after.logs) == (
+        before.state,
+        before.tasks,
+        {"accuracy": 0.5},
+        before.logs,
+    )
+
+
+def test_a_keeper_killed_before_all_have_come_goes_on_waiting(cluster: Standing) -> None:
+    cluster.declare(WAITS, workers=2)
+    cluster.stand(without=("worker-1",))
+    cluster.until_status("worker-0", "waiting for worker-1")
+    cluster.kill("keeper")
+    cluster.until_status("worker-0", "waiting for worker-1")
+    cluster.stand()
+    cluster.until_started("worker-0")
+    cluster.until_started("worker-1")
+
+
+def test_only_who_has_the_token_is_heard(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_status("worker-0", "running")
+    stranger = BACKEND.look(cluster.cluster, "another token", {"log_lines": 1, "metrics": {}})
+    assert stranger.keeper_silent_since is not None
+
+
+def test_a_cluster_whose_token_was_lost_is_adopted_with_another(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_status("worker-0", "running")
+    monkeypatch.setattr("tests.components.conftest.TOKEN", "another token")
+    cluster.stand()
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert len(cluster.started("worker-0")) == 1

@@ -1,0 +1,163 @@
+"""What is killed without a word: nothing is orphaned, nothing lies, and what can come back does."""
+
+import os
+import signal
+
+from tests.components.conftest import WAITS, Standing, alive
+from tests.waiting import until
+from tfdeploy.backends.local import BACKEND
+
+SPAWNS = """
+import subprocess, sys
+from steps import begin, here, hostname, wait_for
+
+begin()
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+inside = subprocess.Popen(sleeper)
+outside = subprocess.Popen(sleeper, start_new_session=True)
+(here / "draft").write_text(f"{inside.pid} {outside.pid}")
+(here / "draft").rename(here / f"pids-{hostname}")
+wait_for("gate")
+"""
+"""Has a child in its own process group, and one in a session of that one's own."""
+
+SAVES_SLOWLY = """
+import signal, sys
+from steps import begin, here, wait_for
+
+def save(*_):
+    (here / "saving").touch()
+    wait_for("save")
+    print("saved", flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, save)
+print("start", begin(), flush=True)
+wait_for("gate")
+"""
+
+
+def spawned(cluster: Standing, hostname: str) -> tuple[int, int]:
+    """The two grandchildren of `SPAWNS`: the one in the task's process group, the one outside of it."""
+    note = cluster.folder / f"pids-{hostname}"
+    until(note.exists, f"{hostname} has spawned")
+    inside, outside = map(int, note.read_text().split())
+    return inside, outside
+
+
+def test_a_killed_ps_comes_back_while_the_workers_go_on(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    worker = cluster.until_started("worker-0")
+    os.kill(cluster.until_started("ps-0"), signal.SIGKILL)
+    cluster.until_started("ps-0", 2)
+    cluster.until_status("ps-0", "running")
+    assert cluster.started("worker-0") == [worker]
+    assert alive(worker)
+
+
+def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    first = cluster.until_started("worker-0")
+    cluster.until_status("worker-0", "running")
+    cluster.kill("worker-0")
+    until(lambda: not alive(first), "the child has gone")
+    cluster.until_started("worker-0", 2)
+    cluster.until_status("worker-0", "running")
+    assert "launcher of worker-0 was lost with its child" in cluster.events()
+    assert cluster.job().tasks["worker-0"].failures == 0
+
+
+def test_what_a_killed_launchers_child_had_started_goes_when_the_launcher_is_back(cluster: Standing) -> None:
+    cluster.up(SPAWNS, workers=1)
+    inside, _ = spawned(cluster, "worker-0")
+    cluster.kill("worker-0")
+    until(lambda: not alive(inside), "the grandchild has gone")
+
+
+def test_what_a_task_leaves_behind_in_its_group_goes_with_it(cluster: Standing) -> None:
+    cluster.up(SPAWNS, workers=1)
+    inside, _ = spawned(cluster, "worker-0")
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert not alive(inside)
+
+
+def test_clear_finds_what_hides_in_a_session_of_its_own(cluster: Standing) -> None:
+    cluster.up(SPAWNS, workers=1)
+    _, outside = spawned(cluster, "worker-0")
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert alive(outside)
+    cluster.clear()
+    assert not alive(outside)
+
+
+def test_a_killed_supervisord_leaves_no_orphan(cluster: Standing) -> None:
+    cluster.up(SPAWNS, ps=1, workers=1)
+    pids = [cluster.until_started(hostname) for hostname in ("ps-0", "worker-0")]
+    pids += [spawned(cluster, hostname)[0] for hostname in ("ps-0", "worker-0")]
+    pids += [cluster.pid(program) for program in ("keeper", "ps-0", "worker-0")]
+    cluster.kill("supervisord")
+    until(lambda: not any(map(alive, pids)), "all has gone")
+
+
+def test_a_killed_supervisord_is_told_as_it_is(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_status("worker-0", "running")
+    cluster.until_status("ps-0", "running")
+    cluster.kill("supervisord")
+    cluster.until_status("worker-0", "unreachable since 20")
+    seen = cluster.look()
+    assert seen.state == "unknown"
+    assert seen.reason.startswith("the keeper is unreachable since 20")
+    assert all(row["status"].startswith("unreachable since 20") for row in seen.tasks)
+    assert not any(BACKEND.standing(cluster.task_props(task.hostname)) for task in cluster.plan.tasks)
+    assert not BACKEND.given(cluster.run_props())
+
+
+def test_a_killed_supervisord_is_healed_and_the_run_goes_on(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_status("worker-0", "running")
+    cluster.until_status("ps-0", "running")
+    run = cluster.look().run
+    cluster.kill("supervisord")
+    cluster.stand()
+    for hostname in ("ps-0", "worker-0"):
+        cluster.until_started(hostname, 2)
+        cluster.until_status(hostname, "running")
+        assert BACKEND.standing(cluster.task_props(hostname))
+    assert BACKEND.given(cluster.run_props())
+    assert cluster.look().run == run
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [2, 2]
+
+
+def test_a_killed_supervisord_changes_nothing_in_what_has_finished(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_started("ps-0")
+    cluster.open("worker-0")
+    cluster.until_state("succeeded")
+    keeper = cluster.pid("keeper")
+    cluster.kill("supervisord")
+    until(lambda: not alive(keeper), "the keeper has gone")
+    seen = cluster.look()
+    assert seen.state == "succeeded"
+    assert [row["status"] for row in seen.tasks] == ["stopped (job finished)", "succeeded"]
+    cluster.stand()
+    until(cluster.idle, "the launchers have ended again")
+    assert cluster.look().state == "succeeded"
+    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
+
+
+def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -> None:
+    cluster.up(SAVES_SLOWLY, workers=1, grace="30s")
+    cluster.until_status("worker-0", "running")
+    cluster.kill("supervisord")
+    until((cluster.folder / "saving").exists, "worker-0 saves")
+    cluster.stand()
+    cluster.open("save")
+    cluster.until_started("worker-0", 2)
+    cluster.until_status("worker-0", "running")
+    assert cluster.output("worker-0") == b"start 1\nsaved\nstart 2\n"
+    assert len([text for text in cluster.events() if text == "launcher of worker-0 came"]) == 2

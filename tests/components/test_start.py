@@ -1,0 +1,57 @@
+"""The start barrier: nobody trains before everybody has come."""
+
+import time
+
+from tests.components.conftest import WAITS, Standing
+from tests.waiting import until
+
+
+def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing) -> None:
+    cluster.declare(WAITS, ps=2, workers=1)
+    cluster.stand(without=("ps-1",))
+    cluster.until_status("worker-0", "waiting for ps-1")
+    cluster.until_status("ps-0", "waiting for ps-1")
+    assert cluster.status("ps-1") == "scheduled"
+    assert cluster.look().state == "starting"
+    assert not cluster.started("worker-0")
+
+
+def test_all_start_when_the_last_one_has_come(cluster: Standing) -> None:
+    cluster.declare(WAITS, ps=1, workers=2)
+    cluster.stand(without=("worker-1",))
+    cluster.until_status("worker-0", "waiting for worker-1")
+    cluster.stand()
+    for hostname in ("ps-0", "worker-0", "worker-1"):
+        cluster.until_started(hostname)
+    assert "all 3 tasks have come: ps-0, worker-0, worker-1" in cluster.events()
+
+
+def test_a_task_that_never_comes_fails_the_job_at_the_deadline(cluster: Standing) -> None:
+    cluster.declare(WAITS, ps=1, workers=2, start_timeout="2s")
+    cluster.stand(without=("ps-0", "worker-1"))
+    seen = cluster.until_state("failed")
+    assert seen.reason == "ps-0, worker-1 did not come within 2 s"
+    assert {row["status"] for row in seen.tasks} == {"stopped (job failed)"}
+    assert not cluster.started("worker-0")
+
+
+def test_the_deadline_is_past_once_all_have_come(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1, start_timeout="1s")
+    cluster.until_started("worker-0")
+    until(lambda: cluster.look().tasks[0]["status"] == "running", "worker-0 running")
+    began = cluster.job().waiting_since
+    until(lambda: time.time() - began > 1.5, "the deadline has passed")
+    assert cluster.look().state == "running"
+
+
+def test_tasks_are_told_the_addresses_of_all(cluster: Standing) -> None:
+    cluster.up("import sys\nprint(*sys.argv[1:])", ps=1, workers=2, success="all workers", restart={"maximum": 0})
+    cluster.until_state("succeeded")
+    ports = {row["hostname"]: row["address"] for row in cluster.look().tasks}
+    assert cluster.output("worker-1").decode().split() == [
+        "--job_name=worker",
+        "--task_index=1",
+        f"--ps_hosts={ports['ps-0']}",
+        f"--worker_hosts={ports['worker-0']},{ports['worker-1']}",
+    ]
+    assert len(set(ports.values())) == 3

@@ -1,0 +1,99 @@
+"""Whose success is the job's success, and what becomes of the others then."""
+
+from tests.components.conftest import WAITS, Standing, alive
+from tests.waiting import until
+
+CHECKPOINTS = """
+import signal, sys, time
+from steps import begin, hostname
+
+def save(*_):
+    print("saved", flush=True)
+    sys.exit(0)
+
+begin()
+signal.signal(signal.SIGTERM, save)
+while hostname != "worker-0":
+    time.sleep(0.05)
+"""
+"""Worker 0 ends at once; the others save when they are told to stop."""
+
+
+def test_the_chief_decides_where_there_is_one(cluster: Standing) -> None:
+    cluster.up(WAITS, chief=1, ps=1, workers=1)
+    cluster.open("chief-0")
+    seen = cluster.until_state("succeeded")
+    assert seen.reason == "chief-0 succeeded"
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (job finished)", "stopped (job finished)"]
+
+
+def test_worker_0_decides_when_told_so(cluster: Standing) -> None:
+    cluster.up(WAITS, chief=1, workers=2, success="worker 0")
+    cluster.open("worker-0")
+    seen = cluster.until_state("succeeded")
+    assert [row["status"] for row in seen.tasks] == ["stopped (job finished)", "succeeded", "stopped (job finished)"]
+
+
+def test_the_others_end_does_not_decide(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2, success="worker 0")
+    cluster.open("worker-1")
+    cluster.until_status("worker-1", "succeeded")
+    assert cluster.look().state == "running"
+    cluster.open()
+    assert cluster.until_state("succeeded").reason == "worker-0 succeeded"
+
+
+def test_a_slower_worker_is_waited_for_where_all_decide(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2, success="all workers")
+    cluster.open("worker-0")
+    cluster.until_status("worker-0", "succeeded")
+    slow = cluster.until_started("worker-1")
+    assert cluster.look().state == "running"
+    assert alive(slow)
+    cluster.open()
+    seen = cluster.until_state("succeeded")
+    assert {row["status"] for row in seen.tasks} == {"succeeded"}
+
+
+def test_what_is_stopped_has_its_grace_to_save(cluster: Standing) -> None:
+    cluster.up(CHECKPOINTS, ps=1, workers=1, grace="30s")
+    seen = cluster.until_state("succeeded")
+    assert seen.tasks[0]["status"] == "stopped (job finished)"
+    assert cluster.output("ps-0") == b"saved\n"
+
+
+def test_what_does_not_heed_is_killed_after_its_grace(cluster: Standing) -> None:
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    cluster.up(deaf + WAITS, ps=1, workers=1, grace="1s")
+    cluster.until_started("ps-0")
+    cluster.open("worker-0")
+    cluster.until_state("succeeded")
+    until(lambda: not alive(cluster.started("ps-0")[0]), "ps-0 has gone")
+
+
+def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1, evaluator=1, grace="30s")
+    cluster.until_status("evaluator-0", "running")
+    cluster.open("worker-0")
+    until(lambda: cluster.look().state == "succeeded", "job succeeded")
+    assert cluster.status("evaluator-0") == "running"
+    cluster.open()
+    cluster.until_status("evaluator-0", "succeeded")
+
+
+def test_an_evaluator_is_stopped_after_its_grace(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1, evaluator=1, grace="1s")
+    cluster.until_status("evaluator-0", "running")
+    cluster.open("worker-0")
+    cluster.until_status("evaluator-0", "stopped (job finished)")
+
+
+def test_the_ps_is_stopped_when_nobody_looks(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    ps = cluster.until_started("ps-0")
+    cluster.open("worker-0")
+    until(lambda: not alive(ps), "ps-0 has gone")
+    until(lambda: cluster.recorded("ps-0") == "stopped", "its end is in the record")
+    verdict = cluster.job().verdict
+    assert verdict is not None
+    assert verdict[:2] == ("succeeded", "worker-0 succeeded")

@@ -1,0 +1,80 @@
+"""Arguments that a user could give, and such as nobody should, for property tests."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tfdeploy.arguments import TensorFlowClusterArgs
+
+_TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=12)
+_DURATION = st.one_of(st.integers(0, 10_000), st.sampled_from(["0", "90s", "10m", "1h30m", "1.5"]))
+_ENV = st.dictionaries(st.from_regex(r"\A[A-Z]{2,6}\Z"), _TEXT, max_size=2)
+_ENDS = st.sampled_from(["any", "signal", "oom", "0", "3", "64-78", "255"])
+_RESTART = st.fixed_dictionaries(
+    {}, optional={"maximum": st.integers(0, 9), "backoff": _DURATION, "on": st.lists(_ENDS, max_size=3)}
+)
+_JOB = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpus": st.floats(0, 2),
+        "memory": st.one_of(st.integers(0, 2**40), st.sampled_from(["2GiB", "512MiB", "1.5G"])),
+        "gpus": st.integers(0, 2),
+        "port": st.integers(1, 65_000),
+        "env": _ENV,
+        "restart": _RESTART,
+    },
+)
+_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), _TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_TEXT, inner, max_size=3)),
+    max_leaves=5,
+)
+
+LIKELY: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"command": st.lists(_TEXT, max_size=3).map(lambda rest: ["python", *rest]), "workers": st.integers(1, 4)},
+    optional={
+        "code": _TEXT,
+        "requirements": st.lists(st.sampled_from(["six", "pandas==2.2.3"]), max_size=2),
+        "ps": st.integers(0, 3),
+        "chief": st.integers(0, 1),
+        "evaluator": st.integers(0, 1),
+        "jobs": st.fixed_dictionaries({}, optional={"worker": _JOB}),
+        "metrics": st.dictionaries(_TEXT, st.sampled_from([r"accuracy: (\S+)", "loss"]), max_size=2),
+        "env": _ENV,
+        "data_dir": _TEXT,
+        "train_dir": _TEXT,
+        "context": st.dictionaries(_TEXT, _JSON, max_size=3),
+        "success": st.sampled_from(["worker 0", "all workers"]),
+        "restart": _RESTART,
+        "grace": _DURATION,
+        "wait": _DURATION,
+        "start_timeout": _DURATION,
+        "run_id": _TEXT,
+        "resume_from": _TEXT,
+        "log_lines": st.integers(0, 10_000),
+    },
+)
+"""Every one of these is a cluster."""
+
+_ANYTHING = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=8),
+        st.sampled_from(["1", "10m", "2GiB", "any", "chief", "worker 0", "3-4", "ps", "(", 10**40]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["ps", "worker", "on", "port", "env", "A", ""]), inner, max_size=3),
+    ),
+    max_leaves=5,
+)
+
+SPOILT: st.SearchStrategy[dict[str, Any]] = st.builds(
+    lambda likely, spoilt: {**likely, **spoilt},
+    LIKELY,
+    st.dictionaries(st.sampled_from(sorted(TensorFlowClusterArgs.__annotations__)), _ANYTHING, max_size=2),
+)
+"""Some of these are a cluster, most are not."""

@@ -1,0 +1,121 @@
+"""Spec and machines to a plan: goldens of its text, and what makes a run another one."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import BOX, check_golden, plan, spec
+from tfdeploy.errors import SpecError
+from tfdeploy.plan import make_plan
+
+
+@pytest.mark.parametrize(
+    ("golden", "args"),
+    [
+        ("plan-1-ps-1-worker", {"ps": 1, "workers": 1}),
+        ("plan-2-ps-3-workers", {"ps": 2, "workers": 3}),
+        ("plan-chief-ps-workers-evaluator", {"chief": 1, "ps": 1, "workers": 2, "evaluator": 1}),
+        ("plan-chief-alone", {"chief": 1}),
+        ("plan-serve", {"serve": True, "ps": 1, "workers": 2}),
+        (
+            "plan-placeholders",
+            {
+                "command": ["python", "mnist_replica.py", "--ps={ps_hosts}", "--task={job_name}:{task_index}", "{b}"],
+                "ps": 1,
+                "workers": 2,
+            },
+        ),
+        (
+            "plan-folders-and-limits",
+            {
+                "command": ["python", "train.py", "--data={data_dir}", "--logs={train_dir}", "--c={context}"],
+                "context": {"steps": 5},
+                "data_dir": "/data",
+                "ps": 1,
+                "workers": 2,
+                "jobs": {"worker": {"gpus": 1, "memory": "2GiB", "cpus": 1.5, "port": 2222}},
+            },
+        ),
+    ],
+)
+def test_the_plan_reads_as_kept(golden: str, args: dict[str, Any]) -> None:
+    check_golden(golden, str(plan(**args)))
+
+
+def test_the_run_is_plain_json_with_all_that_the_keeper_needs() -> None:
+    run = plan(ps=1, workers=1, env={"A": "1"}, restart={"maximum": 2, "backoff": "4s", "on": ["any"]}, code="c0de").run
+    assert dict(run) == {
+        "command": ["python", "train.py"],
+        "code": "c0de",
+        "env": {"A": "1"},
+        "requirements": [],
+        "data_dir": "",
+        "context": "{}",
+        "resume_from": "",
+        "id": run["id"],
+        "train_dir": "/train",
+        "serve": False,
+        "success": "all workers",
+        "grace": 10.0,
+        "start_timeout": 300.0,
+        "path": [],
+        "tasks": [
+            {"hostname": "ps-0", "job": "ps", "index": 0},
+            {"hostname": "worker-0", "job": "worker", "index": 0},
+        ],
+        "jobs": {
+            "ps": {"env": {}, "restart": {"maximum": 2, "backoff": 4.0, "on": ["any"]}},
+            "worker": {"env": {}, "restart": {"maximum": 2, "backoff": 4.0, "on": ["any"]}},
+        },
+    }
+
+
+BASE: dict[str, Any] = {"workers": 2, "ps": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": ["python", "other.py"]},
+        {"command": ["python", "train.py", "--steps=3"]},
+        {"env": {"A": "1"}},
+        {"jobs": {"worker": {"env": {"A": "1"}}}},
+        {"data_dir": "/other"},
+        {"context": {"a": 1}},
+        {"requirements": ["six"]},
+        {"run_id": "again"},
+        {"resume_from": "0123"},
+        {"code": "another-archive"},
+    ],
+    ids=str,
+)
+def test_a_run_is_a_new_one_when_what_it_trains_with_changes(change: dict[str, Any]) -> None:
+    assert plan(**{**BASE, **change}).run["id"] != plan(**BASE).run["id"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workers": 3},
+        {"chief": 1},
+        {"wait": "0"},
+        {"log_lines": 3},
+        {"metrics": {"a": "b"}},
+        {"grace": "1s"},
+        {"restart": {"maximum": 0}},
+        {"success": "worker 0"},
+        {"secrets": {"TOKEN": "x"}},
+        {"jobs": {"worker": {"memory": "1GiB", "cpus": 1, "gpus": 1, "port": 2222}}},
+    ],
+    ids=str,
+)
+def test_a_run_stays_the_same_when_only_its_surroundings_change(change: dict[str, Any]) -> None:
+    assert plan(**{**BASE, **change}).run["id"] == plan(**BASE).run["id"]
+
+
+def test_a_hostname_that_dns_would_refuse_is_refused() -> None:
+    with pytest.raises(SpecError) as refusal:
+        make_plan(replace(spec(workers=1), name="a" * 60), [BOX], "", "/train", "")
+    wrong = "with 'worker-0' it has more than 63 characters. Choose a shorter one."
+    assert str(refusal.value) == f"TensorFlowCluster {'a' * 60!r}: its name: {wrong}"

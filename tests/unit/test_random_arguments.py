@@ -1,0 +1,48 @@
+"""Whatever the arguments are, they become a plan or a refusal that says where and what would do."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.unit.likely import LIKELY, SPOILT
+from tfdeploy.errors import SpecError
+from tfdeploy.placement import Machine
+from tfdeploy.plan import Plan, make_plan
+from tfdeploy.spec import cluster_spec
+
+LARGE = Machine("large", "Master", "local", "", cpus=1e6, memory=2**60, gpus=tuple(map(str, range(64))))
+
+
+def planned(name: str, args: dict[str, Any]) -> Plan:
+    spec = cluster_spec(name, args)
+    return make_plan(spec, [LARGE], "c0de", spec.train_dir, spec.data_dir)
+
+
+@given(LIKELY)
+def test_likely_arguments_make_a_plan_that_survives_json(args: dict[str, Any]) -> None:
+    plan = planned("mnist", args)
+    assert json.loads(json.dumps(plan.run, allow_nan=False)) == plan.run
+    assert str(plan) == str(planned("mnist", args))
+
+
+@given(st.one_of(st.just("mnist"), st.text(max_size=5)), SPOILT)
+@example("mnist", {"command": ["a"], "workers": 1, "jobs": {"worker": {"memory": "9" * 400}}})
+@example("mnist", {"command": ["a"], "workers": 1, "metrics": {"m": "(" * 5000 + ")" * 5000}})
+@example("\u212a", {"command": ["a"], "workers": 1})
+def test_spoilt_arguments_make_a_plan_or_are_refused(name: str, args: dict[str, Any]) -> None:
+    try:
+        json.dumps(planned(name, args).run, allow_nan=False)
+    except SpecError as refusal:
+        said = str(refusal)
+        assert said == f"{refusal.where}: {refusal.wrong}. {refusal.remedy}"  # noqa: PT017
+        assert all([refusal.where, refusal.wrong, refusal.remedy])  # noqa: PT017
+
+
+@given(LIKELY, st.text(min_size=1))
+def test_a_setting_that_nobody_reads_is_refused(args: dict[str, Any], name: str) -> None:
+    with pytest.raises(SpecError) as refusal:
+        cluster_spec("mnist", {**args, "jobs": {"worker": {f"{name}!": 1}}})
+    assert "is unknown" in str(refusal.value)
