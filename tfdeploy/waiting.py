@@ -18,6 +18,7 @@ from .report import Report
 
 _BEGUN = time.time()
 _FAILED_WORDS = ("failed", "killed", "out of memory")
+_EXECUTOR = "pulumi-language-python-exec"
 _waiting: set[asyncio.Event] = set()
 _exit_code = 0
 
@@ -96,9 +97,12 @@ def _last_words(seen: Report) -> str:
 
 
 def _fail_at_exit() -> None:
-    """Have the program end with code 1, after its outputs have been recorded: an exception would lose them."""
+    """Have the program end with code 1, after its outputs have been recorded: an exception would lose them.
+
+    Not where the process is more than this program, as under the Automation API: there the caller reads `state`.
+    """
     global _exit_code
-    if not _exit_code:
+    if not _exit_code and any(_EXECUTOR in part for part in sys.orig_argv):
         _exit_code = 1
         atexit.register(_exit)
 
