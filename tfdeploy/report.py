@@ -111,7 +111,7 @@ def _state(job: Job | None, sight: Sight) -> tuple[str, str]:
     if job.verdict is not None:
         return job.verdict.state, job.verdict.reason
     if sight.keeper_silent_since is not None:
-        return UNKNOWN, f"the keeper is unreachable since {moment(sight.keeper_silent_since)}"
+        return UNKNOWN, f"the keeper is {_unreachable(sight.keeper_silent_since)}"
     started = any(task.started for task in job.tasks.values())
     return ("running" if started else "starting"), ""
 
@@ -125,17 +125,21 @@ def task_status(task: Task, sight: Sight) -> str:
     if task.state in FINAL:
         return _ended_words(task)
     if sight.keeper_silent_since is not None:
-        return f"{UNREACHABLE} since {moment(sight.keeper_silent_since)}"
+        return _unreachable(sight.keeper_silent_since)
     engine = (sight.engine or {}).get(task.hostname)
     if sight.engine is not None and task.instance and (engine is None or not engine.alive):
         return LOST if task.state != INTERRUPTED else INTERRUPTED
     if task.seen and sight.view["at"] - task.seen > SILENT_SECONDS:
-        return f"{UNREACHABLE} since {moment(task.seen)}"
+        return _unreachable(task.seen)
     if task.state == WAITING:
         return f"waiting for {task.reason}"
     if task.state == RESTARTING:
         return f"restarting {task.reason.partition(' after ')[0]}"
     return task.state
+
+
+def _unreachable(since: float) -> str:
+    return f"{UNREACHABLE} since {moment(since)}" if since else UNREACHABLE
 
 
 def _ended_words(task: Task) -> str:

@@ -112,15 +112,35 @@ class Standing:
 
     def stand(self, without: tuple[str, ...] = (), secrets: dict[str, str] | None = None) -> None:
         """Make tasks and run stand, in the order in which Pulumi does."""
+        self.stand_tasks(without)
+        BACKEND.give(self.run_props(secrets))
+
+    def stand_tasks(self, without: tuple[str, ...] = ()) -> None:
+        """Make the tasks stand, and nothing more."""
         for task in self.plan.tasks:
             if task.hostname not in without:
                 BACKEND.stand(self.task_props(task.hostname))
-        BACKEND.give(self.run_props(secrets))
 
     def up(self, script: str = "", **args: Any) -> None:
         """Declare and stand."""
         self.declare(script, **args)
         self.stand()
+
+    def sweep(self) -> None:
+        """Stop what is no longer declared."""
+        BACKEND.sweep(self.cluster, TOKEN, [task.hostname for task in self.plan.tasks])
+
+    def limit(self, *hostnames: str, script: str = WAITS, **args: Any) -> None:
+        """Declare anew, and give these tasks their new limits in this order; then the run."""
+        olds = {hostname: self.task_props(hostname) for hostname in hostnames}
+        self.declare(script, **args)
+        for hostname in hostnames:
+            BACKEND.change(olds[hostname], self.task_props(hostname))
+        BACKEND.give(self.run_props())
+
+    def train(self, script: str, arguments: tuple[str, ...] = ("first",), **args: Any) -> None:
+        """Declare and stand a program that is given arguments of its own."""
+        self.up(script, **{"command": [sys.executable, "program.py", *arguments], **args})
 
     def look(self) -> Report:
         """One look."""
@@ -140,6 +160,12 @@ class Standing:
                 f"{error}; it is {self.status(hostname)!r}\n{self.look().status}\n{self.events()}"
             ) from None
 
+    def until_running(self, *hostnames: str, times: int = 1) -> None:
+        """Wait until the programs of these tasks have begun so often, and the keeper knows it."""
+        for hostname in hostnames:
+            self.until_started(hostname, times)
+            self.until_status(hostname, "running")
+
     def until_state(self, state: str, seconds: float = 60.0) -> Report:
         """Wait until the job is in a state and nothing runs any more."""
 
@@ -155,7 +181,11 @@ class Standing:
 
     def job(self) -> Job:
         """The job as the keeper remembers it: it must have been given."""
-        job = Record(self.places.record).current()
+        return self.recorded_in(self.places.record)
+
+    def recorded_in(self, folder: Path) -> Job:
+        """The present job of a record, wherever that lies."""
+        job = Record(folder).current()
         assert job is not None
         return job
 
@@ -176,6 +206,13 @@ class Standing:
         assert job is not None
         stream = record.log(job.run["id"], hostname).streams[name]
         return stream.span(stream.start, stream.end)
+
+    def until_output(self, hostname: str, expected: bytes) -> None:
+        """Wait until this is all that a task of the present run has printed."""
+        try:
+            until(lambda: self.output(hostname) == expected, f"the output of {hostname}")
+        except AssertionError:
+            assert self.output(hostname) == expected
 
     def open(self, gate: str = "gate") -> None:
         """Let the programs go on that wait for this gate; a hostname opens that task's."""
@@ -203,6 +240,10 @@ class Standing:
     def clear(self) -> str:
         """Clear it away; what that says."""
         return BACKEND.clear(self.cluster, TOKEN)
+
+    def kept(self, said: str) -> Path:
+        """The folder that `clear` has named."""
+        return Path(said.rpartition(" ")[2])
 
     def idle(self) -> bool:
         """Whether every launcher has ended as one does that has nothing more to do."""

@@ -102,8 +102,7 @@ def test_a_killed_child_is_restarted_with_backoff(cluster: Standing) -> None:
     first = cluster.until_started("worker-0")
     os.kill(first, signal.SIGKILL)
     cluster.until_status("worker-0", "restarting in 2 s (1 of 3)")
-    cluster.until_started("worker-0", 2)
-    cluster.until_status("worker-0", "running")
+    cluster.until_running("worker-0", times=2)
 
 
 @pytest.mark.parametrize("script", [EATS, FORKS_AN_EATER])

@@ -49,8 +49,7 @@ def test_a_killed_ps_comes_back_while_the_workers_go_on(cluster: Standing) -> No
     cluster.up(WAITS, ps=1, workers=1)
     worker = cluster.until_started("worker-0")
     os.kill(cluster.until_started("ps-0"), signal.SIGKILL)
-    cluster.until_started("ps-0", 2)
-    cluster.until_status("ps-0", "running")
+    cluster.until_running("ps-0", times=2)
     assert cluster.started("worker-0") == [worker]
     assert alive(worker)
 
@@ -58,11 +57,10 @@ def test_a_killed_ps_comes_back_while_the_workers_go_on(cluster: Standing) -> No
 def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     first = cluster.until_started("worker-0")
-    cluster.until_status("worker-0", "running")
+    cluster.until_running("worker-0")
     cluster.kill("worker-0")
     until(lambda: not alive(first), "the child has gone")
-    cluster.until_started("worker-0", 2)
-    cluster.until_status("worker-0", "running")
+    cluster.until_running("worker-0", times=2)
     assert "launcher of worker-0 was lost with its child" in cluster.events()
     assert cluster.job().tasks["worker-0"].failures == 0
 
@@ -103,8 +101,7 @@ def test_a_killed_supervisord_leaves_no_orphan(cluster: Standing) -> None:
 
 def test_a_killed_supervisord_is_told_as_it_is(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_status("worker-0", "running")
-    cluster.until_status("ps-0", "running")
+    cluster.until_running("worker-0", "ps-0")
     cluster.kill("supervisord")
     cluster.until_status("worker-0", "unreachable since 20")
     seen = cluster.look()
@@ -117,14 +114,12 @@ def test_a_killed_supervisord_is_told_as_it_is(cluster: Standing) -> None:
 
 def test_a_killed_supervisord_is_healed_and_the_run_goes_on(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
-    cluster.until_status("worker-0", "running")
-    cluster.until_status("ps-0", "running")
+    cluster.until_running("worker-0", "ps-0")
     run = cluster.look().run
     cluster.kill("supervisord")
     cluster.stand()
     for hostname in ("ps-0", "worker-0"):
-        cluster.until_started(hostname, 2)
-        cluster.until_status(hostname, "running")
+        cluster.until_running(hostname, times=2)
         assert BACKEND.standing(cluster.task_props(hostname))
     assert BACKEND.given(cluster.run_props())
     assert cluster.look().run == run
@@ -152,12 +147,11 @@ def test_a_killed_supervisord_changes_nothing_in_what_has_finished(cluster: Stan
 
 def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -> None:
     cluster.up(SAVES_SLOWLY, workers=1, grace="30s")
-    cluster.until_status("worker-0", "running")
+    cluster.until_running("worker-0")
     cluster.kill("supervisord")
     until((cluster.folder / "saving").exists, "worker-0 saves")
     cluster.stand()
     cluster.open("save")
-    cluster.until_started("worker-0", 2)
-    cluster.until_status("worker-0", "running")
-    assert cluster.output("worker-0") == b"start 1\nsaved\nstart 2\n"
+    cluster.until_running("worker-0", times=2)
+    cluster.until_output("worker-0", b"start 1\nsaved\nstart 2\n")
     assert len([text for text in cluster.events() if text == "launcher of worker-0 came"]) == 2

@@ -73,7 +73,7 @@ def test_what_does_not_heed_is_killed_after_its_grace(cluster: Standing) -> None
 
 def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1, evaluator=1, grace="30s")
-    cluster.until_status("evaluator-0", "running")
+    cluster.until_running("evaluator-0")
     cluster.open("worker-0")
     until(lambda: cluster.look().state == "succeeded", "job succeeded")
     assert cluster.status("evaluator-0") == "running"
@@ -83,7 +83,7 @@ def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
 
 def test_an_evaluator_is_stopped_after_its_grace(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1, evaluator=1, grace="1s")
-    cluster.until_status("evaluator-0", "running")
+    cluster.until_running("evaluator-0")
     cluster.open("worker-0")
     cluster.until_status("evaluator-0", "stopped (job finished)")
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.waiting import until
 from tfdeploy.agent.record import Record
+from tfdeploy.backends.local import BACKEND
 from tfdeploy.backends.local.places import Places, runtime_root
 from tfdeploy.backends.local.supervisor import Supervisor, marked
 
@@ -178,12 +179,9 @@ class Project:
         assert not places.lock.exists(), list(runtime_root().iterdir())
 
     def clean(self) -> None:
-        """Whatever the test left: stop it, by the clusters' own marks."""
+        """Take away whatever the test left, without Pulumi."""
         for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
-            left = marked(home)
-            for process in left:
-                process.kill()
-            psutil.wait_procs(left)
+            BACKEND.clear({**BACKEND.cluster(self.name, self.stack, "test"), "home": str(home)}, "")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tfdeploy.backends.local.supervisor import marked
 SLEEPER = "import time\ntime.sleep(600)"
 JOB = 'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0"'
 
-# The hands stop for ever at the first call of one of them, so that the engine can be killed in the midst of that create.
+# One of the hands stops for ever in its first call, so that the engine can be killed in the midst of that create.
 HANG = """\
 import sys, time, pathlib
 from tfdeploy.backends.local import LocalBackend
@@ -47,7 +47,7 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
     (site / "sitecustomize.py").write_text(guard + "".join(f"    {line}\n" for line in hang.splitlines()))
     env = {"PYTHONPATH": str(site)}
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack, env=env)
-    until(lambda: (project.folder / "reached").exists(), "the create was reached", 60)
+    until((project.folder / "reached").exists, "the create was reached", 60)
     plugins = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait()

@@ -35,7 +35,7 @@ def log_of(project: Project, hostname: str) -> str:
 
 def last_step(project: Project) -> int:
     """The last step that worker-0 told of."""
-    told = re.findall(r"^step (\d+) ", log_of(project, "worker-0"), re.M)
+    told = re.findall(r"^step (\d+) ", log_of(project, "worker-0"), re.MULTILINE)
     return int(told[-1]) if told else 0
 
 
@@ -60,7 +60,9 @@ def test_the_accuracy_is_a_stack_output(trained: tuple[Project, Call]) -> None:
     assert outputs["state"] == "succeeded"
     assert project.statuses() == {"ps-0": "stopped (job finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
     assert f"MNIST accuracy: {outputs['accuracy']:.4f}" in outputs["logs"]["worker-0"]
-    assert re.search(r"^CONTAINER +MACHINE +COMMAND +HOSTNAME +STATUS +CREATED +PUBLIC IP$", outputs["status"], re.M)
+    assert re.search(
+        r"^CONTAINER +MACHINE +COMMAND +HOSTNAME +STATUS +CREATED +PUBLIC IP$", outputs["status"], re.MULTILINE
+    )
 
 
 def test_the_variables_live_on_the_ps_and_both_workers_train(trained: tuple[Project, Call]) -> None:

@@ -11,6 +11,7 @@ from tfdeploy.agent.states import FINAL, STOPPED, Job, Verdict
 
 BEGIN = 1_000.0
 _ROUNDS = 12
+_PORTS = {"ps": 20_000, "worker": 21_000, "chief": 22_000, "evaluator": 23_000}
 
 
 class Launcher:
@@ -18,10 +19,12 @@ class Launcher:
 
     _count = itertools.count(1)
 
-    def __init__(self, hostname: str, port: int = 0) -> None:
+    def __init__(self, hostname: str, port: int = 0, now: float = BEGIN) -> None:
+        job, _, index = hostname.rpartition("-")
         self.hostname = hostname
         self.instance = f"{hostname}#{next(self._count)}"
-        self.port = port or 20_000 + sum(map(ord, hostname))
+        self.port = port or _PORTS[job] + int(index)
+        self.created = now
         self.run = ""
         self.attempt = 0
         self.running = False
@@ -38,7 +41,7 @@ class Launcher:
             "machine": "box",
             "host": "127.0.0.1",
             "port": self.port if self.run else 0,
-            "created": BEGIN,
+            "created": self.created,
             "run": self.run,
             "ready": bool(self.run),
             "attempt": self.attempt,
@@ -77,10 +80,14 @@ class World:
         self.launchers: dict[str, Launcher] = {}
         self.events: list[str] = []
 
+    def begin_at(self, now: float) -> None:
+        """Have it begin at another moment."""
+        self.now = self.job.given = self.job.waiting_since = now
+
     def come(self, *hostnames: str, port: int = 0) -> None:
         """New launchers, in place of those that were; no name means all tasks of the run."""
         for hostname in hostnames or tuple(self.job.tasks):
-            self.launchers[hostname] = Launcher(hostname, port)
+            self.launchers[hostname] = Launcher(hostname, port, self.now)
         self.settle()
 
     def lose(self, hostname: str) -> None:
@@ -126,6 +133,11 @@ class World:
         if run["id"] != self.job.run["id"]:
             self.job = Job(run, self.now)
         self.note(orders.hand_over(self.job, run, self.now))
+        self.settle()
+
+    def roll(self, *hostnames: str) -> None:
+        """Tasks whose settings have changed are to be restarted."""
+        orders.roll(self.job, list(hostnames), self.now)
         self.settle()
 
     def restart_keeper(self) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-DYNAMIC = ("importlib", "pkgutil", "runpy", "imp")
-"""Modules by which code imports what no reader can see."""
+COMPUTED = "what it computes"
+"""In place of the name of a module that only running the code would tell."""
+
+_IMPORTERS = ("import_module", "__import__", "exec_module", "load_module", "run_module", "run_path")
 
 
 class Import(NamedTuple):
@@ -30,7 +32,7 @@ def modules(package: Path) -> dict[str, Path]:
 
 
 def imports(package: Path, path: Path) -> Iterator[Import]:
-    """Every import of a file: statements at any depth, and `import_module` or `__import__` of a literal name."""
+    """Every import of a file: statements at any depth, and calls that import."""
     known = modules(package)
     here = (package.name, *path.relative_to(package).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text())):
@@ -42,12 +44,10 @@ def imports(package: Path, path: Path) -> Iterator[Import]:
             base += (node.module or "").split(".") if node.module else []
             for alias in node.names:
                 yield _import(package, known, node.lineno, ".".join([*base, alias.name]))
-        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and _called(node) in _IMPORTERS:
             argument = node.args[0] if node.args else None
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                name = argument.value
-                absolute = ".".join(here) + name if name.startswith(".") else name
-                yield _import(package, known, node.lineno, absolute)
+            literal = argument.value if isinstance(argument, ast.Constant) else None
+            yield _import(package, known, node.lineno, literal if isinstance(literal, str) else COMPUTED)
 
 
 def _called(node: ast.Call) -> str:

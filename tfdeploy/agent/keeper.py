@@ -26,7 +26,7 @@ TICK = 0.25
 """Seconds between two looks at the clock."""
 
 POLL_SOON, POLL_LATER = 0.2, 1.0
-"""Seconds until a launcher asks again: while something is about to happen, and else."""
+"""Seconds until a launcher asks again: while something is about to happen, and when its child has run for long."""
 
 
 class Keeper:
@@ -62,13 +62,14 @@ class Keeper:
             self._settle(orders.absorb(self._job, report, now), now)
             order = orders.order(self._job, report["hostname"], now)
             settled = order["do"] == "run" and report["phase"] == "running"
-            return {**order, "poll": POLL_LATER if settled else POLL_SOON}
+            age = now - report["started"] if settled else 0.0
+            return {**order, "poll": min(max(age / 10, POLL_SOON), POLL_LATER)}
 
     def roll(self, hostnames: List[str]) -> None:
         """Restart these tasks, one at a time in the order of job and index, so that new limits take effect."""
         with self._lock:
             if self._job is not None and self._job.verdict is None:
-                self._job.roll = [name for name in self._job.tasks if name in {*self._job.roll, *hostnames}]
+                orders.roll(self._job, hostnames, time.time())
                 self.tick()
 
     def stop(self, hostname: str) -> None:

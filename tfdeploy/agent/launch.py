@@ -52,12 +52,14 @@ class Launcher:
         kill_leftovers(self._note)
         while True:
             self._collect()
-            order = self._ask()
+            told = self._report()
+            order = self._ask(told)
             code = self._obey(order)
             if code is not None:
                 close_spool(self._spool, _SHIP_SECONDS)
                 return code
-            self._sleep(float(order["poll"]) if order else _AWAY_SECONDS)
+            if self._report() == told:
+                self._sleep(float(order["poll"]) if order else _AWAY_SECONDS)
 
     def _sleep(self, seconds: float) -> None:
         if self._kill_at:
@@ -83,9 +85,9 @@ class Launcher:
             "exit": self._exit,
         }
 
-    def _ask(self) -> Optional[Dict[str, Any]]:
+    def _ask(self, report: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         try:
-            return self._client.json("POST", "/sync", self._report())
+            return self._client.json("POST", "/sync", report)
         except OSError:
             return None
         except CallError:
@@ -139,7 +141,7 @@ class Launcher:
         if self._child is not None:
             return None
         self._exit = self._exit or _end(INTERRUPTED_CODE, "interrupted")
-        self._ask()
+        self._ask(self._report())
         return INTERRUPTED_CODE
 
     def _prepare(self, order: Dict[str, Any]) -> None:

@@ -33,6 +33,9 @@ _MOST_DOUBLINGS = 60
 ROLL_SECONDS = 2.0
 """In a rolling restart the next task waits until the one before has run this long."""
 
+GATHER_SECONDS = 1.0
+"""A rolling restart begins so long after the last request for it: requests come in parallel, and not in order."""
+
 Report = Dict[str, Any]
 Order = Dict[str, Any]
 
@@ -79,9 +82,7 @@ def _unprepared(job: Job, task: Task, now: float) -> List[str]:
     """A launcher with another run in hand has not prepared this one, whatever this run's account says from before."""
     if not task.ready or task.state in FINAL:
         return []
-    task.ready = False
-    _again(job, task)
-    job.book, job.waiting_since = {}, now
+    _gather(job, now)
     return [f"launcher of {task.hostname} comes from another run"]
 
 
@@ -132,10 +133,20 @@ def _stop(task: Task, verdict: Verdict, now: float) -> None:
 
 def _again(job: Job, task: Task) -> None:
     """A child that runs, or that an order may have started, is to be followed by one of the next attempt."""
-    if task.state == RUNNING or (job.wired and task.state not in FINAL):
+    if task.state == RUNNING or (task.hostname in job.book and task.state not in FINAL):
         task.attempt += 1
     if task.state == RUNNING:
         task.state = STARTING
+
+
+def _gather(job: Job, now: float) -> None:
+    """Begin the start barrier anew: nobody has come until it says so."""
+    for task in job.tasks.values():
+        _again(job, task)
+        task.ready = False
+        if task.state == WAITING:
+            task.state, task.reason = STARTING, ""
+    job.book, job.waiting_since = {}, now
 
 
 def missing(job: Job) -> List[str]:
@@ -186,18 +197,25 @@ def _overdue(job: Job, now: float) -> Optional[Verdict]:
     return Verdict("failed", f"{', '.join(missing(job))} did not come within {timeout:g} s", now)
 
 
+def roll(job: Job, hostnames: List[str], now: float) -> None:
+    """Have these tasks restarted one at a time, in the order of job and index; one whose turn it is has another one."""
+    job.roll = [name for name in job.tasks if name in {*job.roll, *hostnames}]
+    job.roll_from = now + GATHER_SECONDS
+    if job.rolling in hostnames:
+        job.rolling = ""
+
+
 def _roll(job: Job, now: float) -> List[str]:
-    if not job.roll:
+    if not job.roll or (not job.rolling and now < job.roll_from):
         return []
-    task = job.tasks.get(job.roll[0])
-    if task is None or task.state in FINAL:
-        job.roll.pop(0)
-    elif task.hostname != job.rolling:
-        job.rolling = task.hostname
+    name = job.rolling or job.roll[0]
+    task = job.tasks.get(name)
+    if task is not None and task.state not in FINAL and not job.rolling:
+        job.rolling = name
         _again(job, task)
-        return [f"{task.hostname} is restarted: its settings have changed"]
-    elif task.state == RUNNING and now - task.started > ROLL_SECONDS:
-        job.roll.pop(0)
+        return [f"{name} is restarted: its settings have changed"]
+    if task is None or task.state in FINAL or (task.state == RUNNING and now - task.started > ROLL_SECONDS):
+        job.roll = [other for other in job.roll if other != name]
         job.rolling = ""
     return []
 
@@ -246,11 +264,7 @@ def hand_over(job: Job, run: Dict[str, Any], now: float) -> List[str]:
     job.run = run
     wanted = {item["hostname"]: item for item in run["tasks"]}
     job.tasks = {name: job.tasks.get(name) or Task(**item) for name, item in wanted.items()}
-    if not job.wired:
-        job.waiting_since = now
-    if list(job.tasks) == before or job.verdict is not None:
-        return []
-    for task in job.tasks.values():
-        _again(job, task)
-    job.book, job.waiting_since = {}, now
-    return [f"the tasks are now {', '.join(job.tasks)}: all start again"]
+    changed = list(job.tasks) != before and job.verdict is None
+    if changed or not job.wired:
+        _gather(job, now)
+    return [f"the tasks are now {', '.join(job.tasks)}: all start again"] if changed else []

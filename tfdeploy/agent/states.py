@@ -76,6 +76,7 @@ class Job:
         self.waiting_since = now
         self.roll: List[str] = []
         self.rolling = ""
+        self.roll_from = 0.0
 
     @property
     def wired(self) -> bool:
@@ -96,6 +97,6 @@ class Job:
         job.tasks = {hostname: Task.from_dict(task) for hostname, task in data["tasks"].items()}
         job.book = data["book"]
         job.verdict = Verdict(*data["verdict"]) if data["verdict"] else None
-        job.roll, job.rolling = data["roll"], data["rolling"]
+        job.roll, job.rolling, job.roll_from = data["roll"], data["rolling"], data.get("roll_from", 0.0)
         job.waiting_since = data["waiting_since"]
         return job

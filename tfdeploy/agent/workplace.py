@@ -20,6 +20,9 @@ PORTS = range(20000, 32000)
 SECRET_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 """A secret of such a name is an environment variable too, besides its file."""
 
+_ENGINES = ("SUPERVISOR_",)
+"""What begins so is the engine's word to the launcher, not to the task."""
+
 
 class PortTaken(Exception):
     """The port that the user asked for is not free."""
@@ -46,7 +49,7 @@ class Port:
         if self.number and self.number == wanted:
             return wanted
         start = random.randrange(len(PORTS))
-        others = [] if fixed else [*PORTS[start:], *PORTS[:start]]
+        others: List[int] = [] if fixed else [*PORTS[start:], *PORTS[:start]]
         for number in ([wanted] if wanted else []) + others:
             if bindable(number) and self._take(number):
                 self.number = number
@@ -123,7 +126,7 @@ def environment(
     secrets = Path(settings["secrets"])
     path: List[str] = [*run["path"], *filter(None, [base.get("PATH", os.defpath)])]
     return {
-        **base,
+        **{name: value for name, value in base.items() if not name.startswith(_ENGINES)},
         "PATH": os.pathsep.join(path),
         "CUDA_VISIBLE_DEVICES": settings["gpus"],
         "TFDEPLOY_SECRETS": str(secrets),

@@ -14,6 +14,7 @@ from typing import Any
 from ... import agent
 from ...agent.protocol import UNIX, CallError, Client
 from ...agent.record import Record
+from ...agent.states import Job
 from ...bundle import archive, collect
 from ...errors import BackendError, Unreachable
 from ...placement import Machine
@@ -21,7 +22,7 @@ from ...plan import Plan
 from ...spec import ClusterSpec
 from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
 from . import capacity, packages, refusals
-from .places import Places, make_private, runtime_root, state_folder, write_private
+from .places import Places, make_private, put_by, runtime_root, state_folder, write_private
 from .supervisor import Supervisor
 
 _KEEPER = "keeper"
@@ -139,7 +140,7 @@ class LocalBackend:
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
             shutil.rmtree(places.runtime, ignore_errors=True)
-            said = _keep(places)
+            said = put_by(places)
             places.lock.unlink(missing_ok=True)
         with suppress(OSError):
             runtime_root().rmdir()
@@ -175,7 +176,7 @@ class LocalBackend:
 
     def _write_settings(self, places: Places, props: TaskProps) -> None:
         settings = {
-            **{key: props[key] for key in ("hostname", "job", "index", "machine", "memory", "gpus", "port")},  # type: ignore[literal-required]
+            **{key: props[key] for key in ("hostname", "job", "index", "machine", "memory", "gpus", "port")},
             "keeper": f"{UNIX}{places.keeper_socket}",
             "token": str(places.token),
             "folder": str(places.task(props["hostname"])),
@@ -195,7 +196,7 @@ class LocalBackend:
 
     def _remove(self, places: Places, token: str, hostname: str) -> None:
         self._call(places, token, "/stop", {"hostname": hostname})
-        Supervisor(places).remove(hostname)
+        Supervisor(places).remove(hostname, _patience(Record(places.record).current()))
         shutil.rmtree(places.task(hostname), ignore_errors=True)
 
     def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
@@ -214,10 +215,14 @@ def _stop_job(places: Places, token: str) -> bool:
         return True
     with suppress(OSError, CallError, BackendError), _keeper(places, token) as keeper:
         keeper.json("POST", "/stop", {})
-        seconds = float(job.run["grace"]) + _MARGIN
-        _wait_for(lambda: keeper.json("GET", "/stopped")["stopped"], "the tasks did not stop", seconds)
+        _wait_for(lambda: keeper.json("GET", "/stopped")["stopped"], "the tasks did not stop", _patience(job))
         return True
     return False
+
+
+def _patience(job: Job | None) -> float:
+    """Seconds that a task may take to stop, with all that it printed sent to the keeper."""
+    return (float(job.run["grace"]) if job else 0.0) + _MARGIN
 
 
 def _python() -> list[str]:
@@ -251,6 +256,9 @@ def _train_dir(record: Record, run: Mapping[str, Any]) -> str:
     if known is not None:
         return str(known.run["train_dir"])
     base = run["train_dir"].rstrip("/")
+    resumed = record.load(run["resume_from"]) if run["resume_from"] else None
+    if resumed is not None:
+        return str(resumed.run["train_dir"])
     if run["resume_from"] or "://" in base:
         return f"{base}/{run['resume_from'] or run['id']}"
     number = 1
@@ -260,26 +268,6 @@ def _train_dir(record: Record, run: Mapping[str, Any]) -> str:
         folder = Path(base) / f"{run['id']}-{number}"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder)
-
-
-def _keep(places: Places) -> str:
-    """Move record and checkpoints out of the cluster's home, and remove the rest of it."""
-    worth = [path for path in (places.record, places.train) if path.exists() and any(path.iterdir())]
-    said = ""
-    if worth:
-        moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        kept = state_folder_of(places) / "kept" / places.home.name / moment
-        kept.mkdir(parents=True)
-        for path in worth:
-            path.rename(kept / path.name)
-        said = f"the record and the checkpoints are kept in {kept}"
-    shutil.rmtree(places.home, ignore_errors=True)
-    return said
-
-
-def state_folder_of(places: Places) -> Path:
-    """The state folder that this home lies in, whatever the environment says today."""
-    return places.home.parent.parent
 
 
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:

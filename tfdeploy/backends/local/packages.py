@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import importlib.util
 import json
 import shutil
 import site
@@ -41,7 +42,10 @@ def _environment(requirements: Sequence[str]) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _DONE).exists():
             shutil.rmtree(folder, ignore_errors=True)
-            _call("making an environment for the requirements", [sys.executable, "-m", "venv", str(folder)])
+            # Our own pip is seen from there too; to install another one takes several seconds.
+            without_pip = ["--without-pip"] if importlib.util.find_spec("pip") else []
+            venv = [sys.executable, "-m", "venv", *without_pip, str(folder)]
+            _call("making an environment for the requirements", venv)
             python = folder / "bin" / "python"
             packages = next((folder / "lib").glob("python*/site-packages"))
             (packages / "tfdeploy-base.pth").write_text("\n".join(visible) + "\n")

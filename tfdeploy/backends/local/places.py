@@ -1,7 +1,9 @@
 """Where a local cluster keeps what is its own."""
 
+import datetime
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -67,3 +69,19 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     draft.replace(path)
+
+
+def put_by(places: Places) -> str:
+    """Move record and checkpoints out of the cluster's home, and remove the rest of it; a sentence that says where to."""
+    worth = [path for path in (places.record, places.train) if path.exists() and any(path.iterdir())]
+    said = ""
+    if worth:
+        moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        # The state folder that this home lies in, whatever the environment says today.
+        kept = places.home.parent.parent / "kept" / places.home.name / moment
+        kept.mkdir(parents=True)
+        for path in worth:
+            path.rename(kept / path.name)
+        said = f"the record and the checkpoints are kept in {kept}"
+    shutil.rmtree(places.home, ignore_errors=True)
+    return said

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ command = {command}
 autorestart = unexpected
 exitcodes = 0
 startsecs = 0
-stopwaitsecs = {stop_seconds}
+stopwaitsecs = 86400
 redirect_stderr = true
 stdout_logfile = {log}
 stdout_logfile_maxbytes = 1MB
@@ -124,7 +124,8 @@ class Supervisor:
         done = subprocess.run(command, env=env, start_new_session=True, check=False, text=True, **streams)  # type: ignore[call-overload]
         if done.returncode:
             raise BackendError(f"supervisord did not start: {done.stdout.strip()}")
-        _wait_until(self.running, _START_SECONDS, f"supervisord of {places.home} did not answer")
+        if not _came_true(self.running, _START_SECONDS):
+            raise BackendError(f"supervisord of {places.home} did not answer within {_START_SECONDS:g} s")
 
     def programs(self) -> Mapping[str, Mapping[str, Any]]:
         """Name to what supervisord says of it (`statename`, `pid`, `exitstatus`, …).
@@ -135,9 +136,11 @@ class Supervisor:
         return {info["name"]: info for info in self._call("getAllProcessInfo")}
 
     def add(self, name: str, command: list[str], log: Path, stop_seconds: float) -> None:
-        """Have a program run; one of that name that stands already is started where it has ended."""
-        line = _escaped(shlex.join(command))
-        text = _PROGRAM.format(name=name, command=line, log=_escaped(log), stop_seconds=int(stop_seconds) + 1)
+        """Have a program run; one of that name that stands already is started where it has ended.
+
+        One that stands with another command is stopped first; it has `stop_seconds` for it.
+        """
+        text = _PROGRAM.format(name=name, command=_escaped(shlex.join(command)), log=_escaped(log))
         path = self._places.programs / f"{name}.conf"
         with self.locked():
             self.start()
@@ -145,7 +148,7 @@ class Supervisor:
             changed = not path.exists() or path.read_text() != text
             path.write_text(text)
             if known and changed:
-                self._drop(name)
+                self._drop(name, stop_seconds)
             if not known or changed:
                 self._call("reloadConfig")
                 with _tolerant(Faults.ALREADY_ADDED):
@@ -158,15 +161,21 @@ class Supervisor:
             if self.programs()[name]["statename"] in _DEAD_WORDS:
                 self._call("startProcess", name, False)
 
-    def remove(self, name: str) -> None:
-        """Stop a program and forget it; not there is as good."""
+    def remove(self, name: str, seconds: float) -> None:
+        """Stop a program, by force after so many seconds, and forget it; not there is as good."""
         (self._places.programs / f"{name}.conf").unlink(missing_ok=True)
         with suppress(Unreachable):
-            self._drop(name)
+            self._drop(name, seconds)
 
-    def _drop(self, name: str) -> None:
+    def _drop(self, name: str, seconds: float) -> None:
+        def ended() -> bool:
+            return name not in (known := self.programs()) or known[name]["statename"] in _DEAD_WORDS
+
         with _tolerant(Faults.NOT_RUNNING, Faults.BAD_NAME):
-            self._call("stopProcess", name, True)
+            self._call("stopProcess", name, False)
+            if not _came_true(ended, seconds):
+                self._call("signalProcess", name, "KILL")
+                _came_true(ended, _KILL_SECONDS)
         with _tolerant(Faults.BAD_NAME):
             self._call("removeProcessGroup", name)
 
@@ -174,7 +183,7 @@ class Supervisor:
         """Stop everything it keeps, and itself; then kill whatever still carries the cluster's mark."""
         with suppress(Unreachable, xmlrpc.client.Fault):
             self._call("shutdown")
-            _wait_until(lambda: not self.running(), seconds, "")
+            _came_true(lambda: not self.running(), seconds)
         deadline = time.monotonic() + _KILL_SECONDS
         while (ours := marked(self._places.home)) and time.monotonic() < deadline:
             for process in ours:
@@ -207,11 +216,10 @@ def _escaped(text: object) -> str:
     return str(text).replace("%", "%%")
 
 
-def _wait_until(condition: Any, seconds: float, otherwise: str) -> None:
+def _came_true(condition: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            if otherwise:
-                raise BackendError(f"{otherwise} within {seconds:g} s")
-            return
+            return False
         time.sleep(0.02)
+    return True

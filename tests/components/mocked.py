@@ -1,0 +1,80 @@
+"""Programs run against Pulumi's own mocks, which remember what they were asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import mocks, set_all_config
+from pulumi.runtime.settings import set_root_resource
+
+from tfdeploy import TensorFlowCluster
+from tfdeploy.cluster import TYPE
+
+
+class Recorder(mocks.MockMonitor):
+    """An engine that makes everything, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.maker = Maker()
+        super().__init__(self.maker)
+        self.after: dict[str, list[str]] = {}
+        self.outputs: list[str] = []
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802
+        self.after[request.name] = sorted(urn.rpartition("::")[2] for urn in request.dependencies)
+        return super().RegisterResource(request)  # type: ignore[no-untyped-call]
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802
+        if f"${TYPE}::" in request.urn:
+            self.outputs = sorted(request.outputs)
+        return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
+
+    @property
+    def inputs(self) -> dict[str, dict[str, Any]]:
+        """What each resource was given, by name."""
+        return self.maker.inputs
+
+    def urns(self) -> str:
+        """Every resource, the stack's prefix cut off, a line each."""
+        return "\n".join(sorted(urn.partition("::project::")[2] for urn in self.get_registered_resources()))
+
+
+class Maker(mocks.Mocks):
+    """Gives each resource the outputs that its provider would compute."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, dict[str, Any]] = {}
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], None]:
+        return {}, None
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[Any, Any]]:
+        self.inputs[args.name] = args.inputs
+        made = {"token": "a-token", "stood": "now", "given": "2026-11-21T12:00:00+00:00"}
+        return f"{args.name}-id", {**args.inputs, **made}
+
+
+def run(program: Callable[[], Any], preview: bool = False, **config: str) -> Recorder:
+    """Run a program against the mocks, as if it were alone in its process."""
+    set_root_resource(None)  # type: ignore[arg-type]
+    monitor = Recorder()
+    mocks.set_mocks(monitor.maker, preview=preview, monitor=monitor)
+    set_all_config({f"tfdeploy:{name}": value for name, value in config.items()})
+    try:
+        pulumi.runtime.test(program)()  # type: ignore[no-untyped-call]
+    finally:
+        set_all_config({})
+    return monitor
+
+
+def declare(name: str = "mnist", **args: Any) -> TensorFlowCluster:
+    """A cluster that nobody waits for, with a command unless one is given."""
+    return TensorFlowCluster(name, {"command": ["python", "-c", "1"], "wait": "0", **args})  # type: ignore[typeddict-item]
+
+
+def refused(make: Callable[[], Any]) -> str:
+    """What the refusal of a cluster says."""
+    with pytest.raises(pulumi.RunError) as error:
+        make()
+    return str(error.value)

@@ -1,0 +1,117 @@
+"""Clearing leaves no process, no socket, no lock, no folder; record and checkpoints are kept, and it is said where."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.components.conftest import WAITS, Standing, alive
+from tests.waiting import until
+from tfdeploy.backends.local.places import runtime_root
+from tfdeploy.backends.local.supervisor import marked
+
+CHECKPOINTS = """
+import os, pathlib
+from steps import begin, wait_for
+
+pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], "checkpoint").write_text("weights")
+begin()
+wait_for("gate")
+"""
+
+DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAITS
+
+
+def left(cluster: Standing) -> list[object]:
+    """What is still there of a cluster."""
+    places = cluster.places
+    return [*marked(places.home), *(path for path in (places.home, places.runtime, places.lock) if path.exists())]
+
+
+def test_nothing_is_left_of_a_cluster_that_runs(cluster: Standing) -> None:
+    cluster.up(CHECKPOINTS, ps=1, workers=2)
+    cluster.until_running("ps-0", "worker-0", "worker-1")
+    said = cluster.clear()
+    assert left(cluster) == []
+    kept = cluster.kept(said)
+    assert sorted(path.name for path in kept.iterdir()) == ["record", "train"]
+    assert [path.read_text() for path in kept.rglob("checkpoint")] == ["weights"]
+    assert not runtime_root().exists() or cluster.places.runtime.name not in str(list(runtime_root().iterdir()))
+
+
+def test_the_kept_record_says_that_the_job_was_stopped(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_running("ps-0", "worker-0")
+    job = cluster.recorded_in(cluster.kept(cluster.clear()) / "record")
+    assert job.verdict is not None
+    assert job.verdict[:2] == ("stopped", "by request")
+    assert {task.state for task in job.tasks.values()} == {"stopped"}
+
+
+def test_clearing_twice_is_as_good_as_once(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    assert cluster.clear()
+    assert cluster.clear() == ""
+    assert left(cluster) == []
+
+
+def test_clearing_what_never_stood_is_done(cluster: Standing) -> None:
+    assert cluster.clear() == ""
+    assert left(cluster) == []
+
+
+@pytest.mark.parametrize("dead", ["supervisord", "keeper"])
+def test_what_was_killed_before_is_cleared_too(cluster: Standing, dead: str) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    pids = [cluster.until_started(hostname) for hostname in ("ps-0", "worker-0")]
+    cluster.kill(dead)
+    assert cluster.clear()
+    assert left(cluster) == []
+    assert not any(map(alive, pids))
+
+
+def test_a_task_that_heeds_no_signal_is_cleared_after_its_grace(cluster: Standing) -> None:
+    cluster.up(DEAF, workers=1, grace="1s")
+    cluster.until_running("worker-0")
+    cluster.clear()
+    assert left(cluster) == []
+
+
+def test_tasks_without_a_run_are_cleared(cluster: Standing) -> None:
+    cluster.declare(WAITS, workers=2)
+    cluster.stand_tasks()
+    until(lambda: len(cluster.supervisor().programs()) == 3, "two launchers and the keeper")
+    assert cluster.clear() == ""
+    assert left(cluster) == []
+
+
+def test_a_cleared_cluster_can_stand_again_and_trains_anew(cluster: Standing) -> None:
+    cluster.up(CHECKPOINTS, workers=1)
+    cluster.open()
+    first = cluster.until_state("succeeded")
+    cluster.clear()
+    cluster.stand()
+    cluster.until_started("worker-0", 2)
+    assert cluster.until_state("succeeded").run == first.run
+
+
+def test_a_users_own_train_dir_is_left_alone(cluster: Standing) -> None:
+    cluster.up(CHECKPOINTS, workers=1, train_dir="models")
+    cluster.open()
+    run = cluster.until_state("succeeded").run
+    kept = cluster.kept(cluster.clear())
+    assert [path.name for path in kept.iterdir()] == ["record"]
+    assert (cluster.folder / "models" / run / "checkpoint").read_text() == "weights"
+
+
+def test_two_clusters_stand_side_by_side(clusters: Callable[[str], Standing]) -> None:
+    first, second = clusters("first"), clusters("second")
+    for cluster in (first, second):
+        cluster.up(WAITS, ps=1, workers=2)
+    for cluster in (first, second):
+        cluster.until_running("ps-0", "worker-0", "worker-1")
+    addresses = [*first.look().endpoints.values(), *second.look().endpoints.values()]
+    assert len(set(addresses)) == 6
+    first.clear()
+    assert second.look().state == "running"
+    second.open()
+    second.until_state("succeeded")

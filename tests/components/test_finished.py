@@ -1,0 +1,163 @@
+"""Finished is finished: whatever is stood again afterwards trains nothing again."""
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from tests.components.conftest import WAITS, Standing
+from tests.waiting import until
+from tfdeploy.backends.local import BACKEND
+
+TRAINS = """
+import os, pathlib, sys
+from steps import begin
+
+begin()
+folder = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"])
+before = sorted(path.name for path in folder.iterdir())
+(folder / os.environ["TFDEPLOY_HOSTNAME"]).touch()
+print("found", before)
+print("result:", os.environ.get("RESULT", sys.argv[1]))
+"""
+"""Leaves a file in its train_dir, and tells what it found there and what it was asked for."""
+
+RESULT = {"result": r"result: (\S+)"}
+
+
+def test_standing_again_trains_nothing_again(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_started("ps-0")
+    cluster.open("worker-0")
+    before = cluster.until_state("succeeded")
+    until(cluster.idle, "the launchers have ended")
+    cluster.stand()
+    until(cluster.idle, "the launchers have ended again")
+    after = cluster.look()
+    assert (after.state, after.reason, after.run) == (before.state, before.reason, before.run)
+    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
+
+
+def test_changed_limits_and_counts_train_nothing_again(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.open()
+    cluster.until_state("succeeded")
+    old = cluster.task_props("worker-0")
+    cluster.declare(WAITS, workers=2, jobs={"worker": {"memory": "1GiB"}}, grace="7s", wait="5m")
+    BACKEND.change(old, cluster.task_props("worker-0"))
+    cluster.stand()
+    until(cluster.idle, "the launchers have ended again")
+    seen = cluster.look()
+    assert seen.state == "succeeded"
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (job finished)"]
+    assert [len(cluster.started(hostname)) for hostname in ("worker-0", "worker-1")] == [1, 0]
+
+
+def test_a_failed_job_is_not_tried_again_either(cluster: Standing) -> None:
+    cluster.up("from steps import begin\nbegin()\nraise SystemExit(4)", workers=1)
+    cluster.until_state("failed")
+    cluster.stand()
+    until(cluster.idle, "the launcher has ended again")
+    assert cluster.look().reason == "worker-0 failed (exit 4)"
+    assert len(cluster.started("worker-0")) == 1
+
+
+def test_a_worker_that_is_done_stays_done_while_the_others_go_on(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2)
+    cluster.until_running("worker-1")
+    cluster.open("worker-0")
+    cluster.until_status("worker-0", "succeeded")
+    cluster.kill("supervisord")
+    cluster.stand()
+    cluster.until_started("worker-1", 2)
+    cluster.open("worker-1")
+    cluster.until_state("succeeded")
+    assert len(cluster.started("worker-0")) == 1
+
+
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"run_id": "again"},
+    {"env": {"RESULT": "other"}},
+    {"jobs": {"worker": {"env": {"RESULT": "other"}}}},
+    {"context": {"rate": 0.5}},
+    {"arguments": ("other",)},
+    {"script": TRAINS + "# changed\n"},
+]
+
+
+def test_changed_content_is_a_new_run_in_a_train_dir_of_its_own(cluster: Standing) -> None:
+    runs = set()
+    for times, change in enumerate(CHANGES, 1):
+        cluster.train(**{"script": TRAINS, "workers": 1, **change})
+        cluster.until_started("worker-0", times)
+        runs.add(cluster.until_state("succeeded").run)
+        assert cluster.output("worker-0").startswith(b"found []\n")
+    assert len(runs) == len(CHANGES)
+    assert {path.name for path in cluster.places.train.iterdir()} == runs
+
+
+def test_going_back_shows_the_earlier_run_and_trains_nothing(cluster: Standing) -> None:
+    cluster.train(TRAINS, workers=1, metrics=RESULT)
+    first = cluster.until_state("succeeded")
+    cluster.train(TRAINS, workers=1, metrics=RESULT, arguments=("second",))
+    cluster.until_started("worker-0", 2)
+    second = cluster.until_state("succeeded")
+    assert second.metrics == {"result": "second"}
+    cluster.train(TRAINS, workers=1, metrics=RESULT)
+    until(cluster.idle, "the launcher has ended")
+    back = cluster.look()
+    assert (back.run, back.state, back.metrics, back.logs) == (first.run, "succeeded", {"result": "first"}, first.logs)
+    assert len(cluster.started("worker-0")) == 2
+
+
+def test_going_back_to_a_run_that_had_not_finished_goes_on_with_it(cluster: Standing) -> None:
+    cluster.train(WAITS, workers=2)
+    cluster.until_running("worker-0", "worker-1")
+    first = cluster.look().run
+    cluster.train("from steps import *\nprint('other')\nwait_for('never')", workers=2)
+    until(lambda: cluster.look().logs["worker-1"] == ["other"], "the other run")
+    cluster.train(WAITS, workers=2)
+    cluster.until_started("worker-0", 2)
+    cluster.until_started("worker-1", 2)
+    cluster.open()
+    assert cluster.until_state("succeeded").run == first
+    assert cluster.output("worker-0") == b""
+
+
+def test_a_new_run_replaces_the_one_that_runs(cluster: Standing) -> None:
+    cluster.train(WAITS, ps=1, workers=1)
+    cluster.until_started("ps-0")
+    first = cluster.until_started("worker-0")
+    cluster.train(WAITS, ps=1, workers=1, run_id="second")
+    cluster.until_started("ps-0", 2)
+    second = cluster.until_started("worker-0", 2)
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, signal.SIGKILL)
+    os.kill(second, 0)
+
+
+def test_a_run_resumes_another_when_told_so(cluster: Standing) -> None:
+    cluster.train(TRAINS, workers=1)
+    first = cluster.until_state("succeeded")
+    cluster.train(TRAINS, workers=1, resume_from=first.run)
+    cluster.until_started("worker-0", 2)
+    second = cluster.until_state("succeeded")
+    assert second.run != first.run
+    assert cluster.output("worker-0").startswith(b"found ['worker-0']\n")
+
+
+def test_a_train_dir_that_is_in_use_is_not_used_by_a_new_cluster(cluster: Standing) -> None:
+    cluster.train(TRAINS, workers=1, train_dir="checkpoints")
+    first = cluster.until_state("succeeded")
+    cluster.clear()
+    cluster.train(TRAINS, workers=1, train_dir="checkpoints")
+    second = cluster.until_state("succeeded")
+    assert second.run == first.run
+    assert cluster.output("worker-0").startswith(b"found []\n")
+    assert len(list((cluster.folder / "checkpoints").iterdir())) == 2
+    cluster.train(TRAINS + "# more", workers=1, train_dir="checkpoints", resume_from=second.run)
+    cluster.until_started("worker-0", 3)
+    cluster.until_state("succeeded")
+    assert cluster.job().run["train_dir"] == str(cluster.folder / "checkpoints" / f"{second.run}-2")

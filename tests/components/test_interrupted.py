@@ -1,0 +1,81 @@
+"""A task that is told to stop, but not by the keeper (a reboot, a spot machine taken back): interrupted, not ended."""
+
+import os
+import signal
+
+from tests.components.conftest import WAITS, Standing, alive
+from tests.waiting import until
+
+SAYS_IT_IS_DONE = """
+import signal, sys
+from steps import begin, hostname, wait_for
+
+def end(*_):
+    print("told to stop", flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, end)
+print("start", begin(), flush=True)
+wait_for("gate", hostname)
+"""
+
+
+def exits(cluster: Standing, hostname: str) -> str:
+    """What supervisord wrote of the ends of a launcher."""
+    log = (cluster.places.home / "supervisord.log").read_text()
+    return "\n".join(line for line in log.splitlines() if f"exited: {hostname}" in line)
+
+
+def test_an_interrupted_task_is_no_success_whatever_it_says(cluster: Standing) -> None:
+    cluster.up(SAYS_IT_IS_DONE, workers=1)
+    cluster.until_running("worker-0")
+    os.kill(cluster.pid("worker-0"), signal.SIGTERM)
+    cluster.until_running("worker-0", times=2)
+    assert "exit status 143; not expected" in exits(cluster, "worker-0")
+    assert "worker-0 interrupted: its launcher was told to stop, not by the keeper" in cluster.events()
+    cluster.until_output("worker-0", b"start 1\ntold to stop\nstart 2\n")
+
+
+def test_an_interruption_is_not_counted_as_a_failure(cluster: Standing) -> None:
+    cluster.up(SAYS_IT_IS_DONE, workers=1, restart={"maximum": 0})
+    for times in (1, 2, 3):
+        cluster.until_started("worker-0", times)
+        cluster.until_running("worker-0")
+        os.kill(cluster.pid("worker-0"), signal.SIGTERM)
+    cluster.until_started("worker-0", 4)
+    cluster.open()
+    cluster.until_state("succeeded")
+    task = cluster.job().tasks["worker-0"]
+    assert (task.failures, task.attempt) == (0, 4)
+
+
+def test_the_others_go_on_with_the_same_addresses(cluster: Standing) -> None:
+    cluster.up(SAYS_IT_IS_DONE, ps=1, workers=2)
+    cluster.until_running("ps-0", "worker-0", "worker-1")
+    before = cluster.look().endpoints
+    os.kill(cluster.pid("worker-1"), signal.SIGTERM)
+    cluster.until_running("worker-1", times=2)
+    assert cluster.look().endpoints == before
+    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
+
+
+def test_interrupted_is_what_a_look_says_until_it_is_back(cluster: Standing) -> None:
+    cluster.up(SAYS_IT_IS_DONE, workers=1)
+    child = cluster.until_started("worker-0")
+    cluster.until_running("worker-0")
+    cluster.supervisor().remove("worker-0", 30)
+    until(lambda: not alive(child), "the child has gone")
+    cluster.until_status("worker-0", "interrupted")
+    cluster.stand()
+    cluster.until_running("worker-0", times=2)
+
+
+def test_an_interruption_before_the_start_does_no_harm(cluster: Standing) -> None:
+    cluster.declare(WAITS, workers=2)
+    cluster.stand(without=("worker-1",))
+    cluster.until_status("worker-0", "waiting for worker-1")
+    os.kill(cluster.pid("worker-0"), signal.SIGTERM)
+    cluster.stand()
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert [len(cluster.started(hostname)) for hostname in ("worker-0", "worker-1")] == [1, 1]

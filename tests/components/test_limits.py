@@ -1,0 +1,67 @@
+"""GPUs are each task's own; what this machine cannot give is refused."""
+
+import psutil
+import pytest
+
+from tests.components.conftest import Standing
+from tfdeploy.backends.local import BACKEND, capacity
+from tfdeploy.errors import PlacementError
+from tfdeploy.placement import Machine
+
+SHOWS_GPUS = "import os\nprint(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with the GPUs 0 and 3."""
+    machine = Machine("box", "Master", "local", "", 8.0, 64 * 1024**3, ("0", "3"))
+    monkeypatch.setattr(BACKEND, "machines", lambda: [machine])
+
+
+def test_tasks_without_gpus_see_none(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    cluster.up(SHOWS_GPUS, workers=1)
+    cluster.until_state("succeeded")
+    assert cluster.output("worker-0") == b"''\n"
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_each_task_has_gpus_of_its_own(cluster: Standing) -> None:
+    cluster.up(SHOWS_GPUS, chief=1, workers=2, success="all workers", jobs={"worker": {"gpus": 1}})
+    seen = cluster.until_state("succeeded")
+    names = ("chief-0", "worker-0", "worker-1")
+    assert [cluster.output(hostname) for hostname in names] == [b"''\n", b"'0'\n", b"'3'\n"]
+    assert {row["machine"] for row in seen.tasks} == {"box"}
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_changed_gpus_hold_from_the_next_start_on(cluster: Standing) -> None:
+    cluster.declare(SHOWS_GPUS, workers=1, jobs={"worker": {"gpus": 1}})
+    cluster.stand()
+    cluster.until_state("succeeded")
+    cluster.limit("worker-0", script=SHOWS_GPUS, workers=1, jobs={"worker": {"gpus": 2}}, run_id="second")
+    cluster.stand()
+    cluster.until_output("worker-0", b"'0,3'\n")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_more_gpus_than_there_are_are_refused(cluster: Standing) -> None:
+    with pytest.raises(PlacementError, match=r"(?s)test: worker-1: asks for 2 gpus.*0 of 2 gpus"):
+        cluster.declare(SHOWS_GPUS, workers=2, jobs={"worker": {"gpus": 2}})
+    assert not cluster.places.home.exists()
+
+
+@pytest.mark.parametrize("setting", ["cpus", "memory"])
+def test_what_this_machine_does_not_have_is_refused(cluster: Standing, setting: str) -> None:
+    machine = capacity.this_machine()
+    half = {"cpus": machine.cpus * 0.6, "memory": int(machine.memory * 0.6)}[setting]
+    cluster.declare(SHOWS_GPUS, workers=1, jobs={"worker": {setting: half}})
+    with pytest.raises(PlacementError, match=r"worker-1: asks for .* and no machine has that free"):
+        cluster.declare(SHOWS_GPUS, workers=2, jobs={"worker": {setting: half}})
+
+
+def test_this_machine_is_as_the_kernel_says() -> None:
+    machine = BACKEND.machines()[0]
+    assert machine.memory == psutil.virtual_memory().total
+    assert 0 < machine.cpus <= (psutil.cpu_count() or 1)
+    assert machine.provider == "local"

@@ -1,0 +1,76 @@
+"""The packages that a program needs besides ours: installed once, found by the tasks, refused with pip's own words."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.components.conftest import Standing
+from tests.waiting import until
+from tfdeploy.backends.local import packages
+from tfdeploy.errors import CommandError
+
+METADATA = "Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+ENTRY_POINTS = "[console_scripts]\ngreet = greeter:main\n"
+GREETER = 'GREETING = "hello from greeter"\n\ndef main():\n    print(GREETING, "by its script")\n'
+
+USES_IT = """
+import subprocess, sys
+import greeter
+import numpy
+print(greeter.GREETING, flush=True)
+subprocess.run(["greet"], check=True)
+"""
+
+
+@pytest.fixture
+def greeter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The requirement of a small package, made by hand, that needs no network and nothing to build it."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    path = tmp_path / "greeter-1.0-py3-none-any.whl"
+    info = "greeter-1.0.dist-info"
+    files = {
+        "greeter.py": GREETER,
+        f"{info}/METADATA": METADATA,
+        f"{info}/WHEEL": WHEEL,
+        f"{info}/entry_points.txt": ENTRY_POINTS,
+    }
+    record = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in {**files, f"{info}/RECORD": record}.items():
+            wheel.writestr(name, text)
+    return f"greeter @ file://{path}"
+
+
+def test_a_required_package_is_found_by_the_tasks(cluster: Standing, greeter: str) -> None:
+    cluster.up(USES_IT, command=["python", "program.py"], workers=2, requirements=[greeter])
+    cluster.until_state("succeeded")
+    for hostname in ("worker-0", "worker-1"):
+        assert cluster.output(hostname) == b"hello from greeter\nhello from greeter by its script\n"
+
+
+def test_it_is_installed_once(greeter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = packages.search_path([greeter])
+    calls: list[object] = []
+    monkeypatch.setattr(packages, "_call", lambda *call: calls.append(call))
+    assert packages.search_path([greeter]) == first
+    assert not calls
+
+
+def test_an_installation_that_was_cut_short_is_made_again(greeter: str) -> None:
+    folder = Path(packages.search_path([greeter])[0]).parent
+    (folder / "complete").unlink()
+    (folder / "bin" / "greet").unlink()
+    packages.search_path([greeter])
+    assert (folder / "bin" / "greet").exists()
+
+
+def test_what_pip_cannot_install_fails_with_its_last_lines(cluster: Standing, greeter: str) -> None:
+    cluster.declare(USES_IT, workers=1, requirements=["no-such-package-as-this==1.0"])
+    with pytest.raises(CommandError, match="No matching distribution found") as refused:
+        cluster.stand()
+    assert refused.value.exit_code == 1
+    assert "installing the requirements no-such-package-as-this==1.0 failed with exit code 1" in str(refused.value)
+    cluster.up(USES_IT, command=["python", "program.py"], workers=1, requirements=[greeter])
+    until(lambda: cluster.look().state == "succeeded", "mended requirements")

@@ -1,0 +1,112 @@
+"""A live cluster grows, shrinks, and gets other limits."""
+
+from tests.components.conftest import WAITS, Standing, alive
+from tests.waiting import until
+from tfdeploy.backends.local import BACKEND
+
+SHOWS_WORKERS = """
+import sys
+from steps import begin, hostname, wait_for
+
+hosts = next(part for part in sys.argv if part.startswith("--worker_hosts="))
+print("start", begin(), "with", len(hosts.split(",")), "workers", flush=True)
+wait_for("gate", hostname)
+"""
+
+EATS_WHEN_TOLD = """
+from steps import begin, wait_for
+
+begin()
+wait_for("eat")
+eaten = bytearray(300 * 1024 * 1024)
+wait_for("gate")
+"""
+
+
+def test_growing_starts_all_with_the_new_addresses(cluster: Standing) -> None:
+    cluster.up(SHOWS_WORKERS, ps=1, workers=2)
+    cluster.until_running("ps-0", "worker-0", "worker-1")
+    before = cluster.look()
+    cluster.up(SHOWS_WORKERS, ps=1, workers=3)
+    cluster.until_running("ps-0", "worker-0", "worker-1", times=2)
+    cluster.until_running("worker-2")
+    for hostname in ("ps-0", "worker-0", "worker-1"):
+        cluster.until_output(hostname, b"start 1 with 2 workers\nstart 2 with 3 workers\n")
+    after = cluster.look()
+    assert after.run == before.run
+    assert before.endpoints.items() < after.endpoints.items()
+    cluster.open()
+    cluster.until_state("succeeded")
+
+
+def test_shrinking_takes_the_last_one_away_at_once_and_starts_the_others(cluster: Standing) -> None:
+    cluster.up(SHOWS_WORKERS, ps=1, workers=3)
+    cluster.until_running("ps-0", "worker-0", "worker-1", "worker-2")
+    removed, launcher = cluster.started("worker-2")[0], cluster.pid("worker-2")
+    cluster.declare(SHOWS_WORKERS, ps=1, workers=2)
+    cluster.sweep()
+    assert not alive(removed)
+    assert not alive(launcher)
+    assert "worker-2" not in cluster.supervisor().programs()
+    assert not cluster.places.task("worker-2").exists()
+    cluster.stand()
+    cluster.until_running("ps-0", "worker-0", "worker-1", times=2)
+    for hostname in ("ps-0", "worker-0", "worker-1"):
+        cluster.until_output(hostname, b"start 1 with 3 workers\nstart 2 with 2 workers\n")
+    cluster.open()
+    assert len(cluster.until_state("succeeded").tasks) == 3
+
+
+def test_taking_away_what_is_not_there_is_done(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2)
+    cluster.until_running("worker-0", "worker-1")
+    props = cluster.task_props("worker-1")
+    BACKEND.take_away(props)
+    BACKEND.take_away(props)
+    assert not BACKEND.standing(props)
+    cluster.clear()
+    BACKEND.take_away(props)
+
+
+def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=3)
+    cluster.until_running("ps-0", "worker-0", "worker-1", "worker-2")
+    before = cluster.look().endpoints
+    cluster.limit("worker-2", "worker-0", "worker-1", ps=1, workers=3, jobs={"worker": {"memory": "1GiB"}})
+    cluster.until_running("worker-0", "worker-1", "worker-2", times=2)
+    until(lambda: not cluster.job().roll, "all have their turn behind them")
+    restarted = [text.split()[0] for text in cluster.events() if "its settings have changed" in text]
+    assert restarted == ["worker-0", "worker-1", "worker-2"]
+    assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1", "worker-2")] == [1, 2, 2, 2]
+    assert cluster.look().endpoints == before
+
+
+def test_the_next_one_is_restarted_when_the_one_before_runs_again(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2)
+    cluster.until_running("worker-0", "worker-1")
+    cluster.limit("worker-0", "worker-1", workers=2, jobs={"worker": {"memory": "1GiB"}})
+    cluster.until_started("worker-1", 2)
+    texts = cluster.events()
+    again = texts.index("worker-1 is restarted: its settings have changed")
+    assert texts.index("worker-0 started (attempt 2)") < again
+
+
+def test_a_changed_limit_holds_from_the_restart_on(cluster: Standing) -> None:
+    cluster.up(EATS_WHEN_TOLD, workers=1)
+    cluster.until_running("worker-0")
+    cluster.limit("worker-0", workers=1, jobs={"worker": {"memory": "150MiB"}}, script=EATS_WHEN_TOLD)
+    cluster.until_running("worker-0", times=2)
+    cluster.open("eat")
+    assert cluster.until_state("failed").reason == "worker-0 ran out of memory"
+
+
+def test_a_changed_grace_restarts_nobody(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1, grace="5s")
+    cluster.until_running("worker-0")
+    launcher = cluster.pid("worker-0")
+    cluster.limit("worker-0", workers=1, grace="50s")
+    assert cluster.pid("worker-0") == launcher
+    assert cluster.job().run["grace"] == 50
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert len(cluster.started("worker-0")) == 1

@@ -1,0 +1,207 @@
+"""What was seen becomes what people read."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.cases import check_golden, plan, spec
+from tests.unit.simulation import World
+from tfdeploy.agent.states import FINAL, Task
+from tfdeploy.backends.base import EngineTask, Sight
+from tfdeploy.report import SILENT_SECONDS, Report, report, table, task_status
+
+ARGS: dict[str, Any] = {
+    "ps": 1,
+    "workers": 2,
+    "restart": {"maximum": 5, "backoff": "4s", "on": ["any"]},
+    "metrics": {"accuracy": "a", "word": "b", "steps": "c", "absent": "d", "diverged": "e"},
+}
+NOON = 1_795_262_400.0
+
+
+def world() -> World:
+    """A job that began at noon, with all tasks running."""
+    made = noon()
+    made.come()
+    return made
+
+
+def noon() -> World:
+    """A run that is given at noon."""
+    made = World(**ARGS)
+    made.begin_at(NOON)
+    return made
+
+
+def sight(
+    made: World | None, silent_since: float | None = None, engine: dict[str, bool] | None = None, **view: Any
+) -> Sight:
+    """A look at a job; `engine` says of each task whether its launcher lives."""
+    alive = None if engine is None else {name: EngineTask(lives, "4711", "") for name, lives in engine.items()}
+    now = made.now if made else NOON
+    seen = {"job": made.job.to_dict() if made else None, "logs": {}, "metrics": {}, "events": [], "at": now, **view}
+    return Sight(now, seen, silent_since, alive)
+
+
+def read(at: Sight, **args: Any) -> Report:
+    asked = {**ARGS, **args}
+    return report(plan(**asked), at, spec(**asked))
+
+
+def finished() -> World:
+    made = world()
+    made.exit("worker-0")
+    made.exit("worker-1")
+    return made
+
+
+def failed() -> World:
+    made = world()
+    made.job.run["jobs"]["worker"]["restart"]["maximum"] = 0
+    made.exit("worker-1", 3)
+    return made
+
+
+def waiting() -> World:
+    made = noon()
+    made.come("worker-0")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("golden", "look"),
+    [
+        ("report-nothing-stands", sight(None, silent_since=0.0)),
+        ("report-no-run-given", sight(None)),
+        ("report-waiting", sight(waiting())),
+        ("report-running", sight(world())),
+        ("report-succeeded", sight(finished())),
+        ("report-failed", sight(failed())),
+        ("report-keeper-gone", sight(world(), silent_since=NOON - 60)),
+        ("report-all-gone-after-success", sight(finished(), silent_since=NOON - 60, engine={})),
+    ],
+)
+def test_the_tables_read_as_kept(golden: str, look: Sight) -> None:
+    check_golden(golden, read(look).status)
+
+
+def worker(**fields: Any) -> Task:
+    task = Task("worker-0", "worker", 0)
+    vars(task).update({"instance": "a", "seen": NOON, **fields})
+    return task
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"state": "scheduled", "instance": "", "seen": 0.0}, "scheduled"),
+        ({"state": "starting"}, "starting"),
+        ({"state": "waiting", "reason": "ps-0"}, "waiting for ps-0"),
+        ({"state": "running"}, "running"),
+        ({"state": "succeeded", "exit_code": 0}, "succeeded"),
+        ({"state": "failed", "exit_code": 3}, "failed (exit 3)"),
+        ({"state": "killed", "exit_code": 137, "signal": "SIGKILL"}, "killed (SIGKILL)"),
+        ({"state": "out of memory", "exit_code": 137, "signal": "SIGKILL"}, "out of memory"),
+        ({"state": "restarting", "reason": "in 8 s (2 of 5) after exit 3"}, "restarting in 8 s (2 of 5)"),
+        ({"state": "interrupted", "reason": "its launcher was told to stop"}, "interrupted"),
+        ({"state": "stopped", "reason": "job finished"}, "stopped (job finished)"),
+    ],
+)
+def test_each_state_has_its_words(fields: dict[str, Any], status: str) -> None:
+    assert task_status(worker(**fields), sight(world(), engine={"worker-0": True})) == status
+
+
+@pytest.mark.parametrize(
+    ("look", "fields", "status"),
+    [
+        (sight(world(), engine={"worker-0": False}), {}, "lost"),
+        (sight(world(), engine={}), {}, "lost"),
+        (sight(world(), engine={}), {"state": "interrupted"}, "interrupted"),
+        (sight(world(), engine={}), {"state": "scheduled", "instance": ""}, "scheduled"),
+        (sight(world()), {"seen": NOON - SILENT_SECONDS - 1}, "unreachable since 2026-11-21 11:59:44Z"),
+        (sight(world()), {"seen": NOON - SILENT_SECONDS}, "running"),
+        (sight(world(), silent_since=NOON - 60), {}, "unreachable since 2026-11-21 11:59:00Z"),
+        (sight(world(), NOON - 60, {"worker-0": True}), {}, "unreachable since 2026-11-21 11:59:00Z"),
+        (sight(world(), silent_since=0.0), {}, "unreachable"),
+    ],
+)
+def test_where_somebody_is_silent_or_gone_the_status_says_so(look: Sight, fields: dict[str, Any], status: str) -> None:
+    assert task_status(worker(**{"state": "running", **fields}), look) == status
+
+
+STATES = ["scheduled", "starting", "waiting", "running", "restarting", "interrupted", *sorted(FINAL)]
+
+
+@given(st.sampled_from(STATES), st.sampled_from([None, {}, {"worker-0": True}]))
+def test_silence_is_never_the_last_good_word(state: str, engine: dict[str, bool] | None) -> None:
+    said = task_status(worker(state=state), sight(world(), NOON - 60, engine))
+    assert said.startswith(state if state in FINAL else "unreachable since")
+
+
+def test_a_job_whose_keeper_is_silent_is_unknown_until_its_verdict_stands() -> None:
+    open_job, decided = read(sight(world(), NOON - 60)), read(sight(finished(), NOON - 60))
+    assert (open_job.state, open_job.reason) == ("unknown", "the keeper is unreachable since 2026-11-21 11:59:00Z")
+    assert (decided.state, decided.reason) == ("succeeded", "worker-0, worker-1 succeeded")
+
+
+def test_a_row_has_all_columns_in_snake_case() -> None:
+    assert read(sight(failed())).tasks[2] == {
+        "hostname": "worker-1",
+        "job": "worker",
+        "index": 1,
+        "machine": "box",
+        "container": "4711",
+        "command": "python train.py",
+        "status": "failed (exit 3)",
+        "exit_code": 3,
+        "created": "2026-11-21 12:00:00Z",
+        "address": "127.0.0.1:21001",
+        "public_ip": "",
+    }
+
+
+def test_metrics_are_numbers_texts_or_none() -> None:
+    found = {"accuracy": "0.9004", "word": "good", "steps": "2000", "diverged": "nan", "unasked": "1"}
+    assert read(sight(world(), metrics=found)).metrics == {
+        "accuracy": 0.9004,
+        "word": "good",
+        "steps": 2000.0,
+        "absent": None,
+        "diverged": "nan",
+    }
+
+
+def test_logs_are_the_last_lines_of_each_task() -> None:
+    logs = {"ps-0": [], "worker-0": [[NOON + second, 1, f"line {second}"] for second in range(5)]}
+    seen = read(sight(world(), logs=logs), log_lines=2)
+    assert seen.logs == {"ps-0": [], "worker-0": ["line 3", "line 4"], "worker-1": []}
+    assert seen.timed["worker-0"][0] == (NOON, "line 0")
+    assert read(sight(world(), logs=logs), log_lines=0).logs == {}
+
+
+def test_endpoints_are_the_addresses_of_those_that_have_one() -> None:
+    assert read(sight(waiting())).endpoints == {"worker-0": "127.0.0.1:21000"}
+
+
+def test_a_task_that_the_plan_adds_is_scheduled_until_the_keeper_knows_it() -> None:
+    rows = read(sight(world()), workers=3).tasks
+    assert [(row["hostname"], row["status"]) for row in rows][-1] == ("worker-2", "scheduled")
+
+
+def test_times_are_absolute() -> None:
+    assert read(sight(world())).observed_at == "2026-11-21 12:00:00Z"
+
+
+def test_a_long_command_is_cut_in_the_table_and_whole_in_the_row() -> None:
+    command = ["python", "-c", "x" * 100]
+    asked = {**ARGS, "command": command}
+    seen = report(plan(**asked), sight(None), spec(**asked))
+    assert f"python -c {'x' * 29}…" in seen.status
+    assert seen.tasks[0]["command"] == f"python -c {'x' * 100}"
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    rows: list[dict[str, Any]] = [{"a": "1", "long_name": "x"}, {"a": "four", "long_name": None}]
+    assert table(rows, ("a", "long_name")) == "A      LONG NAME\n1      x\nfour"
