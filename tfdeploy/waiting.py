@@ -32,7 +32,10 @@ async def observed(watch: Watch, given: str) -> Report:
     if pulumi.runtime.is_dry_run():
         return await follow(watch, 0.0, lambda line: None)
     seen = at_first = await follow(watch, 0.0, _progress)
-    if not over(watch.spec, at_first):
+    if not over(watch.spec, at_first) and watch.spec.wait > 0:
+        # Said beforehand: after Ctrl-C, Pulumi passes on nothing more of what the program says.
+        detach = "Ctrl-C detaches: the training goes on, and `pulumi up` looks at it again"
+        pulumi.log.info(f"{watch.spec.name}: waiting for the job's end, at most {watch.spec.wait:g} s. {detach}.")
         with _detachable(watch.detached):
             seen = await follow(watch, watch.spec.wait, _progress)
     ours = not at_first.decided or datetime.datetime.fromisoformat(given).timestamp() >= _BEGUN
@@ -61,11 +64,6 @@ def _detachable(detached: asyncio.Event) -> Iterator[None]:
 
 
 def _detach() -> None:
-    print(
-        "Detached: the training goes on; `pulumi up` looks at it again, `pulumi destroy` ends it.",
-        file=sys.stderr,
-        flush=True,
-    )
     for detached in _waiting:
         detached.set()
 

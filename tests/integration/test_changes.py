@@ -56,14 +56,14 @@ def test_a_removed_task_is_gone_before_up_waits(project: Project) -> None:
     project.destroy()
 
 
-def test_ctrl_c_while_waiting_detaches_with_one_sentence(project: Project) -> None:
+def test_ctrl_c_while_waiting_detaches_as_one_sentence_has_said(project: Project) -> None:
     project.write(JOB.format(workers=1).replace('wait="0"', 'wait="10m"'), SLEEPER)
     waiting = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     assert waiting.stdout is not None
     assert any("[worker-0] flags" in line for line in waiting.stdout), "progress is told while it waits"
     os.killpg(waiting.pid, signal.SIGINT)
     output, _ = waiting.communicate()
-    assert output.count("Detached: the training goes on") == 1
+    assert output.rpartition("Diagnostics:")[2].count("Ctrl-C detaches: the training goes on") == 1
     assert "Traceback" not in output
     project.up(env={"TFDEPLOY_WAIT": "0"})
     assert project.statuses() == {"ps-0": "running", "worker-0": "running"}

@@ -45,6 +45,7 @@ class Launcher:
         self._exit: Optional[Dict[str, Any]] = None
         self._cause = ""
         self._kill_at = 0.0
+        self._grace = 0.0
         self._told_to_stop = False
 
     def run(self) -> int:
@@ -63,7 +64,7 @@ class Launcher:
 
     def _sleep(self, seconds: float) -> None:
         if self._kill_at:
-            seconds = min(seconds, max(0.01, self._kill_at - time.time()))
+            seconds = min(seconds, max(0.01, self._kill_at - time.monotonic()))
         if wait_for_signal(_WAKING, seconds) not in (0, signal.SIGCHLD):
             self._told_to_stop = True
 
@@ -86,6 +87,9 @@ class Launcher:
         }
 
     def _ask(self, report: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """The next order; None when the keeper is away. An end is told when all that was printed has arrived."""
+        if self._exit and self._spool and not self._spool.ship() and time.time() < self._exit["at"] + _SHIP_SECONDS:
+            return None
         try:
             return self._client.json("POST", "/sync", report)
         except OSError:
@@ -98,23 +102,22 @@ class Launcher:
         return Path(self._settings["token"]).read_text().strip()
 
     def _collect(self) -> None:
-        """Take note of the child's end, after all that it printed has arrived."""
+        """Take note of the child's end."""
         if self._child is None:
             return
-        if self._kill_at and time.time() >= self._kill_at:
+        if self._kill_at and time.monotonic() >= self._kill_at:
             self._child.signal(signal.SIGKILL)
         end = self._child.end()
-        if end is None or self._pump is None or self._spool is None:
+        if end is None or self._pump is None:
             return
         self._pump.finish(_PIPE_SECONDS)
-        self._spool.finish(_SHIP_SECONDS)
         self._exit = {**end, "cause": self._cause, "at": time.time()}
         self._child = self._pump = None
         self._cause, self._kill_at = "", 0.0
 
-    def _stop(self, cause: str, grace: float) -> None:
+    def _stop(self, cause: str) -> None:
         if self._child is not None and not self._cause:
-            self._cause, self._kill_at = cause, time.time() + grace
+            self._cause, self._kill_at = cause, time.monotonic() + self._grace
             self._child.signal(signal.SIGTERM)
 
     def _obey(self, order: Optional[Dict[str, Any]]) -> Optional[int]:
@@ -123,13 +126,14 @@ class Launcher:
             return self._interrupt()
         if order is None or order["do"] == "rest":
             return None
+        self._grace = float(order["grace"])
         if order["do"] in ("stop", "end"):
-            self._stop("stopped", order["grace"])
+            self._stop("stopped")
             return 0 if order["do"] == "end" and self._child is None else None
         same = (order["run"], order["attempt"]) == (self._spec.get("id"), self._attempt)
         if self._child is not None:
             if not same:
-                self._stop("replaced", order["grace"])
+                self._stop("replaced")
         elif order["do"] == "prepare":
             self._prepare(order)
         elif order["do"] == "run" and not same:
@@ -137,7 +141,7 @@ class Launcher:
         return None
 
     def _interrupt(self) -> Optional[int]:
-        self._stop("interrupted", float(self._spec.get("grace", 0.0)))
+        self._stop("interrupted")
         if self._child is not None:
             return None
         self._exit = self._exit or _end(INTERRUPTED_CODE, "interrupted")
@@ -156,7 +160,7 @@ class Launcher:
             if not (work / spec["id"]).exists():
                 archive = self._client.call("GET", f"/code/{spec['code']}") if spec["code"] else b""
                 workplace.unpack(archive, work / spec["id"])
-        except OSError:
+        except (OSError, CallError):
             return
         workplace.tidy(work, spec["id"])
         workplace.tidy(self._folder / "spool", spec["id"])
@@ -174,7 +178,6 @@ class Launcher:
             place = streams["stderr"].end
             streams["stderr"].put(place, text)
             streams["index"].put(streams["index"].end, entry(time.time(), STDERR, attempt, place, len(text)))
-            self._spool.finish(_SHIP_SECONDS)
         self._attempt, self._exit = attempt, _end(code, "")
 
     def _start(self, order: Dict[str, Any]) -> None:
