@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import pulumi
 
+from .application import version
 from .arguments import TensorFlowClusterArgs, resolved
 from .backends.base import load
 from .bundle import Bundle, collect
@@ -166,4 +167,5 @@ def _task_props(watch: Watch, task: TaskPlan, token: pulumi.Output[str]) -> dict
         "cluster": watch.cluster,
         "token": token,
         "grace": watch.spec.grace,
+        "agent": version(),
     }

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import pulumi
 
@@ -20,7 +21,6 @@ _BEGUN = time.time()
 _FAILED_WORDS = ("failed", "killed", "out of memory")
 _EXECUTOR = "pulumi-language-python-exec"
 _waiting: set[asyncio.Event] = set()
-_exit_code = 0
 
 
 async def observed(watch: Watch, given: str) -> Report:
@@ -94,18 +94,17 @@ def _last_words(seen: Report) -> str:
     return said
 
 
+@cache
 def _fail_at_exit() -> None:
     """Have the program end with code 1, after its outputs have been recorded: an exception would lose them.
 
     Not where the process is more than this program, as under the Automation API: there the caller reads `state`.
     """
-    global _exit_code
-    if not _exit_code and any(_EXECUTOR in part for part in sys.orig_argv):
-        _exit_code = 1
+    if any(_EXECUTOR in part for part in sys.orig_argv):
         atexit.register(_exit)
 
 
 def _exit() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(_exit_code)
+    os._exit(1)

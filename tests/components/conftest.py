@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.agent.child import start_time
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.states import Job
+from tfdeploy.application import version
 from tfdeploy.backends.base import Cluster, RunProps, TaskProps
 from tfdeploy.backends.local import BACKEND
 from tfdeploy.backends.local.places import Places
@@ -50,11 +51,6 @@ begin()
 wait_for("gate", hostname)
 """
 """A program that ends well as soon as the test opens the gate, or one of its task's name."""
-
-
-def alive(pid: int) -> bool:
-    """Whether there is such a process; one that only waits to be reaped is none."""
-    return bool(start_time(pid))
 
 
 class Standing:
@@ -97,6 +93,7 @@ class Standing:
             "gpus": ",".join(task.gpus),
             "port": task.port,
             "grace": self.spec.grace,
+            "agent": version(),
         }
 
     def run_props(self, secrets: dict[str, str] | None = None) -> RunProps:
@@ -150,6 +147,11 @@ class Standing:
     def status(self, hostname: str) -> str:
         """The status of one task, in the report's words."""
         return str(next(row["status"] for row in self.look().tasks if row["hostname"] == hostname))
+
+    def last_report(self, hostname: str) -> float:
+        """When the keeper heard last of a task's launcher, as a look has it."""
+        sight = BACKEND.look(self.cluster, TOKEN, {"log_lines": 0, "metrics": {}})
+        return float(sight.view["job"]["tasks"][hostname]["seen"])
 
     def until_status(self, hostname: str, status: str, seconds: float = 30.0) -> None:
         """Wait until a task's status begins with `status`."""

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.components.conftest import WAITS, Standing, alive
+from tests.components.conftest import WAITS, Standing
+from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.backends.local.places import runtime_root
 from tfdeploy.backends.local.supervisor import marked

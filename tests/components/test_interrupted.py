@@ -3,7 +3,8 @@
 import os
 import signal
 
-from tests.components.conftest import WAITS, Standing, alive
+from tests.components.conftest import WAITS, Standing
+from tests.components.processes import alive
 from tests.waiting import until
 
 SAYS_IT_IS_DONE = """

@@ -2,12 +2,11 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from tests.components.conftest import TOKEN, WAITS, Standing, alive
+from tests.components.conftest import WAITS, Standing
+from tests.components.processes import alive, halted
 from tests.waiting import until
 from tfdeploy import report
 from tfdeploy.backends.local import BACKEND
@@ -35,22 +34,6 @@ def until_more(cluster: Standing) -> None:
     """Wait until more of the output is in the record than now."""
     known = len(cluster.output("worker-0"))
     until(lambda: len(cluster.output("worker-0")) > known, "more output")
-
-
-def last_report(cluster: Standing) -> float:
-    """When the keeper heard last of worker 0's launcher, as a look has it."""
-    sight = BACKEND.look(cluster.cluster, TOKEN, {"log_lines": 0, "metrics": {}})
-    return float(sight.view["job"]["tasks"]["worker-0"]["seen"])
-
-
-@contextmanager
-def halted(pid: int) -> Iterator[None]:
-    """A process that exists, but does nothing."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_killed_keeper_comes_back_and_nothing_starts_again(cluster: Standing) -> None:
@@ -90,7 +73,8 @@ def test_the_training_goes_on_while_the_keeper_is_away_and_its_end_is_made_up_fo
     cluster.up(PRINTS_UNTIL_TOLD, workers=1)
     child = cluster.until_started("worker-0")
     cluster.until_running("worker-0")
-    with halted(cluster.pid("keeper")):
+    keeper = cluster.pid("keeper")
+    with halted(keeper):
         known = len(cluster.output("worker-0"))
         cluster.open()
         until(lambda: not alive(child), "the child has ended")
@@ -99,6 +83,7 @@ def test_the_training_goes_on_while_the_keeper_is_away_and_its_end_is_made_up_fo
     assert len(cluster.output("worker-0")) > known
     assert cluster.output("worker-0") == printed(cluster)
     assert len(cluster.started("worker-0")) == 1
+    assert cluster.pid("keeper") == keeper
 
 
 def test_a_keeper_that_does_not_answer_is_told_as_unreachable(
@@ -120,16 +105,21 @@ def test_a_launcher_that_does_not_report_is_told_as_unreachable(
     monkeypatch.setattr(report, "SILENT_SECONDS", 3.0)
     cluster.up(WAITS, workers=1)
     cluster.until_running("worker-0")
-    with halted(cluster.pid("worker-0")):
+    launcher = cluster.pid("worker-0")
+    with halted(launcher):
         cluster.until_status("worker-0", "unreachable since 20")
-    cluster.until_running("worker-0")
+    cluster.until_status("worker-0", "running")
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert cluster.pid("worker-0") in (launcher, 0)
+    assert len(cluster.started("worker-0")) == 1
 
 
 def test_a_look_tells_of_the_launchers_latest_report(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     cluster.until_running("worker-0")
-    first = last_report(cluster)
-    until(lambda: last_report(cluster) > first + 1, "a later report")
+    first = cluster.last_report("worker-0")
+    until(lambda: cluster.last_report("worker-0") > first + 1, "a later report")
 
 
 def test_a_restarted_keeper_knows_what_has_finished(cluster: Standing) -> None:

@@ -3,7 +3,8 @@
 import os
 import signal
 
-from tests.components.conftest import WAITS, Standing, alive
+from tests.components.conftest import WAITS, Standing
+from tests.components.processes import alive, halted
 from tests.waiting import until
 from tfdeploy.backends.local import BACKEND
 
@@ -63,6 +64,15 @@ def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standin
     cluster.until_running("worker-0", times=2)
     assert "launcher of worker-0 was lost with its child" in cluster.events()
     assert cluster.job().tasks["worker-0"].failures == 0
+
+
+def test_a_child_does_not_outlive_its_launcher_where_nobody_starts_that_again(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    child = cluster.until_started("worker-0")
+    launcher = cluster.pid("worker-0")
+    with halted(cluster.pid("supervisord")):
+        os.kill(launcher, signal.SIGKILL)
+        until(lambda: not alive(child), "the child has gone")
 
 
 def test_what_a_killed_launchers_child_had_started_goes_when_the_launcher_is_back(cluster: Standing) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.components.conftest import WAITS, Standing
-from tfdeploy.backends.local import pack_agent
+from tfdeploy.application import application
 
 
 def old_python() -> str:
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not OLD, reason="there is no Python 3.8 here, ne
 
 
 def test_every_module_of_the_agent_can_be_imported(tmp_path: Path) -> None:
-    pack_agent(tmp_path / "agent.pyz")
+    (tmp_path / "agent.pyz").write_bytes(application())
     imports = (
         "import pkgutil, agent, importlib; "
         "names = [module.name for module in pkgutil.iter_modules(agent.__path__)]; "

@@ -1,6 +1,7 @@
 """A live cluster grows, shrinks, and gets other limits."""
 
-from tests.components.conftest import WAITS, Standing, alive
+from tests.components.conftest import WAITS, Standing
+from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.backends.local import BACKEND
 

@@ -1,6 +1,7 @@
 """Whose success is the job's success, and what becomes of the others then."""
 
-from tests.components.conftest import WAITS, Standing, alive
+from tests.components.conftest import WAITS, Standing
+from tests.components.processes import alive
 from tests.waiting import until
 
 CHECKPOINTS = """
@@ -76,6 +77,8 @@ def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
     cluster.until_running("evaluator-0")
     cluster.open("worker-0")
     until(lambda: cluster.look().state == "succeeded", "job succeeded")
+    said = cluster.last_report("evaluator-0")
+    until(lambda: cluster.last_report("evaluator-0") > said + 2, "the evaluator asks again and again")
     assert cluster.status("evaluator-0") == "running"
     cluster.open()
     cluster.until_status("evaluator-0", "succeeded")

@@ -106,7 +106,7 @@ def test_a_dead_task_alone_is_seen_by_refresh(project: Project) -> None:
     project.write(JOB, SLEEPER)
     project.up()
     project.until_running("ps-0", "worker-0")
-    project.supervisor().remove("worker-0")
+    project.supervisor().remove("worker-0", 30)
     assert project.up().steps() == {"unchanged": 6}
     assert project.statuses() == {"ps-0": "running", "worker-0": "interrupted"}
     assert project.up("--refresh").touched() == {"test-worker-0"}

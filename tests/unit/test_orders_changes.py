@@ -242,6 +242,7 @@ def test_a_rolling_restart_passes_over_a_task_that_is_done() -> None:
     job.roll("worker-0", "worker-1")
     job.wait(1)
     assert job.running() == "chief-0/1, worker-1/2"
+    assert "worker-0 is restarted: its settings have changed" not in job.events
 
 
 def test_settings_that_change_again_restart_the_task_again() -> None:

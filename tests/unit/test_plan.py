@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import BOX, check_golden, plan, spec
+from tfdeploy.agent.states import Job, Verdict
 from tfdeploy.errors import SpecError
-from tfdeploy.plan import make_plan
+from tfdeploy.plan import consequences, make_plan
 
 
 @pytest.mark.parametrize(
@@ -119,3 +120,35 @@ def test_a_hostname_that_dns_would_refuse_is_refused() -> None:
         make_plan(replace(spec(workers=1), name="a" * 60), [BOX], "", "/train", "")
     wrong = "with 'worker-0' it has more than 63 characters. Choose a shorter one."
     assert str(refusal.value) == f"TensorFlowCluster {'a' * 60!r}: its name: {wrong}"
+
+
+def job(decided: bool = False, **args: Any) -> dict[str, Any]:
+    """The record of a job that such arguments made."""
+    made = Job(dict(plan(**args).run), 0.0)
+    made.verdict = Verdict("succeeded", "", 0.0) if decided else None
+    return made.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (None, []),
+        (job(**BASE), []),
+        (job(**BASE, wait="0", grace="1s"), []),
+        (job(ps=1, workers=1), ["worker-1 comes: all tasks start again with the new flags"]),
+        (job(chief=1, workers=2), ["chief-0 goes, ps-0 comes: all tasks start again with the new flags"]),
+        (job(decided=True, ps=1, workers=3), ["worker-2 goes: the run is finished, so nothing starts"]),
+        (job(decided=True, **BASE), []),
+    ],
+)
+def test_a_preview_says_what_the_plan_does_to_the_job_that_stands(
+    before: dict[str, Any] | None, said: list[str]
+) -> None:
+    assert consequences(plan(**BASE), before) == said
+
+
+def test_a_preview_says_that_another_run_takes_the_place_of_the_one_that_stands() -> None:
+    before = job(**BASE, run_id="earlier")
+    old, new = before["run"]["id"], plan(**BASE).run["id"]
+    said = f"run {old} gives way to run {new}: all tasks start anew, in a train_dir of their own"
+    assert consequences(plan(**BASE), before) == [said]

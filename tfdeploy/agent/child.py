@@ -65,7 +65,7 @@ def start_time(pid: int) -> str:
 
 def _group_members(group: int) -> List[int]:
     found = []
-    for name in os.listdir("/proc"):
+    for name in (path.name for path in Path("/proc").iterdir()):
         if name.isdigit():
             with contextlib.suppress(OSError, IndexError):
                 fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()

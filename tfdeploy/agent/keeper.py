@@ -119,7 +119,7 @@ class Keeper:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{threading.get_ident()}")
         draft.write_bytes(data)
-        os.replace(str(draft), str(path))
+        draft.replace(path)
 
     def _settle(self, events: List[str], now: float) -> None:
         if self._job is None:

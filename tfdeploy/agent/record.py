@@ -114,4 +114,4 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(str(draft), str(path))
+    draft.replace(path)

@@ -99,7 +99,7 @@ def unpack(archive: bytes, folder: Path) -> None:
                 mode = (item.external_attr >> 16) & 0o777
                 if mode and path.is_file():
                     path.chmod(mode)
-    os.replace(str(draft), str(folder))
+    draft.replace(folder)
 
 
 def tidy(work: Path, keep: str) -> None:

@@ -44,6 +44,8 @@ class TaskProps(TypedDict):
     gpus: str
     port: int
     grace: float
+    agent: str
+    """The version of the agent: another one starts the task's launcher again."""
 
 
 class RunProps(TypedDict):

@@ -5,16 +5,15 @@ import json
 import shutil
 import sys
 import time
-import zipapp
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ... import agent
 from ...agent.protocol import UNIX, CallError, Client
 from ...agent.record import Record
 from ...agent.states import Job
+from ...application import application, version
 from ...bundle import archive, collect
 from ...errors import BackendError, Unreachable
 from ...placement import Machine
@@ -64,7 +63,7 @@ class LocalBackend:
         supervisor = self._engine(places, props["token"])
         folder = places.task(props["hostname"])
         self._write_settings(places, props)
-        command = [*_python(), str(places.agent), "launch", str(folder / "task.json")]
+        command = [*_python(), str(places.agent(version())), "launch", str(folder / "task.json")]
         supervisor.add(props["hostname"], command, folder / "launcher.log", props["grace"] + _MARGIN)
         return {"stood": _now()}
 
@@ -168,9 +167,14 @@ class LocalBackend:
             make_private(places.home)
             make_private(places.runtime)
             write_private(places.token, token)
-            if not places.agent.exists():
-                pack_agent(places.agent)
-        command = [*_python(), str(places.agent), "keep", str(places.record), f"{UNIX}{places.keeper_socket}"]
+            _write_application(places.agent(version()))
+        command = [
+            *_python(),
+            str(places.agent(version())),
+            "keep",
+            str(places.record),
+            f"{UNIX}{places.keeper_socket}",
+        ]
         supervisor.add(_KEEPER, [*command, str(places.token)], places.home / "keeper.log", 10.0)
         return supervisor
 
@@ -229,17 +233,11 @@ def _python() -> list[str]:
     return [sys.executable, "-I", "-S"]
 
 
-def pack_agent(target: Path) -> None:
-    """Pack the agent as one zip application, whole or not at all."""
-    draft = target.with_suffix(".draft")
-    build = target.with_suffix(".build")
-    shutil.rmtree(build, ignore_errors=True)
-    source = Path(agent.__file__).parent
-    shutil.copytree(source, build / "agent", ignore=shutil.ignore_patterns("__pycache__"))
-    (build / "__main__.py").write_text("import sys\n\nfrom agent.main import main\n\nsys.exit(main())\n")
-    zipapp.create_archive(build, draft)
-    shutil.rmtree(build)
-    draft.replace(target)
+def _write_application(path: Path) -> None:
+    if not path.exists():
+        draft = path.with_suffix(".draft")
+        draft.write_bytes(application())
+        draft.replace(path)
 
 
 def _archive(props: RunProps) -> bytes:

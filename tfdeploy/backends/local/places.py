@@ -30,13 +30,16 @@ class Places:
         self.train = self.home / "train"
         self.secrets = self.home / "secrets"
         self.token = self.home / "token"
-        self.agent = self.home / "agent.pyz"
         self.config = self.home / "supervisord.conf"
         self.programs = self.home / "conf.d"
         self.runtime = runtime_root() / hashlib.sha256(home.encode()).hexdigest()[:12]
         self.supervisor_socket = self.runtime / "supervisor.sock"
         self.keeper_socket = self.runtime / "keeper.sock"
         self.lock = runtime_root() / f"{self.runtime.name}.lock"
+
+    def agent(self, version: str) -> Path:
+        """The agent's application, one file for each version of it: those that run go on with their own."""
+        return self.home / f"agent-{version}.pyz"
 
     def task(self, hostname: str) -> Path:
         """The folder of one task."""

@@ -31,10 +31,10 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
     if shutil.which(program, path=path) is None and not spec.requirements:
         raise SpecError(where, f"the program {program!r} is not to be found", f"Install it; looked in {path}.")
     script = spec.command[1] if len(spec.command) > 1 and program.startswith("python") else ""
-    if script.endswith(".py") and not os.path.isabs(script) and "{" not in script:
-        if os.path.normpath(script) not in code_files:
-            has = ", ".join(code_files[:8]) or "no files (is `code` missing?)"
-            raise SpecError(where, f"{script!r} is no file of `code`", f"It has {has}.")
+    ours = script.endswith(".py") and not Path(script).is_absolute() and "{" not in script
+    if ours and os.path.normpath(script) not in code_files:
+        has = ", ".join(code_files[:8]) or "no files (is `code` missing?)"
+        raise SpecError(where, f"{script!r} is no file of `code`", f"It has {has}.")
 
 
 def refuse_requirements(spec: ClusterSpec) -> None:

@@ -25,10 +25,14 @@ from .places import Places, make_private, runtime_root
 MARK = "TFDEPLOY_CLUSTER"
 """Every process of a cluster has its home in this variable, as containers have labels."""
 
+# fmt: off
 _HANDED_ON = (
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH PYTHONPATH SSL_CERT_FILE SSL_CERT_DIR "
-    "REQUESTS_CA_BUNDLE CURL_CA_BUNDLE http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY"
-).split()
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
+    "LD_LIBRARY_PATH", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+    "NO_PROXY",
+)
+# fmt: on
 _HANDED_ON_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
 _KILL_SECONDS = 10.0

@@ -1,0 +1,1 @@
+"""Benchmarks: each a ratio against a peer in the same run, or a limit in seconds. `python -m bench` runs them."""

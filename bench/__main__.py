@@ -1,0 +1,57 @@
+"""`python -m bench [ROW…]`: run the benchmarks, print the table, end with 1 when a target was missed.
+
+A run of all rows writes the table to docs/benchmarks.md too; a run of some does not.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+
+from . import ends, engine, first_step, flood, imports, noop, preview, steps, table
+
+ROWS: Mapping[str, Callable[[], list[table.Row]]] = {
+    "noop": noop.run,
+    "preview": preview.run,
+    "import": imports.run,
+    "steps": steps.run,
+    "first-step": first_step.run,
+    "ends": ends.run,
+    "flood": flood.run,
+}
+PAGE = engine.ROOT.parent / "docs" / "benchmarks.md"
+
+_BUSY = 0.5
+
+
+def main() -> int:
+    """The exit code: 0 when all that was measured met its target."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks; without names all of them.")
+    parser.add_argument("row", nargs="*", help=f"one of: {', '.join(ROWS)}")
+    asked = parser.parse_args().row
+    for name in asked:
+        if name not in ROWS:
+            parser.error(f"no such row: {name}; there are {', '.join(ROWS)}")
+    load = os.getloadavg()[0]
+    if load > _BUSY:
+        print(f"This machine is busy (load {load:.1f}): what is measured now will scatter.", flush=True)
+    signal.signal(signal.SIGTERM, _end_in_order)
+    found: list[table.Row] = []
+    for name in asked or ROWS:
+        print(f"{name}:", flush=True)
+        found += ROWS[name]()
+    print("", *table.lines(found), sep="\n")
+    if not asked:
+        table.write(found, PAGE)
+    return 0 if all(row.met for row in found) else 1
+
+
+def _end_in_order(*_: object) -> None:
+    """Told to end: take away first what was made, undisturbed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What tfdeploy is measured against. Imports nothing of it."""

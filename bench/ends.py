@@ -1,0 +1,75 @@
+"""From the end of a job until everything has stopped, and from a printed line until it is in the record."""
+
+import time
+from pathlib import Path
+
+from . import mnist
+from .engine import CLUSTER, UP, Project, project, workplace
+from .pairs import say
+from .standing import alive, output, reader, task_processes, until
+from .table import Row, limit
+
+_TRAININGS = 3
+_STEPS = 500
+_LINES = 200
+_HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
+
+
+def run() -> list[Row]:
+    """Both limits."""
+    return [
+        limit("a job's end to everything stopped, 1 ps + 2 workers (worst of the runs)", _endings(), 5, " s"),
+        limit("a printed line to the record (worst of the lines)", _latencies(), 1, " s"),
+    ]
+
+
+def _endings() -> list[float]:
+    """Short trainings, each to its end."""
+    command = ["python", *mnist.command(_STEPS)]
+    config = {"tfdeploy:ps": 1, "tfdeploy:workers": mnist.WORKERS, "tfdeploy:command": command}
+    found = []
+    with workplace() as place, project(place, CLUSTER, "ends", config) as made:
+        mnist.lay_out(made.code)
+        for number in range(1, _TRAININGS + 1):
+            made.configure({"tfdeploy:run_id": f"training {number}"})
+            found.append(_ending(made))
+            say(f"end of a job {number}/{_TRAININGS}: {found[-1]:.3f} s")
+    return found
+
+
+def _ending(made: Project) -> float:
+    """Seconds from the last word of the last worker until no launcher, and nothing that one started, is left."""
+    call = made.start(*UP)
+    until(lambda: mnist.steps([_said(made.home)[0]]), "a first training step")
+    processes = task_processes(made.home)
+    until(lambda: not any(map(alive, processes)), "the end of all tasks")
+    stopped = time.time()
+    call.finish()
+    return stopped - mnist.over(_said(made.home))
+
+
+def _said(home: Path) -> list[str]:
+    return [output(home, hostname).decode() for hostname in _HOSTNAMES]
+
+
+def _latencies() -> list[float]:
+    """For each line that says when it was printed, the seconds until the record had it."""
+    config = {
+        "tfdeploy:ps": 1,
+        "tfdeploy:workers": 1,
+        "tfdeploy:command": ["python", "chatter.py"],
+        "tfdeploy:wait": "0",
+    }
+    found: list[float] = []
+    with workplace() as place, project(place, CLUSTER, "lines", config) as made:
+        made.ship("chatter.py")
+        made.pulumi(*UP)
+        lines = reader(made.home, "worker-0")
+
+        def take() -> bool:
+            found.extend(time.time() - float(line.content) for line in lines.more())
+            return len(found) == _LINES
+
+        until(take, "all lines")
+    say(f"line to record: {max(found):.3f} s at worst")
+    return found

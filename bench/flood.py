@@ -1,0 +1,74 @@
+"""The keeper under ten thousand lines a second, while `up` waits and looks for a metric: its load, and lost lines."""
+
+import time
+from pathlib import Path
+
+import psutil
+
+from .engine import CLUSTER, UP, BenchError, Project, project, workplace
+from .pairs import say
+from .standing import keeper, output, reader, until
+from .table import Row, limit
+from .tasks.flood import bursts
+
+_WORKERS = 4
+_RATE = 10_000
+_SECONDS = 15
+_MEASURED = 10.0
+_FAST_ENOUGH = 0.95
+_HOSTNAMES = [f"worker-{index}" for index in range(_WORKERS)]
+
+
+def run() -> list[Row]:
+    """One flood."""
+    rate = _RATE // _WORKERS
+    config = {"tfdeploy:workers": _WORKERS, "tfdeploy:command": ["python", "flood.py", str(rate), str(_SECONDS)]}
+    with workplace() as place, project(place, CLUSTER, "flood", config) as made:
+        made.ship("flood.py")
+        call = made.start(*UP)
+        share = _share(made)
+        call.finish()
+        expected = "".join(bursts(rate, _SECONDS)).encode()
+        lost = sum(_differing(expected, output(made.home, hostname)) for hostname in _HOSTNAMES)
+    say(f"keeper: {share:.3f} of a core; {lost} lines lost")
+    measure = "the keeper under 10,000 lines a second from 4 workers"
+    return [
+        limit(f"{measure}, while `up` waits: share of a core", [share], 0.2, ""),
+        limit(f"{measure}: lines lost or changed", [lost], 0, ""),
+    ]
+
+
+def _share(made: Project) -> float:
+    """The keeper's processor time over ten seconds of the flood.
+
+    Raises:
+        BenchError: the lines did not come as fast as they should.
+    """
+    first = reader(made.home, _HOSTNAMES[0])
+    until(lambda: any(True for _ in first.more()), "a first line")
+    process = keeper(made.home)
+    time.sleep(1.0)
+    begun, busy_before, kept_before = time.monotonic(), _busy(process), _lines(made.home)
+    time.sleep(_MEASURED)
+    ended, busy, kept = time.monotonic(), _busy(process), _lines(made.home)
+    rate = (kept - kept_before) / (ended - begun)
+    say(f"{rate:.0f} lines a second")
+    if rate < _FAST_ENOUGH * _RATE:
+        raise BenchError(f"the flood brought {rate:.0f} lines a second instead of {_RATE}: the machine is too busy")
+    return (busy - busy_before) / (ended - begun)
+
+
+def _lines(home: Path) -> int:
+    return sum(output(home, hostname).count(b"\n") for hostname in _HOSTNAMES)
+
+
+def _busy(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _differing(expected: bytes, found: bytes) -> int:
+    """How many lines are not as they were printed."""
+    wanted, got = expected.splitlines(), found.splitlines()
+    wrong = sum(one != other for one, other in zip(wanted, got, strict=False))
+    return wrong + abs(len(wanted) - len(got))

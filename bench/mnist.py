@@ -1,0 +1,48 @@
+"""The MNIST program with the time before each of its lines, and what these lines tell."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from .engine import ROOT, TASKS, BenchError
+
+PROGRAM = ROOT.parent / "programs" / "mnist" / "train"
+WORKERS = 2
+ENDLESS = 10_000_000
+"""More steps than any benchmark waits for."""
+
+_FEWEST_LINES = 3
+
+_STEP = re.compile(r"(\d+\.\d+) step (\d+) ", re.MULTILINE)
+_OVER = re.compile(r"(\d+\.\d+) over$", re.MULTILINE)
+
+
+def lay_out(folder: Path) -> None:
+    """Copy the program, and what stamps its lines, to `folder`."""
+    shutil.copytree(PROGRAM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TASKS / "stamped.py", folder)
+
+
+def command(steps: int) -> list[str]:
+    """The program and its arguments; checkpoints only at the beginning and the end."""
+    return ["stamped.py", "train.py", f"--steps={steps}", "--save_steps=1000000"]
+
+
+def steps(outputs: Sequence[str]) -> list[tuple[float, int]]:
+    """When which global step was told, from what all workers printed."""
+    return sorted((float(at), int(step)) for text in outputs for at, step in _STEP.findall(text))
+
+
+def rate(outputs: Sequence[str], begun: float) -> float:
+    """Global steps a second since `begun`, from the first step that was told of then to the last."""
+    told = [item for item in steps(outputs) if item[0] >= begun]
+    if len(told) < _FEWEST_LINES:
+        raise BenchError(f"the program told of its steps {len(told)} times only")
+    (first, low), (last, high) = told[0], told[-1]
+    return (high - low) / (last - first)
+
+
+def over(outputs: Sequence[str]) -> float:
+    """When the last of the workers ended."""
+    return max(float(found[1]) for text in outputs for found in _OVER.finditer(text))

@@ -1,0 +1,42 @@
+"""Runs a Python program as it is; before each line that it prints stands the time, in seconds since 1970.
+
+`python stamped.py PROGRAM [ARGUMENT…]`; the last line of all says `over`.
+"""
+
+import atexit
+import runpy
+import sys
+import time
+from typing import TextIO, cast
+
+
+class Stamped:
+    """A stream that writes the time before each line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begins = True
+
+    def write(self, text: str) -> int:
+        """As of a file."""
+        for line in text.splitlines(keepends=True):
+            self._stream.write(f"{time.time():.6f} {line}" if self._begins else line)
+            self._begins = line.endswith("\n")
+        return len(text)
+
+    def flush(self) -> None:
+        """As of a file."""
+        self._stream.flush()
+
+
+def main() -> None:
+    """Run the program that the arguments name."""
+    stream = Stamped(sys.stdout)
+    sys.stdout = cast(TextIO, stream)
+    atexit.register(print, "over", flush=True)
+    sys.argv = sys.argv[1:]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

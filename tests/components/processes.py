@@ -1,0 +1,23 @@
+"""Processes, as the kernel sees them."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tfdeploy.agent.child import start_time
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process; one that only waits to be reaped is none."""
+    return bool(start_time(pid))
+
+
+@contextmanager
+def halted(pid: int) -> Iterator[None]:
+    """A process that exists, but does nothing."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
