@@ -69,13 +69,12 @@ class TensorFlowCluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
         **kwargs: Unpack[TensorFlowClusterArgs],
     ) -> None:
-        given: dict[str, Any] = {**args, **kwargs}
         try:
-            asked = _prepared(name, given)
+            asked = _prepared(name, {**args, **kwargs})
         except TfdeployError as error:
             raise pulumi.RunError(str(error)) from None
         super().__init__(TYPE, name, {}, opts)
-        seen = self._stand(name, asked, given.get("secrets") or {})
+        seen = self._stand(name, asked)
         self.status = seen.apply(lambda report: report.status)
         self.tasks = seen.apply(lambda report: report.tasks)
         self.machines = seen.apply(lambda report: report.machines)
@@ -87,7 +86,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
         outputs = ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "observed_at")
         self.register_outputs({output: getattr(self, output) for output in outputs})
 
-    def _stand(self, name: str, asked: "_Asked", secrets: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[Report]:
+    def _stand(self, name: str, asked: "_Asked") -> pulumi.Output[Report]:
         """Register what the cluster is made of; the report of it once it stands."""
         watch = asked.watch
         sweeper = Sweeper(
@@ -109,7 +108,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
                 "run": dict(watch.plan.run),
                 "code_folder": str(asked.bundle.folder.absolute()) if asked.bundle else "",
                 "code_without": [str(path) for path in asked.without],
-                "secrets": pulumi.Output.secret(dict(secrets)),
+                "secrets": pulumi.Output.secret(dict(asked.secrets)),
             },
             pulumi.ResourceOptions(parent=self, depends_on=[sweeper, *tasks]),
         )
@@ -128,6 +127,7 @@ class _Asked:
     watch: Watch
     bundle: Bundle | None
     without: list[Path]
+    secrets: Mapping[str, pulumi.Input[str]]
 
 
 def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
@@ -150,7 +150,7 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
     if pulumi.runtime.is_dry_run():
         code = f"; code: {bundle}" if bundle else ""
         pulumi.log.info("\n".join([f"{plan.summary}{code}", *consequences(plan, watch.job_before())]))
-    return _Asked(watch, bundle, without)
+    return _Asked(watch, bundle, without, args.get("secrets", {}))
 
 
 def _refuse_twin(name: str) -> None:

@@ -91,7 +91,6 @@ def test_secrets_are_pulumi_secrets_wherever_they_go() -> None:
     assert CANARY not in json.dumps(without_secrets(inputs))
 
 
-@pytest.mark.xfail(reason="cluster hands on only the secrets of the program, not those of the configuration")
 def test_secrets_of_the_configuration_reach_the_run() -> None:
     inputs = run(lambda: declare(workers=1), secrets=json.dumps({"TOKEN": CANARY})).inputs
     assert CANARY in json.dumps(inputs["mnist-run"])
