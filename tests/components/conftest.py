@@ -153,6 +153,10 @@ class Standing:
         sight = BACKEND.look(self.cluster, TOKEN, {"log_lines": 0, "metrics": {}})
         return float(sight.view["job"]["tasks"][hostname]["seen"])
 
+    def keeper_alive(self) -> float:
+        """When the keeper last said that it lives."""
+        return Record(self.places.record).last_alive()
+
     def until_status(self, hostname: str, status: str, seconds: float = 30.0) -> None:
         """Wait until a task's status begins with `status`."""
         try:

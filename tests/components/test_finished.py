@@ -127,10 +127,13 @@ def test_going_back_to_a_run_that_had_not_finished_goes_on_with_it(cluster: Stan
 
 
 def test_a_new_run_replaces_the_one_that_runs(cluster: Standing) -> None:
-    cluster.train(WAITS, ps=1, workers=1)
+    cluster.up(WAITS, ps=1, workers=1)
     cluster.until_started("ps-0")
     first = cluster.until_started("worker-0")
-    cluster.train(WAITS, ps=1, workers=1, run_id="second")
+    assert BACKEND.given(cluster.run_props())
+    cluster.declare(WAITS, ps=1, workers=1, run_id="second")
+    assert not BACKEND.given(cluster.run_props())
+    cluster.stand()
     cluster.until_started("ps-0", 2)
     second = cluster.until_started("worker-0", 2)
     with pytest.raises(ProcessLookupError):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -78,6 +79,7 @@ def test_the_training_goes_on_while_the_keeper_is_away_and_its_end_is_made_up_fo
         known = len(cluster.output("worker-0"))
         cluster.open()
         until(lambda: not alive(child), "the child has ended")
+        until(lambda: time.time() - cluster.keeper_alive() > 1, "the keeper has missed several of its ticks")
         assert cluster.recorded("worker-0") == "running"
     cluster.until_state("succeeded")
     assert len(cluster.output("worker-0")) > known

@@ -56,8 +56,8 @@ class Call:
 
     def touched(self) -> set[str]:
         """The names of the resources that had a step."""
-        rows = re.findall(r"^ *[-+~]{1,2}  \S+ (\S+) .*", self.output, re.MULTILINE)
-        return {name for name in rows if name != "test"} - {name for name in rows if name.startswith("project-")}
+        done = r"^ *[-+~]{1,2}  pulumi-python:dynamic/\S+ (\S+) (?:created|updated|deleted|replaced)"
+        return set(re.findall(done, self.output, re.MULTILINE))
 
 
 class Project:

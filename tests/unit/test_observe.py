@@ -1,7 +1,8 @@
 """Following a cluster until its verdict or the deadline."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
 import pytest
@@ -46,7 +47,13 @@ def followed(sights: Sequence[Sight], seconds: float = 60.0, **args: Any) -> tup
     """The last look, how many there were, and what was told meanwhile."""
     made, looks = watch(sights, **args)
     told: list[str] = []
-    return asyncio.run(follow(made, seconds, told.append)), looks.count, told
+    return finish(follow(made, seconds, told.append)), looks.count, told
+
+
+def finish(work: Coroutine[Any, Any, Report]) -> Report:
+    """Its result, from a loop of its own: `asyncio.run` would leave the thread without one, and Pulumi's mocks need it."""
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        return loop.run_until_complete(work)
 
 
 def running(**args: Any) -> World:
@@ -84,7 +91,7 @@ def test_it_looks_once_when_there_is_no_time_to_wait() -> None:
 def test_it_looks_no_more_when_the_user_has_detached() -> None:
     made, looks = watch([sight(running(workers=1))], workers=1)
     made.detached.set()
-    assert asyncio.run(follow(made, 60.0, print)).state == "running"
+    assert finish(follow(made, 60.0, print)).state == "running"
     assert looks.count == 1
 
 
