@@ -36,7 +36,8 @@ def main() -> int:
     load = os.getloadavg()[0]
     if load > _BUSY:
         print(f"This machine is busy (load {load:.1f}): what is measured now will scatter.", flush=True)
-    signal.signal(signal.SIGTERM, _end_in_order)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
     found: list[table.Row] = []
     for name in asked or ROWS:
         print(f"{name}:", flush=True)
@@ -47,10 +48,11 @@ def main() -> int:
     return 0 if all(row.met for row in found) else 1
 
 
-def _end_in_order(*_: object) -> None:
-    """Told to end: take away first what was made, undisturbed."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + signal.SIGTERM)
+def _end_in_order(number: int, _: object) -> None:
+    """Told to end: what was made is taken away first, undisturbed."""
+    for again in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(again, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

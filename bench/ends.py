@@ -24,23 +24,22 @@ def run() -> list[Row]:
 
 
 def _endings() -> list[float]:
-    """Short trainings, each to its end."""
+    """Short trainings, each to its end, each of a cluster of its own."""
     command = ["python", *mnist.command(_STEPS)]
     config = {"tfdeploy:ps": 1, "tfdeploy:workers": mnist.WORKERS, "tfdeploy:command": command}
     found = []
-    with workplace() as place, project(place, CLUSTER, "ends", config) as made:
-        mnist.lay_out(made.code)
-        for number in range(1, _TRAININGS + 1):
-            made.configure({"tfdeploy:run_id": f"training {number}"})
+    for number in range(1, _TRAININGS + 1):
+        with workplace() as place, project(place, CLUSTER, "ends", config) as made:
+            mnist.lay_out(made.code)
             found.append(_ending(made))
-            say(f"end of a job {number}/{_TRAININGS}: {found[-1]:.3f} s")
+        say(f"end of a job {number}/{_TRAININGS}: {found[-1]:.3f} s")
     return found
 
 
 def _ending(made: Project) -> float:
     """Seconds from the last word of the last worker until no launcher, and nothing that one started, is left."""
     call = made.start(*UP)
-    until(lambda: mnist.steps([_said(made.home)[0]]), "a first training step")
+    until(lambda: mnist.steps(_said(made.home)), "a first training step")
     processes = task_processes(made.home)
     until(lambda: not any(map(alive, processes)), "the end of all tasks")
     stopped = time.time()

@@ -16,7 +16,7 @@ from .engine import BenchError
 
 T = TypeVar("T")
 
-_KEPT_BY_ENGINE = ("supervisor.supervisord", "keep")
+_NO_TASKS = ("supervisor.supervisord", "keep")
 
 
 def output(home: Path, hostname: str) -> bytes:
@@ -45,7 +45,7 @@ def task_processes(home: Path) -> list[psutil.Process]:
     found = []
     for process in marked(home):
         with suppress(psutil.Error):
-            if not set(_KEPT_BY_ENGINE) & set(process.cmdline()):
+            if not set(_NO_TASKS) & set(process.cmdline()):
                 found.append(process)
     return found
 

@@ -1,5 +1,6 @@
 """A TensorFlow cluster as one starts it by hand: a process for each task, with the four flags, its output in a file."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -26,6 +27,7 @@ class ByHand:
                     subprocess.Popen(
                         [sys.executable, "-u", *command, f"--job_name={job}", f"--task_index={index}", *hosts],
                         cwd=code,
+                        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=subprocess.STDOUT,

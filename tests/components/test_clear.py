@@ -1,6 +1,8 @@
 """Clearing leaves no process, no socket, no lock, no folder; record and checkpoints are kept, and it is said where."""
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +95,18 @@ def test_a_cleared_cluster_can_stand_again_and_trains_anew(cluster: Standing) ->
     cluster.stand()
     cluster.until_started("worker-0", 2)
     assert cluster.until_state("succeeded").run == first.run
+
+
+def test_a_cluster_is_found_from_a_shell_with_another_temporary_folder(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert cluster.look().state == "running"
+    cluster.clear()
+    assert left(cluster) == []
 
 
 def test_a_users_own_train_dir_is_left_alone(cluster: Standing) -> None:

@@ -3,13 +3,17 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
-from tests.components.conftest import WAITS, Standing
+from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.waiting import until
 from tfdeploy import report
+from tfdeploy.agent.protocol import UNIX, Client
+from tfdeploy.agent.record import Record
 from tfdeploy.backends.local import BACKEND
 
 PRINTS_UNTIL_TOLD = """
@@ -166,3 +170,21 @@ def test_a_cluster_whose_token_was_lost_is_adopted_with_another(
     cluster.open()
     cluster.until_state("succeeded")
     assert len(cluster.started("worker-0")) == 1
+
+
+def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    pieces = [bytes([number]) * 500_000 for number in range(20)]
+    together = Barrier(4)
+
+    def send(_: int) -> None:
+        with Client(f"{UNIX}{cluster.places.keeper_socket}", TOKEN) as keeper:
+            for number, piece in enumerate(pieces):
+                together.wait()
+                keeper.call("PUT", f"/log/run/ghost/stdout/{number * len(piece)}", piece)
+
+    with ThreadPoolExecutor(4) as senders:
+        list(senders.map(send, range(4)))
+    stream = Record(cluster.places.record).log("run", "ghost").streams["stdout"]
+    assert stream.end == 20 * 500_000
+    assert stream.span(0, stream.end) == b"".join(pieces)

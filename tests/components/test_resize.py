@@ -40,20 +40,20 @@ def test_growing_starts_all_with_the_new_addresses(cluster: Standing) -> None:
     cluster.until_state("succeeded")
 
 
-def test_shrinking_takes_the_last_one_away_at_once_and_starts_the_others(cluster: Standing) -> None:
-    cluster.up(SHOWS_WORKERS, ps=1, workers=3)
-    cluster.until_running("ps-0", "worker-0", "worker-1", "worker-2")
-    removed, launcher = cluster.started("worker-2")[0], cluster.pid("worker-2")
+def test_shrinking_takes_the_last_ones_away_at_once_and_starts_the_others(cluster: Standing) -> None:
+    cluster.up(SHOWS_WORKERS, ps=1, workers=4)
+    removed = ("worker-2", "worker-3")
+    cluster.until_running("ps-0", "worker-0", "worker-1", *removed)
+    pids = [pid for hostname in removed for pid in (*cluster.started(hostname), cluster.pid(hostname))]
     cluster.declare(SHOWS_WORKERS, ps=1, workers=2)
     cluster.sweep()
-    assert not alive(removed)
-    assert not alive(launcher)
-    assert "worker-2" not in cluster.supervisor().programs()
-    assert not cluster.places.task("worker-2").exists()
+    assert not any(map(alive, pids))
+    assert set(cluster.supervisor().programs()) == {"keeper", "ps-0", "worker-0", "worker-1"}
+    assert not any(cluster.places.task(hostname).exists() for hostname in removed)
     cluster.stand()
     cluster.until_running("ps-0", "worker-0", "worker-1", times=2)
     for hostname in ("ps-0", "worker-0", "worker-1"):
-        cluster.until_output(hostname, b"start 1 with 3 workers\nstart 2 with 2 workers\n")
+        cluster.until_output(hostname, b"start 1 with 4 workers\nstart 2 with 2 workers\n")
     cluster.open()
     assert len(cluster.until_state("succeeded").tasks) == 3
 

@@ -5,19 +5,18 @@ from tests.components.processes import alive
 from tests.waiting import until
 
 CHECKPOINTS = """
-import signal, sys, time
-from steps import begin, hostname
+import signal, sys
+from steps import begin, hostname, wait_for
 
 def save(*_):
     print("saved", flush=True)
     sys.exit(0)
 
-begin()
 signal.signal(signal.SIGTERM, save)
-while hostname != "worker-0":
-    time.sleep(0.05)
+begin()
+wait_for(hostname)
 """
-"""Worker 0 ends at once; the others save when they are told to stop."""
+"""Saves when it is told to stop."""
 
 
 def test_the_chief_decides_where_there_is_one(cluster: Standing) -> None:
@@ -58,6 +57,8 @@ def test_a_slower_worker_is_waited_for_where_all_decide(cluster: Standing) -> No
 
 def test_what_is_stopped_has_its_grace_to_save(cluster: Standing) -> None:
     cluster.up(CHECKPOINTS, ps=1, workers=1, grace="30s")
+    cluster.until_started("ps-0")
+    cluster.open("worker-0")
     seen = cluster.until_state("succeeded")
     assert seen.tasks[0]["status"] == "stopped (job finished)"
     assert cluster.output("ps-0") == b"saved\n"

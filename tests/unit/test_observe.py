@@ -75,11 +75,10 @@ def test_it_looks_until_the_verdict_stands_and_nothing_runs() -> None:
 
 
 def test_tasks_that_only_serve_are_waited_for_until_all_run() -> None:
-    world = World(serve=True, ps=1, workers=1)
-    world.come("ps-0")
-    first = sight(world)
-    world.come("worker-0")
-    seen, count, _ = followed([first, sight(world)], serve=True, ps=1, workers=1)
+    world = running(serve=True, ps=1, workers=1)
+    last = sight(world)
+    world.job.tasks["worker-0"].state = "starting"
+    seen, count, _ = followed([sight(world), last], serve=True, ps=1, workers=1)
     assert (seen.state, count) == ("running", 2)
 
 

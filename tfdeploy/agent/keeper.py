@@ -14,7 +14,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, cast
 
 from . import orders, workplace
 from .child import die_with_parent, wait_for_signal
@@ -28,6 +28,9 @@ TICK = 0.25
 POLL_SOON, POLL_LATER = 0.2, 1.0
 """Seconds until a launcher asks again: while something is about to happen, and when its child has run for long."""
 
+READ_SECONDS = 2.0
+"""How often the keeper reads on in the logs when nobody looks."""
+
 
 class Keeper:
     """The one place where a job's life is decided; its methods are the calls of `protocol`."""
@@ -35,6 +38,8 @@ class Keeper:
     def __init__(self, record: Record) -> None:
         self._record = record
         self._lock = threading.RLock()
+        self._looking = threading.Lock()
+        self._patterns: Dict[str, str] = {}
         self._job = record.current()
         if self._job is not None and not self._job.wired:
             self._job.waiting_since = time.time()
@@ -61,9 +66,10 @@ class Keeper:
                 return {"do": "rest", "poll": POLL_SOON}
             self._settle(orders.absorb(self._job, report, now), now)
             order = orders.order(self._job, report["hostname"], now)
-            settled = order["do"] == "run" and report["phase"] == "running"
-            age = now - report["started"] if settled else 0.0
-            return {**order, "poll": min(max(age / 10, POLL_SOON), POLL_LATER)}
+            if order["do"] != "run" or report["phase"] != "running":
+                return {**order, "poll": POLL_SOON}
+            del order["book"]  # who has a child needs none, and for many tasks it is long
+            return {**order, "poll": min(max((now - report["started"]) / 10, POLL_SOON), POLL_LATER)}
 
     def roll(self, hostnames: List[str]) -> None:
         """Restart these tasks, one at a time in the order of job and index, so that new limits take effect."""
@@ -72,15 +78,15 @@ class Keeper:
                 orders.roll(self._job, hostnames, time.time())
                 self.tick()
 
-    def stop(self, hostname: str) -> None:
-        """The user's word: stop one task for good, or the whole job."""
+    def stop(self, hostnames: List[str]) -> None:
+        """The user's word: these tasks are taken away; or, without one, the whole job is stopped."""
         with self._lock:
             now = time.time()
             if self._job is None:
                 return
-            if hostname:
-                events = [f"{hostname} is taken away"] if self._job.tasks.pop(hostname, None) else []
-                self._settle(events, now)
+            if hostnames:
+                gone = [name for name in hostnames if self._job.tasks.pop(name, None)]
+                self._settle([f"{name} is taken away" for name in gone], now)
             elif self._job.verdict is None:
                 self._job.verdict = Verdict(STOPPED, "by request", now)
                 self._settle(["job stopped by request"], now)
@@ -93,8 +99,22 @@ class Keeper:
 
     def look(self, ask: Dict[str, Any]) -> Dict[str, Any]:
         """What has been seen: see `record.Record.view`."""
+        with self._looking:
+            self._patterns = ask["metrics"]
+            return self._record.view(ask, self._snapshot())
+
+    def read_on(self) -> None:
+        """For ever: read what the tasks print for what the last look asked for, so that a look after hours is quick."""
+        while True:
+            time.sleep(READ_SECONDS)
+            with self._looking:
+                job = self._snapshot()
+                if job is not None:
+                    self._record.metrics(job, self._patterns)
+
+    def _snapshot(self) -> Optional[Job]:
         with self._lock:
-            return self._record.view(ask, self._job)
+            return Job.from_dict(self._job.to_dict()) if self._job else None
 
     def stopped(self) -> bool:
         """Whether no task of the present run has anything left to do."""
@@ -144,7 +164,7 @@ def _routes(keeper: Keeper) -> List[Route]:
         ("PUT", f"/code/{name}", lambda body, code: keeper.keep_code(code, body)),
         ("GET", f"/code/{name}", lambda body, code: keeper.code(code).read_bytes()),
         ("POST", "/roll", lambda body: keeper.roll(json.loads(body)["hostnames"])),
-        ("POST", "/stop", lambda body: keeper.stop(json.loads(body).get("hostname", ""))),
+        ("POST", "/stop", lambda body: keeper.stop(json.loads(body).get("hostnames", []))),
         ("GET", "/stopped", lambda body: {"stopped": keeper.stopped()}),
     ]
 
@@ -216,7 +236,9 @@ def keep(folder: Path, address: str, token: Path) -> int:
         server = _Server(address, token, keeper)
         ends = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keeper.tick()
+        for thread in (server.serve_forever, keeper.read_on):
+            threading.Thread(target=thread, daemon=True).start()
         while not wait_for_signal(ends, TICK):
             keeper.tick()
         server.server_close()

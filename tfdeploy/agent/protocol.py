@@ -9,7 +9,7 @@
 | `GET /log/RUN/HOSTNAME` | launcher | the ends of the three streams |
 | `POST /look` | anyone with the token | what has been seen: see `record.view` |
 | `POST /roll` | hands | restart these tasks, one at a time |
-| `POST /stop` | hands | the job, or one task, is to stop by the user's word |
+| `POST /stop` | hands | the job, or these tasks, are to stop by the user's word |
 """
 
 import http.client

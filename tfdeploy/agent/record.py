@@ -20,7 +20,8 @@ class Record:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._saved: Dict[str, str] = {}
+        self._saved: Dict[str, Dict[str, Any]] = {}
+        self._logs: Dict[Tuple[str, str], Log] = {}
         self._matches: Dict[Tuple[str, ...], Matches] = {}
 
     def run_folder(self, run: str) -> Path:
@@ -41,7 +42,7 @@ class Record:
         """Keep the job and make its run the present one; costs nothing when nothing but `seen` has changed."""
         run = job.run["id"]
         data = job.to_dict()
-        known = json.dumps({**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]})
+        known = {**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]}
         if self._saved.get(run) == known:
             return
         self.run_folder(run).mkdir(parents=True, exist_ok=True)
@@ -61,8 +62,8 @@ class Record:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def log(self, run: str, hostname: str) -> Log:
-        """What a task printed in a run."""
-        return Log(self.run_folder(run) / "logs" / hostname)
+        """What a task printed in a run. One object for each, because it is what keeps writers apart."""
+        return self._logs.setdefault((run, hostname), Log(self.run_folder(run) / "logs" / hostname))
 
     def touch(self) -> None:
         """Say that the keeper lives."""

@@ -84,8 +84,9 @@ class Job:
         return bool(self.book)
 
     def to_dict(self) -> Dict[str, Any]:
-        """All of it, as JSON has it."""
+        """All of it, as JSON has it; a copy, which does not change when the job does."""
         data = dict(vars(self))
+        data["book"], data["roll"] = dict(self.book), list(self.roll)
         data["tasks"] = {hostname: task.to_dict() for hostname, task in self.tasks.items()}
         data["verdict"] = list(self.verdict) if self.verdict else None
         return data

@@ -5,6 +5,7 @@ of a stream is brought up to date by `put` at the copy's own `end`, so a torn wr
 """
 
 import contextlib
+import os
 import threading
 from pathlib import Path
 from typing import List, Optional
@@ -25,8 +26,13 @@ class Stream:
         self._lock = threading.RLock()
 
     def _bases(self) -> List[int]:
-        cut = len(self._name) + 1
-        return sorted(int(path.name[cut:-4]) for path in self._folder.glob(f"{self._name}.*.log"))
+        before, after = f"{self._name}.", ".log"
+        try:
+            with os.scandir(self._folder) as files:
+                names = [file.name for file in files if file.name.startswith(before) and file.name.endswith(after)]
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[len(before) : -len(after)]) for name in names)
 
     def _path(self, base: int) -> Path:
         return self._folder / f"{self._name}.{base}.log"
@@ -55,18 +61,19 @@ class Stream:
             return self._put(position, data)
 
     def _put(self, position: int, data: bytes) -> int:
-        bases = self._bases() or [position]
-        end = bases[-1] + (self._path(bases[-1]).stat().st_size if self._path(bases[-1]).exists() else 0)
+        bases = self._bases()
+        end = bases[-1] + self._path(bases[-1]).stat().st_size if bases else position
         fresh = data[max(0, end - position) :]
         at = max(end, position)
         if not fresh and position <= end:
             return end
-        full = end - bases[-1] >= SEGMENT_BYTES
-        base = at if at > end or full else bases[-1]
-        self._folder.mkdir(parents=True, exist_ok=True)
+        begins = not bases or at > end or end - bases[-1] >= SEGMENT_BYTES
+        base = at if begins else bases[-1]
+        if not bases:
+            self._folder.mkdir(parents=True, exist_ok=True)
         with self._path(base).open("ab") as segment:
             segment.write(fresh)
-        if base != bases[-1]:
+        if begins:
             self._forget([*bases, base][:-SEGMENTS_KEPT])
         return at + len(fresh)
 

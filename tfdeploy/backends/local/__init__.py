@@ -21,7 +21,7 @@ from ...plan import Plan
 from ...spec import ClusterSpec
 from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
 from . import capacity, packages, refusals
-from .places import Places, make_private, put_by, runtime_root, state_folder, write_private
+from .places import Places, make_private, put_by, runtime_root, state_folder, train_dir, write_private
 from .supervisor import Supervisor
 
 _KEEPER = "keeper"
@@ -88,14 +88,14 @@ class LocalBackend:
 
     def take_away(self, props: TaskProps) -> None:
         """Stop and remove the task."""
-        self._remove(Places(props["cluster"]["home"]), props["token"], props["hostname"])
+        self._remove(Places(props["cluster"]["home"]), props["token"], [props["hostname"]])
 
     def give(self, props: RunProps) -> Mapping[str, Any]:
         """Install the requirements, hand over code, secrets and run, and wake the launchers."""
         places = Places(props["cluster"]["home"])
         supervisor = self._engine(places, props["token"])
         run = {**props["run"], "path": packages.search_path(props["run"]["requirements"])}
-        run["train_dir"] = _train_dir(Record(places.record), run)
+        run["train_dir"] = train_dir(Record(places.record), run)
         self._write_secrets(places, props["secrets"])
         with _keeper(places, props["token"]) as keeper:
             _wait_for(
@@ -127,9 +127,8 @@ class LocalBackend:
         """Stop and remove the tasks that are not listed."""
         places = Places(cluster["home"])
         with suppress(Unreachable):
-            for name in Supervisor(places).programs():
-                if name not in (*hostnames, _KEEPER):
-                    self._remove(places, token, name)
+            gone = [name for name in Supervisor(places).programs() if name not in (*hostnames, _KEEPER)]
+            self._remove(places, token, gone)
 
     def clear(self, cluster: Cluster, token: str) -> str:
         """End the supervisord and every process with the cluster's mark; keep only the record and the checkpoints."""
@@ -198,10 +197,12 @@ class LocalBackend:
         for name, value in secrets.items():
             write_private(places.secrets / name, value)
 
-    def _remove(self, places: Places, token: str, hostname: str) -> None:
-        self._call(places, token, "/stop", {"hostname": hostname})
-        Supervisor(places).remove(hostname, _patience(Record(places.record).current()))
-        shutil.rmtree(places.task(hostname), ignore_errors=True)
+    def _remove(self, places: Places, token: str, hostnames: Sequence[str]) -> None:
+        if hostnames:
+            self._call(places, token, "/stop", {"hostnames": list(hostnames)})
+        for hostname in hostnames:
+            Supervisor(places).remove(hostname, _patience(Record(places.record).current()))
+            shutil.rmtree(places.task(hostname), ignore_errors=True)
 
     def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
         with suppress(OSError, CallError), _keeper(places, token) as keeper:
@@ -219,9 +220,18 @@ def _stop_job(places: Places, token: str) -> bool:
         return True
     with suppress(OSError, CallError, BackendError), _keeper(places, token) as keeper:
         keeper.json("POST", "/stop", {})
-        _wait_for(lambda: keeper.json("GET", "/stopped")["stopped"], "the tasks did not stop", _patience(job))
+        _wait_for(
+            lambda: keeper.json("GET", "/stopped")["stopped"] or not _launchers_live(places),
+            "the tasks did not stop",
+            _patience(job),
+        )
         return True
     return False
+
+
+def _launchers_live(places: Places) -> bool:
+    programs = Supervisor(places).programs()
+    return any(info["statename"] in _ALIVE for name, info in programs.items() if name != _KEEPER)
 
 
 def _patience(job: Job | None) -> float:
@@ -246,26 +256,6 @@ def _archive(props: RunProps) -> bytes:
     if bundle.name != props["run"]["code"]:
         raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
     return archive(bundle)
-
-
-def _train_dir(record: Record, run: Mapping[str, Any]) -> str:
-    """The run's own folder below `train_dir`: one that the record knows stays, a new run never begins in a used one."""
-    known = record.load(run["id"])
-    if known is not None:
-        return str(known.run["train_dir"])
-    base = run["train_dir"].rstrip("/")
-    resumed = record.load(run["resume_from"]) if run["resume_from"] else None
-    if resumed is not None:
-        return str(resumed.run["train_dir"])
-    if run["resume_from"] or "://" in base:
-        return f"{base}/{run['resume_from'] or run['id']}"
-    number = 1
-    folder = Path(base) / run["id"]
-    while folder.exists() and any(folder.iterdir()):
-        number += 1
-        folder = Path(base) / f"{run['id']}-{number}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(folder)
 
 
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:

@@ -4,9 +4,11 @@ import datetime
 import hashlib
 import os
 import shutil
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from ...agent.record import Record
 from ...errors import BackendError
 
 
@@ -47,8 +49,9 @@ class Places:
 
 
 def runtime_root() -> Path:
-    """Where sockets stand: in the temporary folder, since the path of a Unix socket has at most 107 characters."""
-    return Path(tempfile.gettempdir()) / f"tfdeploy-{os.getuid()}"
+    """Where sockets stand: the path of one has at most 107 characters. Not in $TMPDIR, which another shell may have set
+    to something else: every call must find the cluster that stands."""
+    return Path("/tmp") / f"tfdeploy-{os.getuid()}"
 
 
 def make_private(folder: Path) -> None:
@@ -60,7 +63,7 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or folder.is_symlink():
-        raise BackendError(f"{folder} belongs to another user (uid {found.st_uid}). Remove it, or set TMPDIR.")
+        raise BackendError(f"{folder} belongs to another user (uid {found.st_uid}). Remove it.")
     folder.chmod(0o700)
 
 
@@ -88,3 +91,23 @@ def put_by(places: Places) -> str:
         said = f"the record and the checkpoints are kept in {kept}"
     shutil.rmtree(places.home, ignore_errors=True)
     return said
+
+
+def train_dir(record: Record, run: Mapping[str, Any]) -> str:
+    """The run's own folder below `train_dir`: one that the record knows stays, a new run never begins in a used one."""
+    known = record.load(run["id"])
+    if known is not None:
+        return str(known.run["train_dir"])
+    base = run["train_dir"].rstrip("/")
+    resumed = record.load(run["resume_from"]) if run["resume_from"] else None
+    if resumed is not None:
+        return str(resumed.run["train_dir"])
+    if run["resume_from"] or "://" in base:
+        return f"{base}/{run['resume_from'] or run['id']}"
+    number = 1
+    folder = Path(base) / run["id"]
+    while folder.exists() and any(folder.iterdir()):
+        number += 1
+        folder = Path(base) / f"{run['id']}-{number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
