@@ -100,7 +100,7 @@ class Keeper:
     def look(self, ask: Dict[str, Any]) -> Dict[str, Any]:
         """What has been seen: see `record.Record.view`."""
         with self._looking:
-            self._patterns = ask["metrics"]
+            self._patterns = ask["metrics"] or self._patterns
             return self._record.view(ask, self._snapshot())
 
     def read_on(self) -> None:

@@ -28,6 +28,7 @@ _KEEPER = "keeper"
 _KEEPER_SECONDS = 20.0
 _CALL_SECONDS = 30.0
 _LOOK_SECONDS = 10.0
+_WAKE_SECONDS = 5.0
 _MARGIN = 30.0
 _ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 _HOST = "127.0.0.1"
@@ -95,18 +96,18 @@ class LocalBackend:
         places = Places(props["cluster"]["home"])
         supervisor = self._engine(places, props["token"])
         run = {**props["run"], "path": packages.search_path(props["run"]["requirements"])}
-        run["train_dir"] = train_dir(Record(places.record), run)
+        record = Record(places.record)
+        first = record.current() is None
+        run["train_dir"] = train_dir(record, run)
         self._write_secrets(places, props["secrets"])
         with _keeper(places, props["token"]) as keeper:
-            _wait_for(
-                lambda: keeper.json("GET", "/stopped"), f"the keeper of {props['cluster']['name']} did not answer"
-            )
+            silent = f"the keeper of {props['cluster']['name']} did not answer"
+            _wait_for(lambda: keeper.json("GET", "/stopped"), silent)
             if run["code"]:
                 keeper.call("PUT", f"/code/{run['code']}", _archive(props))
             keeper.json("PUT", "/run", run)
-        for task in run["tasks"]:
-            with suppress(KeyError):
-                supervisor.wake(task["hostname"])
+            if not first:
+                _wake(supervisor, keeper)
         return {"given": _now(), "train_dir": run["train_dir"]}
 
     def given(self, props: RunProps) -> bool:
@@ -227,6 +228,21 @@ def _stop_job(places: Places, token: str) -> bool:
         )
         return True
     return False
+
+
+def _wake(supervisor: Supervisor, keeper: Client) -> None:
+    """Start the launchers that have ended. One that the run before has just told to end still lives, for a moment: so
+    each is waited for until it has spoken with the keeper again."""
+    given = time.time()
+    while time.time() < given + _WAKE_SECONDS:
+        tasks = keeper.json("POST", "/look", {"log_lines": 0, "metrics": {}})["job"]["tasks"]
+        deaf = [name for name in supervisor.programs() if name in tasks and tasks[name]["seen"] < given]
+        for name in deaf:
+            with suppress(KeyError):
+                supervisor.wake(name)
+        if not deaf:
+            return
+        time.sleep(0.05)
 
 
 def _launchers_live(places: Places) -> bool:
