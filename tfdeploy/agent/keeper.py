@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, cast
 
-from . import orders, workplace
+from . import copying, orders, training, workplace
 from .child import die_with_parent, wait_for_signal
 from .protocol import INTERRUPTED_CODE, TOKEN_HEADER, UNIX
 from .record import Record
@@ -35,8 +35,9 @@ READ_SECONDS = 2.0
 class Keeper:
     """The one place where a job's life is decided; its methods are the calls of `protocol`."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, train_mode: int = 0) -> None:
         self._record = record
+        self._train_mode = train_mode
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self._patterns: Dict[str, str] = {}
@@ -48,15 +49,18 @@ class Keeper:
         """This is the run from now on; a run that the record knows goes on where it was, or stays finished."""
         with self._lock:
             now = time.time()
+            run = {**run, "train_dir": training.train_dir(self._record, run, self._train_mode)}
             if self._job is not None and self._job.run["id"] == run["id"]:
                 events = orders.hand_over(self._job, run, now)
             else:
                 known = self._record.load(run["id"])
                 self._job = known or Job(run, now)
                 events = ["this run is the present one again"] if known else ["run given"]
+                if known is not None:
+                    orders.come_back(known, now)
                 events += orders.hand_over(self._job, run, now)
             self._settle(events, now)
-            return {"decided": self._job.verdict is not None}
+            return {"decided": self._job.verdict is not None, "train_dir": run["train_dir"]}
 
     def sync(self, report: Dict[str, Any]) -> Dict[str, Any]:
         """A launcher's report in, its next order out."""
@@ -102,6 +106,12 @@ class Keeper:
         with self._looking:
             self._patterns = ask["metrics"] or self._patterns
             return self._record.view(ask, self._snapshot())
+
+    def copy(self, ask: Dict[str, Any]) -> Dict[str, Any]:
+        """What the record has beyond a copy of it: see `copying.beyond`."""
+        with self._lock:
+            job = self._snapshot()
+        return {**copying.beyond(self._record, job, ask), "at": time.time()}
 
     def read_on(self) -> None:
         """For ever: read what the tasks print for what the last look asked for, so that a look after hours is quick."""
@@ -158,6 +168,7 @@ def _routes(keeper: Keeper) -> List[Route]:
     return [
         ("POST", "/sync", lambda body: keeper.sync(json.loads(body))),
         ("POST", "/look", lambda body: keeper.look(json.loads(body))),
+        ("POST", "/copy", lambda body: keeper.copy(json.loads(body))),
         ("PUT", f"/log/{name}/{name}/(stdout|stderr|index)/([0-9]+)", lambda body, *at: _put_log(keeper, body, *at)),
         ("GET", f"/log/{name}/{name}", lambda body, run, hostname: keeper.ends(run, hostname)),
         ("PUT", "/run", lambda body: keeper.give(json.loads(body))),
@@ -197,6 +208,8 @@ class _Handler(BaseHTTPRequestHandler):
                     result = action(body, *match.groups())
                 except FileNotFoundError as error:
                     return 404, str(error).encode()
+                except training.Refused as error:
+                    return 409, str(error).encode()
                 return 200, result if isinstance(result, bytes) else json.dumps(result or {}).encode()
         return 404, f"no such call: {self.command} {self.path}".encode()
 
@@ -228,11 +241,15 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().__init__(place, _Handler)
 
 
-def keep(folder: Path, address: str, token: Path) -> int:
-    """Keep the cluster whose record is in `folder` until told to stop; the exit code. `token` is a file, read at each call."""
+def keep(folder: Path, address: str, token: Path, train_mode: int = 0) -> int:
+    """Keep the cluster whose record is in `folder` until told to stop; the exit code.
+
+    `token` is a file, read at each call. `train_mode` is the mode of a run's folder in `train_dir`, where the tasks are
+    other users than the keeper; 0 leaves it to the umask.
+    """
     die_with_parent(signal.SIGTERM, os.getppid())
     with workplace.held(folder):
-        keeper = Keeper(Record(folder))
+        keeper = Keeper(Record(folder), train_mode)
         server = _Server(address, token, keeper)
         ends = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)

@@ -1,4 +1,4 @@
-"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`."""
+"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `call`."""
 
 import sys
 import time
@@ -31,8 +31,13 @@ def _run(verb: str, rest: List[str]) -> int:
     elif verb == "keep":
         from .keeper import keep
 
-        folder, address, token = rest
-        return keep(Path(folder), address, Path(token))
+        folder, address, token, *mode = rest
+        return keep(Path(folder), address, Path(token), int(mode[0], 8) if mode else 0)
+    elif verb == "call":
+        from .call import call
+
+        address, token, method, path, body = rest
+        return call(address, Path(token), method, path, body)
     elif verb == "serve":
         from .serve import serve
 

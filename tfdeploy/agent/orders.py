@@ -258,6 +258,12 @@ def _may_finish(job: Job, task: Task, now: float) -> bool:
     )
 
 
+def come_back(job: Job, now: float) -> None:
+    """An earlier run is the present one again; where it was cut short, its tasks come together anew."""
+    if job.verdict is None:
+        _gather(job, now)
+
+
 def hand_over(job: Job, run: Dict[str, Any], now: float) -> List[str]:
     """The same run with other counts or policies: new tasks join, removed ones go, all start again with new flags."""
     before = list(job.tasks)

@@ -8,6 +8,7 @@
 | `PUT /log/RUN/HOSTNAME/STREAM/POSITION` | launcher | bytes of a log; the answer is the end of what is kept |
 | `GET /log/RUN/HOSTNAME` | launcher | the ends of the three streams |
 | `POST /look` | anyone with the token | what has been seen: see `record.view` |
+| `POST /copy` | anyone with the token | what the record has beyond a copy of it: see `copying.beyond` |
 | `POST /roll` | hands | restart these tasks, one at a time |
 | `POST /stop` | hands | the job, or these tasks, are to stop by the user's word |
 """

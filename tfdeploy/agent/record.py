@@ -1,12 +1,13 @@
 """The durable account of a cluster's runs: states, events with reasons, logs. It outlives what it tells of.
 
-`current` names the run; `runs/ID/job.json` is the job, `runs/ID/events.jsonl` what happened, `runs/ID/logs/HOSTNAME/` what
-the task printed. `alive` is touched while the keeper lives.
+`life` names the record itself; `current` names the run; `runs/ID/job.json` is the job, `runs/ID/events.jsonl` what
+happened, `runs/ID/logs/HOSTNAME/` what the task printed. `alive` is touched while the keeper lives.
 """
 
 import json
 import os
 import time
+import uuid
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -45,10 +46,32 @@ class Record:
         known = {**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]}
         if self._saved.get(run) == known:
             return
-        self.run_folder(run).mkdir(parents=True, exist_ok=True)
-        _write(self.run_folder(run) / "job.json", json.dumps(data))
+        self.keep(job)
         _write(self.folder / "current", run)
         self._saved = {run: known}
+
+    def keep(self, job: Job) -> None:
+        """Keep the job of a run, be it the present one or not."""
+        folder = self.run_folder(job.run["id"])
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "job.json", json.dumps(job.to_dict()))
+
+    def runs(self) -> List[str]:
+        """The runs that have an account."""
+        folder = self.folder / "runs"
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+    def life(self) -> str:
+        """The name of this record, which a copy of it shares; one that has none gets one."""
+        path = self.folder / "life"
+        if not path.exists():
+            self.live(uuid.uuid4().hex)
+        return path.read_text()
+
+    def live(self, life: str) -> None:
+        """Take that name."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(self.folder / "life", life)
 
     def event(self, run: str, text: str, at: float) -> None:
         """Add one line to the account of what happened."""
@@ -58,8 +81,30 @@ class Record:
 
     def events(self, run: str) -> List[Dict[str, Any]]:
         """What happened in a run, oldest first."""
+        lines = self.events_from(run, 0).splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def events_from(self, run: str, position: int) -> str:
+        """The text of the account from this byte on."""
+        try:
+            with (self.run_folder(run) / "events.jsonl").open("rb") as events:
+                events.seek(position)
+                return events.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def events_end(self, run: str) -> int:
+        """How many bytes the account of what happened has."""
         path = self.run_folder(run) / "events.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return path.stat().st_size if path.exists() else 0
+
+    def put_events(self, run: str, position: int, text: str) -> None:
+        """Add to a copy of the account what stands in the first at `position`; what is here already is passed over."""
+        fresh = text.encode()[max(0, self.events_end(run) - position) :]
+        if fresh:
+            self.run_folder(run).mkdir(parents=True, exist_ok=True)
+            with (self.run_folder(run) / "events.jsonl").open("ab") as events:
+                events.write(fresh)
 
     def log(self, run: str, hostname: str) -> Log:
         """What a task printed in a run. One object for each, because it is what keeps writers apart."""

@@ -1,11 +1,10 @@
 """Tasks as processes of this machine."""
 
-import datetime
 import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,20 @@ from ...agent.protocol import UNIX, CallError, Client
 from ...agent.record import Record
 from ...agent.states import Job
 from ...application import application, version
-from ...bundle import archive, collect
-from ...errors import BackendError, Unreachable
+from ...errors import Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec
+from .. import keeping
 from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
+from ..folders import put_by, state_folder
 from . import capacity, packages, refusals
-from .places import Places, make_private, put_by, runtime_root, state_folder, train_dir, write_private
+from .places import Places, make_private, runtime_root, write_private
 from .supervisor import Supervisor
 
 _KEEPER = "keeper"
-_KEEPER_SECONDS = 20.0
 _CALL_SECONDS = 30.0
 _LOOK_SECONDS = 10.0
-_WAKE_SECONDS = 5.0
 _MARGIN = 30.0
 _ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 _HOST = "127.0.0.1"
@@ -66,7 +64,7 @@ class LocalBackend:
         self._write_settings(places, props)
         command = [*_python(), str(places.agent(version())), "launch", str(folder / "task.json")]
         supervisor.add(props["hostname"], command, folder / "launcher.log", props["grace"] + _MARGIN)
-        return {"stood": _now()}
+        return {"stood": keeping.now()}
 
     def change(self, old: TaskProps, props: TaskProps) -> Mapping[str, Any]:
         """Write the new limits down, and have the keeper start the child again under them when its turn comes."""
@@ -98,17 +96,12 @@ class LocalBackend:
         run = {**props["run"], "path": packages.search_path(props["run"]["requirements"])}
         record = Record(places.record)
         first = record.current() is None
-        run["train_dir"] = train_dir(record, run)
         self._write_secrets(places, props["secrets"])
         with _keeper(places, props["token"]) as keeper:
-            silent = f"the keeper of {props['cluster']['name']} did not answer"
-            _wait_for(lambda: keeper.json("GET", "/stopped"), silent)
-            if run["code"]:
-                keeper.call("PUT", f"/code/{run['code']}", _archive(props))
-            keeper.json("PUT", "/run", run)
+            given = keeping.give(keeper, props, run)
             if not first:
-                _wake(supervisor, keeper)
-        return {"given": _now(), "train_dir": run["train_dir"]}
+                keeping.wake(keeper, supervisor.programs, lambda name: _wake(supervisor, name))
+        return {"given": keeping.now(), "train_dir": given["train_dir"]}
 
     def given(self, props: RunProps) -> bool:
         """Whether the keeper runs and this is its run."""
@@ -139,11 +132,12 @@ class LocalBackend:
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
             shutil.rmtree(places.runtime, ignore_errors=True)
-            said = put_by(places)
+            kept = put_by(places.home, places.record, places.train)
+            shutil.rmtree(places.home, ignore_errors=True)
             places.lock.unlink(missing_ok=True)
         with suppress(OSError):
             runtime_root().rmdir()
-        return said
+        return f"the record and the checkpoints are kept in {kept}" if kept else ""
 
     def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
         """Ask the keeper and the supervisord; read the record where the keeper does not answer."""
@@ -215,34 +209,16 @@ def _keeper(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Clien
 
 
 def _stop_job(places: Places, token: str) -> bool:
-    """Have the keeper stop the job; whether all its tasks have stopped, with all that they printed in the record."""
     job = Record(places.record).current()
     if job is None:
         return True
-    with suppress(OSError, CallError, BackendError), _keeper(places, token) as keeper:
-        keeper.json("POST", "/stop", {})
-        _wait_for(
-            lambda: keeper.json("GET", "/stopped")["stopped"] or not _launchers_live(places),
-            "the tasks did not stop",
-            _patience(job),
-        )
-        return True
-    return False
+    with _keeper(places, token) as keeper:
+        return keeping.stop(keeper, lambda: not _launchers_live(places), _patience(job))
 
 
-def _wake(supervisor: Supervisor, keeper: Client) -> None:
-    """Start the launchers that have ended. One that the run before has just told to end still lives, for a moment: so
-    each is waited for until it has spoken with the keeper again."""
-    given = time.time()
-    while time.time() < given + _WAKE_SECONDS:
-        tasks = keeper.json("POST", "/look", {"log_lines": 0, "metrics": {}})["job"]["tasks"]
-        deaf = [name for name in supervisor.programs() if name in tasks and tasks[name]["seen"] < given]
-        for name in deaf:
-            with suppress(KeyError):
-                supervisor.wake(name)
-        if not deaf:
-            return
-        time.sleep(0.05)
+def _wake(supervisor: Supervisor, name: str) -> None:
+    with suppress(KeyError):
+        supervisor.wake(name)
 
 
 def _launchers_live(places: Places) -> bool:
@@ -266,31 +242,8 @@ def _write_application(path: Path) -> None:
         draft.replace(path)
 
 
-def _archive(props: RunProps) -> bytes:
-    without = [Path(path) for path in props["code_without"]]
-    bundle = collect(props["cluster"]["name"], Path(props["code_folder"]), without)
-    if bundle.name != props["run"]["code"]:
-        raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
-    return archive(bundle)
-
-
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:
     return EngineTask(info["statename"] in _ALIVE, str(info["pid"] or ""), info["statename"])
-
-
-def _wait_for(call: Callable[[], Any], otherwise: str, seconds: float = _KEEPER_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        with suppress(OSError):
-            if call():
-                return
-        if time.monotonic() > deadline:
-            raise BackendError(f"{otherwise} within {seconds:g} s")
-        time.sleep(0.05)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
 BACKEND = LocalBackend()

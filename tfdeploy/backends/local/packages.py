@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import CommandError
-from .places import cache_folder
+from ..folders import cache_folder
 
 _DONE = "complete"
 

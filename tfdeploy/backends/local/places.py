@@ -1,25 +1,10 @@
 """Where a local cluster keeps what is its own."""
 
-import datetime
 import hashlib
 import os
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from ...agent.record import Record
 from ...errors import BackendError
-
-
-def state_folder() -> Path:
-    """The user's state folder for tfdeploy: `$XDG_STATE_HOME/tfdeploy`, by default `~/.local/state/tfdeploy`."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tfdeploy"
-
-
-def cache_folder() -> Path:
-    """The user's cache folder for tfdeploy: `$XDG_CACHE_HOME/tfdeploy`, by default `~/.cache/tfdeploy`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdeploy"
 
 
 class Places:
@@ -75,39 +60,3 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     draft.replace(path)
-
-
-def put_by(places: Places) -> str:
-    """Move record and checkpoints out of the cluster's home, and remove the rest of it; a sentence that says where to."""
-    worth = [path for path in (places.record, places.train) if path.exists() and any(path.iterdir())]
-    said = ""
-    if worth:
-        moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        # The state folder that this home lies in, whatever the environment says today.
-        kept = places.home.parent.parent / "kept" / places.home.name / moment
-        kept.mkdir(parents=True)
-        for path in worth:
-            path.rename(kept / path.name)
-        said = f"the record and the checkpoints are kept in {kept}"
-    shutil.rmtree(places.home, ignore_errors=True)
-    return said
-
-
-def train_dir(record: Record, run: Mapping[str, Any]) -> str:
-    """The run's own folder below `train_dir`: one that the record knows stays, a new run never begins in a used one."""
-    known = record.load(run["id"])
-    if known is not None:
-        return str(known.run["train_dir"])
-    base = run["train_dir"].rstrip("/")
-    resumed = record.load(run["resume_from"]) if run["resume_from"] else None
-    if resumed is not None:
-        return str(resumed.run["train_dir"])
-    if run["resume_from"] or "://" in base:
-        return f"{base}/{run['resume_from'] or run['id']}"
-    number = 1
-    folder = Path(base) / run["id"]
-    while folder.exists() and any(folder.iterdir()):
-        number += 1
-        folder = Path(base) / f"{run['id']}-{number}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(folder)

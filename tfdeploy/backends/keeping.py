@@ -1,0 +1,99 @@
+"""What the hands of every backend say to a cluster's keeper, however they reach it."""
+
+import datetime
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..agent.protocol import CallError
+from ..bundle import archive, collect
+from ..errors import BackendError
+from .base import RunProps
+
+_POLL_SECONDS = 0.05
+_KEEPER_SECONDS = 20.0
+_WAKE_SECONDS = 5.0
+
+
+class Keeper(Protocol):
+    """The calls of `agent.protocol`."""
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """One call."""
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """One call with JSON both ways."""
+
+
+def give(keeper: Keeper, props: RunProps, run: dict[str, Any], seconds: float = _KEEPER_SECONDS) -> dict[str, Any]:
+    """Hand over code and run, once the keeper answers; its answer.
+
+    Raises:
+        BackendError: it does not answer within so many seconds, or refuses the run.
+    """
+    name = props["cluster"]["name"]
+    wait_for(lambda: keeper.json("GET", "/stopped"), f"the keeper of {name} did not answer", seconds)
+    try:
+        if run["code"]:
+            keeper.call("PUT", f"/code/{run['code']}", _archive(props))
+        return keeper.json("PUT", "/run", run)
+    except CallError as error:
+        raise BackendError(f"{name}: {error}") from None
+
+
+def wake(keeper: Keeper, names: Callable[[], Iterable[str]], start: Callable[[str], None]) -> None:
+    """Start the launchers that have ended. One that the run before has just told to end still lives, for a moment: so
+    each is waited for until it has spoken with the keeper again. `start` leaves alone what runs."""
+    nothing = {"log_lines": 0, "metrics": {}}
+    given = keeper.json("POST", "/look", nothing)["at"]
+    deadline = time.monotonic() + _WAKE_SECONDS
+    while time.monotonic() < deadline:
+        tasks = keeper.json("POST", "/look", nothing)["job"]["tasks"]
+        deaf = [name for name in names() if name in tasks and tasks[name]["seen"] < given]
+        for name in deaf:
+            start(name)
+        if not deaf:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def stop(keeper: Keeper, over: Callable[[], bool], seconds: float) -> bool:
+    """Have the job stopped; whether all its tasks have, with all that they printed in the record. `over` says whether no
+    launcher is left to wait for."""
+    with suppress(OSError, CallError, BackendError):
+        keeper.json("POST", "/stop", {})
+        stopped = "the tasks did not stop"
+        wait_for(lambda: keeper.json("GET", "/stopped")["stopped"] or over(), stopped, seconds)
+        return True
+    return False
+
+
+def _archive(props: RunProps) -> bytes:
+    without = [Path(path) for path in props["code_without"]]
+    bundle = collect(props["cluster"]["name"], Path(props["code_folder"]), without)
+    if bundle.name != props["run"]["code"]:
+        raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
+    return archive(bundle)
+
+
+def wait_for(call: Callable[[], Any], otherwise: str, seconds: float) -> None:
+    """Wait until `call` is true; an `OSError` of it is taken for not yet.
+
+    Raises:
+        BackendError: it was not within so many seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(OSError):
+            if call():
+                return
+        if time.monotonic() > deadline:
+            raise BackendError(f"{otherwise} within {seconds:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def now() -> str:
+    """This moment, as the state has it."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
