@@ -18,9 +18,9 @@ def application() -> bytes:
     for path in sorted(Path(agent.__file__).parent.glob("*.py")):
         files[f"agent/{path.name}"] = path.read_text()
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as target:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
         for name, text in files.items():
-            target.writestr(zipfile.ZipInfo(name), text)
+            target.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 

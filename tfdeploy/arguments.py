@@ -48,6 +48,21 @@ class JobArgs(TypedDict, total=False):
     restart: RestartArgs
     """This job's restarts, over the cluster's `restart`."""
 
+    image: str
+    """This job's image, over the cluster's. A changed one restarts the job's tasks in the same run."""
+
+    user: str
+    """As the cluster's `user`."""
+
+    volumes: list[str]
+    """Added to the cluster's `volumes`."""
+
+    shm_size: str
+    """As the cluster's `shm_size`."""
+
+    placement: list[str]
+    """This job's constraints, in the place of the cluster's `placement`."""
+
 
 class TensorFlowClusterArgs(TypedDict, total=False):
     """What to run, and on how many tasks."""
@@ -132,7 +147,49 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """How many last lines of each task the output `logs` has; 20 by default."""
 
     backend: str
-    """Where the tasks run: "local" (the default)."""
+    """Where the tasks run: "local" (the default), processes of this machine; "docker", containers on a Docker Swarm. What
+    follows is for containers; on "local" it has no effect."""
+
+    docker_host: str
+    """The engine that manages the Swarm: "unix://…", "ssh://USER@HOST" or "tcp://HOST:PORT". By default $DOCKER_HOST, else
+    this machine's own engine."""
+
+    image: str
+    """The image of every task; a changed one is a new run. It needs Python 3.8 or newer as `python3`. By default
+    TensorFlow's own, with CUDA for a job with gpus."""
+
+    build: str
+    """A folder with a Dockerfile, relative to the Pulumi program: the image is built from it, and pushed to `registry` when
+    that is given. Its tag is named by the folder's content."""
+
+    registry: str
+    """Where images that are built are pushed to and pulled from, such as "registry.example.com/team". The credentials are
+    those of `docker login`. Needed when the Swarm has several machines."""
+
+    user: str
+    """The user of the containers, as `docker run --user` takes it; by default the image's own."""
+
+    volumes: list[str]
+    """What every task mounts, in one of Docker's forms: "SOURCE:TARGET[:ro]", where SOURCE is a folder of the machine or the
+    name of a volume, or "type=volume,source=NAME,target=/FOLDER,volume-opt=…"."""
+
+    shm_size: str
+    """The size of /dev/shm, such as "1GiB"; Docker's default (64 MiB) when not given."""
+
+    placement: list[str]
+    """Which machines a task may stand on: texts FIELD:OPERATOR[:PARAMETER] with Marathon's operators UNIQUE, CLUSTER,
+    GROUP_BY, LIKE, UNLIKE, MAX_PER, IS; FIELD is hostname, address or a node's label. By default tasks are spread
+    evenly."""
+
+    network: str
+    """"overlay" (the default): a network of the cluster's own, with names; "host": the machines' own, which costs nothing
+    and shields nothing."""
+
+    subnet: str
+    """The addresses of the overlay network, such as "10.20.0.0/24"; chosen by Docker by default."""
+
+    keep_volumes: bool
+    """True: `destroy` leaves the volumes that were made for the cluster. False by default."""
 
 
 def _json(kind: type) -> Callable[[str], Any]:

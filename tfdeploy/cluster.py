@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from .backends.base import load
 from .bundle import Bundle, collect
 from .errors import SpecError, TfdeployError
 from .observe import Watch
-from .plan import TaskPlan, consequences, make_plan
+from .plan import Given, TaskPlan, consequences, make_plan
 from .report import Report
 from .resources import Run, Sweeper, Task
 from .spec import cluster_spec
@@ -93,11 +93,14 @@ class TensorFlowCluster(pulumi.ComponentResource):
             f"{name}-sweeper",
             watch.cluster,
             [task.hostname for task in watch.plan.tasks],
+            watch.spec.engine.keep_volumes,
             pulumi.ResourceOptions(parent=self),
         )
         after_sweeper = pulumi.ResourceOptions(parent=self, depends_on=[sweeper])
+        backend, cluster = watch.backend, watch.cluster
+        supplies = backend.supply(name, cluster, watch.spec, sweeper.token, asked.secrets, after_sweeper)
         tasks = [
-            Task(f"{name}-{task.hostname}", _task_props(watch, task, sweeper.token), after_sweeper)
+            Task(f"{name}-{task.hostname}", _task_props(watch, task, sweeper.token, supplies), after_sweeper)
             for task in watch.plan.tasks
         ]
         run = Run(
@@ -109,6 +112,8 @@ class TensorFlowCluster(pulumi.ComponentResource):
                 "code_folder": str(asked.bundle.folder.absolute()) if asked.bundle else "",
                 "code_without": [str(path) for path in asked.without],
                 "secrets": pulumi.Output.secret(dict(asked.secrets)),
+                "container": backend.container(cluster, watch.spec, watch.plan, None),
+                "supplies": dict(supplies),
             },
             pulumi.ResourceOptions(parent=self, depends_on=[sweeper, *tasks]),
         )
@@ -138,18 +143,22 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
         args["wait"] = os.environ["TFDEPLOY_WAIT"]
     spec = cluster_spec(name, args)
     backend = load(spec.backend)
-    cluster = backend.cluster(pulumi.get_project(), pulumi.get_stack(), name)
+    cluster = backend.cluster(pulumi.get_project(), pulumi.get_stack(), spec)
+    spec = replace(spec, command=backend.command(cluster, spec))
     program = Path.cwd()
     data_dir = backend.folder(cluster, spec, "data_dir", str(program))
     train_dir = backend.folder(cluster, spec, "train_dir", str(program))
     without = [program / "__main__.py", *(Path(path) for path in (data_dir, train_dir) if path.startswith("/"))]
     bundle = collect(name, program / spec.code, without) if spec.code else None
-    plan = make_plan(spec, backend.machines(), bundle.name if bundle else "", train_dir, data_dir)
-    backend.check(cluster, spec, plan, bundle.files if bundle else ())
+    known = Given(bundle.name if bundle else "", train_dir, data_dir, backend.image(spec))
+    plan = make_plan(spec, backend.machines(cluster), known, backend.standing_on(cluster))
+    warnings = [*backend.check(cluster, spec, plan, bundle.files if bundle else ()), *plan.warnings]
     watch = Watch(backend, cluster, spec, plan)
     if pulumi.runtime.is_dry_run():
         code = f"; code: {bundle}" if bundle else ""
-        pulumi.log.info("\n".join([f"{plan.summary}{code}", *consequences(plan, watch.job_before())]))
+        pulumi.log.info("\n".join([f"{plan.summary}{code}", *plan.places, *consequences(plan, watch.job_before())]))
+        for text in warnings:
+            pulumi.log.warn(f"{name}: {text}.")
     return _Asked(watch, bundle, without, args.get("secrets", {}))
 
 
@@ -160,7 +169,10 @@ def _refuse_twin(name: str) -> None:
     names.add(name)
 
 
-def _task_props(watch: Watch, task: TaskPlan, token: pulumi.Output[str]) -> dict[str, Any]:
+def _task_props(
+    watch: Watch, task: TaskPlan, token: pulumi.Output[str], supplies: Mapping[str, pulumi.Output[str]]
+) -> dict[str, Any]:
+    own = {key: value for key, value in supplies.items() if not key.startswith("image-") or key == f"image-{task.job}"}
     return {
         **asdict(task),
         "gpus": ",".join(task.gpus),
@@ -168,4 +180,6 @@ def _task_props(watch: Watch, task: TaskPlan, token: pulumi.Output[str]) -> dict
         "token": token,
         "grace": watch.spec.grace,
         "agent": version(),
+        "container": watch.backend.container(watch.cluster, watch.spec, watch.plan, task),
+        "supplies": own,
     }

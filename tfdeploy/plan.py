@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .agent import wiring
+from .constraints import Constraint, parse
 from .errors import SpecError
-from .placement import Demand, Machine, Place, place
+from .placement import Demand, Machine, Place, place, spares
+from .quantities import counted
 from .spec import ClusterSpec, JobSpec
 
 LONGEST_HOSTNAME = 63
@@ -44,6 +46,18 @@ class Plan:
     run: Mapping[str, Any]
     """What the keeper is given: plain JSON, see `docs/reference.md`."""
     machines: tuple[Machine, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> list[str]:
+        """Who goes where, a line for each machine; none where there is only one."""
+        tasks = {
+            machine.name: [task.hostname for task in self.tasks if task.machine == machine.name]
+            for machine in self.machines
+        }
+        return (
+            [f"  {name}: {', '.join(hostnames) or '-'}" for name, hostnames in tasks.items()] if len(tasks) > 1 else []
+        )
 
     @property
     def command(self) -> str:
@@ -54,7 +68,7 @@ class Plan:
     def summary(self) -> str:
         """One line about it."""
         end = "they serve" if self.run["serve"] else f"success: {self.run['success']}"
-        return f"{self.cluster} on {self.backend}: run {self.run['id']}, {len(self.tasks)} tasks, {end}"
+        return f"{self.cluster} on {self.backend}: run {self.run['id']}, {counted(len(self.tasks), 'task')}, {end}"
 
     def __str__(self) -> str:
         return "\n".join([self.summary, *map(self._row, self.tasks)])
@@ -70,22 +84,49 @@ class Plan:
         )
 
 
-def make_plan(spec: ClusterSpec, machines: Sequence[Machine], code: str, train_dir: str, data_dir: str) -> Plan:
-    """The plan for a spec on these machines; `code` names the archive ("" for none), the folders are absolute or URLs.
+@dataclass(frozen=True)
+class Given:
+    """What of a run only the backend or the disk knows."""
+
+    code: str = ""
+    """The name of the archive of code; empty for none."""
+    train_dir: str = ""
+    data_dir: str = ""
+    """Absolute, or URLs."""
+    image: str = ""
+    """What names the image; empty where there is none, or only the default."""
+
+
+def make_plan(
+    spec: ClusterSpec, machines: Sequence[Machine], given: Given, standing: Mapping[str, str] | None = None
+) -> Plan:
+    """The plan for a spec on these machines; `standing` is where tasks stand now, by hostname.
 
     Raises:
         PlacementError: the tasks do not fit.
-        SpecError: a host's name is too long.
+        SpecError: a host's name is too long, or a constraint is none.
     """
     hostnames = [(job, index, f"{job.name}-{index}") for job in spec.jobs for index in range(job.count)]
     for _, _, hostname in hostnames:
         if len(f"{spec.name}-{hostname}") > LONGEST_HOSTNAME:
             wrong = f"with {hostname!r} it has more than {LONGEST_HOSTNAME} characters"
             raise SpecError(f"TensorFlowCluster {spec.name!r}: its name", wrong, "Choose a shorter one.")
-    demands = [Demand(hostname, job.cpus, job.memory, job.gpus) for job, _, hostname in hostnames]
-    places = place(spec.name, demands, machines)
+    constraints = {job.name: _constraints(spec, job) for job in spec.jobs}
+    demands = [
+        Demand(hostname, job.cpus, job.memory, job.gpus, job.name, constraints[job.name])
+        for job, _, hostname in hostnames
+    ]
+    places = place(spec.name, demands, machines, standing or {})
     tasks = tuple(_task(job, index, hostname, places[hostname]) for job, index, hostname in hostnames)
-    return Plan(spec.name, spec.backend, tasks, _run(spec, tasks, code, train_dir, data_dir), tuple(machines))
+    warnings = tuple(spares(demands, machines, places))
+    return Plan(spec.name, spec.backend, tasks, _run(spec, tasks, given), tuple(machines), warnings)
+
+
+def _constraints(spec: ClusterSpec, job: JobSpec) -> tuple[Constraint, ...]:
+    """A job's constraints; this machine alone satisfies any."""
+    where = f"{spec.name}: jobs: {job.name}: placement"
+    found = tuple(parse(where, text) for text in job.container.placement)
+    return () if spec.backend == "local" else found
 
 
 def consequences(plan: Plan, before: Mapping[str, Any] | None) -> list[str]:
@@ -110,17 +151,18 @@ def _task(job: JobSpec, index: int, hostname: str, spot: Place) -> TaskPlan:
     return TaskPlan(hostname, job.name, index, spot.machine, spot.gpus, job.memory, job.cpus, port)
 
 
-def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], code: str, train_dir: str, data_dir: str) -> dict[str, Any]:
+def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str, Any]:
     content = {
         "command": list(spec.command),
-        "code": code,
+        "code": given.code,
         "env": dict(spec.env),
         "jobs_env": {job.name: dict(job.env) for job in spec.jobs if job.env},
         "requirements": list(spec.requirements),
-        "data_dir": data_dir,
+        "data_dir": given.data_dir,
         "context": spec.context,
         "run_id": spec.run_id,
         "resume_from": spec.resume_from,
+        **({"image": given.image} if given.image else {}),
     }
     text = json.dumps(content, sort_keys=True)
     return {
@@ -129,7 +171,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], code: str, train_dir: str
             for key in ("command", "code", "env", "requirements", "data_dir", "context", "resume_from")
         },
         "id": hashlib.sha256(text.encode()).hexdigest()[:12],
-        "train_dir": train_dir,
+        "train_dir": given.train_dir,
         "serve": spec.serve,
         "success": spec.success,
         "grace": spec.grace,

@@ -49,3 +49,8 @@ def text_of_size(number: float) -> str:
         value /= 1024
         units.pop(0)
     return f"{value:.1f} {units[0]}" if value % 1 else f"{value:.0f} {units[0]}"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: `1 task`, `2 tasks`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

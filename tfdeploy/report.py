@@ -14,7 +14,9 @@ from .agent.states import (
     KILLED,
     LOST,
     RESTARTING,
+    RUNNING,
     SCHEDULED,
+    STARTING,
     STOPPED,
     UNKNOWN,
     UNREACHABLE,
@@ -22,7 +24,7 @@ from .agent.states import (
     Job,
     Task,
 )
-from .backends.base import Sight
+from .backends.base import EngineTask, Sight
 from .placement import Machine
 from .plan import Plan
 from .spec import ClusterSpec
@@ -31,6 +33,12 @@ SILENT_SECONDS = 15.0
 """A launcher that the keeper has not heard for so long is unreachable."""
 
 _SHOWN_COMMAND = 40
+_JUST_NOW_SECONDS = 3.0
+"""An engine tells of a task's start a moment after the launcher did."""
+
+_REJECTED = "rejected"
+_ON_THE_WAY = ("scheduled", "pulling", "starting")
+"""The engine's words for a task that it brings (`EngineTask.word`)."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +110,15 @@ def _lines(sight: Sight, hostname: str) -> list[tuple[float, str]]:
 
 
 def _state(job: Job | None, sight: Sight) -> tuple[str, str]:
+    problems = "; ".join(sight.problems)
     if job is None:
-        return (
-            ("starting", "no run has been given yet")
-            if sight.keeper_silent_since is None
-            else (UNKNOWN, "nothing stands")
-        )
+        if sight.keeper_silent_since is None or sight.engine:
+            return "starting", problems or "no run has been given yet"
+        return UNKNOWN, problems or "nothing stands"
     if job.verdict is not None:
         return job.verdict.state, job.verdict.reason
     if sight.keeper_silent_since is not None:
-        return UNKNOWN, f"the keeper is {_unreachable(sight.keeper_silent_since)}"
+        return UNKNOWN, "; ".join([f"the keeper is {_unreachable(sight.keeper_silent_since)}", *sight.problems])
     started = any(task.started for task in job.tasks.values())
     return ("running" if started else "starting"), ""
 
@@ -124,9 +131,11 @@ def task_status(task: Task, sight: Sight) -> str:
     """
     if task.state in FINAL:
         return _ended_words(task)
-    if sight.keeper_silent_since is not None:
-        return _unreachable(sight.keeper_silent_since)
     engine = (sight.engine or {}).get(task.hostname)
+    if engine is not None and _tells_more(engine, task, sight):
+        return f"{engine.word} ({engine.reason})" if engine.reason else engine.word
+    if sight.keeper_silent_since is not None:
+        return _unreachable(sight.keeper_silent_since) if sight.keeper_silent_since or engine is None else STARTING
     if sight.engine is not None and task.instance and (engine is None or not engine.alive):
         return LOST if task.state != INTERRUPTED else INTERRUPTED
     if task.seen and sight.view["at"] - task.seen > SILENT_SECONDS:
@@ -136,6 +145,13 @@ def task_status(task: Task, sight: Sight) -> str:
     if task.state == RESTARTING:
         return f"restarting {task.reason.partition(' after ')[0]}"
     return task.state
+
+
+def _tells_more(engine: EngineTask, task: Task, sight: Sight) -> bool:
+    """Whether the engine knows better than the keeper where a task is: it brings it, or cannot."""
+    if engine.word in _ON_THE_WAY:
+        return task.state != RUNNING or sight.view["at"] - task.seen > _JUST_NOW_SECONDS
+    return bool(engine.reason) and not engine.alive and (not task.instance or engine.word == _REJECTED)
 
 
 def _unreachable(since: float) -> str:
@@ -150,14 +166,15 @@ def _ended_words(task: Task) -> str:
 def _task_row(plan: Plan, job: Job | None, hostname: str, sight: Sight) -> dict[str, Any]:
     planned = next(task for task in plan.tasks if task.hostname == hostname)
     task = (job.tasks.get(hostname) if job else None) or Task(hostname, planned.job, planned.index)
-    unknown = job is None and sight.keeper_silent_since is not None
+    engine = (sight.engine or {}).get(hostname)
+    unknown = job is None and sight.keeper_silent_since is not None and engine is None
     command = shlex.join(job.run["command"]) if job else plan.command
     return {
         "hostname": hostname,
         "job": planned.job,
         "index": planned.index,
         "machine": task.machine or planned.machine,
-        "container": task.container,
+        "container": (engine.container if engine else "") or task.container,
         "command": command,
         "status": SCHEDULED if unknown else task_status(task, sight),
         "exit_code": task.exit_code,
@@ -175,7 +192,7 @@ def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
         "region": machine.region,
         "size": machine.size,
         "public_ip": machine.public_ip,
-        "status": "connected",
+        "status": sight.machines.get(machine.name, "connected"),
     }
 
 

@@ -57,7 +57,7 @@ class SweeperProvider(ResourceProvider):
 
     def delete(self, _id: str, props: Props) -> None:
         """Remove all that is still there."""
-        said = _hands(props).clear(cast(Cluster, props["cluster"]), props["token"])
+        said = _hands(props).clear(cast(Cluster, props["cluster"]), props["token"], bool(props.get("keep_volumes")))
         if said:
             print(f"{props['cluster']['name']}: {said}")
 
@@ -73,8 +73,8 @@ class TaskProvider(ResourceProvider):
         return CreateResult(plain["hostname"], {**props, **_hands(plain).stand(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """Limits can be changed in place; a port cannot."""
-        return _changes(olds, news, ["cluster", "hostname", "machine", "port"])
+        """All but its name and its cluster can be changed in place."""
+        return _changes(olds, news, ["cluster", "hostname"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Give it its new limits."""
@@ -127,8 +127,10 @@ class Sweeper(Resource, module="tfdeploy", name="Sweeper"):
 
     token: pulumi.Output[str]
 
-    def __init__(self, name: str, cluster: Cluster, hostnames: Sequence[str], opts: pulumi.ResourceOptions) -> None:
-        props = {"cluster": cluster, "hostnames": list(hostnames), "token": None}
+    def __init__(
+        self, name: str, cluster: Cluster, hostnames: Sequence[str], keep_volumes: bool, opts: pulumi.ResourceOptions
+    ) -> None:
+        props = {"cluster": cluster, "hostnames": list(hostnames), "keep_volumes": keep_volumes, "token": None}
         secret = pulumi.ResourceOptions(additional_secret_outputs=["token"])
         super().__init__(SweeperProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))
 

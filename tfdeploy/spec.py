@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .asked import Asked
+from .containers import KEYS, ContainerSpec, EngineSpec, container_spec, engine_spec
 from .errors import SpecError
 
 JOBS = ("chief", "ps", "worker", "evaluator")
@@ -25,6 +26,7 @@ _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _EXIT_CODES = re.compile(r"any|signal|oom|([0-9]{1,3})(-([0-9]{1,3}))?")
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _RESERVED = ("TF_CONFIG", "CUDA_VISIBLE_DEVICES")
 
 
@@ -52,6 +54,7 @@ class JobSpec:
     port: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
     restart: Restart = field(default_factory=Restart)
+    container: ContainerSpec = field(default_factory=ContainerSpec)
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class ClusterSpec:
     resume_from: str = ""
     log_lines: int = 20
     backend: str = "local"
+    image: str = ""
+    engine: EngineSpec = field(default_factory=EngineSpec)
 
     def job(self, name: str) -> JobSpec | None:
         """The job of that name, if the cluster has it."""
@@ -115,9 +120,11 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
         wait=ask.duration("wait", 600.0),
         start_timeout=ask.duration("start_timeout", 300.0),
         run_id=ask.text("run_id"),
-        resume_from=ask.text("resume_from"),
+        resume_from=_resume_from(ask),
         log_lines=ask.whole("log_lines", 20, 0, 10_000),
         backend=ask.text("backend") or "local",
+        image=container_spec(ask, ContainerSpec()).image,
+        engine=engine_spec(ask),
     )
 
 
@@ -129,6 +136,8 @@ def _command(ask: Asked, serve: bool) -> tuple[str, ...]:
         )
     if serve:
         return ("python", "{agent}", "serve")
+    if not command and (ask.text("backend") or "local") != "local":
+        return ()
     if not command or not command[0].strip():
         raise ask.refuse("command", "is missing", 'Give the program and its arguments, such as ["python", "train.py"].')
     _refuse_long(ask, "command", "".join(command))
@@ -140,7 +149,7 @@ def _refuse_long(ask: Asked, key: str, text: str) -> None:
         raise ask.refuse(key, f"has {len(text.encode())} bytes", f"At most {LONGEST_TEXT}: ship a file with `code`.")
 
 
-_JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart")
+_JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *KEYS)
 
 
 def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
@@ -163,11 +172,11 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
     if not serve and not counts["chief"] and not counts["worker"]:
         alone = " and ".join(name for name in JOBS if counts[name])
         raise ask.refuse("workers", f"is 0: {alone} alone trains nothing", "Give workers or chief, or serve=True.")
-    common = _restart(ask, Restart())
+    common = JobSpec("", 0, restart=_restart(ask, Restart()), container=container_spec(ask, ContainerSpec()))
     return tuple(_job(ask, name, counts[name], own.get(name, {}), common) for name in JOBS if counts[name])
 
 
-def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: Restart) -> JobSpec:
+def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
     asked = Asked(f"{ask.where}: jobs: {name}", own)
     asked.only("its settings", _JOB_KEYS)
     port = asked.whole("port", 0, 1, 65535)
@@ -181,7 +190,8 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: Rest
         gpus=asked.whole("gpus", 0, 0, 1_000),
         port=port,
         env=_environment(asked),
-        restart=_restart(asked, common),
+        restart=_restart(asked, common.restart),
+        container=container_spec(asked, common.container),
     )
 
 
@@ -216,6 +226,15 @@ def _success(ask: Asked, jobs: Sequence[JobSpec], serve: bool) -> str:
             "success", f"{rule!r} needs a {needs[rule]}, and the cluster has only {has}", "Choose another rule."
         )
     return rule
+
+
+def _resume_from(ask: Asked) -> str:
+    run = ask.text("resume_from")
+    if run and not _RUN.fullmatch(run):
+        raise ask.refuse(
+            "resume_from", f"{run!r} is no run", "It takes the id of an earlier run, such as 0123456789ab."
+        )
+    return run
 
 
 def _requirements(ask: Asked) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Which task stands on which machine."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -49,12 +50,12 @@ def test_fractions_of_a_processor_that_fill_it_fit() -> None:
 
 
 def test_what_fits_nowhere_is_refused_with_a_table_of_what_is_free() -> None:
-    demands = [Demand("ps-0", cpus=1), Demand("worker-0", cpus=3.5, memory=6 * GIB, gpus=2)]
+    demands = [Demand("ps-0", cpus=1), Demand("worker-0", cpus=4.5, memory=6 * GIB, gpus=2)]
     with pytest.raises(PlacementError) as refusal:
         place("mnist", demands, [machine("m0", gpus="01"), machine("m1", gpus="0", cpus=2.5)])
     first, *table = str(refusal.value).splitlines()
     assert first == (
-        "mnist: worker-0: asks for 3.5 cpus, 6 GiB of memory, 2 gpus, and no machine has that free. "
+        "mnist: worker-0: asks for 4.5 cpus, 6 GiB of memory, 2 gpus, and no machine has that free. "
         "Ask for less, or for fewer tasks. There is:"
     )
     assert table == [
@@ -64,8 +65,20 @@ def test_what_fits_nowhere_is_refused_with_a_table_of_what_is_free() -> None:
 
 
 def test_without_a_machine_everything_is_refused() -> None:
-    with pytest.raises(PlacementError, match="worker-0: asks for a place, and no machine has that free"):
+    with pytest.raises(PlacementError, match="worker-0: there is no machine to place it on"):
         place("mnist", names(1), [])
+
+
+def test_without_a_task_no_machine_is_needed() -> None:
+    assert place("mnist", [], []) == {}
+
+
+def test_what_others_have_taken_is_not_given() -> None:
+    taken = replace(machine("m0", gpus="012"), taken_cpus=3, taken_memory=6 * GIB, taken_gpus=2)
+    assert rows([Demand("worker-0", 1, 2 * GIB, 1)], [taken]) == "worker-0 on m0 0"
+    for demand in (Demand("worker-0", cpus=1.5), Demand("worker-0", memory=3 * GIB), Demand("worker-0", gpus=2)):
+        with pytest.raises(PlacementError, match="m0: free 1 of 4 cpus, 2 GiB of 8 GiB, 1 of 3 gpus"):
+            place("mnist", [demand], [taken])
 
 
 def test_a_machines_size_is_one_line() -> None:

@@ -108,6 +108,18 @@ def _signal_group(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
+def reap_orphans(child: int) -> None:
+    """As the first process of a container we are the parent of all that lost theirs: bury the dead, but for our own child."""
+    while os.getpid() == 1:
+        try:
+            dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if dead is None or dead.si_pid == child:
+            return
+        os.waitpid(dead.si_pid, 0)
+
+
 class Child:
     """A running command, with its end once it has one."""
 

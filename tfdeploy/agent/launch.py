@@ -12,8 +12,8 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from . import wiring, workplace
-from .child import NOT_FOUND, Child, die_with_parent, kill_leftovers, wait_for_signal
+from . import container, wiring, workplace
+from .child import NOT_FOUND, Child, die_with_parent, kill_leftovers, reap_orphans, wait_for_signal
 from .lines import STDERR, entry
 from .protocol import INTERRUPTED_CODE, CallError, Client
 from .spool import Pump, Shipper, close_spool, open_spool
@@ -103,6 +103,7 @@ class Launcher:
 
     def _collect(self) -> None:
         """Take note of the child's end."""
+        reap_orphans(self._child.process.pid if self._child else 0)
         if self._child is None:
             return
         if self._kill_at and time.monotonic() >= self._kill_at:
@@ -214,9 +215,15 @@ def _latest(path: Path) -> Dict[str, Any]:
     return {key: data[key] for key in ("memory", "gpus")}
 
 
-def launch(settings: Path) -> int:
-    """Keep the task that the settings file describes; the exit code."""
+def launch(settings: str) -> int:
+    """Keep the task that the settings describe: a file, or, in a container, their JSON text itself; the exit code."""
     die_with_parent(signal.SIGTERM, os.getppid())
-    with workplace.held(settings.parent):
+    in_container = settings.startswith("{")
+    known = (
+        container.completed(json.loads(settings), os.environ)
+        if in_container
+        else json.loads(Path(settings).read_text())
+    )
+    with workplace.held(Path(known["folder"])):
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
-        return Launcher(json.loads(settings.read_text())).run()
+        return Launcher(known).run()

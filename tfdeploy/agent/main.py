@@ -27,7 +27,7 @@ def _run(verb: str, rest: List[str]) -> int:
     elif verb == "launch":
         from .launch import launch
 
-        return launch(Path(rest[0]))
+        return launch(rest[0])
     elif verb == "keep":
         from .keeper import keep
 

@@ -128,7 +128,7 @@ def environment(
     return {
         **{name: value for name, value in base.items() if not name.startswith(_ENGINES)},
         "PATH": os.pathsep.join(path),
-        "CUDA_VISIBLE_DEVICES": settings["gpus"],
+        **({"CUDA_VISIBLE_DEVICES": settings["gpus"]} if settings["gpus"] is not None else {}),
         "TFDEPLOY_SECRETS": str(secrets),
         **secret_variables(secrets),
         **wiring.environment(book, task, run),

@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypedDict
 
 from ..errors import SpecError
 from ..placement import Machine
-from ..plan import Plan
+from ..plan import Plan, TaskPlan
 from ..spec import ClusterSpec
 
-BACKENDS = ("local",)
+BACKENDS = ("local", "docker")
 """The names that `tfdeploy:backend` takes."""
 
 
@@ -27,7 +27,7 @@ class Cluster(TypedDict):
     stack: str
     name: str
     home: str
-    """Where the backend keeps what is the cluster's: for `local` a folder."""
+    """Where the cluster is: for `local` a folder, for `docker` the address of the engine that manages the Swarm."""
 
 
 class TaskProps(TypedDict):
@@ -46,6 +46,10 @@ class TaskProps(TypedDict):
     grace: float
     agent: str
     """The version of the agent: another one starts the task's launcher again."""
+    container: dict[str, Any]
+    """What only a container has, as `Backend.container` says it; nothing where tasks are processes."""
+    supplies: dict[str, str]
+    """What `Backend.supply` had made for it."""
 
 
 class RunProps(TypedDict):
@@ -57,6 +61,9 @@ class RunProps(TypedDict):
     code_folder: str
     code_without: list[str]
     secrets: dict[str, str]
+    container: dict[str, Any]
+    """The keeper's, as `Backend.container` says it."""
+    supplies: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,9 @@ class EngineTask:
     alive: bool
     container: str
     word: str
-    """The engine's own word for it, such as supervisord's `RUNNING`."""
+    """`scheduled`, `pulling` or `starting` while it is on its way; else the engine's own word, such as `rejected`."""
+    reason: str = ""
+    """Why it is not further, in the engine's words."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +91,32 @@ class Sight:
     """What the engine says of each task; None when the engine does not answer."""
     kept_at: str = ""
     """Where the record is, for people."""
+    machines: Mapping[str, str] = field(default_factory=dict)
+    """The status of each machine whose status is not `connected`."""
     problems: Sequence[str] = field(default_factory=tuple)
+    """What else is wrong, in sentences."""
 
 
 class Backend(Protocol):
     """The hands. `local`, `docker` and `ec2` each have one class of this shape."""
 
-    def cluster(self, project: str, stack: str, name: str) -> Cluster:
+    def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
         """The handle of a cluster, whether it stands or not."""
 
-    def machines(self) -> Sequence[Machine]:
+    def machines(self, cluster: Cluster) -> Sequence[Machine]:
         """What tasks can stand on now."""
 
-    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> None:
-        """Refuse what can be known not to work, before anything is made.
+    def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
+        """Hostname to machine, of the tasks that stand."""
+
+    def command(self, cluster: Cluster, spec: ClusterSpec) -> tuple[str, ...]:
+        """The command that is asked for; without one, that of the image."""
+
+    def image(self, spec: ClusterSpec) -> str:
+        """What names the image of a run; empty where there is none, or only the default."""
+
+    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
+        """Refuse what can be known not to work, before anything is made; the warnings about the rest.
 
         Raises:
             SpecError: with the argument, what is wrong with it, and what would do.
@@ -103,6 +124,23 @@ class Backend(Protocol):
 
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """`data_dir` or `train_dir` as the tasks will see it: absolute, or a URL; relative ones begin at `program`."""
+
+    def container(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
+        """What only a container has, of a task or, for None, of the keeper; nothing where tasks are processes."""
+
+    def supply(
+        self,
+        name: str,
+        cluster: Cluster,
+        spec: ClusterSpec,
+        token: Any,
+        secrets: Mapping[str, Any],
+        opts: Any,
+    ) -> Mapping[str, Any]:
+        """Register, with Pulumi, what tasks and keeper need before they stand; name to the output that refers to it.
+
+        `token` and `secrets` are Pulumi's outputs, `opts` its `ResourceOptions`.
+        """
 
     def stand(self, props: TaskProps) -> Mapping[str, Any]:
         """Make a task stand, or adopt the one of that name; what only the engine knows of it."""
@@ -128,7 +166,7 @@ class Backend(Protocol):
     def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
         """Stop at once every task that is not listed."""
 
-    def clear(self, cluster: Cluster, token: str) -> str:
+    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
         """Remove all that is the cluster's, however it came to be left; say in a sentence what is kept, and where."""
 
     def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:

@@ -15,11 +15,12 @@ from ...agent.states import Job
 from ...application import application, version
 from ...errors import Unreachable
 from ...placement import Machine
-from ...plan import Plan
+from ...plan import Plan, TaskPlan
 from ...spec import ClusterSpec
 from .. import keeping
 from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
 from ..folders import put_by, state_folder
+from ..refusing import refuse_requirements
 from . import capacity, packages, refusals
 from .places import Places, make_private, runtime_root, write_private
 from .supervisor import Supervisor
@@ -35,21 +36,50 @@ _HOST = "127.0.0.1"
 class LocalBackend:
     """Processes, kept by one supervisord for each cluster. The contract is `backends.base.Backend`."""
 
-    def cluster(self, project: str, stack: str, name: str) -> Cluster:
+    def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
         """The handle of a cluster of this machine."""
-        home = state_folder() / "clusters" / f"{project}.{stack}.{name}"
-        return {"backend": "local", "project": project, "stack": stack, "name": name, "home": str(home)}
+        home = state_folder() / "clusters" / f"{project}.{stack}.{spec.name}"
+        return {"backend": "local", "project": project, "stack": stack, "name": spec.name, "home": str(home)}
 
-    def machines(self) -> Sequence[Machine]:
+    def machines(self, cluster: Cluster) -> Sequence[Machine]:
         """This machine."""
         return [capacity.this_machine()]
 
-    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> None:
+    def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
+        """Nothing: there is no choice."""
+        return {}
+
+    def command(self, cluster: Cluster, spec: ClusterSpec) -> tuple[str, ...]:
+        """The command that is asked for."""
+        return spec.command
+
+    def image(self, spec: ClusterSpec) -> str:
+        """None."""
+        return ""
+
+    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
         """Refuse a missing program, requirement, folder, or a taken port."""
         refusals.refuse_program(spec, code_files)
-        refusals.refuse_requirements(spec)
+        refuse_requirements(spec)
         refusals.refuse_ports(plan, cluster["home"])
         refusals.refuse_folders(spec, plan.run["data_dir"])
+        return ()
+
+    def container(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
+        """Nothing: tasks are processes."""
+        return {}
+
+    def supply(
+        self,
+        name: str,
+        cluster: Cluster,
+        spec: ClusterSpec,
+        token: Any,
+        secrets: Mapping[str, Any],
+        opts: Any,
+    ) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
 
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """An absolute path, or a URL; `train_dir` is the cluster's own where none is given."""
@@ -124,7 +154,7 @@ class LocalBackend:
             gone = [name for name in Supervisor(places).programs() if name not in (*hostnames, _KEEPER)]
             self._remove(places, token, gone)
 
-    def clear(self, cluster: Cluster, token: str) -> str:
+    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
         """End the supervisord and every process with the cluster's mark; keep only the record and the checkpoints."""
         places = Places(cluster["home"])
         supervisor = Supervisor(places)

@@ -5,13 +5,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from ...agent.record import Record
 from ...agent.workplace import bindable
 from ...errors import SpecError
 from ...plan import Plan
 from ...spec import ClusterSpec
+from ..refusing import refuse_same_ports, refuse_script
 from .packages import interpreter_folder
 from .places import Places
 
@@ -30,21 +29,7 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
     path = os.pathsep.join([str(interpreter_folder()), os.environ.get("PATH", os.defpath)])
     if shutil.which(program, path=path) is None and not spec.requirements:
         raise SpecError(where, f"the program {program!r} is not to be found", f"Install it; looked in {path}.")
-    script = spec.command[1] if len(spec.command) > 1 and program.startswith("python") else ""
-    ours = script.endswith(".py") and not Path(script).is_absolute() and "{" not in script
-    if ours and os.path.normpath(script) not in code_files:
-        has = ", ".join(code_files[:8]) or "no files (is `code` missing?)"
-        raise SpecError(where, f"{script!r} is no file of `code`", f"It has {has}.")
-
-
-def refuse_requirements(spec: ClusterSpec) -> None:
-    """Each requirement must be one that pip can read."""
-    for line in spec.requirements:
-        try:
-            Requirement(line)
-        except InvalidRequirement as error:
-            wrong = f"{line!r} names no package ({str(error).splitlines()[0]})"
-            raise SpecError(f"{spec.name}: requirements", wrong, 'It takes lines such as "pandas==2.2.3".') from None
+    refuse_script(spec, code_files)
 
 
 def refuse_ports(plan: Plan, home: str) -> None:
@@ -52,14 +37,9 @@ def refuse_ports(plan: Plan, home: str) -> None:
     places = Places(home)
     job = Record(places.record).current() if places.record.exists() else None
     ours = {task.port for task in job.tasks.values()} if job and places.keeper_socket.exists() else set()
-    asked: dict[int, str] = {}
+    refuse_same_ports(plan)
     for task in plan.tasks:
         where = f"{plan.cluster}: jobs: {task.job}: port"
-        if task.port and task.port in asked:
-            remedy = "The tasks of a job get the ports from it on."
-            raise SpecError(where, f"{task.port} is {task.hostname}'s and {asked[task.port]}'s too", remedy)
-        if task.port:
-            asked[task.port] = task.hostname
         if task.port and task.port not in ours and not bindable(task.port):
             raise SpecError(where, f"{task.port} (for {task.hostname}) is taken", "Choose another, or none.")
 

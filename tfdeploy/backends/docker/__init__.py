@@ -1,0 +1,237 @@
+"""Tasks as services of a Docker Swarm: a laptop's own engine, or any Swarm that its manager leads to."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from ...agent.protocol import CallError
+from ...agent.states import Job
+from ...errors import BackendError, SpecError, Unreachable
+from ...placement import Machine
+from ...plan import Plan, TaskPlan
+from ...spec import JOBS, ClusterSpec
+from .. import keeping
+from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
+from . import clearing, images, machines, names, outfit, refusals, rolling, services
+from .engine import Engine, address
+from .exec_keeper import keeper_of, present_job
+from .mirror import Mirror
+from .swarm import Swarm
+
+_KEEPER_SECONDS = 600.0
+"""How long the keeper may take to come: its image may have to be pulled."""
+
+_MARGIN = 60.0
+GONE = "TFDEPLOY_ENGINE_IS_GONE"
+"""Set to 1, `destroy` forgets what it cannot reach."""
+
+
+class DockerBackend:
+    """Services on a Docker Swarm. The contract is `backends.base.Backend`."""
+
+    def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
+        """The handle of a cluster on the engine that the spec, or the environment, names."""
+        home = address(spec.engine.docker_host)
+        return {"backend": "docker", "project": project, "stack": stack, "name": spec.name, "home": home}
+
+    def machines(self, cluster: Cluster) -> Sequence[Machine]:
+        """The nodes that take tasks."""
+        return machines.machines(Engine(cluster["home"]), cluster)
+
+    def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
+        """Hostname to machine, of the tasks that stand."""
+        found = _swarm(cluster).services()
+        return {
+            name: labels[names.MACHINE]
+            for name, item in found.items()
+            if names.MACHINE in (labels := item["Spec"]["Labels"])
+        }
+
+    def command(self, cluster: Cluster, spec: ClusterSpec) -> tuple[str, ...]:
+        """The command that is asked for, else the image's own."""
+        return spec.command or refusals.entry_point(Engine(cluster["home"]), spec)
+
+    def image(self, spec: ClusterSpec) -> str:
+        """What names the image of a run: its name, or the content of the folder that it is built from."""
+        return spec.image or images.content(spec)
+
+    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
+        """Refuse what cannot work; the warnings."""
+        return refusals.refuse(Engine(cluster["home"]), spec, plan, code_files)
+
+    def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
+        """An absolute path, mounted at the same place, or a URL; a volume of the cluster's where no `train_dir` is given."""
+        given = getattr(spec, key)
+        if not given or "://" in given:
+            return given or (outfit.TRAIN if key == "train_dir" else "")
+        folder = str((Path(program) / Path(given).expanduser()).absolute())
+        refusals.refuse_folder(f"{spec.name}: {key}", folder, Engine(cluster["home"]))
+        return folder
+
+    def container(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
+        """What a task's container has (the keeper's: None), beyond what every task has."""
+        return outfit.container(Engine(cluster["home"]), cluster, spec, plan, task)
+
+    def supply(
+        self,
+        name: str,
+        cluster: Cluster,
+        spec: ClusterSpec,
+        token: pulumi.Output[str],
+        secrets: Mapping[str, pulumi.Input[str]],
+        opts: pulumi.ResourceOptions,
+    ) -> Mapping[str, pulumi.Output[str]]:
+        """Register network, secrets, the agent and images with Pulumi's Docker provider."""
+        from .supplies import supply
+
+        return supply(name, cluster, spec, token, secrets, opts, images.content(spec))
+
+    def stand(self, props: TaskProps) -> Mapping[str, Any]:
+        """Make the task's service, or adopt the one of its name."""
+        _swarm(props["cluster"]).ensure(services.task(props))
+        return {"stood": keeping.now()}
+
+    def change(self, old: TaskProps, props: TaskProps) -> Mapping[str, Any]:
+        """Give the service its new settings: while a job runs in the task's turn, else at once."""
+        swarm = _swarm(props["cluster"])
+        wanted = services.task(props)
+        here = swarm.services().get(props["hostname"])
+        same = here is not None and here["Spec"]["Labels"].get(names.SPEC) == wanted.labels[names.SPEC]
+        moves_net = old["container"].get("network") != props["container"]["network"]
+        if same or here is None or moves_net or not rolling.runs(present_job(props["cluster"]), props["hostname"]):
+            swarm.ensure(wanted)
+            return {"stood": keeping.now()}
+        turns = rolling.turns(f"{props['cluster']['home']} {names.base(props['cluster'])}")
+        replace = partial(rolling.replace, swarm, wanted, props["hostname"], lambda: present_job(props["cluster"]))
+        turns.take((JOBS.index(props["job"]), props["index"]), props["hostname"], replace)
+        return {"stood": keeping.now()}
+
+    def standing(self, props: TaskProps) -> bool:
+        """Whether the engine has its service; an engine that does not answer is believed to."""
+        try:
+            return props["hostname"] in _swarm(props["cluster"]).services()
+        except Unreachable:
+            return True
+
+    def take_away(self, props: TaskProps) -> None:
+        """Stop and remove the task; where the engine does not answer, the sweeper says so."""
+        swarm = _swarm(props["cluster"])
+        with suppress(Unreachable):
+            self._remove(swarm, [props["hostname"]], services.stop_seconds(props["grace"]))
+
+    def _remove(self, swarm: Swarm, hostnames: Sequence[str], seconds: float) -> None:
+        if hostnames:
+            with suppress(OSError, CallError):
+                keeper_of(swarm.cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
+            swarm.remove(*hostnames, seconds=seconds + _MARGIN)
+
+    def give(self, props: RunProps) -> Mapping[str, Any]:
+        """Make the keeper stand, hand over code and run, and start the launchers that have ended."""
+        swarm = _swarm(props["cluster"])
+        swarm.ensure(services.keeper(props))
+        keeper = keeper_of(props["cluster"])
+        try:
+            answer = keeping.give(keeper, props, dict(props["run"]), _KEEPER_SECONDS)
+        except BackendError as error:
+            seen = swarm.tasks().get(names.KEEPER)
+            why = f" ({seen.word}: {seen.reason})" if seen and seen.reason else ""
+            raise BackendError(f"{error}{why}") from None
+        keeping.wake(keeper, lambda: [name for name in swarm.services() if name != names.KEEPER], swarm.start)
+        Mirror(props["cluster"]).bring_on(keeper)
+        return {"given": keeping.now(), "train_dir": answer["train_dir"]}
+
+    def given(self, props: RunProps) -> bool:
+        """Whether the keeper's service is there and this is its run; an engine that does not answer is believed to have it."""
+        try:
+            if names.KEEPER not in _swarm(props["cluster"]).services():
+                return False
+        except Unreachable:
+            return True
+        job = present_job(props["cluster"])
+        return job is not None and job.run["id"] == props["run"]["id"]
+
+    def dismiss(self, props: RunProps) -> None:
+        """Stop the job, and wait until all has stopped."""
+        with suppress(Unreachable):
+            _stop_job(props["cluster"])
+
+    def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
+        """Stop and remove the tasks that are not listed."""
+        swarm = _swarm(cluster)
+        with suppress(Unreachable):
+            gone = [name for name in swarm.services() if name not in (*hostnames, names.KEEPER)]
+            self._remove(swarm, gone, services.stop_seconds(_grace(cluster)))
+
+    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
+        """Remove all that carries the cluster's labels; only the copy of the record stays, and volumes if asked for."""
+        mirror = Mirror(cluster)
+        try:
+            _stop_job(cluster)
+            with suppress(OSError, CallError):
+                mirror.bring_on(keeper_of(cluster))
+                mirror.bring_all(keeper_of(cluster))
+            clearing.clear(_swarm(cluster), services.stop_seconds(_grace(cluster)) + _MARGIN, keep_volumes)
+        except Unreachable as error:
+            if os.environ.get(GONE) != "1":
+                raise Unreachable(
+                    f"{error}: what {cluster['name']} has there cannot be removed. Mend the connection and destroy again; "
+                    f"when that engine is gone for good, `{GONE}=1 pulumi destroy` forgets it"
+                ) from None
+        kept = mirror.put_by()
+        mirror.forget()
+        return f"the record is kept in {kept}" if kept else ""
+
+    def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
+        """Ask the keeper and the Swarm; read the copy of the record where the keeper does not answer."""
+        mirror = Mirror(cluster)
+        engine: Mapping[str, EngineTask] | None = None
+        words: Mapping[str, str] = {}
+        problems: list[str] = []
+        try:
+            engine = _swarm(cluster).tasks()
+            words = machines.statuses(Engine(cluster["home"]))
+        except (Unreachable, SpecError) as error:
+            problems.append(str(error))
+        silent: float | None = None
+        try:
+            if engine is not None and names.KEEPER not in engine:
+                raise Unreachable("there is no keeper")
+            answer = mirror.bring_on(keeper_of(cluster))
+            job = Job.from_dict(answer["job"]) if answer["job"] else None
+            view = {**mirror.record.view(dict(ask), job), "at": answer["at"]}
+        except (OSError, CallError):
+            job = mirror.record.current()
+            view, silent = mirror.record.view(dict(ask), job), mirror.record.last_alive()
+        tasks = {name: task for name, task in engine.items() if name != names.KEEPER} if engine is not None else None
+        keeper = (engine or {}).get(names.KEEPER)
+        if keeper is not None and keeper.reason:
+            problems.append(f"the keeper is {keeper.word}: {keeper.reason}")
+        return Sight(time.time(), view, silent, tasks, str(mirror.folder), words, problems)
+
+
+def _swarm(cluster: Cluster) -> Swarm:
+    return Swarm(Engine(cluster["home"]), cluster)
+
+
+def _grace(cluster: Cluster) -> float:
+    job = present_job(cluster) or Mirror(cluster).record.current()
+    return float(job.run["grace"]) if job else 0.0
+
+
+def _stop_job(cluster: Cluster) -> None:
+    swarm = _swarm(cluster)
+
+    def over() -> bool:
+        return not any(task.alive for name, task in swarm.tasks().items() if name != names.KEEPER)
+
+    if names.KEEPER in swarm.services():
+        keeping.stop(keeper_of(cluster), over, _grace(cluster) + _MARGIN)
+
+
+BACKEND = DockerBackend()

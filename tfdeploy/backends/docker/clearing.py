@@ -1,0 +1,80 @@
+"""Everything of a cluster's taken off the Swarm, however it came to be left."""
+
+from collections.abc import Callable
+from typing import Any
+
+from docker.errors import APIError
+
+from ...errors import BackendError
+from ..base import Cluster
+from ..keeping import wait_for
+from . import names
+from .engine import Engine
+from .swarm import Swarm
+
+_SECONDS = 30.0
+
+
+def clear(swarm: Swarm, seconds: float, keep_volumes: bool) -> None:
+    """Remove services, networks, configs, secrets, images, and volumes unless they are to be kept.
+
+    Raises:
+        BackendError: something does not go away; it is named.
+    """
+    engine, cluster = swarm.engine, swarm.cluster
+    swarm.remove(*swarm.services(), seconds=seconds)
+    wait_for(lambda: not _containers(engine, cluster), f"the containers of {cluster['name']} did not end", seconds)
+    for kind, found, remove in _kinds(keep_volumes):
+        _remove_all(engine, cluster, kind, found, remove)
+
+
+def _containers(engine: Engine, cluster: Cluster) -> list[Any]:
+    """Those of this engine that the Swarm has not removed yet; ended ones that it left are removed here."""
+    found: list[Any] = engine.call(lambda api: api.containers(all=True, filters=names.filters(cluster)))
+    for item in found:
+        if item["State"] in ("exited", "dead", "created"):
+            try:
+                engine.gone(lambda api, item=item: api.remove_container(item["Id"], force=True))  # type: ignore[misc]
+            except APIError:
+                continue
+    return found
+
+
+Find = Callable[[Any, dict[str, Any]], list[dict[str, Any]]]
+Remove = Callable[[Any, dict[str, Any]], Any]
+
+
+def _kinds(keep_volumes: bool) -> list[tuple[str, Find, Remove]]:
+    kinds: list[tuple[str, Find, Remove]] = [
+        ("network", lambda api, f: api.networks(filters=f), lambda api, item: api.remove_network(item["Id"])),
+        ("config", lambda api, f: api.configs(filters=f), lambda api, item: api.remove_config(item["ID"])),
+        ("secret", lambda api, f: api.secrets(filters=f), lambda api, item: api.remove_secret(item["ID"])),
+        ("image", lambda api, f: api.images(filters=f), lambda api, item: api.remove_image(item["Id"], force=True)),
+    ]
+    if not keep_volumes:
+        kinds.append(
+            (
+                "volume",
+                lambda api, f: api.volumes(filters=f)["Volumes"] or [],
+                lambda api, item: api.remove_volume(item["Name"]),
+            )
+        )
+    return kinds
+
+
+def _remove_all(engine: Engine, cluster: Cluster, kind: str, find: Find, remove: Remove) -> None:
+    """Remove all of one kind; what is still in use for a moment is tried again."""
+    last: list[str] = []
+
+    def gone() -> bool:
+        for item in engine.call(lambda api: find(api, names.filters(cluster))):
+            try:
+                engine.gone(lambda api, item=item: remove(api, item))  # type: ignore[misc]
+            except APIError as error:
+                last[:] = [str(error.explanation or error)]
+        return not engine.call(lambda api: find(api, names.filters(cluster)))
+
+    try:
+        wait_for(gone, "not removed", _SECONDS)
+    except BackendError:
+        raise BackendError(f"a {kind} of {cluster['name']} cannot be removed: {' '.join(last)}") from None

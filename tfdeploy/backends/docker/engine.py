@@ -1,0 +1,108 @@
+"""The engine that manages the Swarm: one connection for each address, and errors that say which engine it was.
+
+Docker's SDK: https://docker-py.readthedocs.io. Engine API: https://docs.docker.com/reference/api/engine/.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, NotFound
+from docker.utils import kwargs_from_env
+
+from ...errors import BackendError, SpecError, Unreachable
+
+DEFAULT = "unix:///var/run/docker.sock"
+SECONDS = 60
+"""How long one call may take."""
+
+T = TypeVar("T")
+
+_clients: dict[str, docker.APIClient] = {}
+_lock = threading.Lock()
+
+
+def address(given: str) -> str:
+    """The engine's address: what is given, else `$DOCKER_HOST`, else the socket of this machine's own."""
+    return given or os.environ.get("DOCKER_HOST") or DEFAULT
+
+
+class Engine:
+    """The engine at an address."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+
+    def call(self, do: Callable[[Any], T]) -> T:
+        """Do something with the engine's API; once more with a new connection where an old one has gone stale.
+
+        Raises:
+            Unreachable: it does not answer.
+            docker.errors.APIError: it answers with a no.
+        """
+        old = _clients.get(self.host)
+        if old is not None:
+            try:
+                return do(old)
+            except (requests.ConnectionError, requests.Timeout):
+                with _lock:
+                    _clients.pop(self.host, None)
+        try:
+            return do(self._connected())
+        except APIError:
+            raise
+        except (requests.RequestException, DockerException, OSError) as error:
+            raise Unreachable(f"the Docker engine at {self.host} does not answer ({_words(error)})") from None
+
+    def _connected(self) -> docker.APIClient:
+        with _lock:
+            if self.host not in _clients:
+                tls = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": self.host}).get("tls", False)
+                _clients[self.host] = docker.APIClient(self.host, tls=tls, timeout=SECONDS, use_ssh_client=True)
+            return _clients[self.host]
+
+    def swarm(self) -> dict[str, Any]:
+        """What the engine says of its Swarm (`NodeID`, `NodeAddr`, `Cluster`, …).
+
+        Raises:
+            SpecError: it manages none; the message has the command that mends it.
+            Unreachable: it does not answer.
+        """
+        swarm: dict[str, Any] = self.call(lambda api: api.info())["Swarm"]
+        if not swarm.get("ControlAvailable"):
+            is_worker = swarm.get("LocalNodeState") == "active"
+            wrong = "is a worker of its Swarm, not a manager" if is_worker else "is not in swarm mode"
+            name = f"docker --host {self.host}" if self.host != DEFAULT else "docker"
+            remedy = (
+                "Name a manager in docker_host" if is_worker else f"Run `{name} swarm init --advertise-addr 127.0.0.1`"
+            )
+            raise SpecError("docker_host", f"the Docker engine at {self.host} {wrong}", f"{remedy}.")
+        return swarm
+
+    def gone(self, remove: Callable[[Any], Any]) -> None:
+        """Remove something; not there is as good."""
+        try:
+            self.call(remove)
+        except NotFound:
+            return
+
+
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """The engine's no becomes ours: a plain error that says what was tried."""
+    try:
+        yield
+    except APIError as error:
+        raise BackendError(f"{what}: {error.explanation or error}") from None
+
+
+def _words(error: Exception) -> str:
+    """The innermost reason: the SDK wraps it several times."""
+    cause: BaseException = error
+    while cause.__cause__ or cause.__context__:
+        cause = cause.__cause__ or cause.__context__ or cause
+    return str(cause) or type(cause).__name__

@@ -1,0 +1,101 @@
+"""The keeper of a cluster on a Swarm, reached through the engine: `exec` in its container, no port of its own."""
+
+import io
+import json
+import tarfile
+import uuid
+from contextlib import suppress
+from typing import Any
+
+from docker.errors import APIError
+
+from ...agent.call import REFUSED
+from ...agent.protocol import CallError
+from ...agent.states import Job
+from ...errors import Unreachable
+from ..base import Cluster
+from . import names
+from .engine import Engine
+from .services import PYTHON, TOKEN
+
+_LONGEST_ARGUMENT = 60_000
+"""Longer bodies travel as a file: Linux takes no single argument over 128 KiB."""
+
+_FOLDER = "/tmp"
+
+
+class ExecKeeper:
+    """The calls of `agent.protocol` to one cluster's keeper (`keeping.Keeper`)."""
+
+    def __init__(self, engine: Engine, cluster: Cluster) -> None:
+        self._engine = engine
+        self._cluster = cluster
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """One call.
+
+        Raises:
+            Unreachable: the engine, the keeper's container or the keeper does not answer.
+            CallError: it answered with a no.
+        """
+        container, address = self._container()
+        try:
+            text = body.decode() if len(body) < _LONGEST_ARGUMENT and not body.startswith(b"@") else None
+        except UnicodeDecodeError:
+            text = None
+        try:
+            last = self._sent(container, body) if text is None else text
+            return self._exec(container, [*PYTHON, "call", address, TOKEN, method, path, last])
+        except APIError as error:
+            raise Unreachable(f"the keeper of {self._cluster['name']}: {error.explanation or error}") from None
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """One call with JSON both ways."""
+        answer: dict[str, Any] = json.loads(self.call(method, path, json.dumps(body or {}).encode()))
+        return answer
+
+    def _container(self) -> tuple[str, str]:
+        """The running container of the keeper, and the address on which the keeper listens inside it."""
+        filters = names.filters(self._cluster)
+        filters["label"].append(f"com.docker.swarm.service.name={names.service(self._cluster, names.KEEPER)}")
+        found = self._engine.call(lambda api: api.containers(filters={**filters, "status": ["running"]}))
+        if not found:
+            raise Unreachable(f"the keeper of {self._cluster['name']} does not run")
+        newest = max(found, key=lambda item: item["Created"])
+        command = self._engine.call(lambda api: api.inspect_container(newest["Id"]))["Args"]
+        return newest["Id"], command[command.index("keep") + 2]
+
+    def _sent(self, container: str, body: bytes) -> str:
+        """Lay the body down in the container; the argument that names it."""
+        buffer = io.BytesIO()
+        name = f"tfdeploy-{uuid.uuid4().hex}"
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            item = tarfile.TarInfo(name)
+            item.size = len(body)
+            archive.addfile(item, io.BytesIO(body))
+        self._engine.call(lambda api: api.put_archive(container, _FOLDER, buffer.getvalue()))
+        return f"@{_FOLDER}/{name}"
+
+    def _exec(self, container: str, command: list[str]) -> bytes:
+        made = self._engine.call(lambda api: api.exec_create(container, command))
+        out, err = self._engine.call(lambda api: api.exec_start(made["Id"], demux=True))
+        code = self._engine.call(lambda api: api.exec_inspect(made["Id"]))["ExitCode"]
+        if code == 0:
+            return out or b""
+        text = (err or out or b"").decode("utf-8", "replace").strip()
+        if code == REFUSED:
+            raise CallError(text)
+        raise Unreachable(f"the keeper of {self._cluster['name']} does not answer ({text or f'exit {code}'})")
+
+
+def keeper_of(cluster: Cluster) -> ExecKeeper:
+    """The keeper of a cluster."""
+    return ExecKeeper(Engine(cluster["home"]), cluster)
+
+
+def present_job(cluster: Cluster) -> Job | None:
+    """The present job as the keeper has it; None where it has none, or does not answer."""
+    with suppress(OSError, CallError):
+        data = keeper_of(cluster).json("POST", "/look", {"log_lines": 0, "metrics": {}})["job"]
+        return Job.from_dict(data) if data else None
+    return None

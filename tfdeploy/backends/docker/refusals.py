@@ -1,0 +1,104 @@
+"""What a cluster of containers is refused for, before anything is made; and what is warned of."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from docker.errors import APIError, ImageNotFound
+
+from ...errors import SpecError, Unreachable
+from ...plan import Plan
+from ...spec import ClusterSpec
+from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
+from . import images
+from .engine import Engine
+from .mounts import Mount, clash
+
+_NO = ("not found", "denied", "unauthorized", "unknown", "authentication required")
+
+
+def refuse(engine: Engine, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:
+    """Refuse what can be known not to work; the warnings.
+
+    Raises:
+        SpecError: with the argument, what is wrong with it, and what would do.
+    """
+    refuse_script(spec, code_files)
+    refuse_requirements(spec)
+    if spec.engine.network == "host":
+        refuse_same_ports(plan)
+    warnings = _refuse_images(engine, spec, len(plan.machines))
+    used = {task.machine for task in plan.tasks}
+    if not spec.train_dir and len(used) > 1:
+        warnings.append(
+            "train_dir is not given, so each machine has a volume of its own: checkpoints of tasks on other machines than "
+            "the first are not together. Name a folder that all machines share"
+        )
+    return warnings
+
+
+def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
+    """No two mounts may have one target."""
+    target = clash(mounts)
+    if target:
+        raise SpecError(where, f"{target} is mounted twice", "Give one of them another target.")
+
+
+def refuse_folder(where: str, folder: str, engine: Engine) -> None:
+    """A folder of this machine must be there; that of another machine is for its engine to say."""
+    if engine.host.startswith("unix:") and not Path(folder).is_dir():
+        raise SpecError(where, f"{folder} is no folder of this machine", "Make it, or name one that is there.")
+
+
+def _refuse_images(engine: Engine, spec: ClusterSpec, machines: int) -> list[str]:
+    has_builds = bool(spec.engine.build or spec.requirements)
+    if has_builds and machines > 1 and not spec.engine.registry:
+        wrong = f"is not given, and what is built must reach {machines} machines"
+        raise SpecError(f"{spec.name}: registry", wrong, "Name a registry that all of them reach.")
+    if spec.engine.build and not (Path(spec.engine.build) / "Dockerfile").is_file():
+        wrong = f"there is no Dockerfile in {spec.engine.build}"
+        raise SpecError(f"{spec.name}: build", wrong, "Name the folder that has it.")
+    wanted = {job.name: images.named(spec, job) for job in spec.jobs if job.container.image or not spec.engine.build}
+    return [
+        warning
+        for name in sorted(set(wanted.values()))
+        if (warning := _refuse_image(engine, spec, name, alone=machines == 1))
+    ]
+
+
+def _refuse_image(engine: Engine, spec: ClusterSpec, name: str, alone: bool) -> str:
+    where = f"{spec.name}: image"
+    try:
+        engine.call(lambda api: api.inspect_image(name))
+        return ""
+    except ImageNotFound:
+        pass
+    try:
+        engine.call(lambda api: api.inspect_distribution(name))
+    except APIError as error:
+        reason = str(error.explanation or error)
+        if alone or any(word in reason.lower() for word in _NO):
+            remedy = "Mend its name, pull it, or `docker login` where it needs that."
+            raise SpecError(where, f"{name!r} is not on the engine, and its registry says: {reason}", remedy) from None
+        return f"image {name} is not on the manager, and its registry does not answer ({reason})"
+    except Unreachable as error:
+        return f"image {name}: its registry does not answer ({error})"
+    return ""
+
+
+def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
+    """What the image itself would run.
+
+    Raises:
+        SpecError: the image is not there to be read, or names nothing.
+    """
+    name = images.named(spec, spec.jobs[0])
+    where = f"{spec.name}: command"
+    try:
+        config = engine.call(lambda api: api.inspect_image(name))["Config"]
+    except ImageNotFound:
+        wrong = f"is missing, and the image {name!r} is not on the engine to be asked for its entry point"
+        raise SpecError(where, wrong, "Give the command, or pull the image first.") from None
+    command = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
+    if not command:
+        raise SpecError(where, f"is missing, and the image {name!r} has no entry point", "Give the command.")
+    return tuple(command)

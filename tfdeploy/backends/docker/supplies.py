@@ -1,0 +1,116 @@
+"""What Pulumi's Docker provider makes for a cluster: network, secrets, the agent as a config, images.
+
+All of it is kept on delete: the sweeper removes it, by its labels, after everything else; so nothing hangs on an engine that is
+gone, or on a thing that somebody removed by hand.
+"""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_docker as docker
+
+from ...application import application
+from ...spec import ClusterSpec
+from ..base import Cluster
+from . import images, names
+
+Supplies = dict[str, pulumi.Output[str]]
+
+
+def supply(
+    name: str,
+    cluster: Cluster,
+    spec: ClusterSpec,
+    token: pulumi.Output[str],
+    secrets: Mapping[str, pulumi.Input[str]],
+    opts: pulumi.ResourceOptions,
+    content: str,
+) -> Supplies:
+    """Register them; what the services refer to them by."""
+    own = pulumi.ResourceOptions(parent=opts.parent)
+    provider = docker.Provider(f"{name}-engine", host=cluster["home"], registry_auth=_logins(spec), opts=own)
+    kept = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider, retain_on_delete=True))
+    made = {
+        "agent": _reference(
+            docker.ServiceConfig(f"{name}-agent", data=_encoded(application()), labels=_labels(cluster), opts=kept)
+        ),
+        "token": _reference(_secret(f"{name}-token", cluster, token, kept)),
+        **{
+            f"secret-{key}": _reference(_secret(f"{name}-secret-{key}", cluster, value, kept))
+            for key, value in secrets.items()
+        },
+        **_images(name, cluster, spec, content, kept),
+    }
+    if spec.engine.network == "overlay":
+        pool = [docker.NetworkIpamConfigArgs(subnet=spec.engine.subnet)] if spec.engine.subnet else None
+        network = docker.Network(
+            f"{name}-network", driver="overlay", labels=_labels(cluster), ipam_configs=pool, opts=kept
+        )
+        made["network"] = network.id.apply(str)
+    return made
+
+
+def _secret(name: str, cluster: Cluster, value: pulumi.Input[str], opts: pulumi.ResourceOptions) -> docker.Secret:
+    data = pulumi.Output.secret(value).apply(lambda text: _encoded(text.encode()))
+    return docker.Secret(name, data=data, labels=_labels(cluster), opts=opts)
+
+
+def _images(name: str, cluster: Cluster, spec: ClusterSpec, content: str, opts: pulumi.ResourceOptions) -> Supplies:
+    found: Supplies = {}
+    made: dict[str, docker.RemoteImage | docker.RegistryImage] = {}
+    for job, chain in images.builds(cluster, spec, content).items():
+        before: list[pulumi.Resource] = []
+        for build in chain:
+            if build.name not in made:
+                made[build.name] = _image(f"{name}-image-{len(made)}", cluster, spec, build, opts, before)
+            before = [made[build.name]]
+        found[f"image-{job}"] = made[chain[-1].name].name
+    return found
+
+
+def _image(
+    name: str,
+    cluster: Cluster,
+    spec: ClusterSpec,
+    build: images.Build,
+    opts: pulumi.ResourceOptions,
+    before: list[pulumi.Resource],
+) -> docker.RemoteImage | docker.RegistryImage:
+    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=before))
+    built = docker.RemoteImage(
+        name,
+        name=build.name,
+        build={
+            "context": images.write_context(build),
+            "labels": dict(names.labels(cluster)),
+            "use_legacy_builder": True,
+        },
+        opts=after,
+    )
+    if not spec.engine.registry:
+        return built
+    pushed = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[built]))
+    return docker.RegistryImage(f"{name}-pushed", name=build.name, keep_remotely=True, opts=pushed)
+
+
+def _logins(spec: ClusterSpec) -> list[Any] | None:
+    """The user's own `docker login`, as far as it is needed: no password goes into the state."""
+    file = Path.home() / ".docker" / "config.json"
+    if not spec.engine.registry or not file.exists():
+        return None
+    return [{"address": spec.engine.registry.partition("/")[0], "config_file": str(file)}]
+
+
+def _labels(cluster: Cluster) -> list[Any]:
+    return [{"label": key, "value": value} for key, value in names.labels(cluster).items()]
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _reference(made: docker.ServiceConfig | docker.Secret) -> pulumi.Output[str]:
+    return pulumi.Output.unsecret(pulumi.Output.concat(made.id, " ", made.name))

@@ -1,0 +1,149 @@
+"""Services made, changed, removed and looked at on a Swarm."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from docker.errors import APIError, NotFound
+
+from ...errors import BackendError
+from ..base import Cluster, EngineTask
+from ..keeping import wait_for
+from . import names
+from .engine import Engine, refusals
+from .services import Service
+
+_TRIES = 10
+_PAUSE = 0.1
+_WORDS = {
+    "new": "scheduled",
+    "allocated": "scheduled",
+    "pending": "scheduled",
+    "assigned": "scheduled",
+    "accepted": "scheduled",
+    "preparing": "pulling",
+    "ready": "starting",
+}
+"""Swarm's words for a task on its way, in ours. https://docs.docker.com/engine/swarm/how-swarm-mode-works/swarm-task-states/"""
+
+_OVER = ("complete", "failed", "shutdown", "rejected", "orphaned", "remove")
+
+
+@dataclass(frozen=True)
+class Swarm:
+    """The part of a Swarm that is one cluster's."""
+
+    engine: Engine
+    cluster: Cluster
+
+    def services(self) -> Mapping[str, Mapping[str, Any]]:
+        """Hostname to service, of the cluster's own."""
+        found = self.engine.call(lambda api: api.services(filters=names.filters(self.cluster)))
+        return {item["Spec"]["Labels"].get(names.HOSTNAME, item["Spec"]["Name"]): item for item in found}
+
+    def ensure(self, wanted: Service, force: bool = False) -> bool:
+        """Make a service, or change the one of that name; whether anything was done. `force` starts its task anew.
+
+        Raises:
+            BackendError: the engine refuses it, or the name is another's.
+        """
+        with refusals(f"{wanted.name}"):
+            for _ in range(_TRIES):
+                try:
+                    found = self.engine.call(lambda api: api.inspect_service(wanted.name))
+                    return self._change(found, wanted, force)
+                except NotFound:
+                    if self._create(wanted):
+                        return True
+                except APIError as error:
+                    if "out of sequence" not in str(error.explanation):
+                        raise
+                time.sleep(_PAUSE)
+        raise BackendError(f"{wanted.name}: somebody else changes it at the same time")
+
+    def _create(self, wanted: Service) -> bool:
+        try:
+            self.engine.call(
+                lambda api: api.create_service(
+                    {**wanted.template},
+                    name=wanted.name,
+                    labels=dict(wanted.labels),
+                    endpoint_spec={"Mode": "dnsrr"},
+                )
+            )
+        except APIError as error:
+            if error.status_code == 409 and "name conflicts" in str(error.explanation):
+                return False
+            raise
+        return True
+
+    def _change(self, found: Mapping[str, Any], wanted: Service, force: bool) -> bool:
+        labels = found["Spec"]["Labels"]
+        if any(labels.get(key) != value for key, value in names.labels(self.cluster).items()):
+            raise BackendError(f"{wanted.name}: a service of that name is there, and is not this cluster's. Remove it.")
+        if labels.get(names.SPEC) == wanted.labels[names.SPEC] and not force:
+            return False
+        self._update(found, wanted.template, wanted.labels, force)
+        return True
+
+    def _update(
+        self, found: Mapping[str, Any], template: Mapping[str, Any], labels: Mapping[str, str], force: bool
+    ) -> None:
+        count = found["Spec"]["TaskTemplate"].get("ForceUpdate", 0) + int(force)
+        self.engine.call(
+            lambda api: api.update_service(
+                found["ID"],
+                found["Version"]["Index"],
+                {**template, "ForceUpdate": count},
+                name=found["Spec"]["Name"],
+                labels=dict(labels),
+                endpoint_spec={"Mode": "dnsrr"},
+            )
+        )
+
+    def start(self, hostname: str) -> None:
+        """Start a task anew whose launcher has ended; leave alone one that has not."""
+        found = self.services().get(hostname)
+        task = self.tasks().get(hostname)
+        if found is None or (task is not None and task.alive):
+            return
+        with refusals(f"starting {hostname}"):
+            self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True)
+
+    def remove(self, *hostnames: str, seconds: float) -> None:
+        """Remove services, and wait so long until their containers have ended."""
+        found = [item["ID"] for hostname, item in self.services().items() if hostname in hostnames]
+        for identity in found:
+            self.engine.gone(lambda api, identity=identity: api.remove_service(identity))  # type: ignore[misc]
+        if found:
+            wait_for(lambda: not self._ending(found), f"the containers of {', '.join(hostnames)} did not end", seconds)
+
+    def _ending(self, services: list[str]) -> list[Any]:
+        """Tasks of removed services that still live."""
+        tasks = self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster)))
+        lost = {node["ID"] for node in self.engine.call(lambda api: api.nodes()) if node["Status"]["State"] != "ready"}
+        return [
+            task
+            for task in tasks
+            if task["ServiceID"] in services and task["Status"]["State"] not in _OVER and task.get("NodeID") not in lost
+        ]
+
+    def tasks(self) -> Mapping[str, EngineTask]:
+        """Hostname to what the engine says of its newest task; services that have none yet are scheduled."""
+        services = {item["ID"]: hostname for hostname, item in self.services().items()}
+        newest: dict[str, Mapping[str, Any]] = {}
+        for item in self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster))):
+            hostname = services.get(item["ServiceID"])
+            if hostname is not None and item["CreatedAt"] > newest.get(hostname, {"CreatedAt": ""})["CreatedAt"]:
+                newest[hostname] = item
+        unborn = EngineTask(True, "", "scheduled")
+        return {name: _engine_task(newest[name]) if name in newest else unborn for name in services.values()}
+
+
+def _engine_task(item: Mapping[str, Any]) -> EngineTask:
+    status = item["Status"]
+    word = _WORDS.get(status["State"], status["State"])
+    container = status.get("ContainerStatus", {}).get("ContainerID", "")[:12]
+    reason = status.get("Err", "") if word != "complete" else ""
+    return EngineTask(status["State"] not in _OVER, container, word, reason)

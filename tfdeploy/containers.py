@@ -1,0 +1,88 @@
+"""What a job asks of its containers, where tasks are containers. Pure."""
+
+import re
+from dataclasses import dataclass
+
+from .asked import Asked
+
+_IMAGE = re.compile(r"[a-z0-9A-Z][^\s@]*(@sha256:[0-9a-f]{64})?")
+_USER = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
+
+KEYS = ("image", "user", "volumes", "shm_size", "placement")
+
+
+@dataclass(frozen=True)
+class ContainerSpec:
+    """The containers of one job's tasks."""
+
+    image: str = ""
+    """"" for the cluster's, or the default."""
+    user: str = ""
+    volumes: tuple[str, ...] = ()
+    shm_size: int = 0
+    placement: tuple[str, ...] = ()
+
+
+def container_spec(ask: Asked, common: ContainerSpec) -> ContainerSpec:
+    """What is asked for; `common` is the cluster's, over which one job's own goes. Volumes are added to the cluster's.
+
+    Raises:
+        SpecError: an argument cannot be what the user wants.
+    """
+    return ContainerSpec(
+        image=_matching(ask, "image", _IMAGE, 'an image, such as "tensorflow/tensorflow:2.20.0"'),
+        user=_matching(ask, "user", _USER, 'a user of the image, such as "1000:1000" or "root"') or common.user,
+        volumes=(*common.volumes, *ask.texts("volumes")),
+        shm_size=ask.bytes("shm_size") or common.shm_size,
+        placement=ask.texts("placement") or common.placement,
+    )
+
+
+def _matching(ask: Asked, key: str, pattern: re.Pattern[str], words: str) -> str:
+    text = ask.text(key)
+    if text and not pattern.fullmatch(text):
+        raise ask.refuse(key, f"is {text!r}", f"It takes {words}.")
+    return text
+
+
+@dataclass(frozen=True)
+class EngineSpec:
+    """How a cluster of containers stands on its engine."""
+
+    docker_host: str = ""
+    network: str = "overlay"
+    subnet: str = ""
+    build: str = ""
+    registry: str = ""
+    keep_volumes: bool = False
+
+
+NETWORKS = ("overlay", "host")
+_SUBNET = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}")
+_HOST = re.compile(r"(unix|tcp|ssh|npipe|http|https)://\S+")
+
+
+def engine_spec(ask: Asked) -> EngineSpec:
+    """What is asked for.
+
+    Raises:
+        SpecError: an argument cannot be what the user wants.
+    """
+    network = ask.text("network") or NETWORKS[0]
+    if network not in NETWORKS:
+        raise ask.refuse("network", f"is {network!r}", f"It takes one of: {', '.join(NETWORKS)}.")
+    subnet = _matching(ask, "subnet", _SUBNET, 'a pool of addresses, such as "10.20.0.0/24"')
+    if subnet and network == "host":
+        raise ask.refuse(
+            "subnet", "is given with the host network", "Only an overlay network has addresses of its own."
+        )
+    if ask.text("build") and ask.text("image"):
+        raise ask.refuse("build", "is given together with image", "Give one: what is built is the image.")
+    return EngineSpec(
+        docker_host=_matching(ask, "docker_host", _HOST, 'an address, such as "ssh://me@manager"'),
+        network=network,
+        subnet=subnet,
+        build=ask.text("build"),
+        registry=ask.text("registry").rstrip("/"),
+        keep_volumes=ask.flag("keep_volumes"),
+    )
