@@ -70,9 +70,10 @@ class Rule:
     def __init__(self, constraints: Sequence[Constraint], demands: Sequence[Demand], spots: Sequence[Spot]) -> None:
         sizes = {(demand.cpus, demand.memory, demand.gpus): demand for demand in demands}.values()
         self.hostnames = {demand.hostname for demand in demands}
-        self.allowed = [
-            index for index, spot in enumerate(spots) if all(one.admits(spot.machine) for one in constraints)
-        ]
+        self.allowed = {
+            index: None for index, spot in enumerate(spots) if all(one.admits(spot.machine) for one in constraints)
+        }
+        """A set in order."""
         self.tallies: list[tuple[Tally, list[str]]] = []
         able = [index for index in self.allowed if any(spots[index].holds(demand) for demand in sizes)]
         self.suffices = True
@@ -98,14 +99,16 @@ class Rule:
         return [tally.on(values[index]) for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY"]
 
 
-def _roomy(allowed: list[int], values: list[str], demands: Sequence[Demand], spots: Sequence[Spot]) -> list[int]:
+def _roomy(
+    allowed: dict[int, None], values: list[str], demands: Sequence[Demand], spots: Sequence[Spot]
+) -> dict[int, None]:
     """Those machines that may hold a whole job together with their like; all where there is no such value."""
     wide = {
         value
         for value in {values[index] for index in allowed}
         if enough(demands, [spots[index] for index in allowed if values[index] == value])
     }
-    return [index for index in allowed if values[index] in wide] or allowed
+    return {index: None for index in allowed if values[index] in wide} or allowed
 
 
 def enough(demands: Sequence[Demand], spots: Sequence[Spot]) -> bool:
@@ -127,12 +130,13 @@ class Board:
         jobs: dict[tuple[str, tuple[Constraint, ...]], list[Demand]] = {}
         for demand in demands:
             jobs.setdefault((demand.job, demand.constraints), []).append(demand)
-        self.rules = {key: Rule(key[1], tasks, self.spots) for key, tasks in jobs.items()}
+        self.rules = [Rule(key[1], tasks, self.spots) for key, tasks in jobs.items()]
+        self._rule_of = {hostname: rule for rule in self.rules for hostname in rule.hostnames}
         self._alike: list[object] = []
 
     def rule(self, demand: Demand) -> Rule:
         """What the constraints of a task's job say."""
-        return self.rules[demand.job, demand.constraints]
+        return self._rule_of[demand.hostname]
 
     def able(self, demand: Demand) -> list[int]:
         """The machines that have what a task needs, and may hold it as far as it stands alone."""
@@ -168,14 +172,14 @@ class Board:
         """Put each task where it stands if it may stay there; return the others."""
         for demand in demands:
             home = homes.get(demand.hostname, -1)
-            allowed = home in self.rule(demand).allowed and self.spots[home].holds(demand)
-            if allowed and self.rule(demand).admits(home):
+            rule = self.rule(demand)
+            if home in rule.allowed and self.spots[home].holds(demand) and rule.admits(home):
                 self.put(demand, home)
         return [demand for demand in demands if demand.hostname not in self.at]
 
     def state(self) -> frozenset[object]:
         """What is free and counted, the same for machines that are alike."""
-        tallies = [pair for rule in self.rules.values() for pair in rule.tallies]
+        tallies = [pair for rule in self.rules for pair in rule.tallies]
         self._alike = self._alike or [self._nature(index, tallies) for index in range(len(self.spots))]
         counts = zip(*([tally.on(value) for value in values] for tally, values in tallies), strict=True)
         told = list(counts) or [()] * len(self.spots)
@@ -184,4 +188,4 @@ class Board:
 
     def _nature(self, index: int, tallies: Sequence[tuple[Tally, list[str]]]) -> object:
         shared = (values[index] if values.count(values[index]) > 1 else None for _, values in tallies)
-        return (*shared, *(index in rule.allowed for rule in self.rules.values()))
+        return (*shared, *(index in rule.allowed for rule in self.rules))

@@ -64,7 +64,7 @@ def spares(demands: Sequence[Demand], machines: Sequence[Machine], places: Mappi
             if not left or _find(own, left, standing, _WORK_FOR_SPARES)[1] is not None:
                 asked = ", ".join(map(str, own[0].constraints))
                 warnings.append(
-                    f"{job or 'the tasks'}: {asked} leaves no spare machine: "
+                    f"{job or 'the tasks'}: no machine is spare under {asked}: "
                     f"if {name} died, not all tasks of this job could be placed again"
                 )
                 break
@@ -101,7 +101,7 @@ def _find(
     unfit = next((demand for demand in demands if not empty.able(demand)), None)
     if unfit is not None:
         return board, unfit
-    if not enough(demands, empty.spots) or not all(rule.suffices for rule in empty.rules.values()):
+    if not enough(demands, empty.spots) or not all(rule.suffices for rule in empty.rules):
         return board, stuck
     for kept in [homes, {}] if homes else [{}]:
         trial = Board(demands, machines)
@@ -179,7 +179,7 @@ def _refusal(cluster: str, demand: Demand, board: Board) -> PlacementError:
     else:
         full = [tally for tally, values in rule.tallies if not any(tally.allows(values[index]) for index in holding)]
         guilty = [tally.constraint for tally in full[:1] or [tally for tally, _ in rule.tallies]]
-        wrong = f"{' and '.join(map(str, guilty))} leaves no machine for it"
+        wrong = f"{' and '.join(map(str, guilty))} {'leaves' if len(guilty) == 1 else 'leave'} no machine for it"
     rows = (f"\n  {spot.machine.name}: {_values(spot.machine, guilty)}" for spot in board.spots)
     counts = [f", {tasks} of its job's tasks" if rule.allowed else "" for tasks in _own(board, rule)]
     table = "".join(f"{row}{count}" for row, count in zip(rows, counts, strict=True))
@@ -211,6 +211,7 @@ def _lack(where: str, demand: Demand, board: Board) -> PlacementError:
         for spot in board.spots
     ]
     limited = len(board.rule(demand).allowed) < len(board.spots)
-    that = f"machine that {' and '.join(map(str, demand.constraints))} allows" if limited else "machine"
+    verb = "allows" if len(demand.constraints) == 1 else "allow"
+    that = f"machine that {' and '.join(map(str, demand.constraints))} {verb}" if limited else "machine"
     wrong = f"asks for {', '.join(asked) or 'a place'}, and no {that} has that free"
     return PlacementError(where, wrong, f"Ask for less, or for fewer tasks. There is:{''.join(rows)}")
