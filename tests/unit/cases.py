@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tfdeploy.placement import Machine
-from tfdeploy.plan import Plan, make_plan
+from tfdeploy.plan import Given, Plan, make_plan
 from tfdeploy.spec import ClusterSpec, cluster_spec
 
 BOX = Machine("box", "Master", "local", "", cpus=8.0, memory=16 * 1024**3, gpus=("0", "1"))
@@ -22,7 +22,7 @@ def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
 def plan(name: str = "mnist", code: str = "", **args: Any) -> Plan:
     """A plan on the one machine."""
     asked = spec(name, **args)
-    return make_plan(asked, [BOX], code, asked.train_dir or "/train", asked.data_dir)
+    return make_plan(asked, [BOX], Given(code, asked.train_dir or "/train", asked.data_dir))
 
 
 def check_golden(name: str, text: str) -> None:

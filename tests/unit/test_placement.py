@@ -1,14 +1,14 @@
 """Which task stands on which machine."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tfdeploy.constraints import parse
 from tfdeploy.errors import PlacementError
-from tfdeploy.placement import Demand, Machine, Place, place
+from tfdeploy.placement import Demand, Machine, place, spares
 
 GIB = 1024**3
 
@@ -85,24 +85,162 @@ def test_a_machines_size_is_one_line() -> None:
     assert machine("m0", cpus=2, memory=3 * GIB // 2, gpus="0").size == "2 cpus, 1.5 GiB, 1 gpus"
 
 
-DEMANDS = st.lists(st.tuples(st.floats(0, 3), st.integers(0, 4 * GIB), st.integers(0, 2)), max_size=8)
+def racks(text: str, cpus: float = 4) -> list[Machine]:
+    """A machine for each letter, in the rack of that letter; none for a dot."""
+    labels = ({"rack": letter} if letter != "." else {} for letter in text)
+    return [
+        replace(machine(f"m{index}", cpus), address=f"10.0.0.{index}", labels=found)
+        for index, found in enumerate(labels)
+    ]
 
 
-@given(DEMANDS, st.integers(1, 3))
-def test_no_machine_ever_gives_more_than_it_has(wants: list[tuple[float, int, int]], count: int) -> None:
-    machines = [machine(f"m{index}", gpus="01") for index in range(count)]
-    demands = [Demand(f"worker-{index}", *want) for index, want in enumerate(wants)]
-    try:
-        places = place("mnist", demands, machines)
-    except PlacementError:
-        return
-    assert list(places) == [demand.hostname for demand in demands]
-    for spot in machines:
-        here: list[tuple[Demand, Place]] = [
-            (demand, places[demand.hostname]) for demand in demands if places[demand.hostname].machine == spot.name
-        ]
-        given_out = [gpu for _, found in here for gpu in found.gpus]
-        assert sum(demand.cpus for demand, _ in here) <= spot.cpus + 1e-6
-        assert sum(demand.memory for demand, _ in here) <= spot.memory
-        assert sorted(given_out) == sorted(set(given_out))
-        assert all(len(found.gpus) == demand.gpus for demand, found in here)
+def job(name: str, count: int, *texts: str, cpus: float = 0) -> list[Demand]:
+    constraints = tuple(parse("here", text) for text in texts)
+    return [Demand(f"{name}-{index}", cpus, job=name, constraints=constraints) for index in range(count)]
+
+
+def where(demands: Sequence[Demand], machines: Sequence[Machine], standing: Mapping[str, str] | None = None) -> str:
+    """The numbers of the machines, in the order of the tasks."""
+    return "".join(spot.machine[1:] for spot in place("mnist", demands, machines, standing or {}).values())
+
+
+def at(numbers: str, name: str = "worker") -> dict[str, str]:
+    return {f"{name}-{index}": f"m{number}" for index, number in enumerate(numbers)}
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "layout", "found"),
+    [
+        ("hostname:UNIQUE", 3, "abc", "012"),
+        ("rack:UNIQUE", 2, "aab", "02"),
+        ("rack:CLUSTER", 3, "aab", "010"),
+        ("rack:CLUSTER:b", 2, "aab", "22"),
+        ("rack:GROUP_BY", 4, "aab", "0212"),
+        ("rack:GROUP_BY:2", 3, "aabc", "023"),
+        ("rack:GROUP_BY:3", 2, "aab", "02"),
+        ("hostname:LIKE:m1|m2", 3, "aab", "121"),
+        ("hostname:UNLIKE:m1", 3, "aab", "020"),
+        ("rack:UNLIKE:a", 3, "a.b", "121"),
+        ("rack:MAX_PER:2", 4, "aab", "0122"),
+        ("address:IS:10.0.0.1", 2, "aab", "11"),
+    ],
+)
+def test_an_operator_decides_where_tasks_stand(text: str, count: int, layout: str, found: str) -> None:
+    assert where(job("worker", count, text), racks(layout)) == found
+
+
+def test_each_job_counts_for_itself() -> None:
+    assert where([*job("ps", 2, "hostname:UNIQUE"), *job("worker", 2, "hostname:UNIQUE")], racks("ab")) == "0101"
+
+
+def test_small_tasks_make_way_for_big_ones() -> None:
+    machines = [*racks("ab", cpus=1), replace(machine("m2", cpus=4))]
+    demands = [*job("ps", 2, "hostname:UNIQUE", cpus=1), *job("worker", 1, cpus=4)]
+    assert where([demands[0], demands[2]], [machines[2], machines[0]]) == "02"
+    assert where(demands, machines[::-1]) == "102"
+
+
+def test_all_tasks_of_a_cluster_find_the_rack_that_holds_them() -> None:
+    assert where(job("worker", 6, "rack:CLUSTER", cpus=2), racks("abbb")) == "123123"
+
+
+def test_a_task_stays_where_it_stands_though_the_spread_is_uneven() -> None:
+    assert where(job("worker", 4), racks("aaa"), at("222")) == "2220"
+
+
+def test_a_task_moves_when_its_machine_is_gone_or_full_or_forbidden() -> None:
+    machines = racks("aab")
+    assert where(job("worker", 3), machines, at("097")) == "012"
+    assert where(job("worker", 3, cpus=2), machines, at("111")) == "110"
+    assert where(job("worker", 3, "rack:IS:a"), machines, at("120")) == "100"
+    assert where(job("worker", 3, "hostname:UNIQUE"), machines, at("111")) == "102"
+    assert where(job("worker", 4, "rack:GROUP_BY"), machines, at("0002")) == "0022"
+
+
+def test_a_standing_task_moves_only_where_another_finds_no_place_otherwise() -> None:
+    demands = [*job("worker", 2, cpus=2), *job("ps", 1, cpus=4)]
+    assert where(demands, racks("aa"), at("01")) == "110"
+    assert where(demands, racks("aaa"), at("01")) == "012"
+
+
+@pytest.mark.parametrize(
+    ("demands", "message", "table"),
+    [
+        (
+            job("worker", 1, "hostname:UNIQUE", "rack:IS:c"),
+            "mnist: worker-0: no machine satisfies rack:IS:c. Change the constraint, ask for fewer tasks, or add a mach",
+            ["  m0: rack a", "  m1: rack b", "  m2: no rack"],
+        ),
+        (
+            job("worker", 1, "rack:IS:a", "hostname:IS:m1"),
+            "mnist: worker-0: no machine satisfies rack:IS:a and hostname:IS:m1. Change",
+            ["  m0: rack a, hostname m0", "  m1: rack b, hostname m1", "  m2: no rack, hostname m2"],
+        ),
+        (
+            job("worker", 3, "rack:UNIQUE"),
+            "mnist: worker-2: rack:UNIQUE leaves no machine for it. Change",
+            [
+                "  m0: rack a, 1 of its job's tasks",
+                "  m1: rack b, 1 of its job's tasks",
+                "  m2: no rack, 0 of its job's tasks",
+            ],
+        ),
+        (
+            job("worker", 3, "rack:LIKE:b", cpus=2),
+            "mnist: worker-2: asks for 2 cpus, and no machine that rack:LIKE:b allows has that free. Ask for less",
+            [
+                "  m0: free 4 of 4 cpus, 8 GiB of 8 GiB, 0 of 0 gpus",
+                "  m1: free 0 of 4 cpus, 8 GiB of 8 GiB, 0 of 0 gpus",
+                "  m2: free 4 of 4 cpus, 8 GiB of 8 GiB, 0 of 0 gpus",
+            ],
+        ),
+    ],
+)
+def test_a_refusal_names_the_task_and_what_bars_it(demands: list[Demand], message: str, table: list[str]) -> None:
+    with pytest.raises(PlacementError) as refusal:
+        place("mnist", demands, racks("ab."))
+    first, *rest = str(refusal.value).splitlines()
+    assert first.startswith(message)
+    assert rest == table
+
+
+@pytest.mark.parametrize(
+    ("demands", "warned"),
+    [
+        (job("worker", 3, "hostname:UNIQUE"), ["worker hostname:UNIQUE m0"]),
+        (job("worker", 2, "hostname:UNIQUE"), []),
+        (
+            job("worker", 2, "hostname:LIKE:m1|m2", "hostname:UNIQUE"),
+            ["worker hostname:LIKE:m1|m2, hostname:UNIQUE m1"],
+        ),
+        (job("worker", 2, "hostname:LIKE:m1|m2"), []),
+        (
+            job("ps", 1, "rack:CLUSTER:b") + job("worker", 1, "hostname:IS:m1"),
+            ["ps rack:CLUSTER:b m2", "worker hostname:IS:m1 m1"],
+        ),
+        (job("worker", 2, "rack:CLUSTER"), []),
+        (job("worker", 3, "rack:LIKE:.*", cpus=4), ["worker rack:LIKE:.* m0"]),
+        (job("ps", 1, cpus=4) + job("worker", 2, "rack:LIKE:.*", cpus=3), ["worker rack:LIKE:.* m1"]),
+        (job("worker", 3, cpus=4), []),
+    ],
+)
+def test_a_job_whose_constraints_leave_no_spare_machine_is_warned_of(demands: list[Demand], warned: list[str]) -> None:
+    machines = racks("aab")
+    told = [text.split() for text in warned]
+    assert spares(demands, machines, place("mnist", demands, machines)) == [
+        f"{name}: no machine is spare under {' '.join(asked)}: "
+        f"if {died} died, not all tasks of this job could be placed again"
+        for name, *asked, died in told
+    ]
+
+
+def test_the_only_machine_has_no_spare() -> None:
+    demands = job("worker", 1, "hostname:UNIQUE")
+    assert len(spares(demands, racks("a"), place("mnist", demands, racks("a")))) == 1
+
+
+def test_a_thousand_tasks_find_their_place_among_a_hundred_machines() -> None:
+    demands = job("worker", 1000, "hostname:MAX_PER:11", "rack:GROUP_BY", cpus=1)
+    machines = racks("abcde" * 20, cpus=10)
+    places = place("mnist", demands, machines)
+    assert set(Counter(spot.machine for spot in places.values()).values()) == {10}

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.cases import BOX, check_golden, plan, spec
 from tfdeploy.agent.states import Job, Verdict
 from tfdeploy.errors import SpecError
-from tfdeploy.plan import consequences, make_plan
+from tfdeploy.plan import Given, consequences, make_plan
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_run_stays_the_same_when_only_its_surroundings_change(change: dict[str
 
 def test_a_hostname_that_dns_would_refuse_is_refused() -> None:
     with pytest.raises(SpecError) as refusal:
-        make_plan(replace(spec(workers=1), name="a" * 60), [BOX], "", "/train", "")
+        make_plan(replace(spec(workers=1), name="a" * 60), [BOX], Given(train_dir="/train"))
     wrong = "with 'worker-0' it has more than 63 characters. Choose a shorter one."
     assert str(refusal.value) == f"TensorFlowCluster {'a' * 60!r}: its name: {wrong}"
 

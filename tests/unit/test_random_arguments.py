@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.likely import LIKELY, SPOILT
 from tfdeploy.errors import SpecError
 from tfdeploy.placement import Machine
-from tfdeploy.plan import Plan, make_plan
+from tfdeploy.plan import Given, Plan, make_plan
 from tfdeploy.spec import cluster_spec
 
 LARGE = Machine("large", "Master", "local", "", cpus=1e6, memory=2**60, gpus=tuple(map(str, range(64))))
@@ -18,7 +18,7 @@ LARGE = Machine("large", "Master", "local", "", cpus=1e6, memory=2**60, gpus=tup
 
 def planned(name: str, args: dict[str, Any]) -> Plan:
     spec = cluster_spec(name, args)
-    return make_plan(spec, [LARGE], "c0de", spec.train_dir, spec.data_dir)
+    return make_plan(spec, [LARGE], Given("c0de", spec.train_dir, spec.data_dir))
 
 
 @given(LIKELY)
