@@ -7,13 +7,14 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from tests.waiting import until
 from tfdeploy.agent.record import Record
+from tfdeploy.backends.base import Cluster
 from tfdeploy.backends.local import BACKEND
 from tfdeploy.backends.local.places import Places, runtime_root
 from tfdeploy.backends.local.supervisor import Supervisor, marked
@@ -181,7 +182,8 @@ class Project:
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
         for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
-            BACKEND.clear({**BACKEND.cluster(self.name, self.stack, "test"), "home": str(home)}, "")
+            about = {"backend": "local", "project": self.name, "stack": self.stack, "name": "test", "home": str(home)}
+            BACKEND.clear(cast(Cluster, about), "", False)
 
 
 @pytest.fixture

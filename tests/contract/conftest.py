@@ -1,0 +1,30 @@
+"""One project on each backend in turn."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docker.project import DockerProject
+from tests.engine.fixtures import engine, python_image
+from tests.integration.conftest import Project
+from tfdeploy.backends.base import BACKENDS
+
+__all__ = ["engine", "python_image"]
+
+
+@pytest.fixture(params=BACKENDS)
+def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A project with its stack."""
+    found: Project
+    if request.param == "docker":
+        found = DockerProject(
+            tmp_path / "project", request.getfixturevalue("engine"), request.getfixturevalue("python_image")
+        )
+    else:
+        found = Project(tmp_path / "project")
+    monkeypatch.setenv("XDG_STATE_HOME", str(found.folder / "state"))
+    found.write('command=["python", "train.py"], code="code", workers=1')
+    found.init()
+    yield found
+    found.clean()

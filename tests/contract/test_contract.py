@@ -1,0 +1,157 @@
+"""What a user relies on, the same on every backend: names, flags, TF_CONFIG, outputs, states, and finished is finished."""
+
+import json
+import re
+from typing import Any
+
+from tests.integration.conftest import Project
+
+TOLD = """\
+import json, os, pathlib, sys, time
+counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEPLOY_") and name not in ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER")}
+known["TF_CONFIG"] = json.loads(os.environ["TF_CONFIG"])
+known["FAIL_FAST"] = os.environ["GRPC_FAIL_FAST"]
+known["CUDA"] = os.environ["CUDA_VISIBLE_DEVICES"]
+known["own"] = os.environ["OWN"]
+pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], os.environ["TFDEPLOY_HOSTNAME"]).write_text("a checkpoint")
+print(json.dumps({"flags": sys.argv[1:], "known": known}))
+print("accuracy: 0.5")
+while os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    time.sleep(1)
+"""
+JOB = (
+    'command=["python", "train.py", "--steps=3"], code="code", ps=1, workers=2, metrics={"accuracy": r"accuracy: (\\\\S+)"}, '
+    'env={"COUNTER": __import__("os").environ["COUNTER"], "OWN": "of {hostname}"}, context={"a": [1]}'
+).replace("\\\\", "\\")
+EATER = """\
+import os, time
+eaten = bytearray(400 * 1024 * 1024) if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else b""
+time.sleep(60)
+"""
+HOSTNAMES = ["ps-0", "worker-0", "worker-1"]
+ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+")
+COLUMNS = sorted(
+    "hostname job index machine container command status exit_code created address public_ip".split()  # noqa: SIM905
+)
+FOLDERS = ("TFDEPLOY_TRAIN_DIR", "TFDEPLOY_SECRETS", "TFDEPLOY_RUN", "TFDEPLOY_DATA_DIR")
+
+
+def told(outputs: dict[str, Any], hostname: str) -> dict[str, Any]:
+    """What a task said of itself, with addresses replaced by the word ADDRESS."""
+    found: dict[str, Any] = json.loads(ADDRESS.sub("ADDRESS", outputs["logs"][hostname][0]))
+    for folder in FOLDERS:
+        found["known"].pop(folder)
+    return found
+
+
+def test_names_flags_environment_and_outputs(project: Project) -> None:
+    project.write(JOB, TOLD)
+    project.up()
+    outputs = project.outputs()
+
+    assert [row["hostname"] for row in outputs["tasks"]] == HOSTNAMES
+    assert {row["hostname"]: row["status"] for row in outputs["tasks"]} == {
+        "ps-0": "stopped (job finished)",
+        "worker-0": "succeeded",
+        "worker-1": "succeeded",
+    }
+    assert outputs["state"] == "succeeded"
+    assert outputs["metrics"] == {"accuracy": 0.5}
+    assert sorted(outputs["endpoints"]) == HOSTNAMES
+    assert all(ADDRESS.fullmatch(address) for address in outputs["endpoints"].values())
+    assert all(sorted(row) == COLUMNS for row in outputs["tasks"])
+    assert all(row["container"] and row["machine"] and row["created"].endswith("Z") for row in outputs["tasks"])
+    assert sorted(outputs["machines"][0]) == ["machine", "provider", "public_ip", "region", "role", "size", "status"]
+    assert outputs["machines"][0]["status"] == "connected"
+    assert outputs["status"].endswith("Job succeeded: worker-0, worker-1 succeeded.")
+
+    for index in (0, 1):
+        cluster = {"ps": ["ADDRESS"], "worker": ["ADDRESS", "ADDRESS"]}
+        assert told(outputs, f"worker-{index}") == {
+            "flags": [
+                "--steps=3",
+                "--job_name=worker",
+                f"--task_index={index}",
+                "--ps_hosts=ADDRESS",
+                "--worker_hosts=ADDRESS,ADDRESS",
+            ],
+            "known": {
+                "TFDEPLOY_HOSTNAME": f"worker-{index}",
+                "TFDEPLOY_ADDRESS": "ADDRESS",
+                "TFDEPLOY_JOB_NAME": "worker",
+                "TFDEPLOY_TASK_INDEX": str(index),
+                "TFDEPLOY_PS_HOSTS": "ADDRESS",
+                "TFDEPLOY_WORKER_HOSTS": "ADDRESS,ADDRESS",
+                "TFDEPLOY_CONTEXT": '{"a": [1]}',
+                "TF_CONFIG": {
+                    "cluster": cluster,
+                    "task": {"type": "worker", "index": index},
+                    "environment": "cloud",
+                },
+                "FAIL_FAST": "use_caller",
+                "CUDA": "",
+                "own": f"of worker-{index}",
+            },
+        }
+    project.destroy()
+
+
+def test_finished_stays_finished(project: Project) -> None:
+    project.write(JOB, TOLD)
+    project.up()
+    once = dict.fromkeys(HOSTNAMES, 1)
+    assert project.counts() == once
+
+    for call in (project.up(), project.up("--refresh")):
+        assert list(call.steps()) == ["unchanged"], call.output
+    project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}', TOLD)
+    assert project.up().touched() == {"test-worker-0", "test-worker-1"}
+    project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}, placement=["hostname:UNLIKE:no-such-machine"]', TOLD)
+    project.up()
+    project.up("--refresh")
+    assert project.outputs()["state"] == "succeeded"
+    assert project.counts() == once
+
+    project.write(JOB + ', run_id="again"', TOLD)
+    assert "test-run" in project.up().touched()
+    assert project.counts() == dict.fromkeys(HOSTNAMES, 2)
+    assert project.outputs()["state"] == "succeeded"
+    project.destroy()
+
+
+def test_a_failed_task_says_how(project: Project) -> None:
+    project.write(JOB, TOLD + 'sys.exit(3 if os.environ["TFDEPLOY_HOSTNAME"] == "worker-1" else time.sleep(60))\n')
+    done = project.up(fails=True)
+    assert "worker-1 failed (exit 3)" in done.output
+    rows = {row["hostname"]: row for row in project.outputs()["tasks"]}
+    assert rows["worker-1"]["status"] == "failed (exit 3)"
+    assert rows["worker-1"]["exit_code"] == 3
+    assert rows["worker-0"]["status"] == "stopped (job failed)"
+    later = project.up()
+    assert "warning" in later.output
+    assert project.counts()["worker-1"] == 1
+    project.destroy()
+
+
+def test_more_memory_than_allowed_is_out_of_memory(project: Project) -> None:
+    project.write(JOB + ', jobs={"worker": {"memory": "128MiB"}}', EATER)
+    project.up(fails=True)
+    assert "out of memory" in project.statuses().values()
+    assert "out of memory" in project.outputs()["status"]
+    project.destroy()
+
+
+def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None:
+    sleeper = TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True")
+    project.write(JOB + ', wait="0"', sleeper)
+    project.up()
+    project.until_running(*HOSTNAMES)
+    project.write(JOB.replace("workers=2", "workers=3") + ', wait="0"', sleeper)
+    assert project.up().touched() == {"test-sweeper", "test-worker-2", "test-run"}
+    project.until_running(*HOSTNAMES, "worker-2")
+    project.write(JOB.replace("workers=2", "workers=1") + ', wait="0"', sleeper)
+    assert project.up().touched() == {"test-sweeper", "test-worker-1", "test-worker-2", "test-run"}
+    project.until_running("ps-0", "worker-0")
+    project.destroy()
