@@ -89,8 +89,7 @@ class Keeper:
             if self._job is None:
                 return
             if hostnames:
-                gone = [name for name in hostnames if self._job.tasks.pop(name, None)]
-                self._settle([f"{name} is taken away" for name in gone], now)
+                self._settle(orders.take_away(self._job, hostnames), now)
             elif self._job.verdict is None:
                 self._job.verdict = Verdict(STOPPED, "by request", now)
                 self._settle(["job stopped by request"], now)

@@ -1,4 +1,4 @@
-"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `call`."""
+"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `call`, `forget`."""
 
 import sys
 import time
@@ -38,6 +38,10 @@ def _run(verb: str, rest: List[str]) -> int:
 
         address, token, method, path, body = rest
         return call(address, Path(token), method, path, body)
+    elif verb == "forget":
+        from .forget import forget
+
+        return forget(rest)
     elif verb == "serve":
         from .serve import serve
 

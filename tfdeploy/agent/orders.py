@@ -42,7 +42,7 @@ Order = Dict[str, Any]
 
 def absorb(job: Job, report: Report, now: float) -> List[str]:
     """Take in what a launcher says of itself and its child; return the events that this is."""
-    task = job.tasks.get(report["hostname"])
+    task = job.tasks.get(report["hostname"]) or _welcome(job, report)
     if task is None:
         return []
     events = _meet(job, task, report, now) if report["instance"] != task.instance else []
@@ -60,6 +60,26 @@ def absorb(job: Job, report: Report, now: float) -> List[str]:
     if report["phase"] == "exited":
         return [*events, _ended(job, task, report["exit"], now)]
     return events
+
+
+def take_away(job: Job, hostnames: List[str]) -> List[str]:
+    """The user's word: these tasks go. What they have come to stays in the account of a job that is over."""
+    found = [name for name in hostnames if name in job.tasks]
+    for name in found:
+        job.gone[name] = job.tasks[name].instance
+        if job.verdict is None:
+            del job.tasks[name]
+    return [f"{name} is taken away" for name in found]
+
+
+def _welcome(job: Job, report: Report) -> Optional[Task]:
+    """A task that was taken away and stands again, while the run still has it."""
+    hostname = report["hostname"]
+    if report["instance"] != job.gone.get(hostname, report["instance"]):
+        for item in job.run["tasks"]:
+            if item["hostname"] == hostname:
+                job.tasks[hostname] = Task(**item)
+    return job.tasks.get(hostname)
 
 
 def _meet(job: Job, task: Task, report: Report, now: float) -> List[str]:

@@ -65,7 +65,10 @@ class Verdict(NamedTuple):
 
 
 class Job:
-    """What the keeper remembers of one run: what was asked, its tasks, and the verdict once there is one."""
+    """What the keeper remembers of one run: what was asked, its tasks, and the verdict once there is one.
+
+    `gone` has the launcher's instance of each task that was taken away, by hostname: it is not to come back, another may.
+    """
 
     def __init__(self, run: Dict[str, Any], now: float) -> None:
         self.run = run
@@ -77,6 +80,7 @@ class Job:
         self.roll: List[str] = []
         self.rolling = ""
         self.roll_from = 0.0
+        self.gone: Dict[str, str] = {}
 
     @property
     def wired(self) -> bool:
@@ -86,7 +90,7 @@ class Job:
     def to_dict(self) -> Dict[str, Any]:
         """All of it, as JSON has it; a copy, which does not change when the job does."""
         data = dict(vars(self))
-        data["book"], data["roll"] = dict(self.book), list(self.roll)
+        data["book"], data["roll"], data["gone"] = dict(self.book), list(self.roll), dict(self.gone)
         data["tasks"] = {hostname: task.to_dict() for hostname, task in self.tasks.items()}
         data["verdict"] = list(self.verdict) if self.verdict else None
         return data
@@ -100,4 +104,5 @@ class Job:
         job.verdict = Verdict(*data["verdict"]) if data["verdict"] else None
         job.roll, job.rolling, job.roll_from = data["roll"], data["rolling"], data.get("roll_from", 0.0)
         job.waiting_since = data["waiting_since"]
+        job.gone = data.get("gone", {})
         return job

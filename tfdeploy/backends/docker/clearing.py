@@ -1,6 +1,7 @@
 """Everything of a cluster's taken off the Swarm, however it came to be left."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from docker.errors import APIError
@@ -9,10 +10,17 @@ from ...errors import BackendError
 from ..base import Cluster
 from ..keeping import wait_for
 from . import names
-from .engine import Engine
+from .engine import Engine, refusals
+from .mounts import bind
+from .services import PYTHON
 from .swarm import Swarm
 
 _SECONDS = 30.0
+_ENGINE = "/var/run/docker.sock"
+_ONCE: dict[str, Any] = {"GlobalJob": {}}
+"""A mode of a service: one task on each machine, to its end."""
+
+Template = dict[str, Any]
 
 
 def clear(swarm: Swarm, seconds: float, keep_volumes: bool) -> None:
@@ -22,10 +30,49 @@ def clear(swarm: Swarm, seconds: float, keep_volumes: bool) -> None:
         BackendError: something does not go away; it is named.
     """
     engine, cluster = swarm.engine, swarm.cluster
-    swarm.remove(*swarm.services(), seconds=seconds)
+    services = swarm.services()
+    helper = elsewhere(swarm, list(services.values())) if not keep_volumes else None
+    swarm.remove(*services, seconds=seconds)
     wait_for(lambda: not _containers(engine, cluster), f"the containers of {cluster['name']} did not end", seconds)
+    if helper is not None:
+        _volumes_elsewhere(swarm, helper, seconds)
     for kind, found, remove in _kinds(keep_volumes):
         _remove_all(engine, cluster, kind, found, remove)
+
+
+def elsewhere(swarm: Swarm, services: list[Any]) -> Template | None:
+    """What would remove the cluster's volumes from the other machines of the Swarm: the agent, in an image of the
+    cluster's. None where there is no other machine, or no service to take image and agent from."""
+    mine = swarm.engine.swarm()["NodeID"]
+    others = [node for node in swarm.engine.call(lambda api: api.nodes()) if node["ID"] != mine]
+    specs = [item["Spec"]["TaskTemplate"]["ContainerSpec"] for item in services]
+    if not specs or not any(node["Status"]["State"] == "ready" for node in others):
+        return None
+    container = {
+        "Image": specs[0]["Image"],
+        "Configs": specs[0]["Configs"],
+        "Command": [*PYTHON, "forget", *names.filters(swarm.cluster)["label"]],
+        "User": "0",
+        "Mounts": [bind(_ENGINE, _ENGINE, False)],
+        "Labels": dict(names.labels(swarm.cluster)),
+    }
+    return {
+        "ContainerSpec": container,
+        "RestartPolicy": {"Condition": "none"},
+        "Placement": {"Constraints": [f"node.id!={mine}"]},
+    }
+
+
+def _volumes_elsewhere(swarm: Swarm, template: Template, seconds: float) -> None:
+    """Run it on every other machine, once; a machine that does not answer keeps what it has."""
+    name = names.service(swarm.cluster, "forget")
+    labels = {**names.labels(swarm.cluster), names.HOSTNAME: "forget"}
+    swarm.engine.gone(lambda api: api.remove_service(name))
+    with refusals(name):
+        swarm.engine.call(lambda api: api.create_service(template, name=name, labels=labels, mode=_ONCE))
+    with suppress(BackendError):
+        wait_for(lambda: swarm.over("forget"), "", seconds)
+    swarm.remove("forget", seconds=seconds)
 
 
 def _containers(engine: Engine, cluster: Cluster) -> list[Any]:

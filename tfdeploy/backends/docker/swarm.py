@@ -119,14 +119,22 @@ class Swarm:
         if found:
             wait_for(lambda: not self._ending(found), f"the containers of {', '.join(hostnames)} did not end", seconds)
 
+    def over(self, hostname: str) -> bool:
+        """Whether all tasks of a service have ended, on the machines that answer."""
+        found = self.services().get(hostname)
+        return found is None or (bool(self._tasks_of([found["ID"]])) and not self._ending([found["ID"]]))
+
+    def _tasks_of(self, services: list[str]) -> list[Any]:
+        tasks = self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster)))
+        return [task for task in tasks if task["ServiceID"] in services]
+
     def _ending(self, services: list[str]) -> list[Any]:
         """Tasks of removed services that still live."""
-        tasks = self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster)))
         lost = {node["ID"] for node in self.engine.call(lambda api: api.nodes()) if node["Status"]["State"] != "ready"}
         return [
             task
-            for task in tasks
-            if task["ServiceID"] in services and task["Status"]["State"] not in _OVER and task.get("NodeID") not in lost
+            for task in self._tasks_of(services)
+            if task["Status"]["State"] not in _OVER and task.get("NodeID") not in lost
         ]
 
     def tasks(self) -> Mapping[str, EngineTask]:
