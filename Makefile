@@ -4,18 +4,21 @@ SHELL := bash
 
 activate := source tools/activate
 
-.PHONY: help setup mnist test check bench clean
+.PHONY: help setup setup-docker mnist test check bench clean
 
 help: ## List the targets
-	@sed -nE 's/^([a-z]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 setup: ## Virtual environment, packages, Pulumi engine; does nothing where all is there
 	@tools/setup
 
+setup-docker: setup ## What the docker backend needs besides, where Pulumi cannot download it
+	@$(activate) && python -m tools.provision docker
+
 mnist: setup ## The main job: train MNIST by `pulumi up`, print the outputs
 	@$(activate) && tools/mnist
 
-test: check ## All checks and every test
+test: check setup-docker ## All checks and every test
 	@$(activate) && python -m pytest
 
 check: setup ## Lint, format, types, import table

@@ -1,5 +1,6 @@
 """What a job asks of its containers, where tasks are containers. Pure."""
 
+import ipaddress
 import re
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ def container_spec(ask: Asked, common: ContainerSpec) -> ContainerSpec:
         user=_matching(ask, "user", _USER, 'a user of the image, such as "1000:1000" or "root"') or common.user,
         volumes=(*common.volumes, *ask.texts("volumes")),
         shm_size=ask.bytes("shm_size") or common.shm_size,
-        placement=ask.texts("placement") or common.placement,
+        placement=ask.texts("placement") if ask.args.get("placement") is not None else common.placement,
     )
 
 
@@ -58,7 +59,9 @@ class EngineSpec:
 
 
 NETWORKS = ("overlay", "host")
-_SUBNET = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}")
+_NARROWEST = 29
+"""Of the 8 addresses of a /29 five are for tasks and keeper."""
+
 _HOST = re.compile(r"(unix|tcp|ssh|npipe|http|https)://\S+")
 
 
@@ -71,7 +74,7 @@ def engine_spec(ask: Asked) -> EngineSpec:
     network = ask.text("network") or NETWORKS[0]
     if network not in NETWORKS:
         raise ask.refuse("network", f"is {network!r}", f"It takes one of: {', '.join(NETWORKS)}.")
-    subnet = _matching(ask, "subnet", _SUBNET, 'a pool of addresses, such as "10.20.0.0/24"')
+    subnet = _subnet(ask)
     if subnet and network == "host":
         raise ask.refuse(
             "subnet", "is given with the host network", "Only an overlay network has addresses of its own."
@@ -86,3 +89,15 @@ def engine_spec(ask: Asked) -> EngineSpec:
         registry=ask.text("registry").rstrip("/"),
         keep_volumes=ask.flag("keep_volumes"),
     )
+
+
+def _subnet(ask: Asked) -> str:
+    text = ask.text("subnet")
+    try:
+        network = ipaddress.IPv4Network(text) if text else None
+        whole = network is None or (str(network) == text and network.prefixlen <= _NARROWEST)
+    except ValueError:
+        whole = False
+    if not whole:
+        raise ask.refuse("subnet", f"is {text!r}", 'It takes a pool of addresses, such as "10.20.0.0/24".')
+    return text

@@ -65,7 +65,9 @@ def report(plan: Plan, sight: Sight, spec: ClusterSpec) -> Report:
     data = sight.view["job"]
     job = Job.from_dict(data) if data else None
     tasks = [_task_row(plan, job, planned.hostname, sight) for planned in plan.tasks]
-    machines = [_machine_row(machine, sight) for machine in plan.machines]
+    known = [machine.name for machine in plan.machines]
+    others = [Machine(name, "", plan.backend, "", 0, 0) for name in sight.machines if name not in known]
+    machines = [_machine_row(machine, sight) for machine in (*plan.machines, *others)]
     state, reason = _state(job, sight)
     timed = {task.hostname: _lines(sight, task.hostname) for task in plan.tasks}
     return Report(
@@ -190,7 +192,7 @@ def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
         "role": machine.role,
         "provider": machine.provider,
         "region": machine.region,
-        "size": machine.size,
+        "size": machine.size if machine.cpus else "",
         "public_ip": machine.public_ip,
         "status": sight.machines.get(machine.name, "connected"),
     }

@@ -19,7 +19,7 @@ from tfdeploy.backends.local import BACKEND
 from tfdeploy.backends.local.places import Places
 from tfdeploy.backends.local.supervisor import Supervisor
 from tfdeploy.bundle import collect
-from tfdeploy.plan import Plan, make_plan
+from tfdeploy.plan import Given, Plan, make_plan
 from tfdeploy.report import Report, report
 from tfdeploy.spec import ClusterSpec, cluster_spec
 
@@ -59,7 +59,8 @@ class Standing:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder / name
         self.folder.mkdir()
-        self.cluster: Cluster = BACKEND.cluster("tests", folder.name, name)
+        any_spec = cluster_spec(name, {"command": ["python"], "workers": 1})
+        self.cluster: Cluster = BACKEND.cluster("tests", folder.name, any_spec)
         self.places = Places(self.cluster["home"])
         self.spec: ClusterSpec
         self.plan: Plan
@@ -76,7 +77,8 @@ class Standing:
         bundle = collect("test", Path(self.spec.code)) if self.spec.code else None
         train_dir = BACKEND.folder(self.cluster, self.spec, "train_dir", str(self.folder))
         data_dir = BACKEND.folder(self.cluster, self.spec, "data_dir", str(self.folder))
-        self.plan = make_plan(self.spec, BACKEND.machines(), bundle.name if bundle else "", train_dir, data_dir)
+        known = Given(bundle.name if bundle else "", train_dir, data_dir)
+        self.plan = make_plan(self.spec, BACKEND.machines(self.cluster), known)
 
     def task_props(self, hostname: str) -> TaskProps:
         """The properties of one task, as the component gives them."""
@@ -94,6 +96,8 @@ class Standing:
             "port": task.port,
             "grace": self.spec.grace,
             "agent": version(),
+            "container": {},
+            "supplies": {},
         }
 
     def run_props(self, secrets: dict[str, str] | None = None) -> RunProps:
@@ -105,6 +109,8 @@ class Standing:
             "code_folder": self.spec.code,
             "code_without": [],
             "secrets": secrets or {},
+            "container": {},
+            "supplies": {},
         }
 
     def stand(self, without: tuple[str, ...] = (), secrets: dict[str, str] | None = None) -> None:
@@ -245,7 +251,7 @@ class Standing:
 
     def clear(self) -> str:
         """Clear it away; what that says."""
-        return BACKEND.clear(self.cluster, TOKEN)
+        return BACKEND.clear(self.cluster, TOKEN, keep_volumes=False)
 
     def kept(self, said: str) -> Path:
         """The folder that `clear` has named."""
@@ -281,7 +287,7 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Standing]]:
 
     yield make
     for standing in made:
-        BACKEND.clear(standing.cluster, TOKEN)
+        BACKEND.clear(standing.cluster, TOKEN, keep_volumes=False)
 
 
 @pytest.fixture

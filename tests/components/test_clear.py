@@ -9,7 +9,7 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.backends.local.places import runtime_root
+from tfdeploy.backends.folders import runtime_root
 from tfdeploy.backends.local.supervisor import marked
 
 CHECKPOINTS = """

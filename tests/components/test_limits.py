@@ -15,7 +15,7 @@ SHOWS_GPUS = "import os\nprint(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the GPUs 0 and 3."""
     machine = Machine("box", "Master", "local", "", 8.0, 64 * 1024**3, ("0", "3"))
-    monkeypatch.setattr(BACKEND, "machines", lambda: [machine])
+    monkeypatch.setattr(BACKEND, "machines", lambda _: [machine])
 
 
 def test_tasks_without_gpus_see_none(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_what_this_machine_does_not_have_is_refused(cluster: Standing, setting: 
 
 
 def test_this_machine_is_as_the_kernel_says() -> None:
-    machine = BACKEND.machines()[0]
+    machine = capacity.this_machine()
     assert machine.memory == psutil.virtual_memory().total
     assert 0 < machine.cpus <= (psutil.cpu_count() or 1)
     assert machine.provider == "local"

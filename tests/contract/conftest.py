@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.docker.project import DockerProject
-from tests.engine.fixtures import engine, python_image
 from tests.integration.conftest import Project
 from tfdeploy.backends.base import BACKENDS
-
-__all__ = ["engine", "python_image"]
 
 
 @pytest.fixture(params=BACKENDS)

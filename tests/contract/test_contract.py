@@ -10,7 +10,8 @@ TOLD = """\
 import json, os, pathlib, sys, time
 counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEPLOY_") and name not in ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER")}
+of_the_backend = ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER")
+known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEPLOY_") and name not in of_the_backend}
 known["TF_CONFIG"] = json.loads(os.environ["TF_CONFIG"])
 known["FAIL_FAST"] = os.environ["GRPC_FAIL_FAST"]
 known["CUDA"] = os.environ["CUDA_VISIBLE_DEVICES"]

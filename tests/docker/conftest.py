@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.docker.project import DockerProject
-from tests.engine.fixtures import engine, python_image, tensorflow_image
-
-__all__ = ["engine", "python_image", "tensorflow_image"]
 
 
 @pytest.fixture

@@ -2,24 +2,45 @@
 
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from tests.engine.cli import DockerFailed, docker
 from tests.integration.conftest import Call, Project
 from tests.waiting import until
 from tfdeploy.agent.record import Record
+from tfdeploy.agent.states import Job
+from tfdeploy.backends.base import Sight
 from tfdeploy.backends.docker import BACKEND
 from tfdeploy.backends.docker.mirror import Mirror
 from tfdeploy.backends.docker.names import labels, service
+from tfdeploy.report import task_status
 
 KINDS = ("service", "network", "config", "secret", "volume", "image")
+GATE = "gate"
+
+GATED = """\
+import os, pathlib, sys, time
+folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
+counter = folder / hostname
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+print(hostname, "begins", *sys.argv[1:])
+number = 0
+while not (folder / "gate").exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    print("tick", number)
+    number += 1
+    time.sleep(0.1)
+print(hostname, "ends after", number)
+"""
+"""Goes on until the test calls `open`."""
 
 
 class DockerProject(Project):
     """The arguments that a test gives are for any backend; what is Docker's is added here."""
 
     def __init__(self, folder: Path, host: str, image: str, name: str = "project") -> None:
-        super().__init__(folder, name)
+        # Others may use the engine too: what stands on it has a name of its own.
+        super().__init__(folder, f"{name}-{token_hex(3)}")
         self.host = host
         self.image = image
         self.env["DOCKER_HOST"] = host
@@ -54,11 +75,14 @@ class DockerProject(Project):
         """What a command in a task's container prints."""
         return self.docker("exec", self.container(hostname), *command)
 
+    def filters(self) -> list[str]:
+        """The options of docker's listings that find what is the cluster's."""
+        return [part for key, value in labels(self.cluster).items() for part in ("--filter", f"label={key}={value}")]
+
     def left(self) -> dict[str, str]:
         """What carries the cluster's labels, by kind."""
-        filters = [part for key, value in labels(self.cluster).items() for part in ("--filter", f"label={key}={value}")]
-        found = {kind: self.docker(kind, "ls", "--quiet", *filters) for kind in KINDS}
-        found["container"] = self.docker("ps", "--all", "--quiet", *filters)
+        found = {kind: self.docker(kind, "ls", "--quiet", *self.filters()) for kind in KINDS}
+        found["container"] = self.docker("ps", "--all", "--quiet", *self.filters())
         return {kind: names for kind, names in found.items() if names}
 
     def until_running(self, *hostnames: str) -> None:
@@ -69,6 +93,40 @@ class DockerProject(Project):
             return bool(job) and all(job["tasks"].get(name, {}).get("state") == "running" for name in hostnames)
 
         until(running, f"{hostnames} running", 90)
+
+    def open(self) -> None:
+        """Let `GATED` programs end."""
+        (self.folder / "counter" / GATE).write_text("0")
+
+    def counts(self) -> dict[str, int]:
+        """How often each task's program was started."""
+        return {hostname: count for hostname, count in super().counts().items() if hostname != GATE}
+
+    def look(self, log_lines: int = 0) -> Sight:
+        """One look, without Pulumi."""
+        return BACKEND.look(self.cluster, "", {"log_lines": log_lines, "metrics": {}})
+
+    def job(self) -> Job:
+        """The job as it is now."""
+        return Job.from_dict(self.look().view["job"])
+
+    def sees(self) -> dict[str, str]:
+        """Hostname to status, as a look has it now."""
+        sight = self.look()
+        return {name: task_status(task, sight) for name, task in Job.from_dict(sight.view["job"]).tasks.items()}
+
+    def events(self) -> list[str]:
+        """What happened in the present run."""
+        return [event["text"] for event in self.look().view["events"]]
+
+    def until_event(self, text: str) -> None:
+        """Wait until the record tells this."""
+        until(lambda: any(text in event for event in self.events()), f"event {text!r}", 60)
+
+    def finished(self) -> dict[str, Any]:
+        """All stack outputs after an `up` that waits for the end of the job."""
+        self.up(env={"TFDEPLOY_WAIT": "1m"})
+        return self.outputs()
 
     def record(self) -> Record:
         """The copy of the cluster's record in the user's state folder."""

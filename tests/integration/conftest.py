@@ -15,8 +15,9 @@ import pytest
 from tests.waiting import until
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.base import Cluster
+from tfdeploy.backends.folders import runtime_root
 from tfdeploy.backends.local import BACKEND
-from tfdeploy.backends.local.places import Places, runtime_root
+from tfdeploy.backends.local.places import Places
 from tfdeploy.backends.local.supervisor import Supervisor, marked
 
 ROOT = Path(__file__).parent.parent.parent

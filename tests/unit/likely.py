@@ -13,15 +13,25 @@ _ENDS = st.sampled_from(["any", "signal", "oom", "0", "3", "64-78", "255"])
 _RESTART = st.fixed_dictionaries(
     {}, optional={"maximum": st.integers(0, 9), "backoff": _DURATION, "on": st.lists(_ENDS, max_size=3)}
 )
+_SIZE = st.one_of(st.integers(0, 2**40), st.sampled_from(["2GiB", "512MiB", "1.5G"]))
+_IMAGE = st.sampled_from(["python", "tensorflow/tensorflow:2.20.0", f"registry:5000/a/b@sha256:{'0' * 64}"])
+_CONTAINER = {
+    "image": _IMAGE,
+    "user": st.sampled_from(["root", "1000:1000", "me:users"]),
+    "volumes": st.lists(st.sampled_from(["/a:/b:ro", "cache:/cache", "type=tmpfs,target=/scratch"]), max_size=3),
+    "shm_size": _SIZE,
+    "placement": st.lists(st.sampled_from(["rack:CLUSTER", "rack:MAX_PER:9", "zone:LIKE:a.*"]), max_size=2),
+}
 _JOB = st.fixed_dictionaries(
     {},
     optional={
         "cpus": st.floats(0, 2),
-        "memory": st.one_of(st.integers(0, 2**40), st.sampled_from(["2GiB", "512MiB", "1.5G"])),
+        "memory": _SIZE,
         "gpus": st.integers(0, 2),
         "port": st.integers(1, 65_000),
         "env": _ENV,
         "restart": _RESTART,
+        **_CONTAINER,
     },
 )
 _JSON = st.recursive(
@@ -30,7 +40,19 @@ _JSON = st.recursive(
     max_leaves=5,
 )
 
-LIKELY: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+_ENGINE = st.one_of(
+    st.fixed_dictionaries({}, optional=_CONTAINER),
+    st.fixed_dictionaries({"build": _TEXT}, optional={"user": _CONTAINER["user"]}),
+)
+"""What is built is the image, so nobody gives both."""
+
+_NETWORK: st.SearchStrategy[dict[str, str]] = st.one_of(
+    st.just({}),
+    st.just({"network": "host"}),
+    st.fixed_dictionaries({"subnet": st.just("10.20.0.0/24")}, optional={"network": st.just("overlay")}),
+)
+
+_ANY_BACKEND = st.fixed_dictionaries(
     {"command": st.lists(_TEXT, max_size=3).map(lambda rest: ["python", *rest]), "workers": st.integers(1, 4)},
     optional={
         "code": _TEXT,
@@ -50,9 +72,17 @@ LIKELY: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "wait": _DURATION,
         "start_timeout": _DURATION,
         "run_id": _TEXT,
-        "resume_from": _TEXT,
+        "resume_from": st.one_of(st.just(""), st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,12}\Z")),
         "log_lines": st.integers(0, 10_000),
+        "backend": st.sampled_from(["local", "docker"]),
+        "docker_host": st.sampled_from(["unix:///run/docker.sock", "ssh://me@manager", "tcp://10.0.0.1:2376"]),
+        "registry": _TEXT,
+        "keep_volumes": st.booleans(),
     },
+)
+
+LIKELY: st.SearchStrategy[dict[str, Any]] = st.builds(
+    lambda args, engine, network: {**args, **engine, **network}, _ANY_BACKEND, _ENGINE, _NETWORK
 )
 """Every one of these is a cluster."""
 

@@ -1,8 +1,6 @@
 """The house's import table (design.md): who may import whom, read from the sources, also inside functions."""
 
 import ast
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,28 +19,68 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "errors": (),
     "quantities": (),
     "asked": ("errors", "quantities"),
-    "spec": ("asked", "errors"),
+    "containers": ("asked",),
+    "spec": ("asked", "containers", "errors"),
     "arguments": ("errors",),
     "constraints": ("errors",),
     "board": ("constraints", "quantities"),
     "placement": ("board", "constraints", "errors", "quantities", "spec"),
-    "plan": ("agent.wiring", "errors", "placement", "spec"),
+    "plan": ("agent.wiring", "constraints", "errors", "placement", "quantities", "spec"),
     "bundle": ("errors", "quantities"),
     "agent": ("agent",),
     "application": ("agent",),
     "backends": (),
     "backends.base": ("errors", "placement", "plan", "spec"),
+    "backends.folders": ("errors",),
+    "backends.keeping": ("agent.protocol", "backends.base", "bundle", "errors"),
+    "backends.refusing": ("errors", "plan", "spec"),
     "backends.local": (
         "agent",
         "application",
         "backends.base",
+        "backends.folders",
+        "backends.keeping",
         "backends.local",
-        "bundle",
+        "backends.refusing",
         "errors",
         "placement",
         "plan",
         "spec",
     ),
+    "backends.docker": (
+        "agent.call",
+        "agent.protocol",
+        "agent.states",
+        "backends.base",
+        "backends.docker",
+        "backends.keeping",
+        "backends.refusing",
+        "errors",
+        "placement",
+        "plan",
+        "spec",
+    ),
+    "backends.docker.engine": ("backends.docker.tunnel", "errors"),
+    "backends.docker.images": (
+        "backends.base",
+        "backends.docker.names",
+        "backends.folders",
+        "bundle",
+        "errors",
+        "spec",
+    ),
+    "backends.docker.mirror": ("agent", "backends.base", "backends.folders", "backends.keeping"),
+    "backends.docker.mounts": ("errors", "quantities"),
+    "backends.docker.names": ("backends.base",),
+    "backends.docker.services": ("backends.base", "backends.docker.mounts", "backends.docker.names"),
+    "backends.docker.supplies": (
+        "application",
+        "backends.base",
+        "backends.docker.images",
+        "backends.docker.names",
+        "spec",
+    ),
+    "backends.docker.tunnel": ("backends.folders", "errors"),
     "report": ("agent", "backends.base", "placement", "plan", "spec"),
     "observe": ("agent", "backends.base", "plan", "report", "spec"),
     "waiting": ("observe", "report"),
@@ -67,7 +105,17 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "": (),
     "agent.serve": ("tensorflow",),
     "arguments": ("pulumi",),
-    "backends.local": ("packaging", "psutil", "supervisor"),
+    "backends.docker": ("docker", "pulumi"),
+    "backends.docker.engine": ("docker", "requests"),
+    "backends.docker.images": (),
+    "backends.docker.mirror": (),
+    "backends.docker.mounts": (),
+    "backends.docker.names": (),
+    "backends.docker.services": (),
+    "backends.docker.supplies": ("pulumi", "pulumi_docker"),
+    "backends.docker.tunnel": (),
+    "backends.local": ("psutil", "supervisor"),
+    "backends.refusing": ("packaging",),
     "bundle": ("pathspec",),
     "cluster": ("pulumi",),
     "resources": ("pulumi",),
@@ -82,11 +130,15 @@ PURE = (
     "errors",
     "quantities",
     "asked",
+    "containers",
     "spec",
     "constraints",
     "board",
     "placement",
     "plan",
+    "backends.docker.mounts",
+    "backends.docker.names",
+    "backends.docker.services",
     "report",
     "agent.states",
     "agent.verdict",
@@ -96,7 +148,15 @@ PURE = (
 """What computes and does nothing else."""
 
 WORLD = ("os", "pathlib", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "uuid")
-CLOCKLESS = (*PURE, "agent.lines", "agent.stream", "bundle")
+CLOCKLESS = (
+    *PURE,
+    "agent.copying",
+    "agent.lines",
+    "agent.stream",
+    "agent.training",
+    "backends.docker.images",
+    "bundle",
+)
 CLOCKS = ("now", "today", "utcnow", "monotonic")
 
 NEWER_THAN_38 = ("graphlib", "tomllib", "zoneinfo")
@@ -180,6 +240,13 @@ def test_no_module_imports_what_the_table_forbids() -> None:
         ("agent/launch.py", "import tomllib", "agent.launch:1: tomllib is newer than Python 3.8"),
         ("resources.py", "from .backends.local import BACKEND", "resources:1: may not import backends.local"),
         ("backends/local/__init__.py", "from ...report import report", "backends.local:1: may not import report"),
+        ("backends/docker/names.py", "import docker", "backends.docker.names:1: may not import docker"),
+        ("backends/docker/swarm.py", "import pulumi_docker", "backends.docker.swarm:1: may not import pulumi_docker"),
+        (
+            "backends/docker/engine.py",
+            "from ..local import x",
+            "backends.docker.engine:1: may not import backends.local",
+        ),
         ("helpers.py", "", "helpers: has no row in the table"),
     ],
 )
@@ -199,7 +266,8 @@ def test_every_row_of_the_table_is_a_module() -> None:
 
 
 def test_importing_the_package_loads_nothing_that_only_one_backend_needs() -> None:
-    heavy = ("tensorflow", "psutil", "supervisor", "docker", "pulumi_docker", "pulumi_aws", "tfdeploy.backends.local")
+    ours = ("tfdeploy.backends.local", "tfdeploy.backends.docker")
+    heavy = (*ours, "tensorflow", "psutil", "supervisor", "docker", "pulumi_docker", "pulumi_aws")
     program = f"""
 import sys, pulumi
 before = set(sys.modules)
@@ -208,70 +276,3 @@ print([name for name in {heavy!r} if name in sys.modules and name not in before]
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-BUILTIN_GENERICS = ("dict", "frozenset", "list", "set", "tuple", "type")
-
-
-def too_new(text: str) -> Iterator[str]:
-    """What of a source Python 3.8 cannot read or run, as far as its form shows."""
-    try:
-        tree = ast.parse(text, feature_version=(3, 8))
-    except SyntaxError as error:
-        yield f"{error.lineno}: {error.msg}"
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in BUILTIN_GENERICS:
-            yield f"{node.lineno}: {node.value.id}[…]"
-        if isinstance(node, (ast.arg, ast.AnnAssign)) and isinstance(node.annotation, ast.BinOp):
-            yield f"{node.lineno}: a union by |"
-        if isinstance(node, ast.Attribute) and node.attr in ("removeprefix", "removesuffix", "is_relative_to"):
-            yield f"{node.lineno}: {node.attr}"
-
-
-@pytest.mark.parametrize("path", modules(PACKAGE / "agent").values(), ids=lambda path: path.stem)
-def test_the_agent_is_written_for_python_38(path: Path) -> None:
-    assert list(too_new(path.read_text())) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("match 1:\n    case _: pass", "2: Pattern matching is only supported in Python 3.10 and greater"),
-        ("x: dict[str, int] = {}", "1: dict[…]"),
-        ("def f(x: int | None): pass", "1: a union by |"),
-        ("'a'.removeprefix('a')", "1: removeprefix"),
-    ],
-)
-def test_what_is_too_new_for_the_agent_is_found(text: str, complaint: str) -> None:
-    assert list(too_new(text)) == [complaint]
-
-
-def _python38() -> str | None:
-    """A Python 3.8 that starts: one on PATH may be a stub that only says where the real one would be."""
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = [shutil.which("python3.8"), *map(str, sorted(root.glob("versions/3.8.*/bin/python3.8")))]
-    return next((python for python in found if python and _run(python, "-V")[0] == 0), None)
-
-
-def _run(*command: str) -> tuple[int, str]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
-LOAD = """
-import importlib, sys, types
-package = types.ModuleType("agent")
-package.__path__ = sys.argv[1:2]
-sys.modules["agent"] = package
-for name in sys.argv[2:]:
-    importlib.import_module("agent." + name)
-"""
-
-
-def test_the_agent_loads_in_a_real_python_38() -> None:
-    python = _python38()
-    if python is None:
-        pytest.skip("no Python 3.8 here: only the form of the sources was checked")
-    names = [name for name in modules(PACKAGE / "agent") if name != "__init__"]
-    assert _run(python, "-B", "-I", "-c", LOAD, str(PACKAGE / "agent"), *names) == (0, "")

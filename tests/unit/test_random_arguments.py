@@ -13,7 +13,8 @@ from tfdeploy.placement import Machine
 from tfdeploy.plan import Given, Plan, make_plan
 from tfdeploy.spec import cluster_spec
 
-LARGE = Machine("large", "Master", "local", "", cpus=1e6, memory=2**60, gpus=tuple(map(str, range(64))))
+LABELS = {"rack": "left", "zone": "a1"}
+LARGE = Machine("large", "Master", "local", "", cpus=1e6, memory=2**60, gpus=tuple(map(str, range(64))), labels=LABELS)
 
 
 def planned(name: str, args: dict[str, Any]) -> Plan:

@@ -61,7 +61,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"jobs": {"worker": 3}}, "jobs: worker: is 3. It takes names and their values."),
     (
         {"jobs": {"worker": {"cpu": 1}}},
-        "jobs: worker: its settings: 'cpu' is unknown. It knows cpus, memory, gpus, port, env, restart.",
+        "jobs: worker: its settings: 'cpu' is unknown. It knows cpus, memory, gpus, port, env, restart, image, ",
     ),
     ({"jobs": {"worker": {"port": 0}}}, "jobs: worker: port: is 0. It takes a whole number from 1 to 65535."),
     (
@@ -152,7 +152,7 @@ def test_a_name_that_no_host_can_have_is_refused(name: str) -> None:
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(SpecError) as error:
         load("mesos")
-    assert str(error.value) == "backend: 'mesos' is unknown. It takes one of: local."
+    assert str(error.value) == "backend: 'mesos' is unknown. It takes one of: local, docker."
 
 
 @pytest.mark.parametrize(

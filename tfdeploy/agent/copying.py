@@ -5,7 +5,7 @@ short or repeated does no harm.
 """
 
 import base64
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .lines import NAMES, PIPES
 from .record import Record
@@ -45,38 +45,41 @@ def beyond(record: Record, job: Optional[Job], ask: Dict[str, Any]) -> Answer:
     answer["events_at"], answer["events"] = begin["events"], record.events_from(run, begin["events"])
     answer["logs"], left = {}, _MOST_BYTES
     for hostname in about.tasks:
-        pieces = _pieces(record.log(run, hostname).streams, begin["ends"].get(hostname, {}), left)
-        answer["logs"][hostname] = pieces
+        pieces, whole = _pieces(record.log(run, hostname).streams, begin["ends"].get(hostname, {}), left)
+        answer["logs"][hostname], answer["more"] = pieces, answer["more"] or not whole
         left -= sum(len(piece[1]) for piece in pieces.values())
         if left <= 0:
             return {**answer, "more": True}
     return answer
 
 
-def _pieces(streams: Dict[str, Stream], ends: Dict[str, int], limit: int) -> Dict[str, List[Any]]:
-    """Name of a stream to position and bytes (as base64). The index never tells of bytes to come."""
+def _pieces(streams: Dict[str, Stream], ends: Dict[str, int], limit: int) -> Tuple[Dict[str, List[Any]], bool]:
+    """Name of a stream to position and bytes (as base64), and whether that is all. The index never tells of bytes to come."""
     found: Dict[str, List[Any]] = {}
     goals = {name: streams[name].end for name in reversed(NAMES)}
     whole = True
     for name in NAMES:
-        at, data = _next(streams[name], ends.get(name, 0), min(limit, max(0, goals[name] - ends.get(name, 0))))
+        at, data = _next(streams[name], ends.get(name, 0), goals[name], limit)
         if name in PIPES.values() or whole:
             if data:
                 found[name] = [at, base64.b64encode(data).decode()]
             whole = whole and at + len(data) >= goals[name]
-    return found
+    return found, whole
 
 
-def _next(stream: Stream, position: int, limit: int) -> Any:
+def _next(stream: Stream, position: int, goal: int, limit: int) -> Tuple[int, bytes]:
+    """The bytes of one segment from this position on, but none beyond `goal`; where they begin."""
     at = max(position, stream.start)
-    data = stream.read(at, limit)
+    data = stream.read(at, max(0, min(limit, goal - at)))
     following = stream.next_segment(at) if not data else None
-    return (at, data) if following is None else (following, stream.read(following, limit))
+    return (
+        (at, data) if following is None else (following, stream.read(following, max(0, min(limit, goal - following))))
+    )
 
 
 def apply(record: Record, answer: Answer) -> None:
-    """Take an answer of `beyond` into this record."""
-    if answer["job"] is None:
+    """Take an answer of `beyond` into this record; one about another life is none."""
+    if answer["job"] is None or answer["life"] != record.life():
         return
     run = answer["run"]
     for hostname, pieces in answer["logs"].items():

@@ -4,6 +4,8 @@ import datetime
 import os
 from pathlib import Path
 
+from ..errors import BackendError
+
 
 def state_folder() -> Path:
     """The user's state folder for tfdeploy: `$XDG_STATE_HOME/tfdeploy`, by default `~/.local/state/tfdeploy`."""
@@ -27,3 +29,22 @@ def put_by(home: Path, *parts: Path) -> str:
     for path in worth:
         path.rename(kept / path.name)
     return str(kept)
+
+
+def runtime_root() -> Path:
+    """Where sockets stand: the path of one has at most 107 characters. Not in $TMPDIR, which another shell may have set
+    to something else: every call must find the cluster that stands."""
+    return Path("/tmp") / f"tfdeploy-{os.getuid()}"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only the user can enter.
+
+    Raises:
+        BackendError: it is there already and belongs to somebody else.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or folder.is_symlink():
+        raise BackendError(f"{folder} belongs to another user (uid {found.st_uid}). Remove it.")
+    folder.chmod(0o700)

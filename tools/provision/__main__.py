@@ -1,9 +1,12 @@
-"""The larger half of tools/setup, run by the virtual environment's own Python."""
+"""The larger half of tools/setup, run by the virtual environment's own Python.
+
+With the argument `docker`: what only the docker backend needs on top of that.
+"""
 
 import sys
 from pathlib import Path
 
-from tools.provision import engine, packages
+from tools.provision import docker_provider, engine, packages
 from tools.provision.steps import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,6 +15,9 @@ VENV = ROOT / ".venv"
 
 def main() -> int:
     try:
+        if sys.argv[1:] == ["docker"]:
+            print(f"docker provider: {docker_provider.ensure(ROOT, engine.ensure(ROOT))}")
+            return 0
         packages.install(ROOT, VENV)
         found = engine.ensure(ROOT)
     except SetupError as error:

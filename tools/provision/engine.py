@@ -16,6 +16,7 @@ OLDEST = (3, 249, 0)
 CLI = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
 SDK = "github.com/pulumi/pulumi/sdk/v3"
 HOST = "pulumi-language-python"
+BUILT = "built from Go modules"
 # What the language host starts, beside it: programs, and dynamic providers.
 HOST_SCRIPTS = (f"python/cmd/{HOST}-exec", "python/dist/pulumi-resource-pulumi-python")
 INSTALLER = "https://get.pulumi.com"
@@ -96,7 +97,7 @@ def _make(kept: Path, version: str, modules: Path) -> None:
         elif go := shutil.which("go"):
             print(f"{refusal}; building pulumi {version} from its Go modules, once", flush=True)
             _build(draft / "bin", go, modules, version, kept.parent / "build.log")
-            origin = "built from Go modules"
+            origin = BUILT
         else:
             raise SetupError(
                 f"no Pulumi engine. There is none of 3.249 or newer on PATH; {refusal}; "

@@ -134,9 +134,13 @@ class DockerBackend:
     def give(self, props: RunProps) -> Mapping[str, Any]:
         """Make the keeper stand, hand over code and run, and start the launchers that have ended."""
         swarm = _swarm(props["cluster"])
-        swarm.ensure(services.keeper(props))
+        wanted = services.keeper(props)
+        swarm.ensure(wanted)
         keeper = keeper_of(props["cluster"])
         try:
+            keeping.wait_for(
+                lambda: swarm.came(wanted), f"the keeper of {swarm.cluster['name']} did not come", _KEEPER_SECONDS
+            )
             answer = keeping.give(keeper, props, dict(props["run"]), _KEEPER_SECONDS)
         except BackendError as error:
             seen = swarm.tasks().get(names.KEEPER)

@@ -15,6 +15,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.utils import kwargs_from_env
 
 from ...errors import BackendError, SpecError, Unreachable
+from .tunnel import Tunnel
 
 DEFAULT = "unix:///var/run/docker.sock"
 SECONDS = 60
@@ -23,6 +24,7 @@ SECONDS = 60
 T = TypeVar("T")
 
 _clients: dict[str, docker.APIClient] = {}
+_tunnels: dict[str, Tunnel] = {}
 _lock = threading.Lock()
 
 
@@ -49,11 +51,10 @@ class Engine:
             try:
                 return do(old)
             except (requests.ConnectionError, requests.Timeout):
-                with _lock:
-                    _clients.pop(self.host, None)
+                self._forget()
         try:
             return do(self._connected())
-        except APIError:
+        except (APIError, Unreachable):
             raise
         except (requests.RequestException, DockerException, OSError) as error:
             raise Unreachable(f"the Docker engine at {self.host} does not answer ({_words(error)})") from None
@@ -62,8 +63,23 @@ class Engine:
         with _lock:
             if self.host not in _clients:
                 tls = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": self.host}).get("tls", False)
-                _clients[self.host] = docker.APIClient(self.host, tls=tls, timeout=SECONDS, use_ssh_client=True)
+                _clients[self.host] = docker.APIClient(self._near(), tls=tls, timeout=SECONDS)
             return _clients[self.host]
+
+    def _near(self) -> str:
+        """The address to connect to; for ssh that of a tunnel."""
+        if not self.host.startswith("ssh://"):
+            return self.host
+        if self.host not in _tunnels or not _tunnels[self.host].alive():
+            _tunnels[self.host] = Tunnel(self.host)
+        return _tunnels[self.host].address
+
+    def _forget(self) -> None:
+        with _lock:
+            _clients.pop(self.host, None)
+            tunnel = _tunnels.pop(self.host, None)
+        if tunnel is not None:
+            tunnel.close()
 
     def swarm(self) -> dict[str, Any]:
         """What the engine says of its Swarm (`NodeID`, `NodeAddr`, `Cluster`, …).

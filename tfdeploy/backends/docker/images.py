@@ -1,11 +1,14 @@
 """Which image each job's tasks run, and how those are made that are not just named. Pure but for `write_context`."""
 
 import hashlib
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...bundle import collect
+from ...errors import BundleError, SpecError
 from ...spec import ClusterSpec, JobSpec
 from ..base import Cluster
 from ..folders import cache_folder
@@ -38,8 +41,15 @@ def named(spec: ClusterSpec, job: JobSpec) -> str:
 
 
 def content(spec: ClusterSpec) -> str:
-    """What names the content of the folder `build`; empty when there is none."""
-    return collect(spec.name, Path(spec.engine.build), []).name if spec.engine.build else ""
+    """What names the content of the folder `build`; empty when there is none.
+
+    Raises:
+        SpecError: the folder is missing, or cannot be read whole.
+    """
+    try:
+        return collect(spec.name, Path(spec.engine.build), []).name if spec.engine.build else ""
+    except BundleError as error:
+        raise SpecError(f"{spec.name}: build", error.wrong, error.remedy) from None
 
 
 def builds(cluster: Cluster, spec: ClusterSpec, tag: str) -> Mapping[str, Sequence[Build]]:
@@ -55,12 +65,13 @@ def image(cluster: Cluster, spec: ClusterSpec, job: JobSpec, tag: str) -> str:
 
 def _chain(cluster: Cluster, spec: ClusterSpec, job: JobSpec, tag: str) -> Sequence[Build]:
     prefix = f"{spec.engine.registry}/" if spec.engine.registry else ""
-    name = f"{prefix}{names.base(cluster).lower()}"
+    # No registry takes two such signs in a row but hyphens, and two underscores.
+    name = prefix + re.sub("[_-]{2,}", "-", names.base(cluster).lower())
     own = spec.engine.build and not job.container.image
     chain = [Build(f"{name}:{tag[:16]}", spec.engine.build)] if own else []
     if spec.requirements:
         base = chain[-1].name if chain else named(spec, job)
-        requirements = " ".join(f"'{line}'" for line in spec.requirements)
+        requirements = " ".join(map(shlex.quote, spec.requirements))
         text = _REQUIREMENTS.format(base=base, requirements=requirements)
         chain.append(Build(f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}", "", text))
     return chain

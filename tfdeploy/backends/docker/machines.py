@@ -20,7 +20,7 @@ def machines(engine: Engine, cluster: Cluster) -> Sequence[Machine]:
         Unreachable: it does not answer.
     """
     engine.swarm()
-    nodes = [node for node in engine.call(lambda api: api.nodes()) if _takes_tasks(node)]
+    nodes = sorted(filter(_takes_tasks, engine.call(lambda api: api.nodes())), key=_rank)
     hostnames = [node["Description"]["Hostname"] for node in nodes]
     twice = next((name for name in hostnames if hostnames.count(name) > 1), "")
     if twice:
@@ -49,6 +49,11 @@ def gpu_kind(engine: Engine, machine: str) -> str:
 
 def _takes_tasks(node: Mapping[str, Any]) -> bool:
     return bool(node["Status"]["State"] == "ready" and node["Spec"]["Availability"] == "active")
+
+
+def _rank(node: Mapping[str, Any]) -> tuple[bool, str]:
+    """Managers first, then by name."""
+    return node["Spec"]["Role"] != "manager", node["Description"]["Hostname"]
 
 
 def _status(node: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ https://docs.docker.com/engine/storage/volumes/#syntax
 """
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ Mount = dict[str, Any]
 
 _KEYS = {"type", "source", "target", "readonly", "volume-driver", "volume-opt", "volume-label", "volume-nocopy", "size"}
 _SAME = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
+_LONG = re.compile(r'(^|,)"?(target|dst|destination)=')
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _FORMS = "It takes SOURCE:TARGET[:ro], or Docker's long form type=volume,source=NAME,target=/FOLDER[,readonly][,volume-opt=…]"
 
 
@@ -25,8 +29,8 @@ def parse(where: str, text: str, labels: Mapping[str, str]) -> Mount:
     Raises:
         SpecError: it is in neither form.
     """
-    mount = _long(where, text, labels) if "target=" in text or "dst=" in text else _short(where, text, labels)
-    if not mount["Target"].startswith("/") or mount["Target"] == "/":
+    mount = _long(where, text, labels) if _LONG.search(text) else _short(where, text, labels)
+    if not mount["Target"].startswith("/") or not mount["Target"].strip("/"):
         raise SpecError(where, f"{text!r} has no absolute folder as its target", f"{_FORMS}.")
     return mount
 
@@ -43,11 +47,12 @@ def _short(where: str, text: str, labels: Mapping[str, str]) -> Mount:
 
 def _long(where: str, text: str, labels: Mapping[str, str]) -> Mount:
     options, own_labels, flags = {}, dict(labels), {}
-    for part in next(csv.reader([text])):
+    for part in _parts(where, text):
         key, has_value, value = part.partition("=")
         key = _SAME.get(key, key)
         name, _, setting = value.partition("=")
-        if key not in _KEYS or (not has_value and key not in ("readonly", "volume-nocopy")):
+        is_flag = key in ("readonly", "volume-nocopy")
+        if key not in _KEYS or not (has_value or is_flag) or (is_flag and has_value and value not in _TRUTH):
             raise SpecError(where, f"{part!r} in {text!r} is unknown", f"{_FORMS}.")
         if key == "volume-opt":
             options[name] = setting
@@ -55,7 +60,7 @@ def _long(where: str, text: str, labels: Mapping[str, str]) -> Mount:
             own_labels[name] = setting
         else:
             flags[key] = value or "true"
-    read_only, kind = flags.get("readonly", "false") in ("true", "1"), flags.get("type", "volume")
+    read_only, kind = _TRUTH[flags.get("readonly", "false")], flags.get("type", "volume")
     target, source = flags.get("target", ""), flags.get("source", "")
     if kind == "bind" and source.startswith("/"):
         return bind(source, target, read_only)
@@ -66,7 +71,18 @@ def _long(where: str, text: str, labels: Mapping[str, str]) -> Mount:
     if "size" in flags:
         options["size"] = flags["size"]
     driver = {"Name": flags.get("volume-driver", "local"), "Options": options}
-    return volume(where, source, target, own_labels, read_only, driver if options or "volume-driver" in flags else None)
+    driven = driver if options or "volume-driver" in flags else None
+    mount = volume(where, source, target, own_labels, read_only, driven)
+    if _TRUTH[flags.get("volume-nocopy", "false")]:
+        mount["VolumeOptions"]["NoCopy"] = True
+    return mount
+
+
+def _parts(where: str, text: str) -> list[str]:
+    try:
+        return next(csv.reader([text]))
+    except csv.Error as error:
+        raise SpecError(where, f"{text[:100]!r} cannot be read ({error})", f"{_FORMS}.") from None
 
 
 def _size(where: str, text: str) -> int:
@@ -99,7 +115,7 @@ def volume(
     Raises:
         SpecError: the name is none that Docker takes.
     """
-    if not all(sign.isalnum() or sign in "_.-" for sign in source) or not source[0].isalnum():
+    if not _NAME.fullmatch(source):
         raise SpecError(where, f"{source!r} is neither an absolute folder nor a volume's name", f"{_FORMS}.")
     options = {"Labels": dict(labels)} | ({"DriverConfig": dict(driver)} if driver else {})
     return {"Type": "volume", "Source": source, "Target": target, "ReadOnly": read_only, "VolumeOptions": options}

@@ -25,11 +25,12 @@ _LONGEST = 50
 
 def base(cluster: Cluster) -> str:
     """What the names of all that is the cluster's begin with."""
-    whole = f"{cluster['project']}_{cluster['stack']}_{cluster['name']}"
+    parts = (cluster["project"], cluster["stack"], cluster["name"])
+    whole = "_".join(parts)
     fit = _UNFIT.sub("-", whole).strip("-_")
-    if fit == whole and len(fit) <= _LONGEST:
+    if fit == whole and len(fit) <= _LONGEST and whole.count("_") == len(parts) - 1:
         return fit
-    return f"{fit[: _LONGEST - 9].strip('-_')}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return f"{fit[: _LONGEST - 9].strip('-_')}-{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:8]}"
 
 
 def service(cluster: Cluster, hostname: str) -> str:

@@ -114,7 +114,9 @@ def stop_seconds(grace: float) -> float:
 def _service(props: TaskProps | RunProps, name: str, labels: Mapping[str, str], template: Mapping[str, Any]) -> Service:
     content = json.dumps([template, sorted(labels.items())], sort_keys=True)
     spec = {names.SPEC: hashlib.sha256(content.encode()).hexdigest()[:16]}
-    return Service(name, {**names.labels(props["cluster"]), **labels, **spec}, template)
+    container = template["ContainerSpec"]
+    marked = {**template, "ContainerSpec": {**container, "Labels": {**container["Labels"], **spec}}}
+    return Service(name, {**names.labels(props["cluster"]), **labels, **spec}, marked)
 
 
 def _container(props: TaskProps | RunProps, hostname: str) -> dict[str, Any]:

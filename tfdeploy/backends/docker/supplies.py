@@ -5,12 +5,15 @@ gone, or on a thing that somebody removed by hand.
 """
 
 import base64
+import os
 from collections.abc import Mapping
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_docker as docker
+from docker.auth import load_config
 
 from ...application import application
 from ...spec import ClusterSpec
@@ -45,7 +48,7 @@ def supply(
         **_images(name, cluster, spec, content, kept),
     }
     if spec.engine.network == "overlay":
-        pool = [docker.NetworkIpamConfigArgs(subnet=spec.engine.subnet)] if spec.engine.subnet else None
+        pool = _pool(spec.engine.subnet)
         network = docker.Network(
             f"{name}-network", driver="overlay", labels=_labels(cluster), ipam_configs=pool, opts=kept
         )
@@ -83,11 +86,7 @@ def _image(
     built = docker.RemoteImage(
         name,
         name=build.name,
-        build={
-            "context": images.write_context(build),
-            "labels": dict(names.labels(cluster)),
-            "use_legacy_builder": True,
-        },
+        build=docker.RemoteImageBuildArgs(context=images.write_context(build), labels=dict(names.labels(cluster))),
         opts=after,
     )
     if not spec.engine.registry:
@@ -96,12 +95,24 @@ def _image(
     return docker.RegistryImage(f"{name}-pushed", name=build.name, keep_remotely=True, opts=pushed)
 
 
-def _logins(spec: ClusterSpec) -> list[Any] | None:
-    """The user's own `docker login`, as far as it is needed: no password goes into the state."""
-    file = Path.home() / ".docker" / "config.json"
-    if not spec.engine.registry or not file.exists():
+def _pool(subnet: str) -> list[docker.NetworkIpamConfigArgs] | None:
+    """The gateway is Docker's own choice; it is given because otherwise each refresh would see a difference."""
+    if not subnet:
         return None
-    return [{"address": spec.engine.registry.partition("/")[0], "config_file": str(file)}]
+    gateway = str(next(IPv4Network(subnet).hosts()))
+    return [docker.NetworkIpamConfigArgs(subnet=subnet, gateway=gateway)]
+
+
+def _logins(spec: ClusterSpec) -> list[docker.ProviderRegistryAuthArgs] | None:
+    """The user's own `docker login`: no password goes into the state. A registry without one is one that asks for none."""
+    host = spec.engine.registry.partition("/")[0]
+    if not host:
+        return None
+    scheme = "http" if host.partition(":")[0] in ("localhost", "127.0.0.1") else "https"
+    config = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
+    if config.exists() and load_config(str(config)).resolve_authconfig(host):
+        return [docker.ProviderRegistryAuthArgs(address=f"{scheme}://{host}", config_file=str(config))]
+    return [docker.ProviderRegistryAuthArgs(address=f"{scheme}://{host}", auth_disabled=True)]
 
 
 def _labels(cluster: Cluster) -> list[Any]:

@@ -119,6 +119,13 @@ class Swarm:
         if found:
             wait_for(lambda: not self._ending(found), f"the containers of {', '.join(hostnames)} did not end", seconds)
 
+    def came(self, wanted: Service) -> bool:
+        """Whether the service's task runs as it should be, and none runs as it was before."""
+        found = self.services().get(wanted.labels[names.HOSTNAME])
+        live = [task for task in self._tasks_of([found["ID"]]) if task["Status"]["State"] not in _OVER] if found else []
+        specs = [task["Spec"]["ContainerSpec"]["Labels"].get(names.SPEC) for task in live]
+        return specs == [wanted.labels[names.SPEC]] and live[0]["Status"]["State"] == "running"
+
     def over(self, hostname: str) -> bool:
         """Whether all tasks of a service have ended, on the machines that answer."""
         found = self.services().get(hostname)

@@ -19,10 +19,10 @@ from ...plan import Plan, TaskPlan
 from ...spec import ClusterSpec
 from .. import keeping
 from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
-from ..folders import put_by, state_folder
+from ..folders import make_private, put_by, runtime_root, state_folder
 from ..refusing import refuse_requirements
 from . import capacity, packages, refusals
-from .places import Places, make_private, runtime_root, write_private
+from .places import Places, write_private
 from .supervisor import Supervisor
 
 _KEEPER = "keeper"

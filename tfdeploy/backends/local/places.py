@@ -4,7 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from ...errors import BackendError
+from ..folders import runtime_root
 
 
 class Places:
@@ -31,25 +31,6 @@ class Places:
     def task(self, hostname: str) -> Path:
         """The folder of one task."""
         return self.tasks / hostname
-
-
-def runtime_root() -> Path:
-    """Where sockets stand: the path of one has at most 107 characters. Not in $TMPDIR, which another shell may have set
-    to something else: every call must find the cluster that stands."""
-    return Path("/tmp") / f"tfdeploy-{os.getuid()}"
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder that only the user can enter.
-
-    Raises:
-        BackendError: it is there already and belongs to somebody else.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or folder.is_symlink():
-        raise BackendError(f"{folder} belongs to another user (uid {found.st_uid}). Remove it.")
-    folder.chmod(0o700)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -20,7 +20,8 @@ import psutil
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from ...errors import BackendError, Unreachable
-from .places import Places, make_private, runtime_root
+from ..folders import make_private, runtime_root
+from .places import Places
 
 MARK = "TFDEPLOY_CLUSTER"
 """Every process of a cluster has its home in this variable, as containers have labels."""

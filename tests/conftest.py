@@ -1,0 +1,3 @@
+"""Fixtures that several shelves share."""
+
+pytest_plugins = ["tests.engine.fixtures"]

@@ -1,0 +1,85 @@
+"""Nothing is left on the engine, however it came to be left; what somebody removed by hand is no obstacle."""
+
+import psutil
+import pytest
+
+from tests.docker.project import GATED, DockerProject
+from tests.waiting import until
+
+ENV = 'env={"COUNTER": __import__("os").environ["COUNTER"]}'
+JOB = f'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0", {ENV}'
+
+FIRST = {
+    "network": lambda project: "network" in project.left(),
+    "secret": lambda project: "secret" in project.left(),
+    "config": lambda project: "config" in project.left(),
+    "Task": lambda project: "service" in project.left(),
+    "Run": lambda project: "-keeper" in project.docker("service", "ls", "--format", "{{.Name}}", *project.filters()),
+}
+"""When the first of a kind is there."""
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destroy(
+    project: DockerProject, kind: str
+) -> None:
+    project.write(JOB + ", secrets={'KEY': 'x'}", GATED)
+    process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    until(lambda: FIRST[kind](project), f"the first {kind}", 60)
+    assert process.poll() is None
+    plugins = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    stale = [plugin for plugin in plugins if plugin.is_running()]
+    for plugin in stale:
+        plugin.kill()
+    psutil.wait_procs(stale)
+    assert project.left() != {}
+    assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
+    project.destroy()
+
+
+def remove_by_hand(project: DockerProject, *kinds: str) -> None:
+    """Remove all of the cluster's of these kinds, as an impatient user does."""
+    for kind in kinds:
+        names = project.left().get(kind, "").split()
+        project.docker(kind, "rm", *names)
+        until(lambda: "container" not in project.left(), "its containers have ended", 60)
+
+
+def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: DockerProject) -> None:
+    project.write(JOB, GATED)
+    project.up()
+    project.until_running("ps-0", "worker-0")
+    project.docker("service", "rm", project.service("worker-0"), project.service("keeper"))
+    seen = project.up()
+    assert "up --refresh" in seen.output
+    assert project.outputs()["state"] == "unknown"
+    assert {"test-worker-0", "test-run"} <= project.up("--refresh").touched()
+    project.until_running("ps-0", "worker-0")
+    assert project.counts()["ps-0"] == 1, "what was not removed went on"
+
+    remove_by_hand(project, "service", "network", "config", "secret")
+    project.up("--refresh")
+    project.until_running("ps-0", "worker-0")
+    remove_by_hand(project, "service", "network", "config", "secret", "volume")
+    project.destroy()
+
+
+def test_an_engine_that_is_gone_is_forgotten_only_by_request(project: DockerProject) -> None:
+    address = project.folder / "engine.sock"
+    address.symlink_to(project.host.removeprefix("unix://"))
+    env = {"DOCKER_HOST": f"unix://{address}"}
+    project.write(JOB, GATED)
+    project.up(env=env)
+    project.until_running("worker-0")
+    address.unlink()
+    failed = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
+    assert failed.exit_code != 0
+    assert "TFDEPLOY_ENGINE_IS_GONE=1 pulumi destroy" in failed.output
+    assert f"the Docker engine at unix://{address} does not answer" in failed.output
+    gone = {"TFDEPLOY_ENGINE_IS_GONE": "1"}
+    done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack, env=gone)
+    assert done.exit_code == 0, done.output
+    assert project.call("stack", "rm", "--yes", project.stack).exit_code == 0, "the state is empty"
+    assert "service" in project.left(), "the engine was only out of reach"

@@ -1,0 +1,137 @@
+"""The engine that the tests have: that it is what they take it for, and that one of their own leaves no trace."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.cli import DockerFailed, docker
+from tests.engine.images import ROOT
+from tests.engine.nested import Nested
+from tests.engine.registry import Registry
+from tests.waiting import until
+
+NEIGHBOURS = """
+import socket, urllib.request
+for address in {found[4][0] for found in socket.getaddrinfo("tasks.web", 8000)}:
+    print(urllib.request.urlopen(f"http://{address}:8000/etc/hostname").read().decode().strip())
+"""
+
+OWN_ENGINE = """
+import socket, subprocess
+from pathlib import Path
+from tests.engine import daemon
+from tests.engine.cli import docker
+
+def machine():
+    rules = [subprocess.run(["iptables", "-t", table, "-S"], capture_output=True).stdout for table in ("filter", "nat")]
+    return socket.if_nameindex(), rules
+
+def mounts():
+    # Those of other engines may go at any time.
+    return {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+assert daemon.running() is None
+before, mounted = machine(), mounts()
+for attempt in range(2):
+    with daemon.engine() as address:
+        docker(address, "network", "create", "--driver", "overlay", "net")
+        docker(address, "network", "create", "bridge-of-tests")
+        docker(address, "volume", "create", "volume-of-tests")
+        assert machine() != before
+    assert machine() == before, machine()
+    assert mounts() <= mounted
+"""
+"""Run where no other engine is to be seen, and with a network that nobody else has."""
+
+PRIVATE = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link set lo up && exec"
+
+
+def test_the_engine_manages_a_swarm(engine: str) -> None:
+    assert (
+        docker(engine, "node", "ls", "--format", "{{.Self}} {{.ManagerStatus}}").splitlines().count("true Leader") == 1
+    )
+
+
+def test_an_engine_of_our_own_leaves_nothing(engine: str, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start an engine")
+    kept = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
+    script = f'{PRIVATE} "$0" -c "$1"'
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", script, sys.executable, OWN_ENGINE],
+        cwd=ROOT,
+        env={**kept, "XDG_CACHE_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_images_have_python_under_both_names(engine: str, python_image: str, user_image: str) -> None:
+    script = "python -c 'import os; print(os.getuid())' && python3 -c 'import ctypes, sqlite3, ssl, zlib'"
+    assert docker(engine, "run", "--rm", python_image, "sh", "-c", script) == "0"
+    assert docker(engine, "run", "--rm", user_image, "sh", "-c", script) == "1000"
+
+
+def test_the_image_with_tensorflow_can_import_it(engine: str, tensorflow_image: str) -> None:
+    script = "import tensorflow; print(tensorflow.__version__)"
+    said = docker(engine, "run", "--rm", tensorflow_image, "python", "-c", script)
+    assert tensorflow_image.endswith(f":{said}")
+
+
+def test_registries_take_images(
+    engine: str,
+    python_image: str,
+    registry: Registry,
+    login_registry: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    open_name, closed_name = f"{registry.address}/python", f"{login_registry.address}/python"
+    for name in (open_name, closed_name):
+        docker(engine, "tag", python_image, f"{name}:1")
+    docker(engine, "push", f"{open_name}:1")
+    with pytest.raises(DockerFailed, match="no basic auth credentials"):
+        docker(engine, "push", f"{closed_name}:1")
+    login = ("login", "--username", login_registry.user, "--password-stdin", login_registry.address)
+    docker(engine, *login, stdin=login_registry.password)
+    docker(engine, "push", f"{closed_name}:1")
+    docker(engine, "image", "rm", f"{open_name}:1", f"{closed_name}:1")
+    assert registry.tags("python") == login_registry.tags("python") == ["1"]
+    assert registry.tags("other") == []
+
+
+def test_nested_machines_are_one_swarm(nested: Nested, python_image: str) -> None:
+    manager = nested.manager
+    labels = '{{.Description.Hostname}} {{index .Description.Engine.Labels "zone"}}'
+    nodes = docker(manager, "node", "inspect", "--format", labels, *nested.machines).splitlines()
+    assert nodes == ["m0 a", "m1 b", "m2 b"]
+    docker(manager, "network", "create", "--driver", "overlay", "net")
+    placed = ("--mode", "global", "--network", "net", "--endpoint-mode", "dnsrr", "--hostname", "{{.Node.Hostname}}")
+    serve = ("python3", "-m", "http.server", "8000")
+    docker(manager, "service", "create", "--detach", "--name", "web", *placed, python_image, *serve)
+
+    def until_running() -> None:
+        live = ("service", "ps", "--filter", "desired-state=running", "--format", "{{.CurrentState}}", "web")
+        until(lambda: docker(manager, *live).count("Running") == len(nested.machines), "a task on each node", 60)
+
+    def neighbours() -> list[str]:
+        container = docker(manager, "container", "ls", "--quiet", "--filter", "name=web")
+        return sorted(docker(manager, "exec", container, "python3", "-c", NEIGHBOURS).splitlines())
+
+    until_running()
+    assert neighbours() == ["m0", "m1", "m2"]
+    nested.kill("m1")
+    nested.wait("m1", "down")
+    nested.start("m1")
+    until_running()
+    assert python_image in docker(nested.machines["m1"].engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
+    docker(manager, "service", "rm", "web")
+    until(lambda: not docker(manager, "container", "ls", "--all", "--quiet"), "the manager's task has gone")
+    docker(manager, "network", "rm", "net")

@@ -1,0 +1,161 @@
+"""What breaks is told by its right word and reason, and what can go on goes on."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from tests.docker.project import GATED, DockerProject
+from tests.waiting import until
+from tfdeploy.quantities import text_of_size
+
+JOB = 'command=["python", "train.py"], code="code", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+NOW = f'{JOB}, wait="0"'
+KILL = """\
+import os, pathlib
+for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    if line.read_bytes().startswith(b"python\\0train.py\\0"):
+        os.kill(int(line.parent.name), 9)
+"""
+EATER = """\
+import os, subprocess, sys
+eat = "eaten = [bytearray(8 << 20) for _ in range(100)]"
+print("eater:", subprocess.run([sys.executable, "-c", eat], start_new_session=True).returncode, flush=True)
+os.kill(os.getpid(), 9)
+"""
+"""The launcher, which watches its child's process group, does not see the one that eats: the kernel does."""
+
+
+def test_a_killed_program_a_killed_and_a_stopped_container_come_back(project: DockerProject) -> None:
+    project.write(f"{NOW}, ps=1, workers=3", GATED)
+    project.up()
+    project.until_running("ps-0", "worker-0", "worker-1", "worker-2")
+    kept, killed, stopped = map(project.container, ("worker-0", "worker-1", "worker-2"))
+
+    project.inside("worker-0", "python", "-c", KILL)
+    project.docker("kill", killed)
+    project.docker("stop", stopped)
+    assert project.sees()["worker-2"] == "interrupted"
+    project.until_event("worker-0 ended (SIGKILL); restarting in 1 s (1 of 3)")
+    project.until_event("launcher of worker-1 was lost with its child")
+    project.until_event("worker-2 interrupted: its launcher was told to stop, not by the keeper")
+    counts = {"ps-0": 1, "worker-0": 2, "worker-1": 2, "worker-2": 2}
+    until(lambda: project.counts() == counts, "they come back", 60)
+    project.until_running("ps-0", "worker-0", "worker-1", "worker-2")
+    assert project.container("worker-0") == kept
+    assert project.container("worker-1") not in ("", killed)
+    assert project.container("worker-2") not in ("", stopped)
+
+    project.open()
+    outputs = project.finished()
+    assert outputs["state"] == "succeeded"
+    assert all(f"worker-{index} ends after" in outputs["logs"][f"worker-{index}"][-1] for index in range(3))
+    assert project.counts() == counts
+
+
+def test_training_goes_on_while_the_keeper_is_killed_and_nothing_is_lost(project: DockerProject) -> None:
+    project.write(f"{NOW}, workers=1, log_lines=10000", GATED)
+    project.up()
+    project.until_running("worker-0")
+    keeper = project.container("keeper")
+    project.docker("kill", keeper)
+    until(lambda: project.container("keeper") not in ("", keeper), "another keeper", 60)
+    project.open()
+    outputs = project.finished()
+    begins, *ticks, ends = outputs["logs"]["worker-0"]
+    assert begins.startswith("worker-0 begins")
+    assert ticks == [f"tick {number}" for number in range(len(ticks))]
+    assert ends == f"worker-0 ends after {len(ticks)}"
+    assert project.counts() == {"worker-0": 1}
+
+
+def test_the_kernel_keeps_the_limit_and_its_kill_is_out_of_memory(project: DockerProject) -> None:
+    project.write(JOB + ', workers=1, jobs={"worker": {"memory": "64MiB"}}', EATER)
+    done = project.up(fails=True)
+    outputs = project.outputs()
+    assert outputs["logs"]["worker-0"] == ["eater: -9"]
+    assert outputs["tasks"][0]["status"] == "out of memory"
+    assert "the job failed: worker-0 ran out of memory" in done.output
+
+
+def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerProject) -> None:
+    lost = f"{project.name}:lost"
+    project.docker("tag", project.image, lost)
+    project.write(f'{NOW}, workers=1, jobs={{"worker": {{"image": {lost!r}}}}}', GATED)
+    project.up()
+    project.until_running("worker-0")
+    project.docker("image", "rm", "--force", lost)
+    project.docker("kill", project.container("worker-0"))
+    until(lambda: project.sees()["worker-0"].startswith("rejected (No such image: "), "rejected", 60)
+    assert lost in project.sees()["worker-0"]
+    project.up()
+    assert f"rejected (No such image: {lost}" in project.outputs()["status"]
+    project.docker("tag", project.image, lost)
+    project.until_running("worker-0")
+    project.docker("image", "rm", "--force", lost)
+
+
+def test_what_cannot_work_is_refused_at_preview(project: DockerProject) -> None:
+    def refused(arguments: str, env: dict[str, str] | None = None) -> str:
+        project.write(f"{JOB}, workers=1, {arguments}")
+        done = project.call("preview", "--stack", project.stack, env=env)
+        assert done.exit_code != 0, done.output
+        assert project.left() == {}
+        return done.output
+
+    assert "'no.such.host.invalid/image:1' is not on the engine" in refused('image="no.such.host.invalid/image:1"')
+    said = refused('jobs={"worker": {"cpus": 1000, "memory": "10TiB"}}')
+    assert "test: worker-0: asks for 1000 cpus, 10 TiB of memory, and no machine has that free" in said
+    assert re.search(r"There is:\n +\S+: free [0-9.]+ of [0-9]+ cpus, \S+ \SiB of \S+ GiB", said)
+    said = refused("ps=0", {"DOCKER_HOST": "tcp://127.0.0.1:1"})
+    assert "the Docker engine at tcp://127.0.0.1:1 does not answer (" in said
+    assert "Connection refused" in said
+    with engine_without_swarm("inactive") as host:
+        said = refused("ps=0", {"DOCKER_HOST": host})
+    assert f"the Docker engine at {host} is not in swarm mode. Run `docker --host {host} swarm init" in said
+    with engine_without_swarm("active") as host:
+        said = refused("ps=0", {"DOCKER_HOST": host})
+    assert f"the Docker engine at {host} is a worker of its Swarm, not a manager. Name a manager" in said
+
+
+def test_what_others_have_reserved_is_not_free(project: DockerProject) -> None:
+    name = f"{project.name}-other"
+    total = int(project.docker("info", "--format", "{{.MemTotal}}"))
+    half = total // 2
+    reserve = f"--reserve-memory={half}"
+    project.docker("service", "create", "--quiet", "--name", name, reserve, project.image, "sleep", "600")
+    try:
+        project.write(f'{JOB}, workers=1, jobs={{"worker": {{"memory": "{total * 2 // 3}"}}}}')
+        done = project.call("preview", "--stack", project.stack)
+    finally:
+        project.docker("service", "rm", name)
+    assert done.exit_code != 0
+    assert "no machine has that free" in done.output
+    assert f"cpus, {text_of_size(total - half)} of {text_of_size(total)}" in done.output
+
+
+@contextmanager
+def engine_without_swarm(state: str) -> Iterator[str]:
+    """The address of something that answers as an engine does that manages no Swarm."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            swarm = {"LocalNodeState": state, "ControlAvailable": False, "NodeID": ""}
+            body = json.dumps({"ApiVersion": "1.41", "Swarm": swarm}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"tcp://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()

@@ -1,0 +1,67 @@
+"""The engine and what goes with it, as fixtures: each is made once, when the first test asks for it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engine import daemon, images
+from tests.engine import nested as machines
+from tests.engine import registry as registries
+
+WITHOUT = "TFDEPLOY_TESTS_WITHOUT_DOCKER"
+LABELS = {"m0": {"zone": "a"}, "m1": {"zone": "b"}, "m2": {"zone": "b"}}
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[str]:
+    """The address of an engine in swarm mode; docker commands and Pulumi's provider find it by DOCKER_HOST too."""
+    if os.environ.get(WITHOUT):
+        pytest.skip(f"needs a Docker engine, and {WITHOUT} is set")
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            with daemon.engine() as address:
+                patch.setenv("DOCKER_HOST", address)
+                yield address
+        except daemon.NoEngine as reason:
+            pytest.fail(f"{reason} ({WITHOUT}=1 leaves these tests out)", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def python_image(engine: str) -> str:
+    """An image with Python, whose user is root."""
+    return images.python_image(engine)
+
+
+@pytest.fixture(scope="session")
+def user_image(engine: str) -> str:
+    """An image with Python, whose user is not root."""
+    return images.user_image(engine)
+
+
+@pytest.fixture(scope="session")
+def tensorflow_image(engine: str) -> str:
+    """An image with Python and TensorFlow."""
+    return images.tensorflow_image(engine)
+
+
+@pytest.fixture(scope="session")
+def registry(engine: str) -> Iterator[registries.Registry]:
+    """An image registry that everybody may use."""
+    with registries.registry() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def login_registry(engine: str) -> Iterator[registries.Registry]:
+    """An image registry with a login."""
+    with registries.registry(login=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def nested(engine: str, python_image: str) -> Iterator[machines.Nested]:
+    """Three machines that make one Swarm: they have the image with Python, and a label `zone` each."""
+    with machines.nested(engine, labels=LABELS) as found:
+        found.load(python_image)
+        yield found

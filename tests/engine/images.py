@@ -1,0 +1,127 @@
+"""Images for the tests, made of Debian's packages and of PyPI's: nothing comes from an image registry."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.engine.cli import LABEL, DockerFailed, cache, digest, docker
+
+ROOT = Path(__file__).parent.parent.parent
+NAME = "tfdeploy-test"
+PYTHON = f"{NAME}/python:bookworm"
+USER = f"{NAME}/python:user"
+"""The same with a user of its own, who is not root."""
+
+SUITE = "bookworm"
+PACKAGES = ("ca-certificates", "python3", "python-is-python3")
+MACHINE_PACKAGES = ("docker.io", "iproute2", "iptables", "openssh-server")
+NOT_NEEDED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
+PIP = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet", "--no-compile"]
+# What runs in the image, whatever runs the tests.
+IN_IMAGE = {
+    "python_full_version": "3.11.2",
+    "python_version": "3.11",
+    "sys_platform": "linux",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+}
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+FOR_IMAGE = ["--no-deps", "--only-binary=:all:", "--python-version=3.11", *[f"--platform={name}" for name in PLATFORMS]]
+SITE = "/usr/local/lib/python3.11/dist-packages"
+
+
+def python_image(address: str) -> str:
+    """Debian with its Python, as `python` and `python3`; root is its user."""
+    recipe = digest(SUITE, *PACKAGES, *NOT_NEEDED)
+    if not _there(address, PYTHON, recipe):
+        tar = cache() / f"python-{recipe}.tar"
+        if not tar.exists():
+            _bootstrap(tar)
+        change = ("--change", f"LABEL {LABEL}={recipe}", "--change", 'CMD ["python3"]')
+        docker(address, "import", *change, tar, PYTHON)
+    return PYTHON
+
+
+def user_image(address: str) -> str:
+    """The image with Python, for a user who is not root and has no home folder."""
+    return _build(address, USER, f"FROM {python_image(address)}\nUSER 1000\n")
+
+
+def machine_image(address: str) -> str:
+    """A machine in a container: an engine of its own, and ssh."""
+    get = "apt-get -q update && apt-get -q -y --no-install-recommends install"
+    install = (
+        f"RUN {get} {' '.join(MACHINE_PACKAGES)} && rm -rf /var/lib/apt/lists /var/cache/apt /etc/ssh/ssh_host_*\n"
+    )
+    return _build(address, f"{NAME}/machine:bookworm", f"FROM {python_image(address)}\n{install}")
+
+
+def tensorflow_image(address: str) -> str:
+    """Python and the TensorFlow that requirements.lock names."""
+    pins = _pins("tensorflow-cpu")
+    compiled = f"RUN python3 -m compileall -q -j 0 {SITE} || true\n"  # some are for other versions of Python
+    dockerfile = f"FROM {python_image(address)}\nCOPY packages {SITE}\n{compiled}"
+
+    def fill(context: Path) -> None:
+        subprocess.run([*PIP, *FOR_IMAGE, "--target", f"{context}/packages", *pins], check=True)
+
+    return _build(address, f"{NAME}/tensorflow:{pins[0].partition('==')[2]}", dockerfile, fill, " ".join(pins))
+
+
+def _build(
+    address: str, tag: str, dockerfile: str, fill: Callable[[Path], None] = lambda context: None, more: str = ""
+) -> str:
+    """Build an image of this name, unless there is one of the same content; `fill` puts files beside the Dockerfile."""
+    base = docker(address, "image", "inspect", "--format", "{{.Id}}", dockerfile.split()[1])
+    recipe = digest(dockerfile, base, more)
+    if not _there(address, tag, recipe):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "Dockerfile").write_text(dockerfile)
+            fill(Path(folder))
+            docker(address, "build", "--quiet", "--label", f"{LABEL}={recipe}", "--tag", tag, folder)
+    return tag
+
+
+def _there(address: str, tag: str, recipe: str) -> bool:
+    try:
+        return docker(address, "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', tag) == recipe
+    except DockerFailed:
+        return False
+
+
+def _bootstrap(tar: Path) -> None:
+    """A tar of a small Debian; what is in the cache is always whole."""
+    with tempfile.TemporaryDirectory(dir=tar.parent) as folder:
+        system = Path(folder, "system")
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(system)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise DockerFailed(f"debootstrap ended with exit code {done.returncode}:\n{done.stdout[-2000:]}")
+        for part in NOT_NEEDED:
+            shutil.rmtree(system / part, ignore_errors=True)
+        draft = Path(folder, "draft.tar")
+        subprocess.run(["tar", "--numeric-owner", "-C", system, "-cf", draft, "."], check=True)
+        draft.rename(tar)
+
+
+def _pins(package: str) -> list[str]:
+    """The package and all that it needs, in the versions that requirements.lock has for the image."""
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    locked = [Requirement(line.rstrip(" \\")) for line in lines if "==" in line and line[0].isalnum()]
+    pins = {pin.name: f"{pin.name}{pin.specifier}" for pin in locked if _holds(pin)}
+    wanted = [package]
+    for name in wanted:
+        needs = [canonicalize_name(need.name) for need in map(Requirement, requires(name) or []) if _holds(need)]
+        wanted += [need for need in needs if need not in wanted]
+    return [pins[name] for name in wanted]
+
+
+def _holds(requirement: Requirement) -> bool:
+    return not requirement.marker or requirement.marker.evaluate({**IN_IMAGE, "extra": ""})

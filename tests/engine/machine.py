@@ -1,0 +1,61 @@
+"""What an engine changes in the machine that it runs on: looked at before, put back afterwards."""
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+TABLES = ("filter", "nat", "mangle")
+
+
+@contextmanager
+def kept(*folders: Path) -> Iterator[None]:
+    """Take away, at the end, the mounts below these folders, new network interfaces and new rules of the firewall."""
+    links = {name for _, name in socket.if_nameindex()}
+    forwarding = FORWARDING.read_text()
+    rules = {table: _rules(table) for table in TABLES}
+    try:
+        yield
+    finally:
+        for mount in _mounts(folders):
+            _call("umount", "--lazy", mount)
+        for name in {name for _, name in socket.if_nameindex()} - links:
+            _call("ip", "link", "delete", name)
+        for table in TABLES:
+            _put_back(table, rules[table])
+        FORWARDING.write_text(forwarding)
+
+
+def _mounts(folders: tuple[Path, ...]) -> list[str]:
+    """The mount points below these folders, the innermost first."""
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [point for point in reversed(points) if any(Path(point).is_relative_to(folder) for folder in folders)]
+
+
+def _rules(table: str) -> list[str]:
+    """Policies (`-P`), chains (`-N`) and rules (`-A`) of one table of the firewall."""
+    if not shutil.which("iptables"):
+        return []
+    done = subprocess.run(["iptables", "-t", table, "-S"], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()
+
+
+def _put_back(table: str, before: list[str]) -> None:
+    new = [line for line in _rules(table) if line not in before]
+    for line in new:
+        if line.startswith("-A"):
+            _call("iptables", "-t", table, "-D", *line.split()[1:])
+    for line in new:
+        if line.startswith("-N"):
+            _call("iptables", "-t", table, "-X", line.split()[1])
+    for line in before:
+        if line.startswith("-P"):
+            _call("iptables", "-t", table, *line.split())
+
+
+def _call(*command: str) -> None:
+    """Some of these things go together: one that has gone meanwhile is no failure."""
+    subprocess.run(command, capture_output=True, check=False)

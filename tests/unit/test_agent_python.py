@@ -1,0 +1,80 @@
+"""The agent runs in any image, so it is written for Python 3.8."""
+
+import ast
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.sources import modules
+
+PACKAGE = Path(__file__).parents[2] / "tfdeploy"
+
+BUILTIN_GENERICS = ("dict", "frozenset", "list", "set", "tuple", "type")
+
+
+def too_new(text: str) -> Iterator[str]:
+    """What of a source Python 3.8 cannot read or run, as far as its form shows."""
+    try:
+        tree = ast.parse(text, feature_version=(3, 8))
+    except SyntaxError as error:
+        yield f"{error.lineno}: {error.msg}"
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in BUILTIN_GENERICS:
+            yield f"{node.lineno}: {node.value.id}[…]"
+        if isinstance(node, (ast.arg, ast.AnnAssign)) and isinstance(node.annotation, ast.BinOp):
+            yield f"{node.lineno}: a union by |"
+        if isinstance(node, ast.Attribute) and node.attr in ("removeprefix", "removesuffix", "is_relative_to"):
+            yield f"{node.lineno}: {node.attr}"
+
+
+@pytest.mark.parametrize("path", modules(PACKAGE / "agent").values(), ids=lambda path: path.stem)
+def test_the_agent_is_written_for_python_38(path: Path) -> None:
+    assert list(too_new(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("match 1:\n    case _: pass", "2: Pattern matching is only supported in Python 3.10 and greater"),
+        ("x: dict[str, int] = {}", "1: dict[…]"),
+        ("def f(x: int | None): pass", "1: a union by |"),
+        ("'a'.removeprefix('a')", "1: removeprefix"),
+    ],
+)
+def test_what_is_too_new_for_the_agent_is_found(text: str, complaint: str) -> None:
+    assert list(too_new(text)) == [complaint]
+
+
+def _python38() -> str | None:
+    """A Python 3.8 that starts: one on PATH may be a stub that only says where the real one would be."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = [shutil.which("python3.8"), *map(str, sorted(root.glob("versions/3.8.*/bin/python3.8")))]
+    return next((python for python in found if python and _run(python, "-V")[0] == 0), None)
+
+
+def _run(*command: str) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+LOAD = """
+import importlib, sys, types
+package = types.ModuleType("agent")
+package.__path__ = sys.argv[1:2]
+sys.modules["agent"] = package
+for name in sys.argv[2:]:
+    importlib.import_module("agent." + name)
+"""
+
+
+def test_the_agent_loads_in_a_real_python_38() -> None:
+    python = _python38()
+    if python is None:
+        pytest.skip("no Python 3.8 here: only the form of the sources was checked")
+    names = [name for name in modules(PACKAGE / "agent") if name != "__init__"]
+    assert _run(python, "-B", "-I", "-c", LOAD, str(PACKAGE / "agent"), *names) == (0, "")
