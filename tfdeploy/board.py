@@ -29,6 +29,8 @@ class Machine:
     taken_memory: int = 0
     taken_gpus: int = 0
     """What others have reserved there."""
+    ready: bool = True
+    """Whether it takes tasks now; one that does not may still have some."""
 
     @property
     def size(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .asked import Asked
 
 _IMAGE = re.compile(r"[a-z0-9A-Z][^\s@]*(@sha256:[0-9a-f]{64})?")
+_REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]*)?")
 _USER = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
 
 KEYS = ("image", "user", "volumes", "shm_size", "placement")
@@ -86,7 +87,9 @@ def engine_spec(ask: Asked) -> EngineSpec:
         network=network,
         subnet=subnet,
         build=ask.text("build"),
-        registry=ask.text("registry").rstrip("/"),
+        registry=_matching(ask, "registry", _REGISTRY, 'a host and a path, such as "registry.example.com/team"').rstrip(
+            "/"
+        ),
         keep_volumes=ask.flag("keep_volumes"),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from .agent import wiring
 from .constraints import Constraint, parse
-from .errors import SpecError
+from .errors import PlacementError, SpecError
 from .placement import Demand, Machine, Place, place, spares
 from .quantities import counted
 from .spec import ClusterSpec, JobSpec
@@ -116,10 +116,36 @@ def make_plan(
         Demand(hostname, job.cpus, job.memory, job.gpus, job.name, constraints[job.name])
         for job, _, hostname in hostnames
     ]
-    places = place(spec.name, demands, machines, standing or {})
+    places, warnings = _places(spec, demands, machines, standing or {})
     tasks = tuple(_task(job, index, hostname, places[hostname]) for job, index, hostname in hostnames)
-    warnings = tuple(spares(demands, machines, places))
     return Plan(spec.name, spec.backend, tasks, _run(spec, tasks, given), tuple(machines), warnings)
+
+
+def _places(
+    spec: ClusterSpec, demands: Sequence[Demand], machines: Sequence[Machine], standing: Mapping[str, str]
+) -> tuple[Mapping[str, Place], tuple[str, ...]]:
+    """Places on the machines that take tasks, and warnings. A task whose machine is away stays there when no other may
+    take it: it comes back with its machine."""
+    ready = [machine for machine in machines if machine.ready]
+    try:
+        found = place(spec.name, demands, ready, standing)
+        return found, tuple(spares(demands, ready, found))
+    except PlacementError:
+        away = {machine.name for machine in machines if not machine.ready}
+        stay = {
+            demand.hostname: standing[demand.hostname] for demand in demands if standing.get(demand.hostname) in away
+        }
+        if not stay:
+            raise
+        others = [demand for demand in demands if demand.hostname not in stay]
+        found = place(spec.name, others, ready, standing) if others else {}
+        warnings = [
+            f"{name} waits for {machine}: no machine that answers may take it" for name, machine in stay.items()
+        ]
+        gpus = {machine.name: machine.gpus for machine in machines}
+        wanted = {demand.hostname: demand.gpus for demand in demands}
+        waiting = {name: Place(machine, gpus[machine][: wanted[name]]) for name, machine in stay.items()}
+        return {**found, **waiting}, tuple(warnings)
 
 
 def _constraints(spec: ClusterSpec, job: JobSpec) -> tuple[Constraint, ...]:

@@ -65,9 +65,7 @@ def report(plan: Plan, sight: Sight, spec: ClusterSpec) -> Report:
     data = sight.view["job"]
     job = Job.from_dict(data) if data else None
     tasks = [_task_row(plan, job, planned.hostname, sight) for planned in plan.tasks]
-    known = [machine.name for machine in plan.machines]
-    others = [Machine(name, "", plan.backend, "", 0, 0) for name in sight.machines if name not in known]
-    machines = [_machine_row(machine, sight) for machine in (*plan.machines, *others)]
+    machines = [_machine_row(machine, sight) for machine in plan.machines]
     state, reason = _state(job, sight)
     timed = {task.hostname: _lines(sight, task.hostname) for task in plan.tasks}
     return Report(
@@ -151,6 +149,8 @@ def task_status(task: Task, sight: Sight) -> str:
 
 def _tells_more(engine: EngineTask, task: Task, sight: Sight) -> bool:
     """Whether the engine knows better than the keeper where a task is: it brings it, or cannot."""
+    if engine.word == SCHEDULED and sight.machines.get(task.machine, "").startswith(UNREACHABLE):
+        return False
     if engine.word in _ON_THE_WAY:
         return task.state != RUNNING or sight.view["at"] - task.seen > _JUST_NOW_SECONDS
     return bool(engine.reason) and not engine.alive and (not task.instance or engine.word == _REJECTED)
@@ -192,7 +192,7 @@ def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
         "role": machine.role,
         "provider": machine.provider,
         "region": machine.region,
-        "size": machine.size if machine.cpus else "",
+        "size": machine.size,
         "public_ip": machine.public_ip,
         "status": sight.machines.get(machine.name, "connected"),
     }

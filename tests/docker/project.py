@@ -43,6 +43,7 @@ class DockerProject(Project):
         super().__init__(folder, f"{name}-{token_hex(3)}")
         self.host = host
         self.image = image
+        self.names = ["test"]
         self.env["DOCKER_HOST"] = host
 
     def write(self, arguments: str, *rest: str) -> None:
@@ -56,7 +57,11 @@ class DockerProject(Project):
     @property
     def cluster(self) -> Any:
         """The handle of the project's cluster."""
-        return {"backend": "docker", "project": self.name, "stack": self.stack, "name": "test", "home": self.host}
+        return self.handle("test")
+
+    def handle(self, name: str) -> Any:
+        """The handle of one of the project's clusters."""
+        return {"backend": "docker", "project": self.name, "stack": self.stack, "name": name, "home": self.host}
 
     def docker(self, *arguments: str) -> str:
         """What a docker command prints."""
@@ -76,11 +81,12 @@ class DockerProject(Project):
         return self.docker("exec", self.container(hostname), *command)
 
     def filters(self) -> list[str]:
-        """The options of docker's listings that find what is the cluster's."""
-        return [part for key, value in labels(self.cluster).items() for part in ("--filter", f"label={key}={value}")]
+        """The options of docker's listings that find what is the project's."""
+        own = [(key, value) for key, value in labels(self.cluster).items() if not key.endswith("cluster")]
+        return [part for key, value in own for part in ("--filter", f"label={key}={value}")]
 
     def left(self) -> dict[str, str]:
-        """What carries the cluster's labels, by kind."""
+        """What carries the project's labels, by kind."""
         found = {kind: self.docker(kind, "ls", "--quiet", *self.filters()) for kind in KINDS}
         found["container"] = self.docker("ps", "--all", "--quiet", *self.filters())
         return {kind: names for kind, names in found.items() if names}
@@ -133,7 +139,7 @@ class DockerProject(Project):
         return Mirror(self.cluster).record
 
     def assert_nothing_left(self) -> None:
-        """Nothing on the engine carries the cluster's labels."""
+        """Nothing on the engine carries the project's labels."""
         assert self.left() == {}
 
     def destroy(self) -> Call:
@@ -147,4 +153,5 @@ class DockerProject(Project):
         """Take away whatever the test left, without Pulumi."""
         with suppress(DockerFailed):
             if self.left():
-                BACKEND.clear(self.cluster, "", False)
+                for name in self.names:
+                    BACKEND.clear(self.handle(name), "", False)

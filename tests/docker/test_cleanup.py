@@ -1,9 +1,12 @@
 """Nothing is left on the engine, however it came to be left; what somebody removed by hand is no obstacle."""
 
+from contextlib import suppress
+
 import psutil
 import pytest
 
 from tests.docker.project import GATED, DockerProject
+from tests.engine.cli import DockerFailed
 from tests.waiting import until
 
 ENV = 'env={"COUNTER": __import__("os").environ["COUNTER"]}'
@@ -39,14 +42,6 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
     project.destroy()
 
 
-def remove_by_hand(project: DockerProject, *kinds: str) -> None:
-    """Remove all of the cluster's of these kinds, as an impatient user does."""
-    for kind in kinds:
-        names = project.left().get(kind, "").split()
-        project.docker(kind, "rm", *names)
-        until(lambda: "container" not in project.left(), "its containers have ended", 60)
-
-
 def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: DockerProject) -> None:
     project.write(JOB, GATED)
     project.up()
@@ -57,13 +52,27 @@ def test_what_was_removed_by_hand_is_healed_and_no_obstacle_to_destroy(project: 
     assert project.outputs()["state"] == "unknown"
     assert {"test-worker-0", "test-run"} <= project.up("--refresh").touched()
     project.until_running("ps-0", "worker-0")
-    assert project.counts()["ps-0"] == 1, "what was not removed went on"
+    assert project.counts() == {"ps-0": 1, "worker-0": 2}, "what was not removed went on"
 
-    remove_by_hand(project, "service", "network", "config", "secret")
+    remove_by_hand(project, "network", "config", "secret")
     project.up("--refresh")
     project.until_running("ps-0", "worker-0")
-    remove_by_hand(project, "service", "network", "config", "secret", "volume")
+    remove_by_hand(project, "config", "secret")
     project.destroy()
+
+
+def remove_by_hand(project: DockerProject, *kinds: str) -> None:
+    """Remove the services, and all of these kinds, as somebody does who is in a hurry."""
+    project.docker("service", "rm", *project.left()["service"].split())
+    project.docker("rm", "--force", *project.left().get("container", "").split())
+    for kind in kinds:
+
+        def gone(kind: str = kind) -> bool:
+            with suppress(DockerFailed):
+                project.docker(kind, "rm", *project.left().get(kind, "").split())
+            return kind not in project.left()
+
+        until(gone, f"no {kind}", 60)
 
 
 def test_an_engine_that_is_gone_is_forgotten_only_by_request(project: DockerProject) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.distant import Cut, Distant
 from tests.unit.printing import CHUNKS, folder
 from tfdeploy.agent import copying, stream
-from tfdeploy.agent.lines import STDERR, STDOUT
+from tfdeploy.agent.lines import NAMES, STDERR, STDOUT
 
 LIMIT = 60
 SEGMENT = 64
@@ -79,6 +79,7 @@ def do(distant: Distant, step: tuple[Any, ...]) -> None:
             distant.begin_life()
 
 
+@settings(max_examples=150)
 @given(STEPS)
 def test_a_copy_becomes_equal_whatever_happens_on_the_way(steps: list[tuple[Any, ...]]) -> None:
     with folder() as place:
@@ -146,6 +147,44 @@ def test_what_the_record_has_forgotten_is_a_gap_in_the_copy(distant: Distant, mo
     assert first.start > 10
     assert copy.span(first.start, first.end) == first.span(first.start, first.end)
     assert copy.end == first.end
+
+
+def test_a_gap_in_the_record_is_a_gap_in_the_copy(distant: Distant) -> None:
+    distant.give("one", 1)
+    stream = distant.record.log("one", "worker-0").streams["stdout"]
+    stream.put(0, b"before")
+    stream.put(100, b"after")
+    distant.look()
+    check_same(distant)
+    copy = distant.mirror.log("one", "worker-0").streams["stdout"]
+    assert (copy.end, copy.span(100, 105)) == (105, b"after")
+
+
+@pytest.mark.parametrize("calls", range(1, 9))
+def test_at_every_moment_the_index_tells_only_of_what_has_come(distant: Distant, calls: int) -> None:
+    distant.give("one", 1)
+    distant.print(0, [(STDOUT, b"x" * 50), (STDERR, b"y" * 80)] * 3)
+    with suppress(Cut):
+        distant.look(distant.cut_after(calls))
+    assert distant.promised() == []
+
+
+def test_an_answer_that_comes_twice_is_taken_once(distant: Distant) -> None:
+    distant.give("one", 1)
+    distant.tell("something")
+    distant.print(0, [(STDOUT, b"x" * 50)])
+    distant.look(distant.repeated)
+    check_same(distant)
+
+
+def test_a_copy_of_a_run_that_the_record_lacks_gets_the_present_one_from_its_beginning(distant: Distant) -> None:
+    distant.give("one", 1)
+    distant.tell("something")
+    distant.print(0, [(STDOUT, b"x" * 50)])
+    far = dict.fromkeys(NAMES, 1000)
+    answer = distant.call({"life": distant.record.life(), "run": "gone", "ends": {"worker-0": far}, "events": 1_000})
+    assert (answer["run"], answer["events_at"]) == ("one", 0)
+    assert {name: piece[0] for name, piece in answer["logs"]["worker-0"].items()} == {"stdout": 0, "index": 0}
 
 
 def test_the_account_of_another_life_is_put_aside(distant: Distant) -> None:

@@ -62,7 +62,9 @@ def driver(name: str, **options: str) -> dict[str, Any]:
     ],
 )
 def test_a_mount_is_read(text: str, mount: dict[str, Any]) -> None:
-    assert parse("mnist: volumes", text, LABELS) == mount
+    labels = dict(LABELS)
+    assert parse("mnist: volumes", text, labels) == mount
+    assert labels == LABELS
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.docker.mounts": (),
     "backends.docker.names": (),
     "backends.docker.services": (),
-    "backends.docker.supplies": ("pulumi", "pulumi_docker"),
+    "backends.docker.supplies": ("docker", "pulumi", "pulumi_docker"),
     "backends.docker.tunnel": (),
     "backends.local": ("psutil", "supervisor"),
     "backends.refusing": ("packaging",),

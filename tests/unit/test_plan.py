@@ -7,8 +7,9 @@ import pytest
 
 from tests.unit.cases import BOX, check_golden, plan, spec
 from tfdeploy.agent.states import Job, Verdict
-from tfdeploy.errors import SpecError
-from tfdeploy.plan import Given, consequences, make_plan
+from tfdeploy.errors import PlacementError, SpecError
+from tfdeploy.placement import Machine
+from tfdeploy.plan import Given, Plan, consequences, make_plan
 
 
 @pytest.mark.parametrize(
@@ -152,3 +153,35 @@ def test_a_preview_says_that_another_run_takes_the_place_of_the_one_that_stands(
     old, new = before["run"]["id"], plan(**BASE).run["id"]
     said = f"run {old} gives way to run {new}: all tasks start anew, in a train_dir of their own"
     assert consequences(plan(**BASE), before) == [said]
+
+
+def standing_plan(machines: list[Machine], standing: dict[str, str], **args: Any) -> Plan:
+    """A plan of containers that stand on these machines."""
+    return make_plan(spec(backend="docker", **args), machines, Given(train_dir="/train"), standing)
+
+
+AWAY = replace(BOX, name="away", ready=False)
+ON_AWAY = {"worker-0": "box", "worker-1": "away"}
+
+
+def test_a_task_moves_from_a_machine_that_is_away() -> None:
+    made = standing_plan([BOX, AWAY], ON_AWAY, workers=2)
+    assert [task.machine for task in made.tasks] == ["box", "box"]
+    assert made.machines == (BOX, AWAY)
+
+
+def test_a_task_that_no_other_machine_may_take_waits_for_its_own() -> None:
+    made = standing_plan([BOX, AWAY], ON_AWAY, workers=2, placement=["hostname:UNIQUE"])
+    assert [task.machine for task in made.tasks] == ["box", "away"]
+    assert made.warnings == ("worker-1 waits for away: no machine that answers may take it",)
+
+
+def test_a_new_task_is_never_placed_on_a_machine_that_is_away() -> None:
+    with pytest.raises(PlacementError):
+        standing_plan([BOX, AWAY], {}, workers=2, placement=["hostname:UNIQUE"])
+
+
+def test_a_task_that_waits_for_its_machine_keeps_its_gpus() -> None:
+    gpus = {"worker": {"gpus": 2, "placement": ["hostname:IS:away"]}}
+    made = standing_plan([BOX, AWAY], {"worker-0": "away"}, workers=1, jobs=gpus)
+    assert made.tasks[0].gpus == ("0", "1")

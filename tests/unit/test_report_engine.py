@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cases import BOX, check_golden, plan, spec
+from tests.unit.cases import check_golden, plan, spec
 from tests.unit.test_report import ARGS, NOON, finished, noon, worker, world
 from tfdeploy.backends.base import EngineTask, Sight
 from tfdeploy.report import Report, report, task_status
@@ -40,6 +40,7 @@ def look(engine: EngineTask | None, silent_since: float | None = None, at: float
         (PULLING, FRESH, "pulling"),
         (STARTING, FRESH, "starting"),
         (RUNNING, FRESH, "scheduled"),
+        (EngineTask(True, "4711", "running", "a remark"), FRESH, "scheduled"),
         (REJECTED, FRESH, f"rejected ({NO_IMAGE})"),
         (FAILED, FRESH, "failed (task: non-zero exit (1))"),
         (RUNNING, RUNS, "running"),
@@ -143,12 +144,6 @@ def test_a_machine_that_is_not_connected_says_why() -> None:
     assert [row["status"] for row in read(begun(world(), machines=words)).machines] == [
         "unreachable (heartbeat failure)"
     ]
-
-
-def test_a_machine_that_takes_no_tasks_any_more_is_listed_all_the_same() -> None:
-    rows = read(begun(world(), machines={"gone": "drain"})).machines
-    assert [(row["machine"], row["status"]) for row in rows] == [("box", "connected"), ("gone", "drain")]
-    assert (rows[0]["size"], rows[1]["size"]) == (BOX.size, "")
 
 
 def test_the_engines_container_stands_over_the_one_that_the_launcher_told_of() -> None:

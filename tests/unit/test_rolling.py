@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.props import task_props
 from tests.unit.simulation import World
-from tfdeploy.agent.states import Job
+from tfdeploy.agent.states import Job, Verdict
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker import rolling
 from tfdeploy.backends.docker.rolling import Order, Turns, replace, runs, turns
@@ -25,6 +25,9 @@ NAMES: Mapping[Order, str] = {
     (2, 1): "worker-1",
     (2, 10): "worker-10",
 }
+
+LINGERING = 0.05
+"""How long a change takes, so that another one beside it would be seen."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +45,7 @@ class Rolled:
         self.most = self._now = 0
         self._failing = failing
         self._turns = Turns()
+        self._end = threading.Event()
         threads = [threading.Thread(target=self._arrive, args=(order,)) for order in arrivals]
         for thread in threads:
             thread.start()
@@ -59,6 +63,7 @@ class Rolled:
         self._now += 1
         self.most = max(self.most, self._now)
         self.began.append(hostname)
+        self._end.wait(LINGERING)
         self._now -= 1
         if hostname == self._failing:
             raise BackendError(f"{hostname} is broken")
@@ -97,6 +102,9 @@ def test_only_a_task_at_work_waits_for_its_turn() -> None:
     assert runs(world.job, "worker-1")
     assert not runs(world.job, "worker-7")
     assert not runs(None, "worker-1")
+    world.job.verdict = Verdict("failed", "", 0.0)
+    assert not runs(world.job, "worker-1")
+    world.job.verdict = None
     world.job.tasks["worker-1"].state = "restarting"
     assert not runs(world.job, "worker-1")
     world.exit("worker-0", 3)

@@ -1,6 +1,7 @@
 """The folder that a run has of its own: never one that another run has used, always the same for the same run."""
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.states import Job
-from tfdeploy.agent.training import Refused, train_dir
+from tfdeploy.agent.training import Refused, refusal, train_dir
 
 
 @pytest.fixture
@@ -94,3 +95,22 @@ def test_what_is_kept_is_plain_json(record: Record, base: Path) -> None:
     known = record.load("first")
     assert known is not None
     assert json.loads(json.dumps(known.to_dict()))["run"]["train_dir"] == str(base / "first")
+
+
+def test_a_task_makes_the_folder_where_it_is_missing(base: Path) -> None:
+    assert refusal(str(base / "first")) == ""
+    assert (base / "first").is_dir()
+    assert refusal(str(base / "first")) == ""
+
+
+def test_a_url_is_never_refused() -> None:
+    assert refusal("hdfs://name/train/first") == ""
+
+
+def test_a_folder_that_a_task_cannot_make_or_write_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base.write_text("a file is in the way")
+    cannot = f"cannot be made by user {os.getuid()} (Not a directory)"
+    assert refusal(str(base / "first")) == f"train_dir {base}/first {cannot}"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    mend = f"cannot be written by user {os.getuid()}: give it to that user, or set `user`"
+    assert refusal(str(base.parent)) == f"train_dir {base.parent} {mend}"

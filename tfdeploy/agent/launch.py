@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from . import container, wiring, workplace
+from . import container, training, wiring, workplace
 from .child import NOT_FOUND, Child, die_with_parent, kill_leftovers, reap_orphans, wait_for_signal
 from .lines import STDERR, entry
 from .protocol import INTERRUPTED_CODE, CallError, Client
@@ -170,6 +170,9 @@ class Launcher:
             self._port.choose(self._settings["port"] or order["port"], fixed=bool(self._settings["port"]))
         except workplace.PortTaken as error:
             self._refuse(order["attempt"], str(error), 1)
+        why = training.refusal(spec["train_dir"])
+        if why:
+            self._refuse(order["attempt"], why, 1)
 
     def _refuse(self, attempt: int, why: str, code: int) -> None:
         """The child cannot be started: say so where its last words would stand."""

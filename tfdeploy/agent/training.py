@@ -1,5 +1,6 @@
 """The folder that a run has of its own below `train_dir`."""
 
+import os
 from pathlib import Path
 from typing import Any, Dict
 
@@ -16,7 +17,7 @@ def train_dir(record: Record, run: Dict[str, Any], mode: int = 0) -> str:
     Raises:
         Refused: `resume_from` names no run.
     """
-    base = run["train_dir"].rstrip("/")
+    base = run["train_dir"].rstrip("/") or "/"
     known = record.load(run["id"])
     if known is not None:
         return str(known.run["train_dir"])
@@ -40,3 +41,19 @@ def train_dir(record: Record, run: Dict[str, Any], mode: int = 0) -> str:
     if mode:
         folder.chmod(mode)
     return str(folder)
+
+
+def refusal(folder: str) -> str:
+    """Why a task cannot write to its run's folder, which is made where it is not there; empty when it can.
+
+    On another machine than the keeper's the folder may be that machine's own.
+    """
+    if "://" in folder:
+        return ""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"train_dir {folder} cannot be made by user {os.getuid()} ({error.strerror})"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"train_dir {folder} cannot be written by user {os.getuid()}: give it to that user, or set `user`"
+    return ""

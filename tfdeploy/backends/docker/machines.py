@@ -13,14 +13,14 @@ _GPU = "gpu"
 
 
 def machines(engine: Engine, cluster: Cluster) -> Sequence[Machine]:
-    """The nodes that take tasks, and what other services have reserved on them.
+    """The nodes, and what other services have reserved on them.
 
     Raises:
         SpecError: the engine manages no Swarm, or two nodes have one name.
         Unreachable: it does not answer.
     """
     engine.swarm()
-    nodes = sorted(filter(_takes_tasks, engine.call(lambda api: api.nodes())), key=_rank)
+    nodes = sorted(engine.call(lambda api: api.nodes()), key=_rank)
     hostnames = [node["Description"]["Hostname"] for node in nodes]
     twice = next((name for name in hostnames if hostnames.count(name) > 1), "")
     if twice:
@@ -79,6 +79,7 @@ def _machine(node: Mapping[str, Any], taken: Mapping[str, float]) -> Machine:
         taken_cpus=taken.get("cpus", 0.0),
         taken_memory=int(taken.get("memory", 0)),
         taken_gpus=int(taken.get("gpus", 0)),
+        ready=_takes_tasks(node),
     )
 
 

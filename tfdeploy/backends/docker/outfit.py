@@ -30,7 +30,8 @@ def container(engine: Engine, cluster: Cluster, spec: ClusterSpec, plan: Plan, t
         return {**about, "user": "0", "mounts": shared, "manager": engine.swarm()["NodeID"]}
     where = f"{spec.name}: volumes"
     own = [mounts.parse(where, text, names.labels(cluster)) for text in job.container.volumes]
-    refusals.refuse_mounts(where, [*own, *shared])
+    shm = [mounts.tmpfs("/dev/shm", job.container.shm_size)] if job.container.shm_size else []
+    refusals.refuse_mounts(where, [*own, *shared, *shm])
     return {
         **about,
         "user": job.container.user,

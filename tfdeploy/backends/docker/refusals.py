@@ -12,7 +12,9 @@ from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
 from . import images
 from .engine import Engine
 from .mounts import Mount, clash
+from .services import RECORD
 
+_OURS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD)
 _NO = ("not found", "denied", "unauthorized", "unknown", "authentication required")
 
 
@@ -37,10 +39,13 @@ def refuse(engine: Engine, spec: ClusterSpec, plan: Plan, code_files: Sequence[s
 
 
 def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
-    """No two mounts may have one target."""
+    """No two mounts may have one target, and none may hide what tfdeploy brings."""
     target = clash(mounts)
     if target:
         raise SpecError(where, f"{target} is mounted twice", "Give one of them another target.")
+    for mount in mounts:
+        if any(f"{mount['Target']}/".startswith(f"{ours}/") for ours in _OURS):
+            raise SpecError(where, f"{mount['Target']} is tfdeploy's own", "Choose another target.")
 
 
 def refuse_folder(where: str, folder: str, engine: Engine) -> None:
@@ -93,6 +98,10 @@ def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
     """
     name = images.named(spec, spec.jobs[0])
     where = f"{spec.name}: command"
+    if spec.engine.build:
+        raise SpecError(
+            where, "is missing, and an image that is still to be built cannot be asked", "Give the command."
+        )
     try:
         config = engine.call(lambda api: api.inspect_image(name))["Config"]
     except ImageNotFound:

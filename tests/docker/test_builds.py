@@ -1,0 +1,108 @@
+"""Images that are built: what names them, what goes into them, where they are pushed to."""
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.docker.project import DockerProject
+from tests.engine.cli import docker
+from tests.engine.registry import Registry
+from tests.waiting import until
+
+JOB = 'command=["python", "train.py"], code="code", workers=1, build="image", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+SITE = "/usr/local/lib/python3.11/dist-packages"
+TELLS = """\
+import os, pathlib
+counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+try:
+    import six
+    print("six", six.__version__, pathlib.Path("/built").read_text().strip())
+except ImportError:
+    print("no six", pathlib.Path("/built").read_text().strip())
+"""
+SLEEPS = "import time\ntime.sleep(600)\n"
+
+
+def write_image(project: DockerProject, word: str, pip: bool = False) -> None:
+    """A folder with a Dockerfile; `pip` puts this machine's pip into the image, and what it needs to reach PyPI."""
+    folder = project.program / "image"
+    folder.mkdir(exist_ok=True)
+    lines = [f"FROM {project.image}", f"RUN echo {word} >/built"]
+    spec = find_spec("pip")
+    if pip and spec is not None and spec.submodule_search_locations:
+        if not (folder / "pip").exists():
+            shutil.copytree(spec.submodule_search_locations[0], folder / "pip", ignore=shutil.ignore_patterns("*.pyc"))
+        lines.append(f"COPY pip {SITE}/pip")
+        certificates = os.environ.get("PIP_CERT")
+        if certificates:
+            shutil.copy(certificates, folder / "certificates")
+            lines += ["COPY certificates /certificates", "ENV PIP_CERT=/certificates"]
+    (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
+
+
+def built(project: DockerProject) -> set[str]:
+    """The names of the images that were built for the project."""
+    return set(project.docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", *project.filters()).split())
+
+
+def test_a_folder_is_built_and_requirements_are_a_layer_of_their_own(project: DockerProject) -> None:
+    project.write(f'{JOB}, requirements=["six==1.16.0"]', TELLS)
+    refused = project.call("preview", "--stack", project.stack)
+    assert refused.exit_code != 0
+    assert "test: build: " in refused.output
+
+    write_image(project, "first", pip=True)
+    project.up()
+    assert project.outputs()["logs"]["worker-0"] == ["six 1.16.0 first"]
+    first = built(project)
+    assert len(first) == 2
+    running = project.docker("inspect", "--format", "{{.Config.Image}}", *project.left()["container"].split()).split()
+    assert set(running) < first, "what runs has both layers"
+    layers = [project.docker("image", "inspect", "--format", "{{len .RootFS.Layers}}", name) for name in first]
+    assert abs(int(layers[0]) - int(layers[1])) == 1
+
+    project.write(f'{JOB}, requirements=["six==1.16.0"]', TELLS + "# changed\n")
+    assert project.up().touched() == {"test-run"}
+    assert built(project) == first
+    assert project.counts() == {"worker-0": 2}
+
+    write_image(project, "second")
+    project.write(JOB, TELLS + "# changed\n")
+    assert "test-run" in project.up().touched()
+    assert project.outputs()["logs"]["worker-0"] == ["no six second"]
+    assert len(built(project) - first) == 1
+    assert project.counts() == {"worker-0": 3}
+    project.destroy()
+
+
+@pytest.mark.parametrize("place", ["HOME", "DOCKER_CONFIG"])
+def test_an_image_is_pushed_and_pulled_with_the_credentials_of_docker_login(
+    project: DockerProject, login_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    folder = tmp_path / ".docker"
+    with monkeypatch.context() as patch:
+        patch.setenv("DOCKER_CONFIG", str(folder))
+        login = ("login", "--username", login_registry.user, "--password-stdin", login_registry.address)
+        docker(project.host, *login, stdin=login_registry.password)
+    project.env.pop("DOCKER_CONFIG", None)
+    project.env[place] = str(tmp_path if place == "HOME" else folder)
+    write_image(project, "pushed")
+    project.write(f'{JOB}, registry="{login_registry.address}/team", wait="0"', SLEEPS)
+    project.up()
+    project.until_running("worker-0")
+    (name,) = built(project)
+    repository, _, tag = name.partition(f"{login_registry.address}/")[2].rpartition(":")
+    assert repository.startswith("team/")
+    assert login_registry.tags(repository) == [tag]
+    state = project.call("stack", "export", "--stack", project.stack).output
+    assert login_registry.password not in state
+
+    before = project.container("worker-0")
+    project.docker("image", "rm", "--force", name)
+    project.docker("kill", before)
+    until(lambda: project.container("worker-0") not in ("", before), "the Swarm pulls it with these credentials", 60)
+    project.destroy()

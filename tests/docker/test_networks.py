@@ -1,0 +1,121 @@
+"""Both networks: the way from one to the other and back, addresses, ports."""
+
+import ipaddress
+import json
+from pathlib import Path
+
+from tests.docker.project import GATED, DockerProject
+
+JOB = (
+    'command=["python", "train.py"], code="code", ps=1, workers=1, env={"COUNTER": __import__("os").environ["COUNTER"]}'
+)
+SUBNET = "10.213.37.0/24"
+OVERLAY = f'{JOB}, wait="0", subnet="{SUBNET}"'
+HOST = f'{JOB}, wait="0", network="host"'
+RESOLVE = "import socket; print(socket.gethostbyname('ps-0'))"
+
+LISTENS = """\
+import os, socket
+listener = socket.socket()
+listener.bind(("", int(os.environ["TFDEPLOY_ADDRESS"].rpartition(":")[2])))
+listener.listen()
+if os.environ["TFDEPLOY_JOB_NAME"] == "worker":
+    host, _, port = os.environ["TFDEPLOY_PS_HOSTS"].rpartition(":")
+    while True:
+        try:
+            print(socket.create_connection((host, int(port)), 30).recv(100).decode(), flush=True)
+            break
+        except ConnectionRefusedError:
+            continue
+while os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    listener.accept()[0].sendall(f"met the ps of {os.environ['CLUSTER']}".encode())
+"""
+"""Each task listens on its port, as TensorFlow does; the worker calls on its parameter server."""
+
+CLUSTERS = """\
+import pulumi
+from tfdeploy import TensorFlowCluster
+
+for name in {names}:
+    cluster = TensorFlowCluster(name, {arguments})
+    pulumi.export(name, {"state": cluster.state, "logs": cluster.logs, "endpoints": cluster.endpoints})
+"""
+
+
+def namespaces(project: DockerProject) -> set[bool]:
+    """Whether each container of the cluster has the machine's own network."""
+    containers = project.left()["container"].split()
+    pids = project.docker("inspect", "--format", "{{.State.Pid}}", *containers).split()
+    assert len(pids) == 3
+    return {Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net") for pid in pids}
+
+
+def flags(project: DockerProject, counts: int) -> str:
+    """What the worker was started with last, once all tasks have been started so often."""
+    project.until_running("ps-0", "worker-0")
+    assert project.counts() == {"ps-0": counts, "worker-0": counts}
+    lines = [text for _, _, text in project.look(10000).view["logs"]["worker-0"] if "begins" in text]
+    assert len(lines) == counts
+    return str(lines[-1])
+
+
+def test_a_running_job_moves_from_one_network_to_the_other_and_back(project: DockerProject) -> None:
+    project.write(OVERLAY, GATED)
+    project.up()
+    assert flags(project, 1).endswith("--ps_hosts=ps-0:2222 --worker_hosts=worker-0:2222")
+    address = project.inside("worker-0", "python", "-c", RESOLVE)
+    assert ipaddress.ip_address(address) in ipaddress.ip_network(SUBNET)
+    assert namespaces(project) == {False}, "nothing of it listens on the machine"
+    containers = project.left()["container"].split()
+    assert project.docker("inspect", "--format", "{{json .HostConfig.PortBindings}}", *containers).split() == ["{}"] * 3
+
+    project.write(HOST, GATED)
+    moved = project.up()
+    assert {"test-ps-0", "test-worker-0", "test-run"} <= moved.touched()
+    said = flags(project, 2)
+    assert "ps-0" not in said
+    assert namespaces(project) == {True}
+    node = project.docker("info", "--format", "{{.Swarm.NodeAddr}}")
+    book = {name: task.address for name, task in project.job().tasks.items()}
+    assert said.endswith(f"--ps_hosts={book['ps-0']} --worker_hosts={book['worker-0']}")
+    assert {address.partition(":")[0] for address in book.values()} == {node}
+    assert "network" not in project.left()
+
+    project.write(OVERLAY, GATED)
+    project.up()
+    assert flags(project, 3).endswith("--ps_hosts=ps-0:2222 --worker_hosts=worker-0:2222")
+    assert namespaces(project) == {False}
+    project.destroy()
+
+
+def test_two_clusters_on_the_machines_own_network(project: DockerProject) -> None:
+    project.names = ["left", "right"]
+    arguments = JOB.replace("env={", "env={'CLUSTER': name, ") + ', network="host"'
+
+    def write(*names: str) -> None:
+        project.write(arguments, LISTENS, CLUSTERS.replace("{names}", repr(names)))
+
+    write("left", "right")
+    project.up()
+    outputs = project.outputs()
+    for name in ("left", "right"):
+        assert outputs[name]["state"] == "succeeded"
+        assert outputs[name]["logs"]["worker-0"] == [f"met the ps of {name}"]
+    addresses = [address for name in project.names for address in outputs[name]["endpoints"].values()]
+    assert len(set(addresses)) == 4
+    keepers = project.docker("service", "ls", "--format", "{{.ID}}", *project.filters()).split()
+    ports = [json.loads(line) for line in inspect(project, *keepers)]
+    known = [port for port in ports if port]
+    assert len(known) == len(set(known)) == 2
+
+    write("left")
+    project.up()
+    assert project.outputs().keys() == {"left"}
+    assert set(inspect(project, *project.left()["service"].split(), label="cluster")) == {'"left"'}
+    project.destroy()
+
+
+def inspect(project: DockerProject, *services: str, label: str = "port") -> list[str]:
+    """A label of services, as JSON."""
+    form = f'{{{{json (index .Spec.Labels "tfdeploy.{label}")}}}}'
+    return project.docker("service", "inspect", "--format", form, *services).splitlines()

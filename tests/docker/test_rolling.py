@@ -1,0 +1,90 @@
+"""A change of a running job goes through its tasks one at a time, and stops at one that does not come up."""
+
+import os
+from pathlib import Path
+
+from tests.docker.project import GATED, DockerProject
+from tests.engine.cli import LABEL
+
+JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+WORKERS = ["worker-0", "worker-1", "worker-2"]
+
+IMPATIENT = """\
+import sys
+if "pulumi.dynamic" in " ".join(sys.orig_argv):
+    import tfdeploy.backends.docker.rolling
+    tfdeploy.backends.docker.rolling._COME_UP_SECONDS = 6.0
+"""
+"""In the process that runs the providers, as a `sitecustomize`: a task that does not come up is given up sooner."""
+
+
+def limits(project: DockerProject) -> list[str]:
+    """What the engine lets each worker have."""
+    form = "{{.Spec.TaskTemplate.Resources.Limits.MemoryBytes}}"
+    return project.docker("service", "inspect", "--format", form, *map(project.service, WORKERS)).split()
+
+
+def images(project: DockerProject) -> list[str]:
+    """The image of each worker."""
+    form = "{{.Spec.TaskTemplate.ContainerSpec.Image}}"
+    return project.docker("service", "inspect", "--format", form, *map(project.service, WORKERS)).split()
+
+
+def impatient(project: DockerProject) -> dict[str, str]:
+    """The environment for it."""
+    site = project.folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(IMPATIENT)
+    return {"PYTHONPATH": os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+def broken_image(project: DockerProject, folder: Path) -> str:
+    """An image in which nothing can be started."""
+    tar, name = folder / "nothing.tar", f"{project.name}:broken"
+    tar.write_bytes(bytes(10240))
+    project.docker("import", "--change", f"LABEL {LABEL}=broken", str(tar), name)
+    return name
+
+
+def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
+    project: DockerProject, tmp_path: Path
+) -> None:
+    project.write(JOB, GATED)
+    project.up()
+    project.until_running(*WORKERS)
+    project.write(f'{JOB}, jobs={{"worker": {{"memory": "256MiB"}}}}', GATED)
+    assert project.up().touched() == {f"test-{name}" for name in WORKERS}
+    events = project.events()
+    order = [
+        events.index(event)
+        for name in WORKERS
+        for event in (
+            f"{name} interrupted: its launcher was told to stop, not by the keeper",
+            f"{name} started (attempt 2)",
+        )
+    ]
+    assert order == sorted(order), events
+    assert limits(project) == [str(256 << 20)] * 3
+    assert project.counts() == dict.fromkeys(WORKERS, 2)
+
+    image = broken_image(project, tmp_path)
+    try:
+        broken = f'{JOB}, jobs={{"worker": {{"memory": "256MiB", "image": {image!r}}}}}'
+        project.write(broken, GATED)
+        done = project.up(fails=True, env=impatient(project))
+        assert "worker-0 did not come up again with its new settings: " in done.output
+        assert 'exec: "python3": executable file not found' in done.output
+        for name in WORKERS[1:]:
+            assert f"{name} keeps its old settings, because worker-0 did not come up with its new" in done.output
+        assert images(project) == [image, project.image, project.image]
+        assert project.counts() == dict.fromkeys(WORKERS, 2)
+        assert [project.sees()[name] for name in WORKERS[1:]] == ["running", "running"]
+
+        project.write(f'{JOB}, jobs={{"worker": {{"memory": "256MiB"}}}}', GATED)
+        project.up()
+        project.until_running(*WORKERS)
+        assert images(project) == [project.image] * 3
+        assert project.counts() == {"worker-0": 3, "worker-1": 2, "worker-2": 2}
+    finally:
+        project.docker("service", "rm", *map(project.service, WORKERS))
+        project.docker("image", "rm", "--force", image)

@@ -1,0 +1,166 @@
+"""A Swarm of three machines: tasks on different ones, a machine that dies, a manager reached by ssh, another Swarm."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docker.project import DockerProject
+from tests.engine import nested as machines
+from tests.engine.cli import DockerFailed, docker
+from tests.engine.nested import Nested
+from tests.waiting import until
+
+SPREAD = (
+    'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", placement=["hostname:UNIQUE"], '
+    'jobs={"ps": {"placement": ["zone:IS:a"]}, "worker": {"placement": ["zone:IS:b", "hostname:UNIQUE"]}}'
+)
+TALKS = """\
+import os, pathlib, socket, time
+train = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], os.environ["TFDEPLOY_HOSTNAME"])
+print("began again" if train.exists() else "began", flush=True)
+train.write_text("a checkpoint")
+host, port = os.environ["TFDEPLOY_PS_HOSTS"].split(":")
+if os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    server = socket.create_server(("", int(port)))
+    while True:
+        server.accept()[0].sendall(b"the ps")
+while True:
+    try:
+        with socket.create_connection((host, int(port)), 5) as ps:
+            print("heard", ps.recv(100).decode(), flush=True)
+            break
+    except OSError:
+        time.sleep(0.2)
+time.sleep(3600)
+"""
+
+Make = Callable[..., DockerProject]
+
+
+@pytest.fixture
+def make(tmp_path: Path, python_image: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes a project on an engine."""
+    made: list[DockerProject] = []
+
+    def project(host: str) -> DockerProject:
+        found = DockerProject(tmp_path / "project", host, python_image)
+        monkeypatch.setenv("XDG_STATE_HOME", str(found.folder / "state"))
+        found.env["COUNTER"] = "/tmp"
+        made.append(found)
+        return found
+
+    yield project
+    for found in made:
+        found.clean()
+
+
+def logs(project: DockerProject, hostname: str) -> list[str]:
+    """The last lines of a task, after another look."""
+    lines: list[str] = project.looked()["logs"].get(hostname, [])
+    return lines
+
+
+def places(project: DockerProject) -> dict[str, str]:
+    """Hostname to machine."""
+    return {row["hostname"]: row["machine"] for row in project.outputs()["tasks"]}
+
+
+def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> None:
+    project = make(nested.manager)
+    project.write(SPREAD + ", volumes=[]", TALKS)
+    project.init()
+    said = project.call("preview", "--stack", project.stack).output
+    assert "m0: ps-0" in said
+    assert "m1: worker-0" in said
+    assert "m2: worker-1" in said
+    assert "no spare" in said or "spare" in said
+    project.up()
+    project.until_running("ps-0", "worker-0", "worker-1")
+    for hostname in ("worker-0", "worker-1"):
+        until(lambda name=hostname: "heard the ps" in logs(project, name), f"{hostname} heard the ps", 60)  # type: ignore[misc]
+    assert places(project) == {"ps-0": "m0", "worker-0": "m1", "worker-1": "m2"}
+
+    nested.kill("m1")
+    nested.wait("m1", "down")
+    try:
+        until(lambda: _statuses(project)["worker-0"].startswith("unreachable since"), "worker-0 is unreachable", 60)
+        seen = project.outputs()
+        assert {row["machine"]: row["status"] for row in seen["machines"]}["m1"].startswith("unreachable")
+        assert _statuses(project)["worker-1"] == "running"
+        assert "heard the ps" in seen["logs"]["worker-1"], "one machine's death costs only its own lines"
+    finally:
+        nested.start("m1")
+    project.until_running("worker-0")
+    until(lambda: "began again" in logs(project, "worker-0"), "worker-0 found its checkpoint", 60)
+
+    moved = SPREAD.replace('"zone:IS:b"', '"hostname:UNLIKE:m1"').replace('"zone:IS:a"', '"hostname:LIKE:m[01]"')
+    project.write(moved + ", volumes=[]", TALKS)
+    project.up()
+    project.until_running("ps-0", "worker-0", "worker-1")
+    project.up()
+    after = places(project)
+    assert after["worker-1"] == "m2", "what stands well stays"
+    assert after["worker-0"] == "m0"
+    project.destroy()
+    for machine in nested.machines.values():
+        assert docker(machine.engine, "volume", "ls", "--quiet") == "", machine.hostname
+
+
+def _statuses(project: DockerProject) -> dict[str, str]:
+    project.env["TFDEPLOY_WAIT"] = "0"
+    rows = project.looked()["tasks"]
+    return {row["hostname"]: row["status"] for row in rows}
+
+
+def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed(
+    engine: str, python_image: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    with machines.nested(engine, ["m0"], authorized_key=key.with_suffix(".pub").read_text().strip()) as found:
+        found.load(python_image)
+        monkeypatch.setenv("PATH", f"{_ssh(tmp_path, key)}:{__import__('os').environ['PATH']}")
+        project = make(f"ssh://root@{found.machines['m0'].address}")
+        project.env["PATH"] = f"{tmp_path / 'bin'}:{project.env['PATH']}"
+        project.write('command=["python", "train.py"], code="code", ps=1, workers=1, wait="0", volumes=[]', TALKS)
+        project.init()
+        project.up()
+        project.until_running("ps-0", "worker-0")
+        near = found.manager
+        assert docker(near, "service", "ls", "--quiet").count("\n") == 2
+
+        docker(near, "swarm", "leave", "--force")
+        docker(near, "swarm", "init", "--advertise-addr", found.machines["m0"].address)
+        assert docker(near, "service", "ls", "--quiet") == ""
+        project.up("--refresh")
+        project.until_running("ps-0", "worker-0")
+        project.up()
+        assert set(project.statuses().values()) == {"running"}
+        done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
+        assert done.exit_code == 0, done.output
+        assert docker(near, "service", "ls", "--quiet") == ""
+        assert docker(near, "volume", "ls", "--quiet") == ""
+
+
+def _ssh(folder: Path, key: Path) -> Path:
+    """An `ssh` on PATH that has the key and no known hosts, as a user's configuration would say it."""
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    real = subprocess.run(["which", "ssh"], capture_output=True, text=True, check=True).stdout.strip()
+    options = f"-i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    (bin_folder / "ssh").write_text(f'#!/bin/sh\nexec {real} {options} "$@"\n')
+    (bin_folder / "ssh").chmod(0o755)
+    return bin_folder
+
+
+def test_an_unknown_manager_is_named(make: Make) -> None:
+    project = make("tcp://127.0.0.1:1")
+    project.write('command=["python", "train.py"], code="code", workers=1')
+    project.init()
+    said = project.call("preview", "--stack", project.stack)
+    assert said.exit_code != 0
+    assert "tcp://127.0.0.1:1 does not answer" in said.output
+    with pytest.raises(DockerFailed):
+        project.docker("info")
