@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -12,7 +12,6 @@ import pulumi
 from .application import version
 from .arguments import TensorFlowClusterArgs, resolved
 from .backends.base import load
-from .bundle import Bundle, collect
 from .errors import SpecError, TfdeployError
 from .observe import Watch
 from .plan import Given, TaskPlan, consequences, make_plan
@@ -20,6 +19,9 @@ from .report import Report
 from .resources import Run, Sweeper, Task
 from .spec import cluster_spec
 from .waiting import observed
+
+if TYPE_CHECKING:
+    from .bundle import Bundle
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
 
@@ -130,7 +132,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
 @dataclass
 class _Asked:
     watch: Watch
-    bundle: Bundle | None
+    bundle: "Bundle | None"
     without: list[Path]
     secrets: Mapping[str, pulumi.Input[str]]
 
@@ -149,7 +151,7 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
     data_dir = backend.folder(cluster, spec, "data_dir", str(program))
     train_dir = backend.folder(cluster, spec, "train_dir", str(program))
     without = [program / "__main__.py", *(Path(path) for path in (data_dir, train_dir) if path.startswith("/"))]
-    bundle = collect(name, program / spec.code, without) if spec.code else None
+    bundle = _bundle(name, program / spec.code, without) if spec.code else None
     known = Given(bundle.name if bundle else "", train_dir, data_dir, backend.image(spec))
     plan = make_plan(spec, backend.machines(cluster), known, backend.standing_on(cluster))
     warnings = [*backend.check(cluster, spec, plan, bundle.files if bundle else ()), *plan.warnings]
@@ -160,6 +162,13 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
         for text in warnings:
             pulumi.log.warn(f"{name}: {text}.")
     return _Asked(watch, bundle, without, args.get("secrets", {}))
+
+
+def _bundle(name: str, folder: Path, without: list[Path]) -> "Bundle":
+    # What understands .gitignore takes long to load: only where code is shipped.
+    from .bundle import collect
+
+    return collect(name, folder, without)
 
 
 def _refuse_twin(name: str) -> None:

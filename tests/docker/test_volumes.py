@@ -31,7 +31,7 @@ places = {"train": pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"]), "own": pathli
 for name, place in places.items():
     with (place / "lives").open("a") as lives:
         lives.write("x")
-print(*[f"{name}={len((place / 'lives').read_text())}" for name, place in places.items()], "user", os.getuid(), flush=True)
+print(*[f"{name}={len((place / 'lives').read_text())}" for name, place in places.items()], "as", os.getuid(), os.getgid(), flush=True)
 time.sleep(600)
 """
 
@@ -68,7 +68,7 @@ def test_every_form_of_a_mount(project: DockerProject) -> None:
     volumes_now = set(project.left()["volume"].split())
     assert {f"{project.name}-named", f"{project.name}-long"} < volumes_now
 
-    project.write(f'{JOB}, volumes=["a:/twice", "b:/twice/"]', TELLS)
+    project.write(f'{JOB}, volumes=["one:/twice", "two:/twice/"]', TELLS)
     refused = project.call("preview", "--stack", project.stack)
     assert refused.exit_code != 0
     assert "test: volumes: /twice is mounted twice" in refused.output
@@ -84,15 +84,15 @@ def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, 
 
     project.write(base, LIVES)
     project.up()
-    until(lambda: told("train=1 own=1 user 1000"), "the first life", 60)
+    until(lambda: told("train=1 own=1 as 1000 0"), "the first life", 60)
     project.docker("kill", project.container("worker-0"))
-    until(lambda: told("train=2 own=1 user 1000"), "the second life, after a restart", 60)
+    until(lambda: told("train=2 own=1 as 1000 0"), "the second life, after a restart", 60)
     project.write(f'{base}, jobs={{"worker": {{"memory": "256MiB"}}}}', LIVES)
     assert project.up().touched() == {"test-worker-0"}
-    until(lambda: told("train=3 own=1 user 1000"), "the third life, after a change of limits", 60)
-    project.write(f'{base}, user="1234", volumes=["{project.name}-other:/other"]', LIVES)
+    until(lambda: told("train=3 own=1 as 1000 0"), "the third life, after a change of limits", 60)
+    project.write(f'{base}, user="1000:5", volumes=["{project.name}-other:/other"]', LIVES)
     assert project.up().touched() == {"test-worker-0"}
-    until(lambda: told("train=4 own=1 user 1234"), "the fourth life, after a change of user and volumes", 60)
+    until(lambda: told("train=4 own=1 as 1000 5"), "the fourth life, after a change of user and volumes", 60)
 
     done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
     assert done.exit_code == 0, done.output

@@ -76,7 +76,7 @@ _ANY_BACKEND = st.fixed_dictionaries(
         "log_lines": st.integers(0, 10_000),
         "backend": st.sampled_from(["local", "docker"]),
         "docker_host": st.sampled_from(["unix:///run/docker.sock", "ssh://me@manager", "tcp://10.0.0.1:2376"]),
-        "registry": _TEXT,
+        "registry": st.sampled_from(["registry.example.com/team", "localhost:5000"]),
         "keep_volumes": st.booleans(),
     },
 )
