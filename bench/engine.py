@@ -20,7 +20,9 @@ TASKS = ROOT / "tasks"
 
 UP = ("up", "--yes", "--skip-preview")
 
-_STACK = "dev"
+STACK = f"bench-{secrets.token_hex(3)}"
+"""A name of this run's own: an engine may be shared with others."""
+
 _LAST_LINES = 30
 _PATIENCE = 60.0
 
@@ -106,12 +108,12 @@ class Project:
         shutil.copytree(program, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.code = self.folder / "code"
         self.code.mkdir()
-        self.pulumi("stack", "init", _STACK)
+        self.pulumi("stack", "init", STACK)
 
     @property
     def home(self) -> Path:
         """Where the cluster of `bench/cluster` keeps what is its own."""
-        return self._workplace.state / "tfdeploy" / "clusters" / f"bench.{_STACK}.bench"
+        return self._workplace.state / "tfdeploy" / "clusters" / f"bench.{STACK}.bench"
 
     def ship(self, name: str) -> None:
         """Copy one program of `bench/tasks` into the code folder."""

@@ -114,7 +114,7 @@ def _statuses(project: DockerProject) -> dict[str, str]:
     return {row["hostname"]: row["status"] for row in rows}
 
 
-def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed(
+def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_stays_finished(
     engine: str, python_image: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = tmp_path / "key"
@@ -138,6 +138,20 @@ def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed(
         project.until_running("ps-0", "worker-0")
         project.up()
         assert set(project.statuses().values()) == {"running"}
+
+        project.write('command=["python", "train.py"], code="code", ps=1, workers=1, volumes=[]', "print('trained')")
+        project.up()
+        assert project.statuses()["worker-0"] == "succeeded"
+        found.kill("m0")
+        found.start("m0")
+        until(lambda: project.container("keeper"), "the keeper is back", 60)
+        for call in (project.up(), project.up("--refresh")):
+            assert list(call.steps()) == ["unchanged"], call.output
+        assert project.statuses()["worker-0"] == "succeeded"
+        run = project.record().current()
+        assert run is not None
+        told = [event["text"] for event in project.record().events(run.run["id"])]
+        assert told.count("worker-0 started (attempt 1)") == 1, "a restart of the engine trains nothing twice"
         done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
         assert done.exit_code == 0, done.output
         assert docker(near, "service", "ls", "--quiet") == ""
