@@ -9,7 +9,21 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 
-from . import ends, engine, first_step, flood, imports, noop, preview, steps, table
+from . import (
+    docker_edit,
+    docker_many,
+    docker_steps,
+    ends,
+    engine,
+    first_step,
+    flood,
+    imports,
+    noop,
+    preview,
+    steps,
+    swarm,
+    table,
+)
 
 ROWS: Mapping[str, Callable[[], list[table.Row]]] = {
     "noop": noop.run,
@@ -19,7 +33,11 @@ ROWS: Mapping[str, Callable[[], list[table.Row]]] = {
     "first-step": first_step.run,
     "ends": ends.run,
     "flood": flood.run,
+    "docker-steps": docker_steps.run,
+    "docker-edit": docker_edit.run,
+    "docker-many": docker_many.run,
 }
+DOCKER = ("docker-steps", "docker-edit", "docker-many")
 PAGE = engine.ROOT.parent / "docs" / "benchmarks.md"
 
 _BUSY = 0.5
@@ -39,7 +57,11 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
     found: list[table.Row] = []
-    for name in asked or ROWS:
+    names = asked or list(ROWS)
+    if set(names) & set(DOCKER) and not swarm.answers():
+        print(f"No Docker engine in swarm mode answers: {', '.join(DOCKER)} are left out.", flush=True)
+        names = [name for name in names if name not in DOCKER]
+    for name in names:
         print(f"{name}:", flush=True)
         found += ROWS[name]()
     print("", *table.lines(found), sep="\n")

@@ -34,9 +34,9 @@ def steps(outputs: Sequence[str]) -> list[tuple[float, int]]:
     return sorted((float(at), int(step)) for text in outputs for at, step in _STEP.findall(text))
 
 
-def rate(outputs: Sequence[str], begun: float) -> float:
-    """Global steps a second since `begun`, from the first step that was told of then to the last."""
-    told = [item for item in steps(outputs) if item[0] >= begun]
+def rate(outputs: Sequence[str], begun: float, ended: float) -> float:
+    """Global steps a second between two times, from the first step that was told of then to the last."""
+    told = [item for item in steps(outputs) if begun <= item[0] <= ended]
     if len(told) < _FEWEST_LINES:
         raise BenchError(f"the program told of its steps {len(told)} times only")
     (first, low), (last, high) = told[0], told[-1]

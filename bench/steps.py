@@ -7,6 +7,7 @@ both trainings stand at once, and by turns of a few seconds all processes of one
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import psutil
 
@@ -19,25 +20,68 @@ from .pairs import by_turns
 from .standing import output, until
 from .table import Row, ratio
 
+HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
+
 _ROUNDS = 3
 _PAIRS = 10
 _TURN = 5.0
 _SETTLE = 0.5
 _WARM_UP = 500
-_HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
-
-Read = Callable[[], Sequence[str]]
 
 
-def run() -> list[Row]:
+@dataclass(frozen=True)
+class Training:
+    """One of the two, and how it is made to go and to stand still."""
+
+    read: Callable[[], Sequence[str]]
+    """What each worker has printed."""
+    go: Callable[[], None]
+    stop: Callable[[], None]
+
+    def warm_up(self) -> None:
+        """Wait until it trains at its own pace."""
+        until(lambda: any(step > _WARM_UP for _, step in mnist.steps(self.read())), f"{_WARM_UP} training steps")
+
+    def turn(self) -> float:
+        """Let it go for a while; its steps a second."""
+        self.go()
+        begun = time.time() + _SETTLE
+        time.sleep(_SETTLE + _TURN)
+        ended = time.time()
+        said = self.read()
+        self.stop()
+        return mnist.rate(said, begun, ended)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While inside it stands still, but for its turns."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.go()
+
+
+def alternate(ours: Training, peer: Training, what: str) -> tuple[list[float], list[float]]:
+    """The turns; both have been stopped."""
+    return by_turns(_PAIRS, what, ours.turn, peer.turn)
+
+
+def rounds(each: Callable[[Workplace, str], tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
     """Some rounds, each with both trainings started anew."""
     mine: list[float] = []
     other: list[float] = []
     for number in range(1, _ROUNDS + 1):
         with workplace() as place:
-            found = _round(place, f"steps a second, round {number}")
+            found = each(place, f"steps a second, round {number}")
             mine += found[0]
             other += found[1]
+    return mine, other
+
+
+def run() -> list[Row]:
+    """Processes of this machine."""
+    mine, other = rounds(_round)
     measure = "training steps a second on `local` while `up` waits, 1 ps + 2 workers, against a start by hand"
     return [ratio(measure, mine, other, 0.98, unit=" steps/s", at_least=True)]
 
@@ -53,50 +97,45 @@ def _round(place: Workplace, what: str) -> tuple[list[float], list[float]]:
     with project(place, CLUSTER, "ours", config) as made:
         mnist.lay_out(made.code)
         call = made.start(*UP)
-
-        def ours() -> list[str]:
-            return [output(made.home, name).decode() for name in _HOSTNAMES]
-
-        _warm_up(ours)
-        up = psutil.Process(call.process.pid)
-        cluster = [up, *up.children(recursive=True), *marked(made.home)]
-        with _stopped(cluster):
+        found: list[psutil.Process] = []
+        ours = Training(
+            lambda: [output(made.home, name).decode() for name in HOSTNAMES],
+            lambda: resume(found),
+            lambda: suspend(found),
+        )
+        ours.warm_up()
+        found += [*family(call.process.pid), *marked(made.home)]
+        with ours.stopped():
             hand = [*command, f"--train_dir={place.folder / 'train'}"]
             with ByHand(made.code, place.folder / "logs", mnist.WORKERS, hand) as started:
-
-                def peer() -> list[str]:
-                    return [started.log(name).read_text() for name in _HOSTNAMES]
-
-                _warm_up(peer)
                 by_hand = [psutil.Process(pid) for pid in started.pids]
-                with _stopped(by_hand):
-                    return by_turns(_PAIRS, what, lambda: _turn(cluster, ours), lambda: _turn(by_hand, peer))
+                peer = Training(
+                    lambda: [started.log(name).read_text() for name in HOSTNAMES],
+                    lambda: resume(by_hand),
+                    lambda: suspend(by_hand),
+                )
+                peer.warm_up()
+                with peer.stopped():
+                    return alternate(ours, peer, what)
 
 
-def _warm_up(read: Read) -> None:
-    until(lambda: any(step > _WARM_UP for _, step in mnist.steps(read())), f"{_WARM_UP} training steps")
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all that it has started."""
+    first = psutil.Process(pid)
+    return [first, *first.children(recursive=True)]
 
 
-def _turn(processes: Sequence[psutil.Process], read: Read) -> float:
-    """Let one training go for a while; its steps a second."""
-    _send(processes, psutil.Process.resume)
-    begun = time.time() + _SETTLE
-    time.sleep(_SETTLE + _TURN)
-    _send(processes, psutil.Process.suspend)
-    return mnist.rate(read(), begun)
+def resume(processes: Sequence[psutil.Process]) -> None:
+    """Let them go."""
+    _each(processes, psutil.Process.resume)
 
 
-@contextmanager
-def _stopped(processes: Sequence[psutil.Process]) -> Iterator[None]:
-    """While inside, the processes stand still, but for their turns."""
-    _send(processes, psutil.Process.suspend)
-    try:
-        yield
-    finally:
-        _send(processes, psutil.Process.resume)
+def suspend(processes: Sequence[psutil.Process]) -> None:
+    """Stop them where they are."""
+    _each(processes, psutil.Process.suspend)
 
 
-def _send(processes: Sequence[psutil.Process], do: Callable[[psutil.Process], None]) -> None:
+def _each(processes: Sequence[psutil.Process], do: Callable[[psutil.Process], None]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             do(process)

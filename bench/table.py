@@ -34,13 +34,16 @@ class Row:
     peer: str
     values: Sequence[float]
     judged: float
-    target: float
+    target: float | None
+    """None where the number is only published."""
     at_least: bool = False
     unit: str = ""
 
     @property
     def met(self) -> bool:
         """Whether the target was reached."""
+        if self.target is None:
+            return True
         return self.judged >= self.target if self.at_least else self.judged <= self.target
 
     def cells(self) -> tuple[str, ...]:
@@ -49,12 +52,19 @@ class Row:
             f"{_number(median(self.values))} ({_number(min(self.values))} to {_number(max(self.values))}){self.unit}"
         )
         sign = "≥" if self.at_least else "≤"
+        if self.target is None:
+            return self.measure, self.ours, self.peer, spread, "none", ""
         verdict = "met" if self.met else "**missed**"
         return self.measure, self.ours, self.peer, spread, f"{sign} {self.target:g}{self.unit}", verdict
 
 
 def ratio(
-    measure: str, ours: Sequence[float], peer: Sequence[float], target: float, unit: str = " s", at_least: bool = False
+    measure: str,
+    ours: Sequence[float],
+    peer: Sequence[float],
+    target: float | None,
+    unit: str = " s",
+    at_least: bool = False,
 ) -> Row:
     """A row for pairs of measurements: the median of their ratios is judged."""
     ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]

@@ -11,10 +11,11 @@ import pulumi
 
 from .application import version
 from .arguments import TensorFlowClusterArgs, resolved
-from .backends.base import load
+from .backends.base import KEEPER, load
 from .errors import SpecError, TfdeployError
 from .observe import Watch
 from .plan import Given, TaskPlan, consequences, make_plan
+from .quantities import DURATION_FORM, seconds
 from .report import Report
 from .resources import Run, Sweeper, Task
 from .spec import cluster_spec
@@ -102,7 +103,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
         backend, cluster = watch.backend, watch.cluster
         supplies = backend.supply(name, cluster, watch.spec, sweeper.token, asked.secrets, after_sweeper)
         tasks = [
-            Task(f"{name}-{task.hostname}", _task_props(watch, task, sweeper.token, supplies), after_sweeper)
+            Task(f"{name}-{task.hostname}", _task_props(asked, task, sweeper.token, supplies), after_sweeper)
             for task in watch.plan.tasks
         ]
         run = Run(
@@ -114,7 +115,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
                 "code_folder": str(asked.bundle.folder.absolute()) if asked.bundle else "",
                 "code_without": [str(path) for path in asked.without],
                 "secrets": pulumi.Output.secret(dict(asked.secrets)),
-                "container": backend.container(cluster, watch.spec, watch.plan, None),
+                "container": asked.containers.get(KEEPER, {}),
                 "supplies": dict(supplies),
             },
             pulumi.ResourceOptions(parent=self, depends_on=[sweeper, *tasks]),
@@ -135,6 +136,7 @@ class _Asked:
     bundle: "Bundle | None"
     without: list[Path]
     secrets: Mapping[str, pulumi.Input[str]]
+    containers: Mapping[str, dict[str, Any]]
 
 
 def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
@@ -142,7 +144,7 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
     _refuse_twin(name)
     args = resolved(name, given, pulumi.Config("tfdeploy"))
     if "TFDEPLOY_WAIT" in os.environ:
-        args["wait"] = os.environ["TFDEPLOY_WAIT"]
+        args["wait"] = _wait(os.environ["TFDEPLOY_WAIT"])
     spec = cluster_spec(name, args)
     backend = load(spec.backend)
     cluster = backend.cluster(pulumi.get_project(), pulumi.get_stack(), spec)
@@ -161,7 +163,14 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
         pulumi.log.info("\n".join([f"{plan.summary}{code}", *plan.places, *consequences(plan, watch.job_before())]))
         for text in warnings:
             pulumi.log.warn(f"{name}: {text}.")
-    return _Asked(watch, bundle, without, args.get("secrets", {}))
+    return _Asked(watch, bundle, without, args.get("secrets", {}), backend.containers(cluster, spec, plan))
+
+
+def _wait(text: str) -> float:
+    try:
+        return seconds(text)
+    except ValueError:
+        raise SpecError("TFDEPLOY_WAIT", f"{text!r} is no duration", f"It takes {DURATION_FORM}.") from None
 
 
 def _bundle(name: str, folder: Path, without: list[Path]) -> "Bundle":
@@ -172,23 +181,23 @@ def _bundle(name: str, folder: Path, without: list[Path]) -> "Bundle":
 
 
 def _refuse_twin(name: str) -> None:
-    names = _names.setdefault(pulumi.runtime.settings.get_root_resource(), set())
+    names = _names.setdefault(pulumi.runtime.settings.get_monitor(), set())
     if name in names:
         raise SpecError("TensorFlowCluster", f"the name {name!r} is given twice in this program", "Choose another.")
     names.add(name)
 
 
 def _task_props(
-    watch: Watch, task: TaskPlan, token: pulumi.Output[str], supplies: Mapping[str, pulumi.Output[str]]
+    asked: _Asked, task: TaskPlan, token: pulumi.Output[str], supplies: Mapping[str, pulumi.Output[str]]
 ) -> dict[str, Any]:
     own = {key: value for key, value in supplies.items() if not key.startswith("image-") or key == f"image-{task.job}"}
     return {
         **asdict(task),
         "gpus": ",".join(task.gpus),
-        "cluster": watch.cluster,
+        "cluster": asked.watch.cluster,
         "token": token,
-        "grace": watch.spec.grace,
+        "grace": asked.watch.spec.grace,
         "agent": version(),
-        "container": watch.backend.container(watch.cluster, watch.spec, watch.plan, task),
+        "container": asked.containers.get(task.hostname, {}),
         "supplies": own,
     }

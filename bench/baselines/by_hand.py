@@ -15,7 +15,7 @@ class ByHand:
 
     def __init__(self, code: Path, logs: Path, workers: int, command: Sequence[str]) -> None:
         logs.mkdir(parents=True)
-        ports = _free_ports(1 + workers)
+        ports = free_ports(1 + workers)
         addresses = [f"127.0.0.1:{port}" for port in ports]
         hosts = [f"--ps_hosts={addresses[0]}", f"--worker_hosts={','.join(addresses[1:])}"]
         self._logs = logs
@@ -55,7 +55,8 @@ class ByHand:
             process.wait()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many ports that nobody listens on."""
     with ExitStack() as stack:
         trials = [stack.enter_context(socket.socket()) for _ in range(count)]
         for trial in trials:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from tests.docker.project import GATED, DockerProject
+from tests.waiting import until
 
 JOB = (
     'command=["python", "train.py"], code="code", ps=1, workers=1, env={"COUNTER": __import__("os").environ["COUNTER"]}'
@@ -52,8 +53,10 @@ def namespaces(project: DockerProject) -> set[bool]:
 
 def flags(project: DockerProject, counts: int) -> str:
     """What the worker was started with last, once all tasks have been started so often."""
+    wanted = {"ps-0": counts, "worker-0": counts}
+    until(lambda: min(project.counts().values()) == counts, f"start {counts} of all tasks", 60)
     project.until_running("ps-0", "worker-0")
-    assert project.counts() == {"ps-0": counts, "worker-0": counts}
+    assert project.counts() == wanted
     lines = [text for _, _, text in project.look(10000).view["logs"]["worker-0"] if "begins" in text]
     assert len(lines) == counts
     return str(lines[-1])

@@ -93,6 +93,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "errors",
         "observe",
         "plan",
+        "quantities",
         "report",
         "resources",
         "spec",

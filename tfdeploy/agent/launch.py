@@ -197,7 +197,7 @@ class Launcher:
         folder = self._folder / "work" / self._spec["id"]
         try:
             self._child = Child(command, env, folder, self._note, self._settings["memory"])
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._refuse(order["attempt"], f"cannot start {command[0]!r}: {error}", NOT_FOUND)
             return
         stdout, stderr = self._child.process.stdout, self._child.process.stderr

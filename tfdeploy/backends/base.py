@@ -12,11 +12,14 @@ from typing import Any, Protocol, TypedDict
 
 from ..errors import SpecError
 from ..placement import Machine
-from ..plan import Plan, TaskPlan
+from ..plan import Plan
 from ..spec import ClusterSpec
 
 BACKENDS = ("local", "docker")
 """The names that `tfdeploy:backend` takes."""
+
+KEEPER = "keeper"
+"""The keeper's hostname, which is no task's: those end with a number."""
 
 
 class Cluster(TypedDict):
@@ -47,7 +50,7 @@ class TaskProps(TypedDict):
     agent: str
     """The version of the agent: another one starts the task's launcher again."""
     container: dict[str, Any]
-    """What only a container has, as `Backend.container` says it; nothing where tasks are processes."""
+    """What only a container has, as `Backend.containers` says it; nothing where tasks are processes."""
     supplies: dict[str, str]
     """What `Backend.supply` had made for it."""
 
@@ -62,7 +65,7 @@ class RunProps(TypedDict):
     code_without: list[str]
     secrets: dict[str, str]
     container: dict[str, Any]
-    """The keeper's, as `Backend.container` says it."""
+    """The keeper's, as `Backend.containers` says it."""
     supplies: dict[str, str]
 
 
@@ -125,8 +128,12 @@ class Backend(Protocol):
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """`data_dir` or `train_dir` as the tasks will see it: absolute, or a URL; relative ones begin at `program`."""
 
-    def container(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
-        """What only a container has, of a task or, for None, of the keeper; nothing where tasks are processes."""
+    def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
+        """Hostname to what only a container has, `keeper` to the keeper's; nothing where tasks are processes.
+
+        Raises:
+            SpecError: an argument cannot be what the user wants.
+        """
 
     def supply(
         self,

@@ -14,10 +14,10 @@ from ...agent.protocol import CallError
 from ...agent.states import Job
 from ...errors import BackendError, SpecError, Unreachable
 from ...placement import Machine
-from ...plan import Plan, TaskPlan
+from ...plan import Plan
 from ...spec import JOBS, ClusterSpec
 from .. import keeping
-from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
+from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
 from . import clearing, images, machines, names, outfit, refusals, rolling, services
 from .engine import Engine, address
 from .exec_keeper import keeper_of, present_job
@@ -74,9 +74,9 @@ class DockerBackend:
         refusals.refuse_folder(f"{spec.name}: {key}", folder, Engine(cluster["home"]))
         return folder
 
-    def container(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
-        """What a task's container has (the keeper's: None), beyond what every task has."""
-        return outfit.container(Engine(cluster["home"]), cluster, spec, plan, task)
+    def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
+        """What the containers of tasks and keeper have, beyond what every task has."""
+        return outfit.containers(Engine(cluster["home"]), cluster, spec, plan)
 
     def supply(
         self,
@@ -143,17 +143,17 @@ class DockerBackend:
             )
             answer = keeping.give(keeper, props, dict(props["run"]), _KEEPER_SECONDS)
         except BackendError as error:
-            seen = swarm.tasks().get(names.KEEPER)
+            seen = swarm.tasks().get(KEEPER)
             why = f" ({seen.word}: {seen.reason})" if seen and seen.reason else ""
             raise BackendError(f"{error}{why}") from None
-        keeping.wake(keeper, lambda: [name for name in swarm.services() if name != names.KEEPER], swarm.start)
+        keeping.wake(keeper, lambda: [name for name in swarm.services() if name != KEEPER], swarm.start)
         Mirror(props["cluster"]).bring_on(keeper)
         return {"given": keeping.now(), "train_dir": answer["train_dir"]}
 
     def given(self, props: RunProps) -> bool:
         """Whether the keeper's service is there and this is its run; an engine that does not answer is believed to have it."""
         try:
-            if names.KEEPER not in _swarm(props["cluster"]).services():
+            if KEEPER not in _swarm(props["cluster"]).services():
                 return False
         except Unreachable:
             return True
@@ -169,7 +169,7 @@ class DockerBackend:
         """Stop and remove the tasks that are not listed."""
         swarm = _swarm(cluster)
         with suppress(Unreachable):
-            gone = [name for name in swarm.services() if name not in (*hostnames, names.KEEPER)]
+            gone = [name for name in swarm.services() if name not in (*hostnames, KEEPER)]
             self._remove(swarm, gone, services.stop_seconds(_grace(cluster)))
 
     def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
@@ -204,7 +204,7 @@ class DockerBackend:
             problems.append(str(error))
         silent: float | None = None
         try:
-            if engine is not None and names.KEEPER not in engine:
+            if engine is not None and KEEPER not in engine:
                 raise Unreachable("there is no keeper")
             answer = mirror.bring_on(keeper_of(cluster))
             job = Job.from_dict(answer["job"]) if answer["job"] else None
@@ -212,8 +212,8 @@ class DockerBackend:
         except (OSError, CallError):
             job = mirror.record.current()
             view, silent = mirror.record.view(dict(ask), job), mirror.record.last_alive()
-        tasks = {name: task for name, task in engine.items() if name != names.KEEPER} if engine is not None else None
-        keeper = (engine or {}).get(names.KEEPER)
+        tasks = {name: task for name, task in engine.items() if name != KEEPER} if engine is not None else None
+        keeper = (engine or {}).get(KEEPER)
         if keeper is not None and keeper.reason:
             problems.append(f"the keeper is {keeper.word}: {keeper.reason}")
         return Sight(time.time(), view, silent, tasks, str(mirror.folder), words, problems)
@@ -232,9 +232,9 @@ def _stop_job(cluster: Cluster) -> None:
     swarm = _swarm(cluster)
 
     def over() -> bool:
-        return not any(task.alive for name, task in swarm.tasks().items() if name != names.KEEPER)
+        return not any(task.alive for name, task in swarm.tasks().items() if name != KEEPER)
 
-    if names.KEEPER in swarm.services():
+    if KEEPER in swarm.services():
         keeping.stop(keeper_of(cluster), over, _grace(cluster) + _MARGIN)
 
 

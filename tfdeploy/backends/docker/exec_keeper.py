@@ -13,7 +13,7 @@ from ...agent.call import REFUSED
 from ...agent.protocol import CallError
 from ...agent.states import Job
 from ...errors import Unreachable
-from ..base import Cluster
+from ..base import KEEPER, Cluster
 from . import names
 from .engine import Engine
 from .services import PYTHON, TOKEN
@@ -57,7 +57,7 @@ class ExecKeeper:
     def _container(self) -> tuple[str, str]:
         """The running container of the keeper, and the address on which the keeper listens inside it."""
         filters = names.filters(self._cluster)
-        filters["label"].append(f"com.docker.swarm.service.name={names.service(self._cluster, names.KEEPER)}")
+        filters["label"].append(f"com.docker.swarm.service.name={names.service(self._cluster, KEEPER)}")
         found = self._engine.call(lambda api: api.containers(filters={**filters, "status": ["running"]}))
         if not found:
             raise Unreachable(f"the keeper of {self._cluster['name']} does not run")

@@ -38,13 +38,9 @@ def statuses(engine: Engine) -> Mapping[str, str]:
     return {name: word for name, word in words.items() if word}
 
 
-def gpu_kind(engine: Engine, machine: str) -> str:
-    """The name under which a node lists its GPUs as generic resources; empty where it lists none."""
-    for node in engine.call(lambda api: api.nodes()):
-        if node["Description"]["Hostname"] == machine:
-            kind, _ = _gpus(node)
-            return kind
-    return ""
+def gpu_kinds(engine: Engine) -> Mapping[str, str]:
+    """Name of a machine to the name under which it lists its GPUs as generic resources; empty where it lists none."""
+    return {node["Description"]["Hostname"]: _gpus(node)[0] for node in engine.call(lambda api: api.nodes())}
 
 
 def _takes_tasks(node: Mapping[str, Any]) -> bool:

@@ -9,9 +9,6 @@ from collections.abc import Mapping
 
 from ..base import Cluster
 
-KEEPER = "keeper"
-"""The keeper's hostname, which is no task's: those end with a number."""
-
 PREFIX = "tfdeploy."
 HOSTNAME, SPEC, MACHINE, PORT = f"{PREFIX}hostname", f"{PREFIX}spec", f"{PREFIX}machine", f"{PREFIX}port"
 """Labels of a service: whose it is, the content of what it was made of, the machine it was placed on, its port."""

@@ -3,9 +3,9 @@
 import zlib
 from typing import Any
 
-from ...plan import Plan, TaskPlan
-from ...spec import ClusterSpec
-from ..base import Cluster
+from ...plan import Plan
+from ...spec import ClusterSpec, JobSpec
+from ..base import KEEPER, Cluster
 from . import images, machines, mounts, names, refusals, services
 from .engine import Engine
 
@@ -16,29 +16,41 @@ _HOST_PORTS = range(20000, 32000)
 """Where keepers listen on the host network: below what Linux gives to outgoing connections (32768 and up)."""
 
 
-def container(engine: Engine, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
-    """What a task's container has, or, without a task, the keeper's; plain JSON."""
-    job = next(job for job in spec.jobs if task is None or job.name == task.job)
+def containers(engine: Engine, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> dict[str, dict[str, Any]]:
+    """Hostname to what its container has, `keeper` to the keeper's; plain JSON.
+
+    Raises:
+        SpecError: `volumes` asks for what cannot be.
+    """
     shared = _folders(cluster, spec, plan)
-    about = {
-        "job": job.name,
-        "image": images.image(cluster, spec, job, images.content(spec)),
-        "network": spec.engine.network,
-        "keeper": _keeper_address(engine, cluster, spec),
+    about = {"network": spec.engine.network, "keeper": _keeper_address(engine, cluster, spec)}
+    content = images.content(spec)
+    jobs = {
+        job.name: {
+            **about,
+            "job": job.name,
+            "image": images.image(cluster, spec, job, content),
+            **_own(cluster, spec, job, shared),
+        }
+        for job in spec.jobs
     }
-    if task is None:
-        return {**about, "user": "0", "mounts": shared, "manager": engine.swarm()["NodeID"]}
+    kinds = machines.gpu_kinds(engine) if any(task.gpus for task in plan.tasks) else {}
+    found = {
+        task.hostname: {**jobs[task.job], "gpu_kind": kinds.get(task.machine, "") if task.gpus else ""}
+        for task in plan.tasks
+    }
+    first = jobs[spec.jobs[0].name]
+    keeper = {"user": "0", "mounts": shared, "shm_size": 0, "manager": engine.swarm()["NodeID"]}
+    return {**found, KEEPER: {**first, **keeper}}
+
+
+def _own(cluster: Cluster, spec: ClusterSpec, job: JobSpec, shared: list[mounts.Mount]) -> dict[str, Any]:
+    """What a job's containers have of their own."""
     where = f"{spec.name}: volumes"
     own = [mounts.parse(where, text, names.labels(cluster)) for text in job.container.volumes]
-    shm = [mounts.tmpfs("/dev/shm", job.container.shm_size)] if job.container.shm_size else []
-    refusals.refuse_mounts(where, [*own, *shared, *shm])
-    return {
-        **about,
-        "user": job.container.user,
-        "mounts": [*shared, *own],
-        "shm_size": job.container.shm_size,
-        "gpu_kind": machines.gpu_kind(engine, task.machine) if task.gpus else "",
-    }
+    size = job.container.shm_size
+    refusals.refuse_mounts(where, [*own, *shared, *([mounts.tmpfs("/dev/shm", size)] if size else [])])
+    return {"user": job.container.user, "mounts": [*shared, *own], "shm_size": size}
 
 
 def _folders(cluster: Cluster, spec: ClusterSpec, plan: Plan) -> list[mounts.Mount]:
@@ -55,11 +67,11 @@ def _folders(cluster: Cluster, spec: ClusterSpec, plan: Plan) -> list[mounts.Mou
 def _keeper_address(engine: Engine, cluster: Cluster, spec: ClusterSpec) -> str:
     """Where launchers find the keeper: its name on the overlay, else a port that no other keeper has."""
     if spec.engine.network == services.OVERLAY:
-        return f"{names.KEEPER}:{services.KEEPER_PORT}"
+        return f"{KEEPER}:{services.KEEPER_PORT}"
     host = engine.swarm()["NodeAddr"]
-    found = engine.call(lambda api: api.services(filters={"label": [f"{names.HOSTNAME}={names.KEEPER}"]}))
+    found = engine.call(lambda api: api.services(filters={"label": [f"{names.HOSTNAME}={KEEPER}"]}))
     ports = {item["Spec"]["Name"]: int(item["Spec"]["Labels"][names.PORT]) for item in found}
-    mine = ports.pop(names.service(cluster, names.KEEPER), 0)
+    mine = ports.pop(names.service(cluster, KEEPER), 0)
     if mine in _HOST_PORTS:
         return f"{host}:{mine}"
     first = zlib.crc32(names.base(cluster).encode()) % len(_HOST_PORTS)

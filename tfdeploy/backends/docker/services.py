@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..base import RunProps, TaskProps
+from ..base import KEEPER, RunProps, TaskProps
 from . import names
 from .mounts import tmpfs, volume
 
@@ -91,15 +91,13 @@ def keeper(props: RunProps) -> Service:
         "User": "0",
     }
     template = {
-        "ContainerSpec": {**_container(props, names.KEEPER), **spec},
+        "ContainerSpec": {**_container(props, KEEPER), **spec},
         "Resources": {},
         "RestartPolicy": {"Condition": "any", "Delay": _RESTART_DELAY},
         "Placement": {"Constraints": [f"node.id=={container['manager']}"]},
-        "Networks": _networks(container["network"], props["supplies"], names.KEEPER),
+        "Networks": _networks(container["network"], props["supplies"], KEEPER),
     }
-    return _service(
-        props, names.service(cluster, names.KEEPER), {names.HOSTNAME: names.KEEPER, names.PORT: port}, template
-    )
+    return _service(props, names.service(cluster, KEEPER), {names.HOSTNAME: KEEPER, names.PORT: port}, template)
 
 
 def stop_seconds(grace: float) -> float:

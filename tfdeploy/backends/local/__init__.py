@@ -15,17 +15,16 @@ from ...agent.states import Job
 from ...application import application, version
 from ...errors import Unreachable
 from ...placement import Machine
-from ...plan import Plan, TaskPlan
+from ...plan import Plan
 from ...spec import ClusterSpec
 from .. import keeping
-from ..base import Cluster, EngineTask, RunProps, Sight, TaskProps
+from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
 from ..folders import make_private, put_by, runtime_root, state_folder
 from ..refusing import refuse_requirements
 from . import capacity, packages, refusals
 from .places import Places, write_private
 from .supervisor import Supervisor
 
-_KEEPER = "keeper"
 _CALL_SECONDS = 30.0
 _LOOK_SECONDS = 10.0
 _MARGIN = 30.0
@@ -65,8 +64,8 @@ class LocalBackend:
         refusals.refuse_folders(spec, plan.run["data_dir"])
         return ()
 
-    def container(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, task: TaskPlan | None) -> dict[str, Any]:
-        """Nothing: tasks are processes."""
+    def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
+        """None: tasks are processes."""
         return {}
 
     def supply(
@@ -137,7 +136,7 @@ class LocalBackend:
         """Whether the keeper runs and this is its run."""
         places = Places(props["cluster"]["home"])
         try:
-            keeper = Supervisor(places).programs().get(_KEEPER)
+            keeper = Supervisor(places).programs().get(KEEPER)
         except Unreachable:
             return False
         job = Record(places.record).current()
@@ -151,7 +150,7 @@ class LocalBackend:
         """Stop and remove the tasks that are not listed."""
         places = Places(cluster["home"])
         with suppress(Unreachable):
-            gone = [name for name in Supervisor(places).programs() if name not in (*hostnames, _KEEPER)]
+            gone = [name for name in Supervisor(places).programs() if name not in (*hostnames, KEEPER)]
             self._remove(places, token, gone)
 
     def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
@@ -199,7 +198,7 @@ class LocalBackend:
             str(places.record),
             f"{UNIX}{places.keeper_socket}",
         ]
-        supervisor.add(_KEEPER, [*command, str(places.token)], places.home / "keeper.log", 10.0)
+        supervisor.add(KEEPER, [*command, str(places.token)], places.home / "keeper.log", 10.0)
         return supervisor
 
     def _write_settings(self, places: Places, props: TaskProps) -> None:
@@ -253,7 +252,7 @@ def _wake(supervisor: Supervisor, name: str) -> None:
 
 def _launchers_live(places: Places) -> bool:
     programs = Supervisor(places).programs()
-    return any(info["statename"] in _ALIVE for name, info in programs.items() if name != _KEEPER)
+    return any(info["statename"] in _ALIVE for name, info in programs.items() if name != KEEPER)
 
 
 def _patience(job: Job | None) -> float:

@@ -1,0 +1,73 @@
+"""From an edited program to its first line on Docker: `pulumi up`, against a build of the image and `docker stack deploy`.
+
+There is nothing to gain by TensorFlow's import, which takes as long in both: so the program only speaks and waits.
+"""
+
+import itertools
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.engine.images import tensorflow_image
+from tfdeploy.backends.docker.engine import address
+
+from . import mnist
+from .baselines.containers import Stack
+from .engine import STACK, TASKS, UP, workplace
+from .pairs import by_turns
+from .standing import until
+from .swarm import on_swarm
+from .table import Row, ratio
+
+_PAIRS = 5
+_WATCHED = "worker-0"
+
+
+def run() -> list[Row]:
+    """Both stand; by turns each gets an edited program."""
+    image = tensorflow_image(address(""))
+    config = {
+        "tfdeploy:ps": 1,
+        "tfdeploy:workers": mnist.WORKERS,
+        "tfdeploy:command": ["python", "train.py"],
+        "tfdeploy:wait": "0",
+    }
+    edits = itertools.count()
+    with workplace() as place, on_swarm(place, "ours", image, config) as cluster:
+        code = place.folder / "image"
+        code.mkdir()
+        stack = Stack(f"{STACK}-stack", image, code, mnist.WORKERS, ["train.py"])
+
+        def ours() -> float:
+            return _edited(
+                cluster.made.code,
+                next(edits),
+                lambda: cluster.made.pulumi(*UP),
+                lambda: cluster.outputs([_WATCHED])[0],
+            )
+
+        def peer() -> float:
+            return _edited(code, next(edits), stack.up, lambda: stack.said(_WATCHED))
+
+        try:
+            ours()
+            peer()
+            mine, other = by_turns(_PAIRS, "edit to running", ours, peer)
+        finally:
+            stack.remove()
+    measure = (
+        "an edited program to its first line on Docker, 1 ps + 2 workers, no image rebuild, against `docker build` and"
+        " `docker stack deploy`"
+    )
+    return [ratio(measure, mine, other, 0.7)]
+
+
+def _edited(code: Path, number: int, bring: Callable[[], object], said: Callable[[], str]) -> float:
+    """Seconds from the edit until the program says that it is the edited one, by its own clock."""
+    text = (TASKS / "edited.py").read_text()
+    (code / "train.py").write_text(text.replace("EDIT = 0", f"EDIT = {number}"))
+    begun = time.time()
+    bring()
+    line = re.compile(rf"^(\d+\.\d+) edit {number}$", re.MULTILINE)
+    return float(until(lambda: line.search(said()), f"the line of edit {number}")[1]) - begun

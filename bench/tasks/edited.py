@@ -1,0 +1,9 @@
+"""Says which edit of it this is, and waits to be stopped."""
+
+import time
+
+EDIT = 0
+
+print(f"{time.time():.6f} edit {EDIT}", flush=True)
+while True:
+    time.sleep(1)
