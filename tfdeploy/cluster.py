@@ -1,7 +1,7 @@
 """The component: spec → plan → backend → report."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -157,13 +157,27 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
     known = Given(bundle.name if bundle else "", train_dir, data_dir, backend.image(spec))
     plan = make_plan(spec, backend.machines(cluster), known, backend.standing_on(cluster))
     warnings = [*backend.check(cluster, spec, plan, bundle.files if bundle else ()), *plan.warnings]
-    watch = Watch(backend, cluster, spec, plan)
+    asked = _Asked(
+        Watch(backend, cluster, spec, plan),
+        bundle,
+        without,
+        args.get("secrets", {}),
+        backend.containers(cluster, spec, plan),
+    )
     if pulumi.runtime.is_dry_run():
-        code = f"; code: {bundle}" if bundle else ""
-        pulumi.log.info("\n".join([f"{plan.summary}{code}", *plan.places, *consequences(plan, watch.job_before())]))
-        for text in warnings:
-            pulumi.log.warn(f"{name}: {text}.")
-    return _Asked(watch, bundle, without, args.get("secrets", {}), backend.containers(cluster, spec, plan))
+        _tell(asked, warnings)
+    return asked
+
+
+def _tell(asked: "_Asked", warnings: Sequence[str]) -> None:
+    """What the plan is, and what it does to what stands."""
+    watch = asked.watch
+    code = f"; code: {asked.bundle}" if asked.bundle else ""
+    changes = watch.backend.changes(watch.cluster, watch.plan, asked.containers)
+    lines = [f"{watch.plan.summary}{code}", *watch.plan.places, *consequences(watch.plan, watch.job_before()), *changes]
+    pulumi.log.info("\n".join(lines))
+    for text in warnings:
+        pulumi.log.warn(f"{watch.spec.name}: {text}.")
 
 
 def _wait(text: str) -> float:

@@ -135,6 +135,9 @@ class Backend(Protocol):
             SpecError: an argument cannot be what the user wants.
         """
 
+    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
+        """What the plan changes in tasks that stand, and what that does to them, in sentences."""
+
     def supply(
         self,
         name: str,

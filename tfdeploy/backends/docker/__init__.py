@@ -18,7 +18,7 @@ from ...plan import Plan
 from ...spec import JOBS, ClusterSpec
 from .. import keeping
 from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
-from . import clearing, images, machines, names, outfit, refusals, rolling, services
+from . import clearing, differences, images, machines, names, outfit, refusals, rolling, services
 from .engine import Engine, address
 from .exec_keeper import keeper_of, present_job
 from .mirror import Mirror
@@ -77,6 +77,10 @@ class DockerBackend:
     def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
         """What the containers of tasks and keeper have, beyond what every task has."""
         return outfit.containers(Engine(cluster["home"]), cluster, spec, plan)
+
+    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
+        """What the plan changes in services that stand."""
+        return differences.sentences(plan, containers, _swarm(cluster).services())
 
     def supply(
         self,

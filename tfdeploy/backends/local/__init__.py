@@ -68,6 +68,17 @@ class LocalBackend:
         """None: tasks are processes."""
         return {}
 
+    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
+        """Which tasks start again under other limits."""
+        places = Places(cluster["home"])
+        told = []
+        for task in plan.tasks:
+            with suppress(OSError, ValueError, KeyError):
+                known = json.loads((places.task(task.hostname) / "task.json").read_text())
+                if (known["memory"], known["gpus"]) != (task.memory, ",".join(task.gpus)):
+                    told.append(task.hostname)
+        return [f"{', '.join(told)}: other limits: while they run, they start again one at a time"] if told else []
+
     def supply(
         self,
         name: str,
