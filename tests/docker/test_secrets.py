@@ -61,7 +61,9 @@ def test_secrets_and_token_are_in_the_tasks_and_nowhere_else(project: DockerProj
     project.up()
     places["outputs"] = project.call("stack", "output", "--json", "--show-secrets", "--stack", project.stack).output
     record = project.record().folder
-    places["record"] = "".join(path.read_bytes().decode(errors="replace") for path in record.rglob("*") if path.is_file())
+    places["record"] = "".join(
+        path.read_bytes().decode(errors="replace") for path in record.rglob("*") if path.is_file()
+    )
     assert all(places[kind] for kind in places if kind != "logs")
     for place, text in places.items():
         for secret in (CANARY, PLAIN, token):

@@ -187,9 +187,13 @@ def load(name: str) -> Backend:
     """The backend of that name.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is none, or the packages that it needs are not installed.
     """
     if name not in BACKENDS:
         raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
-    backend: Backend = importlib.import_module(f"{__package__}.{name}").BACKEND
+    try:
+        backend: Backend = importlib.import_module(f"{__package__}.{name}").BACKEND
+    except ModuleNotFoundError as error:
+        wrong = f"{name!r} needs the package {error.name}, which is not installed"
+        raise SpecError("backend", wrong, f"Install what it needs: pip install 'pulumi-tfdeploy[{name}]'.") from None
     return backend

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ _KEEPER_SECONDS = 600.0
 """How long the keeper may take to come: its image may have to be pulled."""
 
 _MARGIN = 60.0
+if find_spec("pulumi_docker") is None:  # imported where it is used: it takes long
+    raise ModuleNotFoundError("No module named 'pulumi_docker'", name="pulumi_docker")
+
 GONE = "TFDEPLOY_ENGINE_IS_GONE"
 """Set to 1, `destroy` forgets what it cannot reach."""
 

@@ -1,0 +1,26 @@
+"""A backend by its name."""
+
+import sys
+
+import pytest
+
+from tfdeploy.backends.base import BACKENDS, load
+from tfdeploy.errors import SpecError
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_each_is_found(name: str) -> None:
+    assert load(name) is load(name)
+
+
+def test_an_unknown_one_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"'swarm' is unknown. It takes one of: local, docker"):
+        load("swarm")
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("tfdeploy.backends.docker")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "docker", None)
+    with pytest.raises(SpecError, match=r"needs the package docker, .* pip install 'pulumi-tfdeploy\[docker\]'"):
+        load("docker")
