@@ -21,6 +21,8 @@ DEFAULT = "unix:///var/run/docker.sock"
 SECONDS = 60
 """How long one call may take."""
 
+_NO_MANAGER = 503
+
 T = TypeVar("T")
 
 _clients: dict[str, docker.APIClient] = {}
@@ -46,6 +48,14 @@ class Engine:
             Unreachable: it does not answer.
             docker.errors.APIError: it answers with a no.
         """
+        try:
+            return self._call(do)
+        except APIError as error:
+            if error.status_code == _NO_MANAGER and "swarm manager" in str(error.explanation):
+                raise Unreachable(f"the Docker engine at {self.host} manages no Swarm") from None
+            raise
+
+    def _call(self, do: Callable[[Any], T]) -> T:
         old = _clients.get(self.host)
         if old is not None:
             try:
