@@ -11,7 +11,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from .errors import BundleError
-from .quantities import text_of_size
+from .quantities import counted, text_of_size
 
 MOST_BYTES = 100 * 1024 * 1024
 """A folder of code larger than this is refused: data belongs into `data_dir`."""
@@ -53,7 +53,7 @@ class Bundle:
     name: str
 
     def __str__(self) -> str:
-        return f"{len(self.files)} files, {text_of_size(self.size)}"
+        return f"{counted(len(self.files), 'file')}, {text_of_size(self.size)}"
 
 
 def collect(where: str, folder: Path, without: Sequence[Path] = ()) -> Bundle:

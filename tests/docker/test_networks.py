@@ -44,9 +44,10 @@ for name in {names}:
 
 
 def namespaces(project: DockerProject) -> set[bool]:
-    """Whether each container of the cluster has the machine's own network."""
+    """Whether each container of the cluster that runs has the machine's own network."""
     containers = project.left()["container"].split()
-    pids = project.docker("inspect", "--format", "{{.State.Pid}}", *containers).split()
+    found = project.docker("inspect", "--format", "{{.State.Pid}}", *containers).split()
+    pids = [pid for pid in found if pid != "0"]
     assert len(pids) == 3
     return {Path(f"/proc/{pid}/ns/net").samefile("/proc/self/ns/net") for pid in pids}
 
@@ -82,7 +83,6 @@ def test_a_running_job_moves_from_one_network_to_the_other_and_back(project: Doc
     book = {name: task.address for name, task in project.job().tasks.items()}
     assert said.endswith(f"--ps_hosts={book['ps-0']} --worker_hosts={book['worker-0']}")
     assert {address.partition(":")[0] for address in book.values()} == {node}
-    assert "network" not in project.left()
 
     project.write(OVERLAY, GATED)
     project.up()

@@ -113,5 +113,5 @@ def test_requirements_that_cannot_be_installed_fail_the_update_with_pips_last_li
 
 def test_preview_says_what_is_shipped_and_makes_nothing(project: Project) -> None:
     done = project.call("preview", "--stack", project.stack)
-    assert "1 tasks, success: all workers; code: 1 files" in done.output
+    assert "1 task, success: all workers; code: 1 file" in done.output
     assert not (project.folder / "state").exists()

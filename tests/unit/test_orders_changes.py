@@ -268,4 +268,6 @@ def test_a_task_taken_away_leaves_the_others_with_right_addresses() -> None:
     job.lose("worker-2")
     del job.job.tasks["worker-0"], job.launchers["worker-0"]
     job.exit("worker-1", 3)
+    assert job.running() == "", "nobody starts with an address that may be an old one"
+    job.come("worker-2")
     assert job.launchers["worker-1"].book[1] == ["worker-1", "worker", 1, "127.0.0.1:21001"]

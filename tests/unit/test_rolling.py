@@ -115,12 +115,17 @@ def test_only_a_task_at_work_waits_for_its_turn() -> None:
 class Swarming:
     """A Swarm of one service, whose task the engine sees so."""
 
-    def __init__(self, seen: EngineTask | None) -> None:
+    def __init__(self, seen: EngineTask | None, broken: Iterator[int]) -> None:
         self.ensured: list[Service] = []
         self._seen = seen
+        self._broken = broken
 
     def ensure(self, wanted: Service) -> None:
         self.ensured.append(wanted)
+
+    def broken(self, _: str) -> list[dict[str, Any]]:
+        """So many tasks that came to nothing."""
+        return [{"ID": str(number), "Status": {"Err": "will not start"}} for number in range(next(self._broken))]
 
     def tasks(self) -> Mapping[str, EngineTask]:
         return {"worker-1": self._seen} if self._seen else {}
@@ -138,11 +143,15 @@ class Looks:
         return self._last
 
 
-def replaced(jobs: Sequence[Job | None], seen: EngineTask | None = None) -> None:
-    """Replace worker-1 while the keeper shows these jobs."""
-    swarm = Swarming(seen)
-    wanted = task(task_props())
-    replace(cast(Swarm, swarm), wanted, "worker-1", Looks(iter(jobs)))
+def replaced(jobs: Sequence[Job | None], seen: EngineTask | None = None, broken: Iterator[int] | None = None) -> None:
+    """Replace worker-1 while the keeper shows these jobs; what does not come up gets its former settings again."""
+    swarm = Swarming(seen, broken or itertools.repeat(0))
+    wanted, former = task(task_props()), task(task_props(memory=7))
+    try:
+        replace(cast(Swarm, swarm), wanted, former, "worker-1", Looks(iter(jobs)))
+    except BackendError:
+        assert swarm.ensured == [wanted, former]
+        raise
     assert swarm.ensured == [wanted]
 
 
@@ -196,3 +205,8 @@ def test_a_pull_takes_the_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(rolling, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda _: None))
     settled = with_task(instance="new", state="running", started=100.0, seen=103.0)
     replaced([*[with_task(**OLD)] * 50, settled], EngineTask(True, "", "pulling"))
+
+
+def test_what_cannot_start_is_given_up_though_the_engine_tries_on() -> None:
+    with pytest.raises(BackendError, match=r": will not start$"):
+        replaced([with_task(**OLD)], EngineTask(True, "", "starting"), itertools.count(1))

@@ -200,9 +200,7 @@ def _wire(job: Job, now: float) -> List[str]:
             task.reason = absent[0] if task.state == WAITING else ""
     addresses = {task.hostname: task.address for task in job.tasks.values()}
     if job.wired and not absent and addresses != job.book:
-        for task in live:
-            _again(job, task)
-        job.book, job.waiting_since = {}, now
+        _gather(job, now)
         return ["an address has changed: all tasks start again"]
     if not job.wired and not absent:
         job.book = addresses
@@ -257,7 +255,7 @@ def order(job: Job, hostname: str, now: float) -> Order:
         return {**about, "do": "wait"}
     if not task.ready:
         return {**about, "do": "prepare", "spec": job.run, "port": task.port}
-    if not job.wired:
+    if not job.wired or job.book.get(hostname, task.address) != task.address:
         return {**about, "do": "wait"}
     book = [
         [other.hostname, other.job, other.index, job.book[other.hostname]]

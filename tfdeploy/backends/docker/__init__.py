@@ -67,7 +67,7 @@ class DockerBackend:
 
     def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
         """Refuse what cannot work; the warnings."""
-        return refusals.refuse(Engine(cluster["home"]), spec, plan, code_files)
+        return refusals.refuse(_swarm(cluster), spec, plan, code_files)
 
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """An absolute path, mounted at the same place, or a URL; a volume of the cluster's where no `train_dir` is given."""
@@ -116,7 +116,8 @@ class DockerBackend:
             swarm.ensure(wanted)
             return {"stood": keeping.now()}
         turns = rolling.turns(f"{props['cluster']['home']} {names.base(props['cluster'])}")
-        replace = partial(rolling.replace, swarm, wanted, props["hostname"], lambda: present_job(props["cluster"]))
+        look = partial(present_job, props["cluster"])
+        replace = partial(rolling.replace, swarm, wanted, services.task(old), props["hostname"], look)
         turns.take((JOBS.index(props["job"]), props["index"]), props["hostname"], replace)
         return {"stood": keeping.now()}
 
@@ -156,6 +157,7 @@ class DockerBackend:
             raise BackendError(f"{error}{why}") from None
         keeping.wake(keeper, lambda: [name for name in swarm.services() if name != KEEPER], swarm.start)
         Mirror(props["cluster"]).bring_on(keeper)
+        clearing.tidy(swarm, props["supplies"].values())
         return {"given": keeping.now(), "train_dir": answer["train_dir"]}
 
     def given(self, props: RunProps) -> bool:

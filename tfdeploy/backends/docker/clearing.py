@@ -1,6 +1,6 @@
 """Everything of a cluster's taken off the Swarm, however it came to be left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +38,17 @@ def clear(swarm: Swarm, seconds: float, keep_volumes: bool) -> None:
         _volumes_elsewhere(swarm, helper, seconds)
     for kind, found, remove in _kinds(keep_volumes):
         _remove_all(engine, cluster, kind, found, remove)
+
+
+def tidy(swarm: Swarm, used: Iterable[str]) -> None:
+    """Remove the networks, configs and secrets of the cluster that others have taken the place of; `used` names those that
+    services refer to, each beginning with its id. What is in use for a moment more stays for `clear`."""
+    wanted = {reference.split()[0] for reference in used}
+    for kind, find, remove in _kinds(keep_volumes=True):
+        for item in swarm.engine.call(lambda api: find(api, names.filters(swarm.cluster))) if kind != "image" else []:  # noqa: B023
+            if item.get("ID", item.get("Id")) not in wanted:
+                with suppress(APIError):
+                    swarm.engine.gone(lambda api, item=item: remove(api, item))  # type: ignore[misc]  # noqa: B023
 
 
 def elsewhere(swarm: Swarm, services: list[Any]) -> Template | None:

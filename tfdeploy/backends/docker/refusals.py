@@ -1,6 +1,7 @@
 """What a cluster of containers is refused for, before anything is made; and what is warned of."""
 
 from collections.abc import Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from docker.errors import APIError, ImageNotFound
@@ -9,16 +10,16 @@ from ...errors import SpecError, Unreachable
 from ...plan import Plan
 from ...spec import ClusterSpec
 from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
-from . import images
+from . import images, names
 from .engine import Engine
 from .mounts import Mount, clash
 from .services import RECORD
+from .swarm import Swarm
 
 _OURS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD)
-_NO = ("not found", "denied", "unauthorized", "unknown", "authentication required")
 
 
-def refuse(engine: Engine, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:
+def refuse(swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:
     """Refuse what can be known not to work; the warnings.
 
     Raises:
@@ -28,7 +29,8 @@ def refuse(engine: Engine, spec: ClusterSpec, plan: Plan, code_files: Sequence[s
     refuse_requirements(spec)
     if spec.engine.network == "host":
         refuse_same_ports(plan)
-    warnings = _refuse_images(engine, spec, len(plan.machines))
+    _refuse_subnet(swarm, spec)
+    warnings = _refuse_images(swarm, spec, len(plan.machines))
     used = {task.machine for task in plan.tasks}
     if not spec.train_dir and len(used) > 1:
         warnings.append(
@@ -54,7 +56,21 @@ def refuse_folder(where: str, folder: str, engine: Engine) -> None:
         raise SpecError(where, f"{folder} is no folder of this machine", "Make it, or name one that is there.")
 
 
-def _refuse_images(engine: Engine, spec: ClusterSpec, machines: int) -> list[str]:
+def _refuse_subnet(swarm: Swarm, spec: ClusterSpec) -> None:
+    """Docker takes two overlay networks with the same addresses, and then starts nothing on the second."""
+    if not spec.engine.subnet:
+        return
+    wanted = IPv4Network(spec.engine.subnet)
+    ours = names.labels(swarm.cluster).items()
+    for network in swarm.engine.call(lambda api: api.networks(filters={"driver": "overlay"})):
+        pools = [pool["Subnet"] for pool in network["IPAM"]["Config"] or [] if "." in pool.get("Subnet", "")]
+        foreign = not ours <= (network.get("Labels") or {}).items()
+        if foreign and any(wanted.overlaps(IPv4Network(pool)) for pool in pools):
+            wrong = f"{wanted} overlaps {', '.join(pools)} of the network {network['Name']}"
+            raise SpecError(f"{spec.name}: subnet", wrong, "Choose other addresses, or none.")
+
+
+def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
     has_builds = bool(spec.engine.build or spec.requirements)
     if has_builds and machines > 1 and not spec.engine.registry:
         wrong = f"is not given, and what is built must reach {machines} machines"
@@ -62,15 +78,17 @@ def _refuse_images(engine: Engine, spec: ClusterSpec, machines: int) -> list[str
     if spec.engine.build and not (Path(spec.engine.build) / "Dockerfile").is_file():
         wrong = f"there is no Dockerfile in {spec.engine.build}"
         raise SpecError(f"{spec.name}: build", wrong, "Name the folder that has it.")
+    standing = {item["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] for item in swarm.services().values()}
     wanted = {job.name: images.named(spec, job) for job in spec.jobs if job.container.image or not spec.engine.build}
     return [
         warning
         for name in sorted(set(wanted.values()))
-        if (warning := _refuse_image(engine, spec, name, alone=machines == 1))
+        if (warning := _refuse_image(swarm.engine, spec, name, strict=machines == 1 and name not in standing))
     ]
 
 
-def _refuse_image(engine: Engine, spec: ClusterSpec, name: str, alone: bool) -> str:
+def _refuse_image(engine: Engine, spec: ClusterSpec, name: str, strict: bool) -> str:
+    """Refuse an image that cannot be had; a warning where it may be: services stand on it, or other machines have it."""
     where = f"{spec.name}: image"
     try:
         engine.call(lambda api: api.inspect_image(name))
@@ -81,7 +99,7 @@ def _refuse_image(engine: Engine, spec: ClusterSpec, name: str, alone: bool) -> 
         engine.call(lambda api: api.inspect_distribution(name))
     except APIError as error:
         reason = str(error.explanation or error)
-        if alone or any(word in reason.lower() for word in _NO):
+        if strict:
             remedy = "Mend its name, pull it, or `docker login` where it needs that."
             raise SpecError(where, f"{name!r} is not on the engine, and its registry says: {reason}", remedy) from None
         return f"image {name} is not on the manager, and its registry does not answer ({reason})"

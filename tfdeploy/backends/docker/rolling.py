@@ -16,6 +16,8 @@ from .swarm import Swarm
 _COME_UP_SECONDS = 60.0
 _SETTLED_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
+_TRIES = 3
+"""So often the engine may fail to start a container before it is given up."""
 
 GATHER_SECONDS = 0.5
 """So long after the last arrival the first turn is given."""
@@ -81,12 +83,13 @@ def runs(job: Job | None, hostname: str) -> bool:
     return job is not None and job.wired and job.verdict is None and task is not None and task.state == RUNNING
 
 
-def replace(swarm: Swarm, wanted: Service, hostname: str, look: Callable[[], Job | None]) -> None:
+def replace(swarm: Swarm, wanted: Service, former: Service, hostname: str, look: Callable[[], Job | None]) -> None:
     """Change one service, and wait until its task runs again; `look` gives the present job.
 
     Raises:
-        BackendError: it did not; with the engine's reason.
+        BackendError: it did not; with the engine's reason. The service is as it was, as the state has it.
     """
+    known = {task["ID"] for task in swarm.broken(hostname)}
     before = look()
     instance = before.tasks[hostname].instance if before else ""
     swarm.ensure(wanted)
@@ -100,9 +103,13 @@ def replace(swarm: Swarm, wanted: Service, hostname: str, look: Callable[[], Job
         came = task is not None and task.instance != instance and task.state == RUNNING
         if task is not None and came and task.seen - task.started > _SETTLED_SECONDS:
             return
+        broken = [task["Status"].get("Err", "") for task in swarm.broken(hostname) if task["ID"] not in known]
         seen = swarm.tasks().get(hostname)
-        why = (seen.reason or seen.word) if seen else "its service is gone"
+        why = broken[-1] if broken else (seen.reason or seen.word) if seen else "its service is gone"
+        if len(broken) >= _TRIES:
+            break
         if seen is not None and seen.word in ("pulling", "starting"):
             deadline = time.monotonic() + _COME_UP_SECONDS
         time.sleep(_LOOK_SECONDS)
+    swarm.ensure(former)
     raise BackendError(f"{hostname} did not come up again with its new settings: {why}")

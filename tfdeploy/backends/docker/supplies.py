@@ -83,10 +83,13 @@ def _image(
     before: list[pulumi.Resource],
 ) -> docker.RemoteImage | docker.RegistryImage:
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=before))
+    own = dict(names.labels(cluster))
+    # `label` is what the provider reads where BuildKit builds, `labels` where the engine's older builder does.
+    recipe = docker.RemoteImageBuildArgs(context=images.write_context(build), label=own, labels=own)
     built = docker.RemoteImage(
         name,
         name=build.name,
-        build=docker.RemoteImageBuildArgs(context=images.write_context(build), labels=dict(names.labels(cluster))),
+        build=recipe,
         opts=after,
     )
     if not spec.engine.registry:

@@ -1,7 +1,7 @@
 """Services made, changed, removed and looked at on a Swarm."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,13 @@ class Swarm:
         tasks = self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster)))
         return [task for task in tasks if task["ServiceID"] in services]
 
+    def broken(self, hostname: str) -> list[Any]:
+        """The tasks of a service that could not start or ended badly, the newest last."""
+        found = self.services().get(hostname)
+        tasks = self._tasks_of([found["ID"]]) if found else []
+        bad = [task for task in tasks if task["Status"]["State"] in ("failed", "rejected")]
+        return sorted(bad, key=lambda task: str(task["CreatedAt"]))
+
     def _ending(self, services: list[str]) -> list[Any]:
         """Tasks of removed services that still live."""
         lost = {node["ID"] for node in self.engine.call(lambda api: api.nodes()) if node["Status"]["State"] != "ready"}
@@ -147,17 +154,23 @@ class Swarm:
     def tasks(self) -> Mapping[str, EngineTask]:
         """Hostname to what the engine says of its newest task; services that have none yet are scheduled."""
         services = {item["ID"]: hostname for hostname, item in self.services().items()}
-        newest: dict[str, Mapping[str, Any]] = {}
+        tasks: dict[str, list[Mapping[str, Any]]] = {hostname: [] for hostname in services.values()}
         for item in self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster))):
-            hostname = services.get(item["ServiceID"])
-            if hostname is not None and item["CreatedAt"] > newest.get(hostname, {"CreatedAt": ""})["CreatedAt"]:
-                newest[hostname] = item
-        unborn = EngineTask(True, "", "scheduled")
-        return {name: _engine_task(newest[name]) if name in newest else unborn for name in services.values()}
+            if item["ServiceID"] in services:
+                tasks[services[item["ServiceID"]]].append(item)
+        return {hostname: _engine_task(sorted(found, key=_created)) for hostname, found in tasks.items()}
 
 
-def _engine_task(item: Mapping[str, Any]) -> EngineTask:
-    status = item["Status"]
+def _created(item: Mapping[str, Any]) -> str:
+    return str(item["CreatedAt"])
+
+
+def _engine_task(found: Sequence[Mapping[str, Any]]) -> EngineTask:
+    """What the tasks of a service, oldest first, come to. One that Swarm tries again after it was rejected still is."""
+    if not found:
+        return EngineTask(True, "", "scheduled")
+    again = len(found) > 1 and found[-1]["Status"]["State"] in _WORDS and found[-2]["Status"]["State"] == "rejected"
+    status = found[-2 if again else -1]["Status"]
     word = _WORDS.get(status["State"], status["State"])
     container = status.get("ContainerStatus", {}).get("ContainerID", "")[:12]
     reason = status.get("Err", "") if word != "complete" else ""
