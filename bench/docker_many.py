@@ -102,8 +102,15 @@ def _look(cluster: OnSwarm, looks: list[float], connections: list[float]) -> Non
 
 
 def _open() -> int:
-    """The Unix sockets of this process: it has no others than those to the engine."""
+    """The Unix sockets of this process, less those that it had at its beginning: they lead to the engine."""
+    return _sockets() - _BEFORE
+
+
+def _sockets() -> int:
     return len(psutil.Process().net_connections(kind="unix"))
+
+
+_BEFORE = _sockets()
 
 
 def _dial(event: str, details: tuple[Any, ...]) -> None:

@@ -32,13 +32,15 @@ def die_with_parent(number: int, parent: int) -> None:
 
 
 def wait_for_signal(numbers: Set[signal.Signals], seconds: float) -> int:
-    """Which of these blocked signals came within so many seconds; 0 for none.
+    """Which of these blocked signals came within so many seconds; 0 for none. SIGALRM must be blocked too, in all threads.
 
-    When something else cuts the wait short (SIGCONT after SIGSTOP, a frozen container), Python may hand out a
-    `struct_siginfo` that nobody filled in: so its number is looked at.
+    Not by `sigtimedwait`: cut short by SIGCONT after its time, as when a container was frozen, Python hands out a
+    `struct_siginfo` that nobody filled in, whose number may be that of SIGINT.
     """
-    woken = signal.sigtimedwait(numbers, seconds)
-    return woken.si_signo if woken is not None and woken.si_signo in numbers else 0
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    came = signal.sigwait({*numbers, signal.SIGALRM})
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return 0 if came == signal.SIGALRM else came
 
 
 def lead(parent: str, command: Sequence[str]) -> None:

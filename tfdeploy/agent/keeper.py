@@ -60,7 +60,7 @@ class Keeper:
                     orders.come_back(known, now)
                 events += orders.hand_over(self._job, run, now)
             self._settle(events, now)
-            return {"decided": self._job.verdict is not None, "train_dir": run["train_dir"]}
+            return {"decided": self._job.verdict is not None, "train_dir": run["train_dir"], "at": now}
 
     def sync(self, report: Dict[str, Any]) -> Dict[str, Any]:
         """A launcher's report in, its next order out."""
@@ -251,7 +251,7 @@ def keep(folder: Path, address: str, token: Path, train_mode: int = 0) -> int:
         keeper = Keeper(Record(folder), train_mode)
         server = _Server(address, token, keeper)
         ends = {signal.SIGTERM, signal.SIGINT}
-        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*ends, signal.SIGALRM})
         keeper.tick()
         for thread in (server.serve_forever, keeper.read_on):
             threading.Thread(target=thread, daemon=True).start()

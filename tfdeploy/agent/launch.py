@@ -228,5 +228,5 @@ def launch(settings: str) -> int:
         else json.loads(Path(settings).read_text())
     )
     with workplace.held(Path(known["folder"])):
-        signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*_WAKING, signal.SIGALRM})
         return Launcher(known).run()

@@ -2,13 +2,13 @@
 
 import datetime
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from .. import bundle
 from ..agent.protocol import CallError
-from ..bundle import archive, collect
 from ..errors import BackendError
 from .base import RunProps
 
@@ -34,29 +34,33 @@ def give(keeper: Keeper, props: RunProps, run: dict[str, Any], seconds: float = 
         BackendError: it does not answer within so many seconds, or refuses the run.
     """
     name = props["cluster"]["name"]
-    wait_for(lambda: keeper.json("GET", "/stopped"), f"the keeper of {name} did not answer", seconds)
+    archive = _archive(props) if run["code"] else b""
+    answers: list[dict[str, Any]] = []
+
+    def handed_over() -> bool:
+        if archive:
+            keeper.call("PUT", f"/code/{run['code']}", archive)
+        answers.append(keeper.json("PUT", "/run", run))
+        return True
+
     try:
-        if run["code"]:
-            keeper.call("PUT", f"/code/{run['code']}", _archive(props))
-        return keeper.json("PUT", "/run", run)
+        wait_for(handed_over, f"the keeper of {name} did not answer", seconds)
     except CallError as error:
         raise BackendError(f"{name}: {error}") from None
+    return answers[-1]
 
 
-def wake(keeper: Keeper, names: Callable[[], Iterable[str]], start: Callable[[str], None]) -> None:
-    """Start the launchers that have ended. One that the run before has just told to end still lives, for a moment: so
-    each is waited for until it has spoken with the keeper again. `start` leaves alone what runs."""
-    nothing = {"log_lines": 0, "metrics": {}}
-    given = keeper.json("POST", "/look", nothing)["at"]
+def wake(keeper: Keeper, given: dict[str, Any], run: dict[str, Any], start: Callable[[Sequence[str]], None]) -> None:
+    """Start the launchers that have ended, once the run has been given (`given` is the answer). One that the run before has
+    just told to end still lives, for a moment: so each is waited for until it has spoken with the keeper again. `start` leaves
+    alone what runs."""
+    deaf = [task["hostname"] for task in run["tasks"]]
     deadline = time.monotonic() + _WAKE_SECONDS
-    while time.monotonic() < deadline:
-        tasks = keeper.json("POST", "/look", nothing)["job"]["tasks"]
-        deaf = [name for name in names() if name in tasks and tasks[name]["seen"] < given]
-        for name in deaf:
-            start(name)
-        if not deaf:
-            return
+    while deaf and time.monotonic() < deadline:
+        start(deaf)
         time.sleep(_POLL_SECONDS)
+        tasks = keeper.json("POST", "/look", {"log_lines": 0, "metrics": {}})["job"]["tasks"]
+        deaf = [name for name in deaf if name in tasks and tasks[name]["seen"] < given["at"]]
 
 
 def stop(keeper: Keeper, over: Callable[[], bool], seconds: float) -> bool:
@@ -72,10 +76,10 @@ def stop(keeper: Keeper, over: Callable[[], bool], seconds: float) -> bool:
 
 def _archive(props: RunProps) -> bytes:
     without = [Path(path) for path in props["code_without"]]
-    bundle = collect(props["cluster"]["name"], Path(props["code_folder"]), without)
-    if bundle.name != props["run"]["code"]:
-        raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
-    return archive(bundle)
+    found = bundle.collect(props["cluster"]["name"], Path(props["code_folder"]), without)
+    if found.name != props["run"]["code"]:
+        raise BackendError(f"{found.folder} was changed after the plan was made. Run `pulumi up` again.")
+    return bundle.archive(found)
 
 
 def wait_for(call: Callable[[], Any], otherwise: str, seconds: float) -> None:

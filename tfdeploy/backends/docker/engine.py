@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import docker
 import requests
 from docker.errors import APIError, DockerException, NotFound
+from docker.transport import UnixHTTPAdapter
 from docker.utils import kwargs_from_env
 
 from ...errors import BackendError, SpecError, Unreachable
@@ -33,6 +34,14 @@ _lock = threading.Lock()
 def address(given: str) -> str:
     """The engine's address: what is given, else `$DOCKER_HOST`, else the socket of this machine's own."""
     return given or os.environ.get("DOCKER_HOST") or DEFAULT
+
+
+class _OnePool(UnixHTTPAdapter):
+    """The SDK's own adapter keeps a connection for each URL; this one uses what is there."""
+
+    def get_connection(self, url: Any, proxies: Any = None) -> Any:
+        """The connections to the socket, whatever is asked for."""
+        return super().get_connection("http+docker://engine", proxies)
 
 
 class Engine:
@@ -73,7 +82,10 @@ class Engine:
         with _lock:
             if self.host not in _clients:
                 tls = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": self.host}).get("tls", False)
-                _clients[self.host] = docker.APIClient(self._near(), tls=tls, timeout=SECONDS)
+                near = self._near()
+                _clients[self.host] = docker.APIClient(near, tls=tls, timeout=SECONDS)
+                if near.startswith("unix:"):
+                    _clients[self.host].mount("http+docker://", _OnePool(f"http+{near}", timeout=SECONDS))
             return _clients[self.host]
 
     def _near(self) -> str:

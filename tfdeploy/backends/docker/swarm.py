@@ -1,7 +1,8 @@
 """Services made, changed, removed and looked at on a Swarm."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from .engine import Engine, refusals
 from .services import Service
 
 _TRIES = 10
+_SEQUENCE = "out of sequence"
 _PAUSE = 0.1
 _WORDS = {
     "new": "scheduled",
@@ -57,7 +59,7 @@ class Swarm:
                     if self._create(wanted):
                         return True
                 except APIError as error:
-                    if "out of sequence" not in str(error.explanation):
+                    if _SEQUENCE not in str(error.explanation):
                         raise
                 time.sleep(_PAUSE)
         raise BackendError(f"{wanted.name}: somebody else changes it at the same time")
@@ -102,14 +104,14 @@ class Swarm:
             )
         )
 
-    def start(self, hostname: str) -> None:
-        """Start a task anew whose launcher has ended; leave alone one that has not."""
-        found = self.services().get(hostname)
-        task = self.tasks().get(hostname)
-        if found is None or (task is not None and task.alive):
-            return
-        with refusals(f"starting {hostname}"):
-            self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True)
+    def start(self, hostnames: Sequence[str]) -> None:
+        """Start tasks anew whose launchers have ended; leave alone those that have not."""
+        services, tasks = self.services(), self.tasks()
+        for hostname in hostnames:
+            found, task = services.get(hostname), tasks.get(hostname)
+            if found is not None and (task is None or not task.alive):
+                with refusals(f"starting {hostname}"), _another_time():
+                    self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True)
 
     def remove(self, *hostnames: str, seconds: float) -> None:
         """Remove services, and wait so long until their containers have ended."""
@@ -159,6 +161,16 @@ class Swarm:
             if item["ServiceID"] in services:
                 tasks[services[item["ServiceID"]]].append(item)
         return {hostname: _engine_task(sorted(found, key=_created)) for hostname, found in tasks.items()}
+
+
+@contextmanager
+def _another_time() -> Iterator[None]:
+    """Somebody else was quicker to change the service: it is looked at again."""
+    try:
+        yield
+    except APIError as error:
+        if _SEQUENCE not in str(error.explanation):
+            raise
 
 
 def _created(item: Mapping[str, Any]) -> str:

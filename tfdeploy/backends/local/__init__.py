@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ class LocalBackend:
         with _keeper(places, props["token"]) as keeper:
             given = keeping.give(keeper, props, run)
             if not first:
-                keeping.wake(keeper, supervisor.programs, lambda name: _wake(supervisor, name))
+                keeping.wake(keeper, given, run, partial(_wake, supervisor))
         return {"given": keeping.now(), "train_dir": given["train_dir"]}
 
     def given(self, props: RunProps) -> bool:
@@ -256,9 +257,10 @@ def _stop_job(places: Places, token: str) -> bool:
         return keeping.stop(keeper, lambda: not _launchers_live(places), _patience(job))
 
 
-def _wake(supervisor: Supervisor, name: str) -> None:
-    with suppress(KeyError):
-        supervisor.wake(name)
+def _wake(supervisor: Supervisor, hostnames: Sequence[str]) -> None:
+    for hostname in hostnames:
+        with suppress(KeyError):
+            supervisor.wake(hostname)
 
 
 def _launchers_live(places: Places) -> bool:
