@@ -5,12 +5,16 @@ short or repeated does no harm.
 """
 
 import base64
+import re
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .lines import NAMES, PIPES
 from .record import Record
 from .states import Job
 from .stream import Stream
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""Runs and hostnames, which are folders of the record."""
 
 _MOST_BYTES = 1024 * 1024
 """How many bytes of logs one answer holds at most, before they are written as text."""
@@ -79,6 +83,10 @@ def _next(stream: Stream, position: int, goal: int, limit: int) -> Tuple[int, by
 
 def apply(record: Record, answer: Answer) -> None:
     """Take an answer of `beyond` into this record; one about another life is none."""
+    job = answer["job"] or {"run": {"id": ""}, "tasks": {}}
+    names = [answer["run"], job["run"]["id"], *job["tasks"], *answer.get("logs", {})]
+    if not all(_NAME.fullmatch(name) for name in names if name):
+        return  # what comes from a cluster names no other place on this disk
     if answer["job"] is None or answer["life"] != record.life():
         return
     run = answer["run"]

@@ -15,7 +15,7 @@ def train_dir(record: Record, run: Dict[str, Any], mode: int = 0) -> str:
     """The run's own folder: one that the record knows stays, a new run never begins in a used one.
 
     Raises:
-        Refused: `resume_from` names no run.
+        Refused: `resume_from` names no run, or the folder cannot be made.
     """
     base = run["train_dir"].rstrip("/") or "/"
     known = record.load(run["id"])
@@ -32,11 +32,19 @@ def train_dir(record: Record, run: Dict[str, Any], mode: int = 0) -> str:
             runs = ", ".join(record.runs()) or "none"
             raise Refused(f"resume_from: there is no run {run['resume_from']!r}; known are: {runs}")
         return str(folder)
+    try:
+        return _fresh(Path(base), run["id"], mode)
+    except OSError as error:
+        raise Refused(f"train_dir: {base} cannot be used ({error.strerror})") from None
+
+
+def _fresh(base: Path, run: str, mode: int) -> str:
+    """A folder below `base` that no run has used."""
     number = 1
-    folder = Path(base) / run["id"]
+    folder = base / run
     while folder.exists() and any(folder.iterdir()):
         number += 1
-        folder = Path(base) / f"{run['id']}-{number}"
+        folder = base / f"{run}-{number}"
     folder.mkdir(parents=True, exist_ok=True)
     if mode:
         folder.chmod(mode)

@@ -111,8 +111,9 @@ class DockerBackend:
         wanted = services.task(props)
         here = swarm.services().get(props["hostname"])
         same = here is not None and here["Spec"]["Labels"].get(names.SPEC) == wanted.labels[names.SPEC]
-        moves_net = old["container"].get("network") != props["container"]["network"]
-        if same or here is None or moves_net or not rolling.runs(present_job(props["cluster"]), props["hostname"]):
+        job = present_job(props["cluster"])
+        over = job is not None and job.verdict is not None
+        if same or here is None or over or _moves(old, props):
             swarm.ensure(wanted)
             return {"stood": keeping.now()}
         turns = rolling.turns(f"{props['cluster']['home']} {names.base(props['cluster'])}")
@@ -227,6 +228,13 @@ class DockerBackend:
         if keeper is not None and keeper.reason:
             problems.append(f"the keeper is {keeper.word}: {keeper.reason}")
         return Sight(time.time(), view, silent, tasks, str(mirror.folder), words, problems)
+
+
+def _moves(old: TaskProps, props: TaskProps) -> bool:
+    """Whether a task goes to another network, where none of those that stay would hear it."""
+    before, after = old["container"], props["container"]
+    networks = old["supplies"].get("network"), props["supplies"].get("network")
+    return before.get("network") != after["network"] or networks[0] != networks[1]
 
 
 def _swarm(cluster: Cluster) -> Swarm:

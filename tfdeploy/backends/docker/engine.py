@@ -23,6 +23,8 @@ SECONDS = 60
 """How long one call may take."""
 
 _NO_MANAGER = 503
+_HEADLESS = ("does not have a leader", "context deadline exceeded")
+"""What a manager says that has lost the others."""
 
 T = TypeVar("T")
 
@@ -60,8 +62,9 @@ class Engine:
         try:
             return self._call(do)
         except APIError as error:
-            if error.status_code == _NO_MANAGER and "swarm manager" in str(error.explanation):
-                raise Unreachable(f"the Docker engine at {self.host} manages no Swarm") from None
+            words = str(error.explanation)
+            if error.status_code == _NO_MANAGER or any(sign in words for sign in _HEADLESS):
+                raise Unreachable(f"the Docker engine at {self.host} manages no Swarm now ({words})") from None
             raise
 
     def _call(self, do: Callable[[Any], T]) -> T:
@@ -70,7 +73,7 @@ class Engine:
             try:
                 return do(old)
             except (requests.ConnectionError, requests.Timeout):
-                self._forget()
+                self._forget(old)
         try:
             return do(self._connected())
         except (APIError, Unreachable):
@@ -96,12 +99,14 @@ class Engine:
             _tunnels[self.host] = Tunnel(self.host)
         return _tunnels[self.host].address
 
-    def _forget(self) -> None:
+    def _forget(self, stale: docker.APIClient) -> None:
+        """Drop a connection that has gone stale, unless somebody has done so already."""
         with _lock:
-            _clients.pop(self.host, None)
-            tunnel = _tunnels.pop(self.host, None)
-        if tunnel is not None:
-            tunnel.close()
+            if _clients.get(self.host) is stale:
+                del _clients[self.host]
+                tunnel = _tunnels.pop(self.host, None)
+                if tunnel is not None:
+                    tunnel.close()
 
     def swarm(self) -> dict[str, Any]:
         """What the engine says of its Swarm (`NodeID`, `NodeAddr`, `Cluster`, …).

@@ -38,12 +38,12 @@ class ExecKeeper:
             Unreachable: the engine, the keeper's container or the keeper does not answer.
             CallError: it answered with a no.
         """
-        container, address = self._container()
         try:
             text = body.decode() if len(body) < _LONGEST_ARGUMENT and not body.startswith(b"@") else None
         except UnicodeDecodeError:
             text = None
         try:
+            container, address = self._container()
             last = self._sent(container, body) if text is None else text
             return self._exec(container, [*PYTHON, "call", address, TOKEN, method, path, last])
         except APIError as error:

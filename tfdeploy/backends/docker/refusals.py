@@ -29,6 +29,7 @@ def refuse(swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str
     refuse_requirements(spec)
     if spec.engine.network == "host":
         refuse_same_ports(plan)
+    _refuse_manager(swarm)
     _refuse_subnet(swarm, spec)
     warnings = _refuse_images(swarm, spec, len(plan.machines))
     used = {task.machine for task in plan.tasks}
@@ -46,7 +47,8 @@ def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
     if target:
         raise SpecError(where, f"{target} is mounted twice", "Give one of them another target.")
     for mount in mounts:
-        if any(f"{mount['Target']}/".startswith(f"{ours}/") for ours in _OURS):
+        target = mount["Target"].rstrip("/")
+        if any(f"{target}/".startswith(f"{ours}/") or f"{ours}/".startswith(f"{target}/") for ours in _OURS):
             raise SpecError(where, f"{mount['Target']} is tfdeploy's own", "Choose another target.")
 
 
@@ -54,6 +56,17 @@ def refuse_folder(where: str, folder: str, engine: Engine) -> None:
     """A folder of this machine must be there; that of another machine is for its engine to say."""
     if engine.host.startswith("unix:") and not Path(folder).is_dir():
         raise SpecError(where, f"{folder} is no folder of this machine", "Make it, or name one that is there.")
+
+
+def _refuse_manager(swarm: Swarm) -> None:
+    """The keeper stands on the machine that the address leads to, so that one must take tasks."""
+    mine = swarm.engine.swarm()["NodeID"]
+    for node in swarm.engine.call(lambda api: api.nodes()):
+        if node["ID"] == mine and node["Spec"]["Availability"] != "active":
+            name = node["Description"]["Hostname"]
+            wrong = f"{name}, where the keeper must stand, takes no tasks: its availability is {node['Spec']['Availability']}"
+            remedy = f"Run `docker node update --availability active {name}`, and keep tasks away by `placement`."
+            raise SpecError("docker_host", wrong, remedy)
 
 
 def _refuse_subnet(swarm: Swarm, spec: ClusterSpec) -> None:

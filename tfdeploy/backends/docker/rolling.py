@@ -14,6 +14,9 @@ from .services import Service
 from .swarm import Swarm
 
 _COME_UP_SECONDS = 60.0
+_LONGEST_SECONDS = 1800.0
+"""How long a container may take to come up, and longer while its image is pulled, but never longer than this."""
+
 _SETTLED_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
 _TRIES = 3
@@ -77,10 +80,10 @@ def turns(cluster: str) -> Turns:
         return _turns.setdefault(cluster, Turns())
 
 
-def runs(job: Job | None, hostname: str) -> bool:
-    """Whether a task is at work, so that a change of it has to wait for its turn."""
-    task = job.tasks.get(hostname) if job else None
-    return job is not None and job.wired and job.verdict is None and task is not None and task.state == RUNNING
+def runs(job: Job, hostname: str) -> bool:
+    """Whether a task is at work, so that those after it wait until it is again."""
+    task = job.tasks.get(hostname)
+    return job.verdict is None and task is not None and task.state not in FINAL
 
 
 def replace(swarm: Swarm, wanted: Service, former: Service, hostname: str, look: Callable[[], Job | None]) -> None:
@@ -89,11 +92,15 @@ def replace(swarm: Swarm, wanted: Service, former: Service, hostname: str, look:
     Raises:
         BackendError: it did not; with the engine's reason. The service is as it was, as the state has it.
     """
-    known = {task["ID"] for task in swarm.broken(hostname)}
     before = look()
+    if before is not None and not runs(before, hostname):
+        swarm.ensure(wanted)
+        return
+    known = {task["ID"] for task in swarm.broken(hostname)}
     instance = before.tasks[hostname].instance if before else ""
     swarm.ensure(wanted)
-    deadline = time.monotonic() + _COME_UP_SECONDS
+    begun = time.monotonic()
+    deadline, latest = begun + _COME_UP_SECONDS, begun + _LONGEST_SECONDS
     why = ""
     while time.monotonic() < deadline:
         job = look()
@@ -109,7 +116,7 @@ def replace(swarm: Swarm, wanted: Service, former: Service, hostname: str, look:
         if len(broken) >= _TRIES:
             break
         if seen is not None and seen.word in ("pulling", "starting"):
-            deadline = time.monotonic() + _COME_UP_SECONDS
+            deadline = min(latest, time.monotonic() + _COME_UP_SECONDS)
         time.sleep(_LOOK_SECONDS)
     swarm.ensure(former)
     raise BackendError(f"{hostname} did not come up again with its new settings: {why}")

@@ -88,6 +88,7 @@ def keeper(props: RunProps) -> Service:
         "StopGracePeriod": int(_MARGIN * _SECOND),
         "Secrets": [_secret(props["supplies"]["token"], TOKEN)],
         "CapabilityDrop": ["ALL"],
+        "CapabilityAdd": ["CAP_DAC_OVERRIDE"],  # `train_dir` may be a folder of somebody else's
         "User": "0",
     }
     template = {

@@ -119,7 +119,9 @@ def _logins(spec: ClusterSpec) -> list[docker.ProviderRegistryAuthArgs] | None:
 
 
 def _labels(cluster: Cluster) -> list[Any]:
-    return [{"label": key, "value": value} for key, value in names.labels(cluster).items()]
+    """With the engine's address among them: on another engine they are made anew."""
+    found = {**names.labels(cluster), f"{names.PREFIX}engine": cluster["home"]}
+    return [{"label": key, "value": value} for key, value in found.items()]
 
 
 def _encoded(data: bytes) -> str:
