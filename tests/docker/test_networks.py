@@ -91,6 +91,19 @@ def test_a_running_job_moves_from_one_network_to_the_other_and_back(project: Doc
     project.destroy()
 
 
+def test_a_running_job_moves_to_other_addresses(project: DockerProject) -> None:
+    project.write(f'{JOB}, wait="0"', GATED)
+    project.up()
+    flags(project, 1)
+    project.write(OVERLAY, GATED)
+    project.up()
+    flags(project, 2)
+    address = project.inside("worker-0", "python", "-c", RESOLVE)
+    assert ipaddress.ip_address(address) in ipaddress.ip_network(SUBNET)
+    assert len(project.left()["network"].split()) == 1, "the network that was before is gone"
+    project.destroy()
+
+
 def test_two_clusters_on_the_machines_own_network(project: DockerProject) -> None:
     project.names = ["left", "right"]
     arguments = JOB.replace("env={", "env={'CLUSTER': name, ") + ', network="host"'

@@ -48,5 +48,7 @@ def _changes(task: TaskPlan, container: Mapping[str, Any], spec: Mapping[str, An
     return [word for word, (before, after) in pairs.items() if before != after]
 
 
-def _essence(mount: Mapping[str, Any]) -> tuple[str, str, str, bool]:
-    return mount["Type"], mount.get("Source", ""), mount["Target"], bool(mount.get("ReadOnly"))
+def _essence(mount: Mapping[str, Any]) -> tuple[str, str, str, bool, Mapping[str, Any]]:
+    driver = mount.get("VolumeOptions", {}).get("DriverConfig") or {}
+    options = {**driver.get("Options", {}), **mount.get("TmpfsOptions", {})}
+    return mount["Type"], mount.get("Source", ""), mount["Target"], bool(mount.get("ReadOnly")), options
