@@ -4,7 +4,7 @@ SHELL := bash
 
 activate := source tools/activate
 
-.PHONY: help setup setup-docker mnist test check bench clean
+.PHONY: help setup setup-docker mnist box box-mnist test check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -17,6 +17,12 @@ setup-docker: setup ## What the docker backend needs besides, where Pulumi canno
 
 mnist: setup ## The main job: train MNIST by `pulumi up`, print the outputs
 	@$(activate) && tools/mnist
+
+box: setup-docker ## EC2 in a box: prints what leads a shell there, until Ctrl-C
+	@$(activate) && exec python -m tests.box --tensorflow
+
+box-mnist: setup-docker ## The main job on EC2 in a box, by `pulumi up`, from the first machine to the last
+	@$(activate) && exec python -m tests.box.mnist
 
 test: check setup-docker ## All checks and every test
 	@$(activate) && python -m pytest

@@ -1,3 +1,3 @@
 """Fixtures that several shelves share."""
 
-pytest_plugins = ["tests.engine.fixtures"]
+pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures"]

@@ -1,16 +1,8 @@
-"""The arguments of a `TensorFlowCluster`, and where the stack's configuration takes their place.
+"""The arguments of a `TensorFlowCluster`."""
 
-Every argument may be left out of the program and given by `pulumi config set tfdeploy:NAME VALUE` instead (lists and
-mappings as JSON, or by `--path`). What the program gives wins.
-"""
-
-import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, is_typeddict
+from typing import Any, TypedDict
 
 import pulumi
-
-from .errors import SpecError
 
 
 class RestartArgs(TypedDict, total=False):
@@ -62,6 +54,24 @@ class JobArgs(TypedDict, total=False):
 
     placement: list[str]
     """This job's constraints, in the place of the cluster's `placement`."""
+
+    instance_type: str
+    """This job's type of machine, over the cluster's."""
+
+    ami: str
+    """As the cluster's `ami`."""
+
+    spot: bool
+    """As the cluster's `spot`."""
+
+    machines: str
+    """As the cluster's `machines`, for this job alone."""
+
+    root_volume_size: str
+    """As the cluster's `root_volume_size`."""
+
+    root_volume_type: str
+    """As the cluster's `root_volume_type`."""
 
 
 class TensorFlowClusterArgs(TypedDict, total=False):
@@ -147,8 +157,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """How many last lines of each task the output `logs` has; 20 by default."""
 
     backend: str
-    """Where the tasks run: "local" (the default), processes of this machine; "docker", containers on a Docker Swarm. What
-    follows is for containers; on "local" it has no effect."""
+    """Where the tasks run: "local" (the default), processes of this machine; "docker", containers on a Docker Swarm; "ec2",
+    containers on machines of Amazon's that are made for the cluster. What follows is for containers; on "local" it has no
+    effect."""
 
     docker_host: str
     """The engine that manages the Swarm: "unix://…", "ssh://USER@HOST" or "tcp://HOST:PORT". By default $DOCKER_HOST, else
@@ -191,54 +202,58 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     keep_volumes: bool
     """True: `destroy` leaves the volumes that were made for the cluster. False by default."""
 
+    region: str
+    """Where the machines are made, such as "us-west-2"; by default `aws:region`, else what the AWS command would take. This
+    and what follows is for "ec2" alone."""
 
-def _json(kind: type) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        value = json.loads(text)
-        if not isinstance(value, kind):
-            raise ValueError(text)
-        return value
+    instance_type: str
+    """The type of machine, such as "m7i.large", or "g6.xlarge" for a job with gpus. Required, here or for each job."""
 
-    return read
+    machines: str
+    """How many: "per task" (the default), one for each; "packed", as few as hold what the tasks of a job reserve; or a
+    number for each job, such as "2"."""
 
+    max_machines: int
+    """More than so many are refused; 20 by default."""
 
-def _truth(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
+    ami: str
+    """The machines' image: "ami-…"; "ssm:/PARAMETER", a public parameter that names one; "deep-learning" for Amazon's Deep
+    Learning AMI. By default the ECS-optimized Amazon Linux 2023 for the type's processor, with NVIDIA's driver where the
+    type has GPUs. It is looked up once: machines that stand keep theirs."""
 
+    spot: bool
+    """True for spot instances, which are cheaper and may be taken away; never the machine that manages. False by default."""
 
-_KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "str": (str, "a text"),
-    "int": (int, "a whole number"),
-    "bool": (_truth, "true or false"),
-    "list": (_json(list), "a list as JSON"),
-    "dict": (_json(dict), "a mapping as JSON"),
-}
+    root_volume_size: str
+    """The size of a machine's disk; "100GiB" by default."""
 
+    root_volume_type: str
+    """The disk's type; "gp3" by default. It is always encrypted."""
 
-def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[str, Any]:
-    """The arguments, with those of the stack's configuration where the program gives none.
+    vpc_id: str
+    """The network that the machines are made in; by default the region's default VPC."""
 
-    Raises:
-        SpecError: a value of the configuration is of the wrong type, or an argument is unknown.
-    """
-    known = TensorFlowClusterArgs.__annotations__
-    for key in args:
-        if key not in known:
-            raise SpecError(f"{name}: {key}", "is no argument of TensorFlowCluster", f"It knows {', '.join(known)}.")
-    found = {key: value for key, value in args.items() if value is not None}
-    for key, annotation in known.items():
-        if key not in found and (text := config.get(key)) is not None:
-            found[key] = _read(key, annotation, text)
-    return found
+    subnet_id: str
+    """The subnet; by default one of the VPC's in a zone that has all types asked for."""
 
+    ssh_key: str
+    """The file of your public key, by which the machines let you in; by default ~/.ssh/id_ed25519.pub or
+    id_rsa.pub. The private one stays where it is."""
 
-def _read(key: str, annotation: Any, text: str) -> Any:
-    kind = dict if is_typeddict(annotation) else getattr(annotation, "__origin__", annotation)
-    read, words = _KINDS[kind.__name__]
-    try:
-        return read(text)
-    except (ValueError, KeyError):
-        where = f"configuration tfdeploy:{key}"
-        remedy = f"Set it again: pulumi config set tfdeploy:{key} VALUE."
-        given = "its value (not shown)" if key == "secrets" else repr(text)
-        raise SpecError(where, f"{given} is not {words}", remedy) from None
+    ssh_user: str
+    """The user of the machines' image; "ec2-user" by default."""
+
+    ssh_from: list[str]
+    """The addresses that ssh is let in from, as CIDRs: your own, such as "203.0.113.7/32"; "anywhere" for all. Required."""
+
+    placement_group: str
+    """The name of a placement group of yours that the machines are made in."""
+
+    instance_profile: str
+    """The name of an instance profile of yours, for machines that pull images from ECR."""
+
+    efs: str
+    """A file system that all machines share, for `train_dir`: "new" for one of the cluster's own, or "fs-…" for yours."""
+
+    tags: dict[str, str]
+    """Further tags of all that is made in AWS."""

@@ -38,6 +38,13 @@ class Asked:
             raise self.refuse(key, f"is {_shown(key, value)}: it has {_unfit(value)} in it", "Leave that out.")
         return value
 
+    def matching(self, key: str, pattern: re.Pattern[str], words: str) -> str:
+        """A text of this form, which `words` say; empty when not given."""
+        text = self.text(key)
+        if text and not pattern.fullmatch(text):
+            raise self.refuse(key, f"is {_shown(key, text)}", f"It takes {words}.")
+        return text
+
     def flag(self, key: str) -> bool:
         """True or False; False when not given."""
         return bool(self._get(key, bool, "True or False"))

@@ -29,12 +29,20 @@ class Machine:
     taken_memory: int = 0
     taken_gpus: int = 0
     """What others have reserved there."""
+    kind: str = ""
+    """The type of machine, where it has a name."""
+    made_of: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
+    """What a backend that makes machines must know to make this one; plain JSON."""
+    jobs: tuple[str, ...] = ()
+    """Whose tasks it takes; empty for all."""
     ready: bool = True
     """Whether it takes tasks now; one that does not may still have some."""
 
     @property
     def size(self) -> str:
         """What there is, as the table shows it."""
+        if self.kind:
+            return self.kind
         gpus = f", {len(self.gpus)} gpus" if self.gpus else ""
         return f"{self.cpus:g} cpus, {text_of_size(self.memory)}{gpus}"
 
@@ -73,7 +81,10 @@ class Rule:
         sizes = {(demand.cpus, demand.memory, demand.gpus): demand for demand in demands}.values()
         self.hostnames = {demand.hostname for demand in demands}
         self.allowed = {
-            index: None for index, spot in enumerate(spots) if all(one.admits(spot.machine) for one in constraints)
+            index: None
+            for index, spot in enumerate(spots)
+            if demands[0].job in (spot.machine.jobs or (demands[0].job,))
+            and all(one.admits(spot.machine) for one in constraints)
         }
         """A set in order."""
         self.tallies: list[tuple[Tally, list[str]]] = []

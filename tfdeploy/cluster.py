@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary
 import pulumi
 
 from .application import version
-from .arguments import TensorFlowClusterArgs, resolved
+from .arguments import TensorFlowClusterArgs
 from .backends.base import KEEPER, load
+from .configuration import resolved
 from .errors import SpecError, TfdeployError
 from .observe import Watch
 from .plan import Given, TaskPlan, consequences, make_plan
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from .bundle import Bundle
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
+
+_NEVER = "1970-01-01T00:00:00+00:00"
+"""When a run was given that is over and has left nothing to stand."""
 
 _names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
@@ -99,12 +103,25 @@ class TensorFlowCluster(pulumi.ComponentResource):
             watch.spec.engine.keep_volumes,
             pulumi.ResourceOptions(parent=self),
         )
+        stood = self._stand_tasks(name, asked, sweeper) if watch.plan.standing else [pulumi.Output.from_input(_NEVER)]
+
+        async def look(known: list[Any]) -> Report:
+            watch.token = known[0]
+            return await observed(watch, known[1])
+
+        # Not the token's secrecy but its value is of use: nothing of it is in the report.
+        return pulumi.Output.unsecret(pulumi.Output.all(sweeper.token, *stood).apply(look))
+
+    def _stand_tasks(self, name: str, asked: "_Asked", sweeper: Sweeper) -> list[pulumi.Output[str]]:
+        """Register tasks and run, and what they need; what only the backend knows of them, the run's first."""
+        watch, cluster = asked.watch, asked.watch.cluster
         after_sweeper = pulumi.ResourceOptions(parent=self, depends_on=[sweeper])
-        backend, cluster = watch.backend, watch.cluster
-        supplies = backend.supply(name, cluster, watch.spec, sweeper.token, asked.secrets, after_sweeper)
+        supplies = watch.backend.supply(
+            name, cluster, watch.spec, watch.plan, sweeper.token, asked.secrets, after_sweeper
+        )
         tasks = [
             Task(f"{name}-{task.hostname}", _task_props(asked, task, sweeper.token, supplies), after_sweeper)
-            for task in watch.plan.tasks
+            for task in watch.plan.standing
         ]
         run = Run(
             f"{name}-run",
@@ -120,14 +137,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
             },
             pulumi.ResourceOptions(parent=self, depends_on=[sweeper, *tasks]),
         )
-
-        async def look(known: list[Any]) -> Report:
-            watch.token = known[0]
-            return await observed(watch, known[1])
-
-        # Not the token's secrecy but its value is of use: nothing of it is in the report.
-        stood = [task.stood for task in tasks]
-        return pulumi.Output.unsecret(pulumi.Output.all(sweeper.token, run.given, *stood).apply(look))
+        return [run.given, *(task.stood for task in tasks)]
 
 
 @dataclass
@@ -155,7 +165,8 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
     without = [program / "__main__.py", *(Path(path) for path in (data_dir, train_dir) if path.startswith("/"))]
     bundle = _bundle(name, program / spec.code, without) if spec.code else None
     known = Given(bundle.name if bundle else "", train_dir, data_dir, backend.image(spec))
-    plan = make_plan(spec, backend.machines(cluster), known, backend.standing_on(cluster))
+    plan = make_plan(spec, backend.machines(cluster, spec), known, backend.standing_on(cluster))
+    plan = replace(plan, unneeded=backend.unneeded(cluster, plan))
     warnings = [*backend.check(cluster, spec, plan, bundle.files if bundle else ()), *plan.warnings]
     asked = _Asked(
         Watch(backend, cluster, spec, plan),
@@ -174,7 +185,14 @@ def _tell(asked: "_Asked", warnings: Sequence[str]) -> None:
     watch = asked.watch
     code = f"; code: {asked.bundle}" if asked.bundle else ""
     changes = watch.backend.changes(watch.cluster, watch.plan, asked.containers)
-    lines = [f"{watch.plan.summary}{code}", *watch.plan.places, *consequences(watch.plan, watch.job_before()), *changes]
+    over = [f"  {name} is gone and is not made again: the run is over" for name in sorted(watch.plan.unneeded)]
+    lines = [
+        f"{watch.plan.summary}{code}",
+        *watch.plan.places,
+        *over,
+        *consequences(watch.plan, watch.job_before()),
+        *changes,
+    ]
     pulumi.log.info("\n".join(lines))
     for text in warnings:
         pulumi.log.warn(f"{watch.spec.name}: {text}.")

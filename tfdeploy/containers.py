@@ -10,6 +10,9 @@ _IMAGE = re.compile(r"[a-z0-9A-Z][^\s@]*(@sha256:[0-9a-f]{64})?")
 _REGISTRY = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]*)?")
 _USER = re.compile(r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?")
 
+OVERLAY, HOST = "overlay", "host"
+NETWORKS = (OVERLAY, HOST)
+
 KEYS = ("image", "user", "volumes", "shm_size", "placement")
 
 
@@ -32,19 +35,12 @@ def container_spec(ask: Asked, common: ContainerSpec) -> ContainerSpec:
         SpecError: an argument cannot be what the user wants.
     """
     return ContainerSpec(
-        image=_matching(ask, "image", _IMAGE, 'an image, such as "tensorflow/tensorflow:2.20.0"'),
-        user=_matching(ask, "user", _USER, 'a user of the image, such as "1000:1000" or "root"') or common.user,
+        image=ask.matching("image", _IMAGE, 'an image, such as "tensorflow/tensorflow:2.20.0"'),
+        user=ask.matching("user", _USER, 'a user of the image, such as "1000:1000" or "root"') or common.user,
         volumes=(*common.volumes, *ask.texts("volumes")),
         shm_size=ask.bytes("shm_size") or common.shm_size,
         placement=ask.texts("placement") if ask.args.get("placement") is not None else common.placement,
     )
-
-
-def _matching(ask: Asked, key: str, pattern: re.Pattern[str], words: str) -> str:
-    text = ask.text(key)
-    if text and not pattern.fullmatch(text):
-        raise ask.refuse(key, f"is {text!r}", f"It takes {words}.")
-    return text
 
 
 @dataclass(frozen=True)
@@ -52,18 +48,17 @@ class EngineSpec:
     """How a cluster of containers stands on its engine."""
 
     docker_host: str = ""
-    network: str = "overlay"
+    network: str = OVERLAY
     subnet: str = ""
     build: str = ""
     registry: str = ""
     keep_volumes: bool = False
 
 
-NETWORKS = ("overlay", "host")
 _NARROWEST = 29
 """Of the 8 addresses of a /29 five are for tasks and keeper."""
 
-_HOST = re.compile(r"(unix|tcp|ssh|npipe|http|https)://\S+")
+_ENGINE = re.compile(r"(unix|tcp|ssh|npipe|http|https)://\S+")
 
 
 def engine_spec(ask: Asked) -> EngineSpec:
@@ -72,22 +67,22 @@ def engine_spec(ask: Asked) -> EngineSpec:
     Raises:
         SpecError: an argument cannot be what the user wants.
     """
-    network = ask.text("network") or NETWORKS[0]
+    network = ask.text("network") or OVERLAY
     if network not in NETWORKS:
         raise ask.refuse("network", f"is {network!r}", f"It takes one of: {', '.join(NETWORKS)}.")
     subnet = _subnet(ask)
-    if subnet and network == "host":
+    if subnet and network == HOST:
         raise ask.refuse(
             "subnet", "is given with the host network", "Only an overlay network has addresses of its own."
         )
     if ask.text("build") and ask.text("image"):
         raise ask.refuse("build", "is given together with image", "Give one: what is built is the image.")
     return EngineSpec(
-        docker_host=_matching(ask, "docker_host", _HOST, 'an address, such as "ssh://me@manager"'),
+        docker_host=ask.matching("docker_host", _ENGINE, 'an address, such as "ssh://me@manager"'),
         network=network,
         subnet=subnet,
         build=ask.text("build"),
-        registry=_matching(ask, "registry", _REGISTRY, 'a host and a path, such as "registry.example.com/team"').rstrip(
+        registry=ask.matching("registry", _REGISTRY, 'a host and a path, such as "registry.example.com/team"').rstrip(
             "/"
         ),
         keep_volumes=ask.flag("keep_volumes"),

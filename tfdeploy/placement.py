@@ -212,6 +212,7 @@ def _lack(where: str, demand: Demand, board: Board) -> PlacementError:
     ]
     limited = len(board.rule(demand).allowed) < len(board.spots)
     verb = "allows" if len(demand.constraints) == 1 else "allow"
-    that = f"machine that {' and '.join(map(str, demand.constraints))} {verb}" if limited else "machine"
+    told = " and ".join(map(str, demand.constraints))
+    that = f"machine that {told} {verb}" if limited and told else "machine of its job's" if limited else "machine"
     wrong = f"asks for {', '.join(asked) or 'a place'}, and no {that} has that free"
     return PlacementError(where, wrong, f"Ask for less, or for fewer tasks. There is:{''.join(rows)}")

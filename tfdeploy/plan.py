@@ -47,6 +47,13 @@ class Plan:
     """What the keeper is given: plain JSON, see `docs/reference.md`."""
     machines: tuple[Machine, ...]
     warnings: tuple[str, ...] = ()
+    unneeded: frozenset[str] = frozenset()
+    """Machines that are gone and need not be made again, because the run is over."""
+
+    @property
+    def standing(self) -> tuple[TaskPlan, ...]:
+        """The tasks that shall stand."""
+        return tuple(task for task in self.tasks if task.machine not in self.unneeded)
 
     @property
     def places(self) -> list[str]:

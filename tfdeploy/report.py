@@ -182,7 +182,7 @@ def _task_row(plan: Plan, job: Job | None, hostname: str, sight: Sight) -> dict[
         "exit_code": task.exit_code,
         "created": moment(task.created),
         "address": task.address if task.port else "",
-        "public_ip": "",
+        "public_ip": sight.addresses.get(task.machine or planned.machine, ""),
     }
 
 
@@ -193,8 +193,8 @@ def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
         "provider": machine.provider,
         "region": machine.region,
         "size": machine.size,
-        "public_ip": machine.public_ip,
-        "status": sight.machines.get(machine.name, "connected"),
+        "public_ip": sight.addresses.get(machine.name, machine.public_ip),
+        "status": sight.machines.get(machine.name, sight.others),
     }
 
 

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .asked import Asked
-from .containers import KEYS, ContainerSpec, EngineSpec, container_spec, engine_spec
+from .containers import KEYS as CONTAINER_KEYS
+from .containers import ContainerSpec, EngineSpec, container_spec, engine_spec
 from .errors import SpecError
+from .instances import KEYS as INSTANCE_KEYS
+from .instances import FleetSpec, InstanceSpec, fleet_spec, instance_spec
+from .restarts import Restart, restarts
 
 JOBS = ("chief", "ps", "worker", "evaluator")
 """The jobs of a cluster in the order in which tables list them."""
@@ -25,21 +29,8 @@ MOST_TASKS = 1_000
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_EXIT_CODES = re.compile(r"any|signal|oom|([0-9]{1,3})(-([0-9]{1,3}))?")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _RESERVED = ("TF_CONFIG", "CUDA_VISIBLE_DEVICES")
-
-
-@dataclass(frozen=True)
-class Restart:
-    """When a task whose program ended badly is started again."""
-
-    maximum: int = 3
-    """How often at most, in one run."""
-    backoff: float = 1.0
-    """Seconds before the first restart; doubled with each one after it."""
-    on: tuple[str, ...] = ("signal",)
-    """After which ends: `any`, `signal`, `oom`, an exit code (`3`) or a range of them (`64-78`)."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +46,7 @@ class JobSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     restart: Restart = field(default_factory=Restart)
     container: ContainerSpec = field(default_factory=ContainerSpec)
+    instance: InstanceSpec = field(default_factory=InstanceSpec)
 
 
 @dataclass(frozen=True)
@@ -83,6 +75,7 @@ class ClusterSpec:
     backend: str = "local"
     image: str = ""
     engine: EngineSpec = field(default_factory=EngineSpec)
+    fleet: FleetSpec = field(default_factory=FleetSpec)
 
     def job(self, name: str) -> JobSpec | None:
         """The job of that name, if the cluster has it."""
@@ -123,8 +116,9 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
         resume_from=_resume_from(ask),
         log_lines=ask.whole("log_lines", 20, 0, 10_000),
         backend=ask.text("backend") or "local",
-        image=container_spec(ask, ContainerSpec()).image,
+        image=ask.text("image"),
         engine=engine_spec(ask),
+        fleet=fleet_spec(ask),
     )
 
 
@@ -149,7 +143,7 @@ def _refuse_long(ask: Asked, key: str, text: str) -> None:
         raise ask.refuse(key, f"has {len(text.encode())} bytes", f"At most {LONGEST_TEXT}: ship a file with `code`.")
 
 
-_JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *KEYS)
+_JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *CONTAINER_KEYS, *INSTANCE_KEYS)
 
 
 def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
@@ -172,7 +166,13 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
     if not serve and not counts["chief"] and not counts["worker"]:
         alone = " and ".join(name for name in JOBS if counts[name])
         raise ask.refuse("workers", f"is 0: {alone} alone trains nothing", "Give workers or chief, or serve=True.")
-    common = JobSpec("", 0, restart=_restart(ask, Restart()), container=container_spec(ask, ContainerSpec()))
+    common = JobSpec(
+        "",
+        0,
+        restart=restarts(ask, Restart()),
+        container=container_spec(ask, ContainerSpec()),
+        instance=instance_spec(ask, InstanceSpec()),
+    )
     return tuple(_job(ask, name, counts[name], own.get(name, {}), common) for name in JOBS if counts[name])
 
 
@@ -190,23 +190,9 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobS
         gpus=asked.whole("gpus", 0, 0, 1_000),
         port=port,
         env=_environment(asked),
-        restart=_restart(asked, common.restart),
+        restart=restarts(asked, common.restart),
         container=container_spec(asked, common.container),
-    )
-
-
-def _restart(ask: Asked, default: Restart) -> Restart:
-    given = ask.mapping("restart", values=object)
-    policy = Asked(f"{ask.where}: restart", given)
-    policy.only("its settings", ("maximum", "backoff", "on"))
-    on = policy.texts("on") if given.get("on") is not None else default.on
-    for kind in on:
-        match = _EXIT_CODES.fullmatch(kind)
-        low, high = (int(match.group(n) or match.group(1) or 0) for n in (1, 3)) if match else (1, 0)
-        if not low <= high <= 255:
-            raise policy.refuse("on", f"{kind!r} is no way to end", 'It takes "any", "signal", "oom", "3" or "64-78".')
-    return Restart(
-        policy.whole("maximum", default.maximum, 0, 1_000_000), policy.duration("backoff", default.backoff), on
+        instance=instance_spec(asked, common.instance),
     )
 
 

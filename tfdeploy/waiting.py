@@ -80,7 +80,7 @@ def _tell(watch: Watch, seen: Report, ours: bool) -> None:
             again = "It is the same run as before; change the program, its arguments or run_id for a new one."
             pulumi.log.warn(f"{text}\n{again}")
     elif seen.state == "unknown":
-        pulumi.log.warn(f"{name}: {seen.reason}. `pulumi up --refresh` brings back what died.")
+        pulumi.log.warn(f"{name}: {seen.reason}. `{watch.backend.heal}` brings back what died.")
     elif not seen.decided and not watch.spec.serve and watch.spec.wait > 0:
         pulumi.log.info(f"{name}: still {seen.state} when the wait was over; `pulumi up` looks again.")
 

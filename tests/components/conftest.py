@@ -78,7 +78,7 @@ class Standing:
         train_dir = BACKEND.folder(self.cluster, self.spec, "train_dir", str(self.folder))
         data_dir = BACKEND.folder(self.cluster, self.spec, "data_dir", str(self.folder))
         known = Given(bundle.name if bundle else "", train_dir, data_dir)
-        self.plan = make_plan(self.spec, BACKEND.machines(self.cluster), known)
+        self.plan = make_plan(self.spec, BACKEND.machines(self.cluster, self.spec), known)
 
     def task_props(self, hostname: str) -> TaskProps:
         """The properties of one task, as the component gives them."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.docker.project import DockerProject
+from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
 from tfdeploy.backends.base import BACKENDS
 
@@ -18,6 +19,11 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
         found = DockerProject(
             tmp_path / "project", request.getfixturevalue("engine"), request.getfixturevalue("python_image")
         )
+    elif request.param == "ec2":
+        box = request.getfixturevalue("box")
+        for name, value in box.environment.items():
+            monkeypatch.setenv(name, value)
+        found = Ec2Project(tmp_path / "project", box, request.getfixturevalue("box_image"))
     else:
         found = Project(tmp_path / "project")
     monkeypatch.setenv("XDG_STATE_HOME", str(found.folder / "state"))

@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 
-import psutil
 import pytest
 
 from tests.docker.project import GATED, DockerProject
@@ -30,13 +29,7 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     until(lambda: FIRST[kind](project), f"the first {kind}", 60)
     assert process.poll() is None
-    plugins = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait()
-    stale = [plugin for plugin in plugins if plugin.is_running()]
-    for plugin in stale:
-        plugin.kill()
-    psutil.wait_procs(stale)
+    project.kill(process)
     assert project.left() != {}
     assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
     project.destroy()

@@ -51,7 +51,7 @@ def python_image(address: str) -> str:
 
 def user_image(address: str) -> str:
     """The image with Python, for a user who is not root and has no home folder."""
-    return _build(address, USER, f"FROM {python_image(address)}\nUSER 1000\n")
+    return build(address, USER, f"FROM {python_image(address)}\nUSER 1000\n")
 
 
 def machine_image(address: str) -> str:
@@ -60,7 +60,7 @@ def machine_image(address: str) -> str:
     install = (
         f"RUN {get} {' '.join(MACHINE_PACKAGES)} && rm -rf /var/lib/apt/lists /var/cache/apt /etc/ssh/ssh_host_*\n"
     )
-    return _build(address, f"{NAME}/machine:bookworm", f"FROM {python_image(address)}\n{install}")
+    return build(address, f"{NAME}/machine:bookworm", f"FROM {python_image(address)}\n{install}")
 
 
 def tensorflow_image(address: str) -> str:
@@ -72,10 +72,10 @@ def tensorflow_image(address: str) -> str:
     def fill(context: Path) -> None:
         subprocess.run([*PIP, *FOR_IMAGE, "--target", f"{context}/packages", *pins], check=True)
 
-    return _build(address, f"{NAME}/tensorflow:{pins[0].partition('==')[2]}", dockerfile, fill, " ".join(pins))
+    return build(address, f"{NAME}/tensorflow:{pins[0].partition('==')[2]}", dockerfile, fill, " ".join(pins))
 
 
-def _build(
+def build(
     address: str, tag: str, dockerfile: str, fill: Callable[[Path], None] = lambda context: None, more: str = ""
 ) -> str:
     """Build an image of this name, unless there is one of the same content; `fill` puts files beside the Dockerfile."""

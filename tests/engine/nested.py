@@ -138,7 +138,6 @@ def _network(outer: str, name: str) -> str:
 
 def _boot(outer: str, image: str, network: str, machine: Machine, labels: Mapping[str, str]) -> None:
     settings = {"ADDRESS": machine.address, "PORT": PORT, "CGROUP": machine.container}
-    rights = [f"--cap-add={name}" for name in _capabilities()]
     docker(
         outer,
         "run",
@@ -146,21 +145,29 @@ def _boot(outer: str, image: str, network: str, machine: Machine, labels: Mappin
         *(f"--label={LABEL}", f"--name={machine.container}", f"--hostname={machine.hostname}"),
         *(f"--network={network}", f"--ip={machine.address}"),
         *(f"--env={key}={value}" for key, value in settings.items()),
-        *(*rights, "--security-opt=seccomp=unconfined", "--security-opt=apparmor=unconfined"),
+        *rights(),
         # As a machine's: what is in memory goes with it, what is on disk stays.
         *("--tmpfs=/run:exec", f"--volume={machine.container}:/var/lib/docker"),
-        "--volume=/sys/fs/cgroup:/sys/fs/cgroup:rw",
         image,
         *("sh", "-c", BOOT, "boot"),
         *(f"--label={key}={value}" for key, value in labels.items()),
     )
 
 
-def _capabilities() -> list[str]:
-    """What this process may hand on: not all, on some machines."""
+def rights() -> list[str]:
+    """What lets a container have an engine of its own, as options of `docker run`; no more than this process may."""
     status = Path("/proc/self/status").read_text()
     bounding = int(status.partition("CapBnd:")[2].split()[0], 16)
-    return [name for number, name in enumerate(CAPABILITIES.split()) if bounding >> number & 1]
+    names = [name for number, name in enumerate(CAPABILITIES.split()) if bounding >> number & 1]
+    open_to = ["--security-opt=seccomp=unconfined", "--security-opt=apparmor=unconfined"]
+    return [*(f"--cap-add={name}" for name in names), *open_to, "--volume=/sys/fs/cgroup:/sys/fs/cgroup:rw"]
+
+
+def remove_cgroups(name: str) -> None:
+    """Remove the cgroups of an engine that has ended."""
+    for group in sorted(Path("/sys/fs/cgroup").glob(f"*/{name}/**/"), reverse=True):
+        with suppress(OSError):
+            group.rmdir()
 
 
 def _admit(outer: str, machine: Machine, key: str) -> None:
@@ -184,7 +191,5 @@ def _remove(outer: str, network: str, machines: Mapping[str, Machine]) -> None:
             docker(outer, "rm", "--force", "--volumes", machine.container)
         with suppress(DockerFailed):
             docker(outer, "volume", "rm", "--force", machine.container)
-        for group in sorted(Path("/sys/fs/cgroup").glob(f"*/{machine.container}/**/"), reverse=True):
-            with suppress(OSError):
-                group.rmdir()
+        remove_cgroups(machine.container)
     docker(outer, "network", "rm", network)

@@ -54,16 +54,16 @@ class Registry:
 
 
 @contextmanager
-def registry(login: bool = False) -> Iterator[Registry]:
-    """A registry of our own, empty; with a login it takes only `USER` with `PASSWORD`."""
+def registry(login: bool = False, host: str = HOST, images: Path | None = None) -> Iterator[Registry]:
+    """A registry of our own, empty unless it shares its images; with a login it takes only `USER` with `PASSWORD`."""
     with tempfile.TemporaryDirectory(prefix="tfdeploy-registry-") as folder:
         home = Path(folder)
-        address = f"{HOST}:{_free_port()}"
+        address = f"{host}:{_free_port(host)}"
         found = Registry(address, USER, PASSWORD) if login else Registry(address)
         (home / "htpasswd").write_text(HTPASSWD + "\n")
         settings = {
             "version": 0.1,
-            "storage": {"filesystem": {"rootdirectory": f"{home}/images"}, "delete": {"enabled": True}},
+            "storage": {"filesystem": {"rootdirectory": str(images or home / "images")}, "delete": {"enabled": True}},
             "http": {"addr": address},
             **({"auth": {"htpasswd": {"realm": "tests", "path": f"{home}/htpasswd"}}} if login else {}),
         }
@@ -81,8 +81,8 @@ def registry(login: bool = False) -> Iterator[Registry]:
             process.wait(timeout=30)
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind((HOST, 0))
+        probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port

@@ -102,6 +102,16 @@ class Project:
             start_new_session=True,
         )
 
+    def kill(self, process: "subprocess.Popen[str]") -> None:
+        """Kill what `start` started, and the plugins that outlive it."""
+        plugins = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait()
+        stale = [plugin for plugin in plugins if plugin.is_running()]
+        for plugin in stale:
+            plugin.kill()
+        psutil.wait_procs(stale)
+
     def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Call:
         """Call the CLI and wait for its end."""
         process = self.start(*arguments, env=env)

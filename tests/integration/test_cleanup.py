@@ -3,7 +3,6 @@
 import signal
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.integration.conftest import Project
@@ -48,13 +47,7 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
     env = {"PYTHONPATH": str(site)}
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack, env=env)
     until((project.folder / "reached").exists, "the create was reached", 60)
-    plugins = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait()
-    stale = [plugin for plugin in plugins if plugin.is_running()]
-    for plugin in stale:
-        plugin.kill()
-    psutil.wait_procs(stale)
+    project.kill(process)
     assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
     project.destroy()
 

@@ -22,6 +22,14 @@ _CONTAINER = {
     "shm_size": _SIZE,
     "placement": st.lists(st.sampled_from(["rack:CLUSTER", "rack:MAX_PER:9", "zone:LIKE:a.*"]), max_size=2),
 }
+_INSTANCE = {
+    "instance_type": st.sampled_from(["m7i.large", "g6.xlarge", "u7i-12tb.224xlarge"]),
+    "ami": st.sampled_from(["ami-0123456789abcdef0", "ssm:/aws/service/x/image_id", "deep-learning"]),
+    "spot": st.booleans(),
+    "machines": st.one_of(st.sampled_from(["per task", "packed"]), st.integers(1, 9).map(str)),
+    "root_volume_size": _SIZE,
+    "root_volume_type": st.sampled_from(["gp3", "io2"]),
+}
 _JOB = st.fixed_dictionaries(
     {},
     optional={
@@ -32,8 +40,22 @@ _JOB = st.fixed_dictionaries(
         "env": _ENV,
         "restart": _RESTART,
         **_CONTAINER,
+        **_INSTANCE,
     },
 )
+_FLEET: dict[str, st.SearchStrategy[Any]] = {
+    "region": st.sampled_from(["us-west-2", "us-gov-east-1"]),
+    "vpc_id": st.just("vpc-0a1b"),
+    "subnet_id": st.just("subnet-0a1b"),
+    "ssh_key": _TEXT,
+    "ssh_user": st.sampled_from(["ec2-user", "ubuntu"]),
+    "ssh_from": st.lists(st.sampled_from(["203.0.113.7/32", "2001:db8::/64", "anywhere"]), max_size=3),
+    "placement_group": _TEXT,
+    "instance_profile": _TEXT,
+    "efs": st.sampled_from(["new", "fs-0a1b"]),
+    "tags": st.dictionaries(st.from_regex(r"\A[a-z]{1,6}\Z"), _TEXT, max_size=2),
+    "max_machines": st.integers(1, 1_000),
+}
 _JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), _TEXT),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_TEXT, inner, max_size=3)),
@@ -74,10 +96,12 @@ _ANY_BACKEND = st.fixed_dictionaries(
         "run_id": _TEXT,
         "resume_from": st.one_of(st.just(""), st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,12}\Z")),
         "log_lines": st.integers(0, 10_000),
-        "backend": st.sampled_from(["local", "docker"]),
+        "backend": st.sampled_from(["local", "docker", "ec2"]),
         "docker_host": st.sampled_from(["unix:///run/docker.sock", "ssh://me@manager", "tcp://10.0.0.1:2376"]),
         "registry": st.sampled_from(["registry.example.com/team", "localhost:5000"]),
         "keep_volumes": st.booleans(),
+        **_INSTANCE,
+        **_FLEET,
     },
 )
 

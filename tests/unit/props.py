@@ -69,7 +69,7 @@ def run_props(container: dict[str, Any] | None = None, **changed: Any) -> RunPro
             "keeper": "keeper:2220",
             "user": "0",
             "mounts": [],
-            "manager": "node1",
+            "post": "id==node1",
             **(container or {}),
         },
     }

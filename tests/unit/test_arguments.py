@@ -8,7 +8,8 @@ import pulumi
 import pytest
 from pulumi.runtime import set_all_config
 
-from tfdeploy.arguments import TensorFlowClusterArgs, resolved
+from tfdeploy.arguments import TensorFlowClusterArgs
+from tfdeploy.configuration import resolved
 from tfdeploy.errors import SpecError
 from tfdeploy.spec import cluster_spec
 
@@ -48,6 +49,23 @@ EVERY: dict[str, Any] = {
     "network": "overlay",
     "subnet": "10.20.0.0/24",
     "keep_volumes": True,
+    "region": "us-west-2",
+    "instance_type": "m7i.large",
+    "machines": "packed",
+    "max_machines": 3,
+    "ami": "deep-learning",
+    "spot": True,
+    "root_volume_size": "80GiB",
+    "root_volume_type": "gp2",
+    "vpc_id": "vpc-0123456789abcdef0",
+    "subnet_id": "subnet-0123456789abcdef0",
+    "ssh_key": "~/.ssh/cluster.pub",
+    "ssh_user": "ubuntu",
+    "ssh_from": ["203.0.113.7/32"],
+    "placement_group": "near",
+    "instance_profile": "pulls",
+    "efs": "new",
+    "tags": {"team": "vision"},
 }
 
 
@@ -111,6 +129,9 @@ def test_zero_and_empty_in_the_program_are_given() -> None:
         ("env", "[1]", "'[1]' is not a mapping as JSON"),
         ("restart", "never", "'never' is not a mapping as JSON"),
         ("secrets", "hush", "its value (not shown) is not a mapping as JSON"),
+        ("max_machines", "all", "'all' is not a whole number"),
+        ("ssh_from", "203.0.113.7/32", "'203.0.113.7/32' is not a list as JSON"),
+        ("tags", '["team"]', "'[\"team\"]' is not a mapping as JSON"),
     ],
 )
 def test_a_wrong_type_in_the_configuration_is_refused(name: str, text: str, wrong: str) -> None:

@@ -1,6 +1,7 @@
 """A task, and the keeper, as services: their text, what is never in it, and what changes it."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.cases import check_golden
 from tests.unit.props import CANARY, cluster, run_props, supplies, task_props
 from tfdeploy.backends.docker import mounts, names
-from tfdeploy.backends.docker.services import Service, keeper, stop_seconds, task
+from tfdeploy.backends.docker.services import MANAGER, Service, keeper, stop_seconds, task
 
 FULL: dict[str, Any] = {
     "memory": 2 * 1024**3,
@@ -113,7 +114,7 @@ def test_another_setting_is_another_mark(change: dict[str, Any]) -> None:
     assert mark(task(task_props(**change))) != mark(task(task_props()))
 
 
-@pytest.mark.parametrize("change", [{"manager": "node2"}, {"image": "other"}, ON_HOST], ids=str)
+@pytest.mark.parametrize("change", [{"post": "id==node2"}, {"image": "other"}, ON_HOST], ids=str)
 def test_another_outfit_of_the_keeper_is_another_mark(change: dict[str, Any]) -> None:
     assert mark(keeper(run_props(change))) != mark(keeper(run_props()))
 
@@ -178,3 +179,21 @@ def test_a_task_without_gpus_sees_none() -> None:
 @pytest.mark.parametrize("cpus", [0.001, 0.1, 0.29, 0.57, 1.1, 2.0, 64.0])
 def test_processors_are_what_was_asked_for(cpus: float) -> None:
     assert task(task_props(cpus=cpus)).template["Resources"]["Limits"]["NanoCPUs"] == round(cpus * 1e9)
+
+
+def test_a_manager_that_is_known_only_when_it_stands_is_put_into_the_keepers_address() -> None:
+    late: dict[str, Any] = {"network": "host", "keeper": f"{MANAGER}:20000"}
+    made = supplies(manager="172.31.0.9")
+    assert launched(task(task_props(late, supplies=made)))["keeper"] == "172.31.0.9:20000"
+    assert launched(task(task_props(supplies=made)))["keeper"] == "keeper:2220"
+    kept = keeper(run_props(late, supplies=made))
+    assert kept.template["ContainerSpec"]["Command"][-3] == "172.31.0.9:20000"
+    assert kept.labels[names.PORT] == "20000"
+    assert MANAGER not in text(kept) + text(task(task_props(late, supplies=made)))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda made: task(task_props(supplies=made)), lambda made: keeper(run_props(supplies=made))]
+)
+def test_a_manager_that_no_address_names_changes_nothing(make: Callable[[dict[str, str]], Service]) -> None:
+    assert text(make(supplies(manager="172.31.0.9"))) == text(make(supplies()))

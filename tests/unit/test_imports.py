@@ -1,4 +1,4 @@
-"""The house's import table (design.md): who may import whom, read from the sources, also inside functions."""
+"""No module imports what the house's import table (design.md) forbids, read from the sources, also inside functions."""
 
 import ast
 import subprocess
@@ -8,159 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.import_table import ANYTHING, CLOCKLESS, CLOCKS, FOREIGN, MAY_COMPUTE, NEWER_THAN_38, PURE, TABLE, WORLD
 from tests.unit.sources import COMPUTED, Import, imports, is_standard, modules
 
 PACKAGE = Path(__file__).parents[2] / "tfdeploy"
-
-ANYTHING = None
-
-TABLE: Mapping[str, Sequence[str] | None] = {
-    "__init__": ANYTHING,
-    "errors": (),
-    "quantities": (),
-    "asked": ("errors", "quantities"),
-    "containers": ("asked",),
-    "spec": ("asked", "containers", "errors"),
-    "arguments": ("errors",),
-    "constraints": ("errors",),
-    "board": ("constraints", "quantities"),
-    "placement": ("board", "constraints", "errors", "quantities", "spec"),
-    "plan": ("agent.wiring", "constraints", "errors", "placement", "quantities", "spec"),
-    "bundle": ("errors", "quantities"),
-    "agent": ("agent",),
-    "application": ("agent",),
-    "backends": (),
-    "backends.base": ("errors", "placement", "plan", "spec"),
-    "backends.folders": ("errors",),
-    "backends.keeping": ("agent.protocol", "backends.base", "bundle", "errors"),
-    "backends.refusing": ("errors", "plan", "spec"),
-    "backends.local": (
-        "agent",
-        "application",
-        "backends.base",
-        "backends.folders",
-        "backends.keeping",
-        "backends.local",
-        "backends.refusing",
-        "errors",
-        "placement",
-        "plan",
-        "spec",
-    ),
-    "backends.docker": (
-        "agent.call",
-        "agent.protocol",
-        "agent.states",
-        "backends.base",
-        "backends.docker",
-        "backends.keeping",
-        "backends.refusing",
-        "errors",
-        "placement",
-        "plan",
-        "spec",
-    ),
-    "backends.docker.engine": ("backends.docker.tunnel", "errors"),
-    "backends.docker.images": (
-        "backends.base",
-        "backends.docker.names",
-        "backends.folders",
-        "bundle",
-        "errors",
-        "spec",
-    ),
-    "backends.docker.mirror": ("agent", "backends.base", "backends.folders", "backends.keeping"),
-    "backends.docker.mounts": ("errors", "quantities"),
-    "backends.docker.names": ("backends.base",),
-    "backends.docker.services": ("backends.base", "backends.docker.mounts", "backends.docker.names"),
-    "backends.docker.supplies": (
-        "application",
-        "backends.base",
-        "backends.docker.images",
-        "backends.docker.names",
-        "spec",
-    ),
-    "backends.docker.tunnel": ("backends.folders", "errors"),
-    "report": ("agent", "backends.base", "placement", "plan", "spec"),
-    "observe": ("agent", "backends.base", "plan", "report", "spec"),
-    "waiting": ("observe", "report"),
-    "resources": ("agent", "backends.base"),
-    "cluster": (
-        "application",
-        "arguments",
-        "backends.base",
-        "bundle",
-        "errors",
-        "observe",
-        "plan",
-        "quantities",
-        "report",
-        "resources",
-        "spec",
-        "waiting",
-    ),
-}
-"""Module, or folder of modules, to what of ours it may import; a folder's name stands for all in it."""
-
-FOREIGN: Mapping[str, Sequence[str] | None] = {
-    "": (),
-    "agent.serve": ("tensorflow",),
-    "arguments": ("pulumi",),
-    "backends.docker": ("docker", "pulumi"),
-    "backends.docker.engine": ("docker", "requests"),
-    "backends.docker.images": (),
-    "backends.docker.mirror": (),
-    "backends.docker.mounts": (),
-    "backends.docker.names": (),
-    "backends.docker.services": (),
-    "backends.docker.supplies": ("docker", "pulumi", "pulumi_docker"),
-    "backends.docker.tunnel": (),
-    "backends.local": ("psutil", "supervisor"),
-    "backends.refusing": ("packaging",),
-    "bundle": ("pathspec",),
-    "cluster": ("pulumi",),
-    "resources": ("pulumi",),
-    "waiting": ("pulumi",),
-}
-"""Module, or folder of modules, to the packages besides Python's own that it may import."""
-
-MAY_COMPUTE = ("backends.base",)
-"""Where a module is imported whose name only running the code tells."""
-
-PURE = (
-    "errors",
-    "quantities",
-    "asked",
-    "containers",
-    "spec",
-    "constraints",
-    "board",
-    "placement",
-    "plan",
-    "backends.docker.mounts",
-    "backends.docker.names",
-    "backends.docker.services",
-    "report",
-    "agent.states",
-    "agent.verdict",
-    "agent.orders",
-    "agent.wiring",
-)
-"""What computes and does nothing else."""
-
-WORLD = ("os", "pathlib", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "uuid")
-CLOCKLESS = (
-    *PURE,
-    "agent.copying",
-    "agent.lines",
-    "agent.stream",
-    "agent.training",
-    "backends.docker.images",
-    "bundle",
-)
-CLOCKS = ("now", "today", "utcnow", "monotonic")
-
-NEWER_THAN_38 = ("graphlib", "tomllib", "zoneinfo")
 
 
 def _row(table: Mapping[str, Sequence[str] | None], module: str) -> Sequence[str] | None:
@@ -243,6 +94,10 @@ def test_no_module_imports_what_the_table_forbids() -> None:
         ("backends/local/__init__.py", "from ...report import report", "backends.local:1: may not import report"),
         ("backends/docker/names.py", "import docker", "backends.docker.names:1: may not import docker"),
         ("backends/docker/swarm.py", "import pulumi_docker", "backends.docker.swarm:1: may not import pulumi_docker"),
+        ("backends/ec2/fleet.py", "import pulumi_aws", "backends.ec2.fleet:1: may not import pulumi_aws"),
+        ("ec2/layout.py", "from . import account", "ec2.layout:1: may not import ec2.account"),
+        ("ec2/boot.py", "import secrets", "ec2.boot:1: is pure and may not import secrets"),
+        ("ec2/removal.py", "import boto3", "ec2.removal:1: may not import boto3"),
         (
             "backends/docker/engine.py",
             "from ..local import x",
@@ -267,8 +122,8 @@ def test_every_row_of_the_table_is_a_module() -> None:
 
 
 def test_importing_the_package_loads_nothing_that_only_one_backend_needs() -> None:
-    ours = ("tfdeploy.backends.local", "tfdeploy.backends.docker")
-    heavy = (*ours, "tensorflow", "psutil", "supervisor", "docker", "pulumi_docker", "pulumi_aws")
+    ours = ("tfdeploy.backends.local", "tfdeploy.backends.docker", "tfdeploy.backends.ec2", "tfdeploy.ec2")
+    heavy = (*ours, "tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws")
     program = f"""
 import sys, pulumi
 before = set(sys.modules)

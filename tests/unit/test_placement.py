@@ -83,6 +83,7 @@ def test_what_others_have_taken_is_not_given() -> None:
 
 def test_a_machines_size_is_one_line() -> None:
     assert machine("m0", cpus=2, memory=3 * GIB // 2, gpus="0").size == "2 cpus, 1.5 GiB, 1 gpus"
+    assert replace(machine("m0", cpus=2, gpus="0"), kind="g6.xlarge").size == "g6.xlarge"
 
 
 def racks(text: str, cpus: float = 4) -> list[Machine]:
@@ -131,6 +132,17 @@ def test_an_operator_decides_where_tasks_stand(text: str, count: int, layout: st
 
 def test_each_job_counts_for_itself() -> None:
     assert where([*job("ps", 2, "hostname:UNIQUE"), *job("worker", 2, "hostname:UNIQUE")], racks("ab")) == "0101"
+
+
+def test_a_machine_takes_the_tasks_of_its_jobs_alone() -> None:
+    machines = [
+        replace(one, jobs=whose) for one, whose in zip(racks("ab"), [("ps", "chief"), ("worker",)], strict=True)
+    ]
+    assert where(job("chief", 1) + job("ps", 1) + job("worker", 3), machines) == "00111"
+    assert where(job("worker", 1), machines, at("0")) == "1"
+    assert where(job("worker", 3), [*machines, machine("m2")]) == "121"
+    with pytest.raises(PlacementError, match=r"worker-1: asks for 3 cpus, and no machine of its job's has that free"):
+        place("mnist", job("worker", 2, cpus=3), machines)
 
 
 def test_small_tasks_make_way_for_big_ones() -> None:

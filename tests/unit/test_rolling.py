@@ -122,12 +122,10 @@ class Swarming:
     def ensure(self, wanted: Service) -> None:
         self.ensured.append(wanted)
 
-    def broken(self, _: str) -> list[dict[str, Any]]:
-        """So many tasks that came to nothing."""
-        return [{"ID": str(number), "Status": {"Err": "will not start"}} for number in range(next(self._broken))]
-
-    def tasks(self) -> Mapping[str, EngineTask]:
-        return {"worker-1": self._seen} if self._seen else {}
+    def fate(self, _: str) -> tuple[EngineTask | None, list[dict[str, Any]]]:
+        """With so many tasks that came to nothing."""
+        broken = range(next(self._broken))
+        return self._seen, [{"ID": str(number), "Status": {"Err": "will not start"}} for number in broken]
 
 
 class Looks:

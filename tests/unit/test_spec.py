@@ -7,7 +7,8 @@ import pytest
 from tests.unit.cases import spec
 from tfdeploy.backends.base import load
 from tfdeploy.errors import SpecError
-from tfdeploy.spec import ClusterSpec, Restart, cluster_spec
+from tfdeploy.restarts import Restart
+from tfdeploy.spec import ClusterSpec, cluster_spec
 
 NO_COMMAND = 'Give the program and its arguments, such as ["python", "train.py"].'
 ENDS = 'It takes "any", "signal", "oom", "3" or "64-78".'
@@ -152,7 +153,7 @@ def test_a_name_that_no_host_can_have_is_refused(name: str) -> None:
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(SpecError) as error:
         load("mesos")
-    assert str(error.value) == "backend: 'mesos' is unknown. It takes one of: local, docker."
+    assert str(error.value) == "backend: 'mesos' is unknown. It takes one of: local, docker, ec2."
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def _next(stream: Stream, position: int, goal: int, limit: int) -> Tuple[int, by
     at = max(position, stream.start)
     data = stream.read(at, max(0, min(limit, goal - at)))
     following = stream.next_segment(at) if not data else None
-    return (
-        (at, data) if following is None else (following, stream.read(following, max(0, min(limit, goal - following))))
-    )
+    if following is None:
+        return at, data
+    return following, stream.read(following, max(0, min(limit, goal - following)))
 
 
 def apply(record: Record, answer: Answer) -> None:

@@ -1,25 +1,14 @@
 """Removes a cluster's volumes from the machine that it runs on, through the engine there: no manager can do that for its nodes."""
 
-import http.client
 import json
-import socket
 import sys
 from typing import Any, List
 from urllib.parse import quote
 
+from .protocol import UNIX, Connection
+
 _SOCKET = "/var/run/docker.sock"
 _SECONDS = 30.0
-
-
-class _Engine(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("engine", timeout=_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
 
 
 def forget(labels: List[str], path: str = _SOCKET) -> int:
@@ -33,6 +22,6 @@ def forget(labels: List[str], path: str = _SOCKET) -> int:
 
 
 def _call(path: str, method: str, what: str) -> Any:
-    connection = _Engine(path)
-    connection.request(method, what, headers={"Host": "engine"})
+    connection = Connection(f"{UNIX}{path}", _SECONDS)
+    connection.request(method, what)
     return connection.getresponse()

@@ -31,10 +31,12 @@ class CallError(Exception):
     """The other side answered, but with a no."""
 
 
-class _Connection(http.client.HTTPConnection):
+class Connection(http.client.HTTPConnection):
+    """HTTP with whoever listens at an address: `unix:` and the path of a socket, else a host and a port."""
+
     def __init__(self, address: str, timeout: float) -> None:
         self._unix = address[len(UNIX) :] if address.startswith(UNIX) else ""
-        host, _, port = ("keeper", "", "80") if self._unix else address.rpartition(":")
+        host, _, port = ("localhost", "", "80") if self._unix else address.rpartition(":")
         super().__init__(host, int(port), timeout=timeout)
 
     def connect(self) -> None:
@@ -54,7 +56,7 @@ class Client:
         self._address = address
         self.token = token
         self._timeout = timeout
-        self._open: Optional[_Connection] = None
+        self._open: Optional[Connection] = None
 
     def __enter__(self) -> "Client":
         return self
@@ -84,7 +86,7 @@ class Client:
 
     def _call(self, method: str, path: str, body: bytes) -> bytes:
         if self._open is None:
-            self._open = _Connection(self._address, self._timeout)
+            self._open = Connection(self._address, self._timeout)
         self._open.request(method, path, body, {TOKEN_HEADER: self.token})
         answer = self._open.getresponse()
         content = answer.read()

@@ -15,7 +15,7 @@ from ..placement import Machine
 from ..plan import Plan
 from ..spec import ClusterSpec
 
-BACKENDS = ("local", "docker")
+BACKENDS = ("local", "docker", "ec2")
 """The names that `tfdeploy:backend` takes."""
 
 KEEPER = "keeper"
@@ -30,7 +30,8 @@ class Cluster(TypedDict):
     stack: str
     name: str
     home: str
-    """Where the cluster is: for `local` a folder, for `docker` the address of the engine that manages the Swarm."""
+    """Where the cluster is: for `local` a folder, for `docker` the address of the engine that manages the Swarm, for `ec2`
+    the region and the cluster's own name, by which its machines are found."""
 
 
 class TaskProps(TypedDict):
@@ -95,19 +96,26 @@ class Sight:
     kept_at: str = ""
     """Where the record is, for people."""
     machines: Mapping[str, str] = field(default_factory=dict)
-    """The status of each machine whose status is not `connected`."""
+    """The status of each machine whose status is not `others`."""
     problems: Sequence[str] = field(default_factory=tuple)
     """What else is wrong, in sentences."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """The public address of each machine that has one."""
+    others: str = "connected"
+    """The status of machines that are not among these."""
 
 
 class Backend(Protocol):
     """The hands. `local`, `docker` and `ec2` each have one class of this shape."""
 
+    heal: str
+    """What a user types to bring back what died."""
+
     def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
         """The handle of a cluster, whether it stands or not."""
 
-    def machines(self, cluster: Cluster) -> Sequence[Machine]:
-        """What tasks can stand on now."""
+    def machines(self, cluster: Cluster, spec: ClusterSpec) -> Sequence[Machine]:
+        """What tasks can stand on: machines that there are, or that are to be made."""
 
     def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
         """Hostname to machine, of the tasks that stand."""
@@ -138,11 +146,15 @@ class Backend(Protocol):
     def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
         """What the plan changes in tasks that stand, and what that does to them, in sentences."""
 
+    def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
+        """Machines of the plan that are gone and need not be made again, because the run is over."""
+
     def supply(
         self,
         name: str,
         cluster: Cluster,
         spec: ClusterSpec,
+        plan: Plan,
         token: Any,
         secrets: Mapping[str, Any],
         opts: Any,

@@ -17,6 +17,16 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdeploy"
 
 
+def cluster_folder(project: str, stack: str, name: str) -> str:
+    """What the folder of a cluster is called, among those of other clusters."""
+    return f"{project}.{stack}.{name}"
+
+
+def absolute(given: str, program: str) -> str:
+    """A folder that the user gives, as an absolute path; a relative one begins at `program`. A URL, and none, stay so."""
+    return given if not given or "://" in given else str((Path(program) / Path(given).expanduser()).absolute())
+
+
 def put_by(home: Path, *parts: Path) -> str:
     """Move what a cluster leaves (`parts`, in its folder `home`) to where nothing replaces it; where to, or "" for nothing."""
     worth = [path for path in parts if path.exists() and any(path.iterdir())]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -19,6 +18,7 @@ from ...plan import Plan
 from ...spec import JOBS, ClusterSpec
 from .. import keeping
 from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
+from ..folders import absolute
 from . import clearing, differences, images, machines, names, outfit, refusals, rolling, services
 from .engine import Engine, address
 from .exec_keeper import keeper_of, present_job
@@ -39,13 +39,16 @@ GONE = "TFDEPLOY_ENGINE_IS_GONE"
 class DockerBackend:
     """Services on a Docker Swarm. The contract is `backends.base.Backend`."""
 
+    heal = "pulumi up --refresh"
+    _others = "connected"
+
     def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
         """The handle of a cluster on the engine that the spec, or the environment, names."""
         home = address(spec.engine.docker_host)
         return {"backend": "docker", "project": project, "stack": stack, "name": spec.name, "home": home}
 
-    def machines(self, cluster: Cluster) -> Sequence[Machine]:
-        """The nodes that take tasks."""
+    def machines(self, cluster: Cluster, spec: ClusterSpec) -> Sequence[Machine]:
+        """The nodes; those that take no tasks now are not `ready`."""
         return machines.machines(Engine(cluster["home"]), cluster)
 
     def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
@@ -72,33 +75,39 @@ class DockerBackend:
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """An absolute path, mounted at the same place, or a URL; a volume of the cluster's where no `train_dir` is given."""
         given = getattr(spec, key)
-        if not given or "://" in given:
-            return given or (outfit.TRAIN if key == "train_dir" else "")
-        folder = str((Path(program) / Path(given).expanduser()).absolute())
-        refusals.refuse_folder(f"{spec.name}: {key}", folder, Engine(cluster["home"]))
+        if not given:
+            return outfit.TRAIN if key == "train_dir" else ""
+        folder = absolute(given, program)
+        if "://" not in folder:
+            refusals.refuse_folder(f"{spec.name}: {key}", folder, Engine(cluster["home"]))
         return folder
 
     def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
         """What the containers of tasks and keeper have, beyond what every task has."""
-        return outfit.containers(Engine(cluster["home"]), cluster, spec, plan)
+        return outfit.containers(cluster, spec, plan, outfit.post(Engine(cluster["home"]), cluster, spec, plan))
 
     def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
         """What the plan changes in services that stand."""
         return differences.sentences(plan, containers, _swarm(cluster).services())
+
+    def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
+        """None: machines are not ours to make."""
+        return frozenset()
 
     def supply(
         self,
         name: str,
         cluster: Cluster,
         spec: ClusterSpec,
+        plan: Plan,
         token: pulumi.Output[str],
         secrets: Mapping[str, pulumi.Input[str]],
         opts: pulumi.ResourceOptions,
     ) -> Mapping[str, pulumi.Output[str]]:
         """Register network, secrets, the agent and images with Pulumi's Docker provider."""
-        from .supplies import supply
+        from .supplies import Where, supply
 
-        return supply(name, cluster, spec, token, secrets, opts, images.content(spec))
+        return supply(name, cluster, spec, token, secrets, opts, Where(cluster["home"], cluster["home"]))
 
     def stand(self, props: TaskProps) -> Mapping[str, Any]:
         """Make the task's service, or adopt the one of its name."""
@@ -111,9 +120,9 @@ class DockerBackend:
         wanted = services.task(props)
         here = swarm.services().get(props["hostname"])
         same = here is not None and here["Spec"]["Labels"].get(names.SPEC) == wanted.labels[names.SPEC]
-        job = present_job(props["cluster"])
-        over = job is not None and job.verdict is not None
-        if same or here is None or over or _moves(old, props):
+        at_once = same or here is None or _moves(old, props)
+        job = None if at_once else present_job(props["cluster"])
+        if at_once or (job is not None and job.verdict is not None):
             swarm.ensure(wanted)
             return {"stood": keeping.now()}
         turns = rolling.turns(f"{props['cluster']['home']} {names.base(props['cluster'])}")
@@ -207,10 +216,11 @@ class DockerBackend:
         mirror = Mirror(cluster)
         engine: Mapping[str, EngineTask] | None = None
         words: Mapping[str, str] = {}
+        addresses: Mapping[str, str] = {}
         problems: list[str] = []
         try:
+            words, addresses = self._seen(cluster)
             engine = _swarm(cluster).tasks()
-            words = machines.statuses(Engine(cluster["home"]))
         except (Unreachable, SpecError) as error:
             problems.append(str(error))
         silent: float | None = None
@@ -227,7 +237,11 @@ class DockerBackend:
         keeper = (engine or {}).get(KEEPER)
         if keeper is not None and keeper.reason:
             problems.append(f"the keeper is {keeper.word}: {keeper.reason}")
-        return Sight(time.time(), view, silent, tasks, str(mirror.folder), words, problems)
+        return Sight(time.time(), view, silent, tasks, str(mirror.folder), words, problems, addresses, self._others)
+
+    def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The status of machines that are not connected, and the public addresses of all."""
+        return machines.statuses(Engine(cluster["home"])), {}
 
 
 def _moves(old: TaskProps, props: TaskProps) -> bool:

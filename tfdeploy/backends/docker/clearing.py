@@ -1,16 +1,17 @@
 """Everything of a cluster's taken off the Swarm, however it came to be left."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from docker.errors import APIError
 
 from ...errors import BackendError
-from ..base import Cluster
 from ..keeping import wait_for
 from . import names
-from .engine import Engine, refusals
+from .engine import refusals
 from .mounts import bind
 from .services import PYTHON
 from .swarm import Swarm
@@ -20,7 +21,56 @@ _ENGINE = "/var/run/docker.sock"
 _ONCE: dict[str, Any] = {"GlobalJob": {}}
 """A mode of a service: one task on each machine, to its end."""
 
+_OVER = ["exited", "dead", "created"]
+"""What a container is called that does not run."""
+
 Template = dict[str, Any]
+Filters = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One kind of thing on an engine, and the calls of the engine's API that find and remove it."""
+
+    name: str
+    find: Callable[[Filters, Any], list[str]]
+    """The ids of those that carry the labels; a volume has only its name."""
+    remove: Callable[[str, Any], None]
+    """Remove the one of that id."""
+
+
+_SUPPLIES = (
+    _Kind(
+        "network",
+        lambda filters, api: [item["Id"] for item in api.networks(filters=filters)],
+        lambda network, api: api.remove_network(network),
+    ),
+    _Kind(
+        "config",
+        lambda filters, api: [item["ID"] for item in api.configs(filters=filters)],
+        lambda config, api: api.remove_config(config),
+    ),
+    _Kind(
+        "secret",
+        lambda filters, api: [item["ID"] for item in api.secrets(filters=filters)],
+        lambda secret, api: api.remove_secret(secret),
+    ),
+)
+_IMAGE = _Kind(
+    "image",
+    lambda filters, api: [item["Id"] for item in api.images(filters=filters)],
+    lambda image, api: api.remove_image(image, force=True),
+)
+_VOLUME = _Kind(
+    "volume",
+    lambda filters, api: [item["Name"] for item in api.volumes(filters=filters)["Volumes"] or []],
+    lambda volume, api: api.remove_volume(volume),
+)
+_ENDED = _Kind(
+    "container",
+    lambda filters, api: [item["Id"] for item in api.containers(all=True, filters={**filters, "status": _OVER})],
+    lambda container, api: api.remove_container(container, force=True),
+)
 
 
 def clear(swarm: Swarm, seconds: float, keep_volumes: bool) -> None:
@@ -29,29 +79,25 @@ def clear(swarm: Swarm, seconds: float, keep_volumes: bool) -> None:
     Raises:
         BackendError: something does not go away; it is named.
     """
-    engine, cluster = swarm.engine, swarm.cluster
     services = swarm.services()
-    helper = elsewhere(swarm, list(services.values())) if not keep_volumes else None
+    helper = _elsewhere(swarm, list(services.values())) if not keep_volumes else None
     swarm.remove(*services, seconds=seconds)
-    wait_for(lambda: not _containers(engine, cluster), f"the containers of {cluster['name']} did not end", seconds)
+    wait_for(lambda: _containers_gone(swarm), f"the containers of {swarm.cluster['name']} did not end", seconds)
     if helper is not None:
         _volumes_elsewhere(swarm, helper, seconds)
-    for kind, found, remove in _kinds(keep_volumes):
-        _remove_all(engine, cluster, kind, found, remove)
+    for kind in (*_SUPPLIES, _IMAGE, *([] if keep_volumes else [_VOLUME])):
+        _remove_all(swarm, kind)
 
 
 def tidy(swarm: Swarm, used: Iterable[str]) -> None:
     """Remove the networks, configs and secrets of the cluster that others have taken the place of; `used` names those that
     services refer to, each beginning with its id. What is in use for a moment more stays for `clear`."""
     wanted = {reference.split()[0] for reference in used}
-    for kind, find, remove in _kinds(keep_volumes=True):
-        for item in swarm.engine.call(lambda api: find(api, names.filters(swarm.cluster))) if kind != "image" else []:  # noqa: B023
-            if item.get("ID", item.get("Id")) not in wanted:
-                with suppress(APIError):
-                    swarm.engine.gone(lambda api, item=item: remove(api, item))  # type: ignore[misc]  # noqa: B023
+    for kind in _SUPPLIES:
+        _remove(swarm, kind, wanted)
 
 
-def elsewhere(swarm: Swarm, services: list[Any]) -> Template | None:
+def _elsewhere(swarm: Swarm, services: list[Any]) -> Template | None:
     """What would remove the cluster's volumes from the other machines of the Swarm: the agent, in an image of the
     cluster's. None where there is no other machine, or no service to take image and agent from."""
     mine = swarm.engine.swarm()["NodeID"]
@@ -86,53 +132,40 @@ def _volumes_elsewhere(swarm: Swarm, template: Template, seconds: float) -> None
     swarm.remove("forget", seconds=seconds)
 
 
-def _containers(engine: Engine, cluster: Cluster) -> list[Any]:
-    """Those of this engine that the Swarm has not removed yet; ended ones that it left are removed here."""
-    found: list[Any] = engine.call(lambda api: api.containers(all=True, filters=names.filters(cluster)))
-    for item in found:
-        if item["State"] in ("exited", "dead", "created"):
+def _containers_gone(swarm: Swarm) -> bool:
+    """Whether the Swarm has removed those of this engine; ended ones that it left are removed here."""
+    filters = names.filters(swarm.cluster)
+    found = swarm.engine.call(lambda api: api.containers(all=True, filters=filters))
+    _remove(swarm, _ENDED)
+    return not found
+
+
+def _found(swarm: Swarm, kind: _Kind) -> list[str]:
+    return swarm.engine.call(partial(kind.find, names.filters(swarm.cluster)))
+
+
+def _remove(swarm: Swarm, kind: _Kind, kept: Collection[str] = ()) -> str:
+    """Remove what is the cluster's of one kind, but for `kept`; why the engine would not, or "" where it did."""
+    why = ""
+    for item in _found(swarm, kind):
+        if item not in kept:
             try:
-                engine.gone(lambda api, item=item: api.remove_container(item["Id"], force=True))  # type: ignore[misc]
-            except APIError:
-                continue
-    return found
+                swarm.engine.gone(partial(kind.remove, item))
+            except APIError as error:
+                why = str(error.explanation or error)
+    return why
 
 
-Find = Callable[[Any, dict[str, Any]], list[dict[str, Any]]]
-Remove = Callable[[Any, dict[str, Any]], Any]
-
-
-def _kinds(keep_volumes: bool) -> list[tuple[str, Find, Remove]]:
-    kinds: list[tuple[str, Find, Remove]] = [
-        ("network", lambda api, f: api.networks(filters=f), lambda api, item: api.remove_network(item["Id"])),
-        ("config", lambda api, f: api.configs(filters=f), lambda api, item: api.remove_config(item["ID"])),
-        ("secret", lambda api, f: api.secrets(filters=f), lambda api, item: api.remove_secret(item["ID"])),
-        ("image", lambda api, f: api.images(filters=f), lambda api, item: api.remove_image(item["Id"], force=True)),
-    ]
-    if not keep_volumes:
-        kinds.append(
-            (
-                "volume",
-                lambda api, f: api.volumes(filters=f)["Volumes"] or [],
-                lambda api, item: api.remove_volume(item["Name"]),
-            )
-        )
-    return kinds
-
-
-def _remove_all(engine: Engine, cluster: Cluster, kind: str, find: Find, remove: Remove) -> None:
+def _remove_all(swarm: Swarm, kind: _Kind) -> None:
     """Remove all of one kind; what is still in use for a moment is tried again."""
-    last: list[str] = []
+    why = ""
 
     def gone() -> bool:
-        for item in engine.call(lambda api: find(api, names.filters(cluster))):
-            try:
-                engine.gone(lambda api, item=item: remove(api, item))  # type: ignore[misc]
-            except APIError as error:
-                last[:] = [str(error.explanation or error)]
-        return not engine.call(lambda api: find(api, names.filters(cluster)))
+        nonlocal why
+        why = _remove(swarm, kind) or why
+        return not _found(swarm, kind)
 
     try:
         wait_for(gone, "not removed", _SECONDS)
     except BackendError:
-        raise BackendError(f"a {kind} of {cluster['name']} cannot be removed: {' '.join(last)}") from None
+        raise BackendError(f"a {kind.name} of {swarm.cluster['name']} cannot be removed: {why}") from None

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...containers import OVERLAY
 from ...plan import Plan, TaskPlan
-from . import names, services
+from . import names
 
 Standing = Mapping[str, Mapping[str, Any]]
 """Hostname to service, as the Engine API gives it."""
@@ -43,7 +44,7 @@ def _changes(task: TaskPlan, container: Mapping[str, Any], spec: Mapping[str, An
         "memory": (limits.get("MemoryBytes", 0), task.memory),
         "cpus": (limits.get("NanoCPUs", 0), int(task.cpus * 1e9)),
         "machine": (spec["Labels"].get(names.MACHINE), task.machine),
-        "network": (on_overlay, container["network"] == services.OVERLAY),
+        "network": (on_overlay, container["network"] == OVERLAY),
     }
     return [word for word, (before, after) in pairs.items() if before != after]
 

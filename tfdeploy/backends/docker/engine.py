@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import docker
@@ -27,6 +28,9 @@ _HEADLESS = ("does not have a leader", "context deadline exceeded")
 """What a manager says that has lost the others."""
 
 T = TypeVar("T")
+
+ROUTES: dict[str, Callable[[str], tuple[str, Path]]] = {}
+"""Schemes of other backends for engines that ssh leads to: from such an address to one for ssh, and the configuration for it."""
 
 _clients: dict[str, docker.APIClient] = {}
 _tunnels: dict[str, Tunnel] = {}
@@ -93,10 +97,11 @@ class Engine:
 
     def _near(self) -> str:
         """The address to connect to; for ssh that of a tunnel."""
-        if not self.host.startswith("ssh://"):
+        scheme = self.host.partition("://")[0]
+        if scheme != "ssh" and scheme not in ROUTES:
             return self.host
         if self.host not in _tunnels or not _tunnels[self.host].alive():
-            _tunnels[self.host] = Tunnel(self.host)
+            _tunnels[self.host] = Tunnel(*ROUTES[scheme](self.host)) if scheme in ROUTES else Tunnel(self.host)
         return _tunnels[self.host].address
 
     def _forget(self, stale: docker.APIClient) -> None:

@@ -7,7 +7,7 @@ from ...agent import copying
 from ...agent.record import Record
 from ...agent.workplace import held
 from ..base import Cluster
-from ..folders import put_by, state_folder
+from ..folders import cluster_folder, put_by, state_folder
 from ..keeping import Keeper
 
 
@@ -15,7 +15,9 @@ class Mirror:
     """The copy of one cluster's record; nothing is made by asking for it."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.home = state_folder() / "docker" / f"{cluster['project']}.{cluster['stack']}.{cluster['name']}"
+        self.home = (
+            state_folder() / cluster["backend"] / cluster_folder(cluster["project"], cluster["stack"], cluster["name"])
+        )
         self.folder = self.home / "record"
         self.record = Record(self.folder)
 

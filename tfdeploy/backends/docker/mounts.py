@@ -102,6 +102,11 @@ def tmpfs(target: str, most: int) -> Mount:
     return {"Type": "tmpfs", "Target": target, "TmpfsOptions": {"SizeBytes": most} if most else {}}
 
 
+def shm(most: int) -> list[Mount]:
+    """Shared memory of at most so many bytes; none for 0, where Docker's own is enough."""
+    return [tmpfs("/dev/shm", most)] if most else []
+
+
 def volume(
     where: str,
     source: str,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from docker.errors import APIError, ImageNotFound
 
+from ...containers import HOST, OVERLAY
 from ...errors import SpecError, Unreachable
 from ...plan import Plan
 from ...spec import ClusterSpec
@@ -27,7 +28,7 @@ def refuse(swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str
     """
     refuse_script(spec, code_files)
     refuse_requirements(spec)
-    if spec.engine.network == "host":
+    if spec.engine.network == HOST:
         refuse_same_ports(plan)
     _refuse_manager(swarm)
     _refuse_subnet(swarm, spec)
@@ -75,7 +76,7 @@ def _refuse_subnet(swarm: Swarm, spec: ClusterSpec) -> None:
         return
     wanted = IPv4Network(spec.engine.subnet)
     ours = names.labels(swarm.cluster).items()
-    for network in swarm.engine.call(lambda api: api.networks(filters={"driver": "overlay"})):
+    for network in swarm.engine.call(lambda api: api.networks(filters={"driver": OVERLAY})):
         pools = [pool["Subnet"] for pool in network["IPAM"]["Config"] or [] if "." in pool.get("Subnet", "")]
         foreign = not ours <= (network.get("Labels") or {}).items()
         if foreign and any(wanted.overlaps(IPv4Network(pool)) for pool in pools):
@@ -83,7 +84,12 @@ def _refuse_subnet(swarm: Swarm, spec: ClusterSpec) -> None:
             raise SpecError(f"{spec.name}: subnet", wrong, "Choose other addresses, or none.")
 
 
-def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
+def refuse_builds(spec: ClusterSpec, machines: int) -> None:
+    """What is built must be there, and must reach all machines.
+
+    Raises:
+        SpecError: it is not, or does not.
+    """
     has_builds = bool(spec.engine.build or spec.requirements)
     if has_builds and machines > 1 and not spec.engine.registry:
         wrong = f"is not given, and what is built must reach {machines} machines"
@@ -91,6 +97,10 @@ def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
     if spec.engine.build and not (Path(spec.engine.build) / "Dockerfile").is_file():
         wrong = f"there is no Dockerfile in {spec.engine.build}"
         raise SpecError(f"{spec.name}: build", wrong, "Name the folder that has it.")
+
+
+def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
+    refuse_builds(spec, machines)
     standing = {item["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] for item in swarm.services().values()}
     wanted = {job.name: images.named(spec, job) for job in spec.jobs if job.container.image or not spec.engine.build}
     return [

@@ -96,7 +96,7 @@ def replace(swarm: Swarm, wanted: Service, former: Service, hostname: str, look:
     if before is not None and not runs(before, hostname):
         swarm.ensure(wanted)
         return
-    known = {task["ID"] for task in swarm.broken(hostname)}
+    known = {task["ID"] for task in swarm.fate(hostname)[1]}
     instance = before.tasks[hostname].instance if before else ""
     swarm.ensure(wanted)
     begun = time.monotonic()
@@ -110,8 +110,8 @@ def replace(swarm: Swarm, wanted: Service, former: Service, hostname: str, look:
         came = task is not None and task.instance != instance and task.state == RUNNING
         if task is not None and came and task.seen - task.started > _SETTLED_SECONDS:
             return
-        broken = [task["Status"].get("Err", "") for task in swarm.broken(hostname) if task["ID"] not in known]
-        seen = swarm.tasks().get(hostname)
+        seen, failures = swarm.fate(hostname)
+        broken = [failure["Status"].get("Err", "") for failure in failures if failure["ID"] not in known]
         why = broken[-1] if broken else (seen.reason or seen.word) if seen else "its service is gone"
         if len(broken) >= _TRIES:
             break

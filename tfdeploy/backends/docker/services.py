@@ -5,13 +5,14 @@ The API's words: https://docs.docker.com/reference/api/engine/version/v1.41/#tag
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...containers import HOST, OVERLAY
 from ..base import KEEPER, RunProps, TaskProps
 from . import names
-from .mounts import tmpfs, volume
+from .mounts import shm, volume
 
 TOKEN, AGENT, SECRETS = "/run/tfdeploy/token", "/run/tfdeploy/agent.pyz", "/run/tfdeploy/secrets"
 """Where a container finds what the Swarm keeps for it."""
@@ -21,7 +22,8 @@ RECORD = "/tfdeploy/record"
 
 PYTHON = ("python3", "-I", "-S", AGENT)
 
-OVERLAY, HOST = "overlay", "host"
+MANAGER = "{manager}"
+"""In the keeper's address, the address of the machine that manages the Swarm, where that is known only when it stands."""
 
 TASK_PORT, KEEPER_PORT = 2222, 2220
 """On an overlay network every task has an address of its own, so all may have TensorFlow's usual port."""
@@ -52,7 +54,7 @@ def task(props: TaskProps) -> Service:
     settings = {
         **{key: props[key] for key in ("hostname", "job", "index", "memory")},
         "port": props["port"] or (TASK_PORT if on_overlay else 0),
-        "keeper": container["keeper"],
+        "keeper": _keeper_address(props),
         "token": TOKEN,
         "folder": _FOLDER,
         "secrets": SECRETS,
@@ -61,7 +63,7 @@ def task(props: TaskProps) -> Service:
     spec = {
         "Command": [*PYTHON, "launch", json.dumps(settings)],
         "Env": _environment(props),
-        "Mounts": [*container["mounts"], *_shm(container["shm_size"])],
+        "Mounts": [*container["mounts"], *shm(container["shm_size"])],
         "StopGracePeriod": int(stop_seconds(props["grace"]) * _SECOND),
         "Secrets": _secrets(props["supplies"]),
     }
@@ -79,7 +81,7 @@ def task(props: TaskProps) -> Service:
 def keeper(props: RunProps) -> Service:
     """The service of the keeper, on the machine that manages the Swarm: it is reached through that one's engine."""
     container, cluster = props["container"], props["cluster"]
-    host, _, port = container["keeper"].rpartition(":")
+    host, _, port = _keeper_address(props).rpartition(":")
     where = volume("record", names.volume(cluster, names.RECORD), RECORD, names.labels(cluster))
     spec = {
         "Command": [*PYTHON, "keep", RECORD, f"{host}:{port}", TOKEN, TRAIN_MODE],
@@ -95,10 +97,15 @@ def keeper(props: RunProps) -> Service:
         "ContainerSpec": {**_container(props, KEEPER), **spec},
         "Resources": {},
         "RestartPolicy": {"Condition": "any", "Delay": _RESTART_DELAY},
-        "Placement": {"Constraints": [f"node.id=={container['manager']}"]},
+        "Placement": {"Constraints": [f"node.{container['post']}"]},
         "Networks": _networks(container["network"], props["supplies"], KEEPER),
     }
     return _service(props, names.service(cluster, KEEPER), {names.HOSTNAME: KEEPER, names.PORT: port}, template)
+
+
+def _keeper_address(props: TaskProps | RunProps) -> str:
+    address: str = props["container"]["keeper"]
+    return address.replace(MANAGER, props["supplies"].get("manager", ""))
 
 
 def stop_seconds(grace: float) -> float:
@@ -142,10 +149,6 @@ def _resources(props: TaskProps) -> dict[str, Any]:
     kind = {"Kind": props["container"]["gpu_kind"], "Value": count}
     gpus = {"GenericResources": [{"DiscreteResourceSpec": kind}]} if count else {}
     return {"Limits": some, "Reservations": {**some, **gpus}}
-
-
-def _shm(size: int) -> Sequence[Mapping[str, Any]]:
-    return [tmpfs("/dev/shm", size)] if size else []
 
 
 def _networks(network: str, supplies: Mapping[str, str], alias: str) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ gone, or on a thing that somebody removed by hand.
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,22 @@ import pulumi_docker as docker
 from docker.auth import load_config
 
 from ...application import application
+from ...containers import OVERLAY
 from ...spec import ClusterSpec
 from ..base import Cluster
 from . import images, names
 
 Supplies = dict[str, pulumi.Output[str]]
+
+
+@dataclass(frozen=True)
+class Where:
+    """The engine that they are made on."""
+
+    host: pulumi.Input[str]
+    mark: pulumi.Input[str]
+    """What tells its Swarm from others: under another mark they are made anew."""
+    ssh_opts: Sequence[str] | None = None
 
 
 def supply(
@@ -30,41 +42,43 @@ def supply(
     token: pulumi.Output[str],
     secrets: Mapping[str, pulumi.Input[str]],
     opts: pulumi.ResourceOptions,
-    content: str,
+    where: Where,
 ) -> Supplies:
     """Register them; what the services refer to them by."""
     own = pulumi.ResourceOptions(parent=opts.parent)
-    provider = docker.Provider(f"{name}-engine", host=cluster["home"], registry_auth=_logins(spec), opts=own)
+    login = _logins(spec)
+    provider = docker.Provider(
+        f"{name}-engine", host=where.host, ssh_opts=where.ssh_opts, registry_auth=login, opts=own
+    )
+    labels = _labels(cluster, where.mark)
     kept = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider, retain_on_delete=True))
     made = {
         "agent": _reference(
-            docker.ServiceConfig(f"{name}-agent", data=_encoded(application()), labels=_labels(cluster), opts=kept)
+            docker.ServiceConfig(f"{name}-agent", data=_encoded(application()), labels=labels, opts=kept)
         ),
-        "token": _reference(_secret(f"{name}-token", cluster, token, kept)),
+        "token": _reference(_secret(f"{name}-token", labels, token, kept)),
         **{
-            f"secret-{key}": _reference(_secret(f"{name}-secret-{key}", cluster, value, kept))
+            f"secret-{key}": _reference(_secret(f"{name}-secret-{key}", labels, value, kept))
             for key, value in secrets.items()
         },
-        **_images(name, cluster, spec, content, kept),
+        **_images(name, cluster, spec, kept),
     }
-    if spec.engine.network == "overlay":
+    if spec.engine.network == OVERLAY:
         pool = _pool(spec.engine.subnet)
-        network = docker.Network(
-            f"{name}-network", driver="overlay", labels=_labels(cluster), ipam_configs=pool, opts=kept
-        )
+        network = docker.Network(f"{name}-network", driver=OVERLAY, labels=labels, ipam_configs=pool, opts=kept)
         made["network"] = network.id.apply(str)
     return made
 
 
-def _secret(name: str, cluster: Cluster, value: pulumi.Input[str], opts: pulumi.ResourceOptions) -> docker.Secret:
+def _secret(name: str, labels: list[Any], value: pulumi.Input[str], opts: pulumi.ResourceOptions) -> docker.Secret:
     data = pulumi.Output.secret(value).apply(lambda text: _encoded(text.encode()))
-    return docker.Secret(name, data=data, labels=_labels(cluster), opts=opts)
+    return docker.Secret(name, data=data, labels=labels, opts=opts)
 
 
-def _images(name: str, cluster: Cluster, spec: ClusterSpec, content: str, opts: pulumi.ResourceOptions) -> Supplies:
+def _images(name: str, cluster: Cluster, spec: ClusterSpec, opts: pulumi.ResourceOptions) -> Supplies:
     found: Supplies = {}
     made: dict[str, docker.RemoteImage | docker.RegistryImage] = {}
-    for job, chain in images.builds(cluster, spec, content).items():
+    for job, chain in images.builds(cluster, spec, images.content(spec)).items():
         before: list[pulumi.Resource] = []
         for build in chain:
             if build.name not in made:
@@ -118,9 +132,9 @@ def _logins(spec: ClusterSpec) -> list[docker.ProviderRegistryAuthArgs] | None:
     return [docker.ProviderRegistryAuthArgs(address=f"{scheme}://{host}", auth_disabled=True)]
 
 
-def _labels(cluster: Cluster) -> list[Any]:
-    """With the engine's address among them: on another engine they are made anew."""
-    found = {**names.labels(cluster), f"{names.PREFIX}engine": cluster["home"]}
+def _labels(cluster: Cluster, mark: pulumi.Input[str]) -> list[Any]:
+    """With the engine's mark among them."""
+    found = {**names.labels(cluster), f"{names.PREFIX}engine": mark}
     return [{"label": key, "value": value} for key, value in found.items()]
 
 

@@ -44,25 +44,27 @@ class Swarm:
         found = self.engine.call(lambda api: api.services(filters=names.filters(self.cluster)))
         return {item["Spec"]["Labels"].get(names.HOSTNAME, item["Spec"]["Name"]): item for item in found}
 
-    def ensure(self, wanted: Service, force: bool = False) -> bool:
-        """Make a service, or change the one of that name; whether anything was done. `force` starts its task anew.
+    def ensure(self, wanted: Service) -> None:
+        """Make a service, or change the one of that name.
 
         Raises:
             BackendError: the engine refuses it, or the name is another's.
         """
-        with refusals(f"{wanted.name}"):
+        with refusals(wanted.name):
             for _ in range(_TRIES):
-                try:
-                    found = self.engine.call(lambda api: api.inspect_service(wanted.name))
-                    return self._change(found, wanted, force)
-                except NotFound:
-                    if self._create(wanted):
-                        return True
-                except APIError as error:
-                    if _SEQUENCE not in str(error.explanation):
-                        raise
+                with _another_time():
+                    if self._stands(wanted):
+                        return
                 time.sleep(_PAUSE)
         raise BackendError(f"{wanted.name}: somebody else changes it at the same time")
+
+    def _stands(self, wanted: Service) -> bool:
+        """Change it, or make it where it is not there; whether it stands now: not when somebody else was quicker to make it."""
+        try:
+            self._change(self.engine.call(lambda api: api.inspect_service(wanted.name)), wanted)
+        except NotFound:
+            return self._create(wanted)
+        return True
 
     def _create(self, wanted: Service) -> bool:
         try:
@@ -80,18 +82,17 @@ class Swarm:
             raise
         return True
 
-    def _change(self, found: Mapping[str, Any], wanted: Service, force: bool) -> bool:
+    def _change(self, found: Mapping[str, Any], wanted: Service) -> None:
         labels = found["Spec"]["Labels"]
         if any(labels.get(key) != value for key, value in names.labels(self.cluster).items()):
             raise BackendError(f"{wanted.name}: a service of that name is there, and is not this cluster's. Remove it.")
-        if labels.get(names.SPEC) == wanted.labels[names.SPEC] and not force:
-            return False
-        self._update(found, wanted.template, wanted.labels, force)
-        return True
+        if labels.get(names.SPEC) != wanted.labels[names.SPEC]:
+            self._update(found, wanted.template, wanted.labels, False)
 
     def _update(
         self, found: Mapping[str, Any], template: Mapping[str, Any], labels: Mapping[str, str], force: bool
     ) -> None:
+        """`force` starts the task anew though nothing of it differs."""
         count = found["Spec"]["TaskTemplate"].get("ForceUpdate", 0) + int(force)
         self.engine.call(
             lambda api: api.update_service(
@@ -137,13 +138,6 @@ class Swarm:
         tasks = self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster)))
         return [task for task in tasks if task["ServiceID"] in services]
 
-    def broken(self, hostname: str) -> list[Any]:
-        """The tasks of a service that could not start or ended badly, the newest last."""
-        found = self.services().get(hostname)
-        tasks = self._tasks_of([found["ID"]]) if found else []
-        bad = [task for task in tasks if task["Status"]["State"] in ("failed", "rejected")]
-        return sorted(bad, key=lambda task: str(task["CreatedAt"]))
-
     def _ending(self, services: list[str]) -> list[Any]:
         """Tasks of removed services that still live."""
         lost = {node["ID"] for node in self.engine.call(lambda api: api.nodes()) if node["Status"]["State"] != "ready"}
@@ -155,12 +149,24 @@ class Swarm:
 
     def tasks(self) -> Mapping[str, EngineTask]:
         """Hostname to what the engine says of its newest task; services that have none yet are scheduled."""
+        return {hostname: _engine_task(found) for hostname, found in self._history().items()}
+
+    def fate(self, hostname: str) -> tuple[EngineTask | None, Sequence[Mapping[str, Any]]]:
+        """What `tasks` says of one service, None where there is none; and its tasks that could not start or ended badly, the
+        newest last."""
+        found = self._history().get(hostname)
+        if found is None:
+            return None, []
+        return _engine_task(found), [task for task in found if task["Status"]["State"] in ("failed", "rejected")]
+
+    def _history(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Hostname to the tasks of its service, the newest last."""
         services = {item["ID"]: hostname for hostname, item in self.services().items()}
         tasks: dict[str, list[Mapping[str, Any]]] = {hostname: [] for hostname in services.values()}
         for item in self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster))):
             if item["ServiceID"] in services:
                 tasks[services[item["ServiceID"]]].append(item)
-        return {hostname: _engine_task(sorted(found, key=_created)) for hostname, found in tasks.items()}
+        return {hostname: sorted(found, key=_created) for hostname, found in tasks.items()}
 
 
 @contextmanager

@@ -30,17 +30,17 @@ _OPTIONS = {
 class Tunnel:
     """A socket of this machine that leads to the engine's, for as long as this process lives."""
 
-    def __init__(self, host: str) -> None:
-        """Connect.
+    def __init__(self, host: str, config: Path | None = None) -> None:
+        """Connect; `config` is what ssh reads in the place of the user's own configuration.
 
         Raises:
             Unreachable: with what ssh said.
         """
         self._host = host
-        self._socket = _socket(host)
+        self._socket = _socket(f"{host} {config or ''}")
         # What ends when its input does: no tunnel outlives us, whatever ends us.
         self._process = subprocess.Popen(
-            _command(host, self._socket),
+            _command(host, self._socket, config),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -89,9 +89,10 @@ def _socket(host: str) -> Path:
     return root / f"ssh-{os.getpid()}-{zlib.crc32(host.encode()):08x}.sock"
 
 
-def _command(host: str, socket: Path) -> list[str]:
+def _command(host: str, socket: Path, config: Path | None) -> list[str]:
     url = urlsplit(host)
     name = f"{url.username}@{url.hostname}" if url.username else str(url.hostname)
     port = ["-p", str(url.port)] if url.port else []
     options = [part for key, value in _OPTIONS.items() for part in ("-o", f"{key}={value}")]
-    return ["ssh", "-T", *options, *port, "-L", f"{socket}:{url.path or _SOCKET}", "--", name, "cat"]
+    given = ["-F", str(config)] if config else []
+    return ["ssh", "-T", *given, *options, *port, "-L", f"{socket}:{url.path or _SOCKET}", "--", name, "cat"]

@@ -20,7 +20,7 @@ from ...plan import Plan
 from ...spec import ClusterSpec
 from .. import keeping
 from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
-from ..folders import make_private, put_by, runtime_root, state_folder
+from ..folders import absolute, cluster_folder, make_private, put_by, runtime_root, state_folder
 from ..refusing import refuse_requirements
 from . import capacity, packages, refusals
 from .places import Places, write_private
@@ -36,12 +36,14 @@ _HOST = "127.0.0.1"
 class LocalBackend:
     """Processes, kept by one supervisord for each cluster. The contract is `backends.base.Backend`."""
 
+    heal = "pulumi up --refresh"
+
     def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
         """The handle of a cluster of this machine."""
-        home = state_folder() / "clusters" / f"{project}.{stack}.{spec.name}"
+        home = state_folder() / "clusters" / cluster_folder(project, stack, spec.name)
         return {"backend": "local", "project": project, "stack": stack, "name": spec.name, "home": str(home)}
 
-    def machines(self, cluster: Cluster) -> Sequence[Machine]:
+    def machines(self, cluster: Cluster, spec: ClusterSpec) -> Sequence[Machine]:
         """This machine."""
         return [capacity.this_machine()]
 
@@ -85,6 +87,7 @@ class LocalBackend:
         name: str,
         cluster: Cluster,
         spec: ClusterSpec,
+        plan: Plan,
         token: Any,
         secrets: Mapping[str, Any],
         opts: Any,
@@ -92,10 +95,14 @@ class LocalBackend:
         """Nothing."""
         return {}
 
+    def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
+        """None: this machine is there."""
+        return frozenset()
+
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """An absolute path, or a URL; `train_dir` is the cluster's own where none is given."""
         given = spec.data_dir if key == "data_dir" else spec.train_dir or str(Places(cluster["home"]).train)
-        return given if not given or "://" in given else str((Path(program) / Path(given).expanduser()).absolute())
+        return absolute(given, program)
 
     def stand(self, props: TaskProps) -> Mapping[str, Any]:
         """Start the task's launcher; the keeper too, where it does not run yet."""

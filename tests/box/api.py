@@ -1,0 +1,181 @@
+"""EC2's API by moto, so changed that its instances are the machines of a fleet.
+
+Moto's state is one for the whole process: what others do in other regions is left to it.
+"""
+
+import base64
+import ipaddress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+from unittest.mock import patch
+
+from moto.core.responses import ActionResult, BaseResponse
+from moto.core.utils import utcnow
+from moto.ec2.exceptions import EC2ClientError, InvalidKeyPairNameError
+from moto.ec2.models.elastic_network_interfaces import NetworkInterface
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.ec2.models.instances import Instance, InstanceBackend
+from moto.ec2.models.vpcs import VPCBackend
+from moto.ec2.responses.general import General
+from moto.efs.models import EFSBackend
+
+from tests.box.fleet import Fleet
+from tests.box.machine import Launch, Machine
+from tests.engine.cli import DockerFailed
+
+REGION = "us-west-2"
+Original = Callable[..., Any]
+
+
+@contextmanager
+def patched(fleet: Fleet, subnet: ipaddress.IPv4Network, calls: "Counter[str]") -> Iterator[None]:
+    """Have moto run this fleet on this subnet, and count the calls of its API's actions."""
+    changes: list[tuple[Any, str, Callable[[Original], Original]]] = [
+        (VPCBackend, "create_vpc", lambda original: _create_vpc(original, subnet)),
+        (InstanceBackend, "run_instances", lambda original: _run_instances(original, fleet, subnet)),
+        (Instance, "terminate", lambda original: _terminate(original, fleet)),
+        (Instance, "stop", lambda original: _both(original, fleet, Machine.stop)),
+        (Instance, "start", lambda original: _both(original, fleet, Machine.start)),
+        (Instance, "reboot", lambda original: _both(original, fleet, Machine.reboot)),
+        (NetworkInterface, "check_auto_public_ip", _public_ip),
+        (General, "get_console_output", lambda original: _console(original, fleet)),
+        (EFSBackend, "create_mount_target", lambda original: _create_mount_target(original, fleet)),
+        (BaseResponse, "call_action", lambda original: _counted(original, calls)),
+    ]
+    with ExitStack() as stack:
+        for owner, name, change in changes:
+            stack.enter_context(patch.object(owner, name, change(getattr(owner, name))))
+        yield
+
+
+def _create_vpc(original: Original, subnet: ipaddress.IPv4Network) -> Original:
+    def create_vpc(backend: Any, cidr_block: str, *arguments: Any, is_default: bool = False, **named: Any) -> Any:
+        block = str(subnet) if is_default and backend.region_name == REGION else cidr_block
+        return original(backend, block, *arguments, is_default=is_default, **named)
+
+    return create_vpc
+
+
+def _run_instances(original: Original, fleet: Fleet, subnet: ipaddress.IPv4Network) -> Original:
+    def run_instances(backend: Any, *arguments: Any, **named: Any) -> Any:
+        if backend.region_name != REGION:
+            return original(backend, *arguments, **named)
+        key = named.get("key_name")
+        if key and key not in backend.key_pairs:
+            raise InvalidKeyPairNameError(key)
+        _choose_subnet(backend, named)
+        interfaces = set(backend.enis)
+        reservation = original(backend, *arguments, **named)
+        for instance in reservation.instances:
+            for interface in instance.nics.values():
+                # As on EC2: an interface that was made with the instance goes with it.
+                interface.delete_on_termination = interface.id not in interfaces
+        try:
+            _check(reservation.instances, subnet)
+            fleet.boot({instance.id: (_launch(backend, instance), instance) for instance in reservation.instances})
+        except Exception:
+            for instance in reservation.instances:
+                instance.terminate()
+            raise
+        return reservation
+
+    return run_instances
+
+
+def _choose_subnet(backend: Any, named: dict[str, Any]) -> None:
+    """As EC2 does: a default subnet where none is asked for."""
+    interfaces = named.get("nics") or []
+    if named.get("subnet_id") or any({"SubnetId", "NetworkInterfaceId"} & set(one) for one in interfaces):
+        return
+    defaults = backend.get_default_subnets()
+    chosen = defaults[named.get("placement") or min(defaults)].id
+    if interfaces:
+        interfaces[0]["SubnetId"] = chosen
+    else:
+        named["subnet_id"] = chosen
+
+
+def _check(instances: list[Any], subnet: ipaddress.IPv4Network) -> None:
+    for instance in instances:
+        if ipaddress.ip_address(instance.private_ip) not in subnet:
+            raise EC2ClientError("Unsupported", f"the box has machines in the default VPC only: {subnet}")
+
+
+def _launch(backend: Any, instance: Any) -> Launch:
+    key = backend.key_pairs.get(instance.key_name)
+    return Launch(
+        instance_id=instance.id,
+        address=instance.private_ip,
+        user_data=base64.b64decode(str(instance.user_data)) if instance.user_data else b"",
+        public_keys=[key.public_key.strip()] if key else [],
+        gpus=INSTANCE_TYPES.get(instance.instance_type, {}).get("GpuInfo", {}).get("Gpus", []),
+    )
+
+
+def _terminate(original: Original, fleet: Fleet) -> Original:
+    def terminate(instance: Any) -> Any:
+        machine = fleet.machines.get(instance.id)
+        if machine is None or instance.state == "terminated":
+            return original(instance) if machine is None else instance.instance_state
+        with machine.lock:
+            previous = original(instance)
+            with suppress(DockerFailed):
+                machine.stop()
+            machine.remove()
+            return previous
+
+    return terminate
+
+
+def _both(original: Original, fleet: Fleet, change: Callable[[Machine], None]) -> Original:
+    def changed(instance: Any) -> Any:
+        machine = fleet.machines.get(instance.id)
+        if machine is None:
+            return original(instance)
+        with machine.lock:
+            previous = original(instance)
+            change(machine)
+            return previous
+
+    return changed
+
+
+def _public_ip(original: Original) -> Original:
+    def check_auto_public_ip(interface: Any) -> None:
+        original(interface)
+        # A machine of the box is reached by its private address from everywhere: that is its public one too.
+        if interface.public_ip and interface.ec2_backend.region_name == REGION:
+            interface.public_ip = interface.private_ip_address
+
+    return check_auto_public_ip
+
+
+def _console(original: Original, fleet: Fleet) -> Original:
+    def get_console_output(response: Any) -> Any:
+        instance = response.ec2_backend.get_instance(response._get_param("InstanceId"))
+        if instance.id not in fleet.machines:
+            return original(response)
+        output = base64.b64encode(fleet.machines[instance.id].console()).decode()
+        return ActionResult({"InstanceId": instance.id, "Timestamp": utcnow(), "Output": output})
+
+    return get_console_output
+
+
+def _create_mount_target(original: Original, fleet: Fleet) -> Original:
+    def create_mount_target(backend: Any, *arguments: Any, **named: Any) -> Any:
+        made = original(backend, *arguments, **named)
+        if backend.region_name == REGION:
+            (fleet.floor.efs / made.file_system_id).mkdir(exist_ok=True)
+        return made
+
+    return create_mount_target
+
+
+def _counted(original: Original, calls: "Counter[str]") -> Original:
+    def call_action(response: Any) -> Any:
+        calls[response._get_action()] += response.region == REGION
+        return original(response)
+
+    return call_action

@@ -1,0 +1,173 @@
+"""The services of a machine: systemd's units `docker`, `sshd` and `ecs`, kept by files and process ids."""
+
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RUN = Path("/run/box")
+DISABLED = Path("/etc/box/disabled")
+SETTINGS = Path("/box/machine/settings.json")
+DAEMON_JSON = Path("/etc/docker/daemon.json")
+SOCKET = "/run/docker.sock"
+STARTED_WITHIN = 60.0
+STOPPED_WITHIN = 30.0
+ALIASES = {"ssh": "sshd"}
+
+
+class StartFailed(Exception):
+    """A service has ended while it started, or is not ready in time."""
+
+
+def settings() -> dict[str, Any]:
+    """What the box says of this machine: its cgroup, the registry that its engine trusts, its GPUs."""
+    found: dict[str, Any] = json.loads(SETTINGS.read_text())
+    return found
+
+
+def _dockerd() -> list[str]:
+    known = settings()
+    flags = [f"--cgroup-parent=/{known['cgroup']}", f"--insecure-registry={known['registry']}"]
+    return ["dockerd", f"--host=unix://{SOCKET}", *flags, *(_gpu_flags() if known["gpus"] else [])]
+
+
+def _gpu_flags() -> list[str]:
+    """The runtime is registered outside daemon.json, which may make it the default.
+
+    Amazon's engine takes the two together; Debian's older one only when both are flags.
+    """
+    flags = ["--add-runtime=nvidia=/usr/sbin/runc"]
+    with suppress(OSError, ValueError):
+        asked = json.loads(DAEMON_JSON.read_text())
+        if asked.pop("default-runtime", None) == "nvidia":
+            (RUN / "daemon.json").write_text(json.dumps(asked))
+            flags += ["--default-runtime=nvidia", f"--config-file={RUN}/daemon.json"]
+    return flags
+
+
+def _engine_answers() -> bool:
+    with socket.socket(socket.AF_UNIX) as caller, suppress(OSError):
+        caller.connect(SOCKET)
+        caller.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+        return b" 200 " in caller.recv(64)
+    return False
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A service: its command, and how one sees that it is ready."""
+
+    command: Callable[[], list[str]]
+    ready: Callable[[], bool] = lambda: True
+
+
+UNITS = {
+    "docker": Unit(_dockerd, _engine_answers),
+    "sshd": Unit(lambda: ["/usr/sbin/sshd", "-D"]),
+    "ecs": Unit(lambda: ["sleep", "infinity"]),
+}
+
+
+def named(text: str) -> str:
+    """The unit that systemd would mean."""
+    name = text.removesuffix(".service")
+    return ALIASES.get(name, name)
+
+
+def pid(name: str) -> int | None:
+    """The process id of a unit that runs."""
+    with suppress(OSError, ValueError):
+        found = int((RUN / f"{name}.pid").read_text())
+        os.kill(found, 0)
+        return found
+    return None
+
+
+def start(name: str) -> None:
+    """Start a unit and wait until it is ready; nothing where it runs."""
+    with _lock(name):
+        _start(name)
+
+
+def stop(name: str) -> None:
+    """Stop a unit and wait for its end."""
+    with _lock(name):
+        _stop(name)
+
+
+def restart(name: str) -> None:
+    """Stop, then start."""
+    with _lock(name):
+        _stop(name)
+        _start(name)
+
+
+def reload(name: str) -> None:
+    """Have a unit read its configuration again."""
+    if found := pid(name):
+        os.kill(found, signal.SIGHUP)
+
+
+def enabled(name: str) -> bool:
+    """Whether the unit starts at boot."""
+    return not (DISABLED / name).exists()
+
+
+def enable(name: str) -> None:
+    """Let the unit start at boot."""
+    (DISABLED / name).unlink(missing_ok=True)
+
+
+def disable(name: str) -> None:
+    """Do not let the unit start at boot."""
+    DISABLED.mkdir(parents=True, exist_ok=True)
+    (DISABLED / name).touch()
+
+
+@contextmanager
+def _lock(name: str) -> Iterator[None]:
+    RUN.mkdir(parents=True, exist_ok=True)
+    with (RUN / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start(name: str) -> None:
+    if pid(name):
+        return
+    unit = UNITS[name]
+    with Path(f"/var/log/{name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            unit.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+        )
+    (RUN / f"{name}.pid").write_text(str(process.pid))
+    deadline = time.monotonic() + STARTED_WITHIN
+    while not unit.ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            _stop(name)
+            raise StartFailed(name)
+        time.sleep(0.05)
+
+
+def _stop(name: str) -> None:
+    found = pid(name)
+    # Without this file its end is meant: init does not start it again.
+    (RUN / f"{name}.pid").unlink(missing_ok=True)
+    if not found:
+        return
+    with suppress(ProcessLookupError):
+        watched = os.pidfd_open(found)
+        os.kill(found, signal.SIGTERM)
+        if not select.select([watched], [], [], STOPPED_WITHIN)[0]:
+            os.kill(found, signal.SIGKILL)
+            select.select([watched], [], [])
+        os.close(watched)

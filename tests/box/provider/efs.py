@@ -1,0 +1,204 @@
+"""EFS: file systems, mount targets, access points."""
+
+import secrets
+from typing import Any
+
+from tests.box.provider.kinds import Aws, Kind, found, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.values import Props
+
+
+def _one(aws: Aws, state: Props, call: str, what: str, **by: str) -> dict[str, Any] | None:
+    answer = found(lambda: getattr(aws.client("efs", state), call)(**by))
+    listed = [one for one in (answer or {}).get(what, []) if one["LifeCycleState"] not in ("deleting", "deleted")]
+    return listed[0] if listed else None
+
+
+def _retag(aws: Aws, key: str, old: Props, new: Props) -> None:
+    efs = aws.client("efs", new)
+    if gone := stale(old, new):
+        efs.untag_resource(ResourceId=key, TagKeys=gone)
+    if new.get("tags"):
+        efs.tag_resource(ResourceId=key, Tags=pairs(new["tags"]))
+
+
+def _system(aws: Aws, key: str, state: Props) -> dict[str, Any] | None:
+    return _one(aws, state, "describe_file_systems", "FileSystems", FileSystemId=key)
+
+
+def _make_system(aws: Aws, props: Props) -> str:
+    answer = aws.client("efs", props).create_file_system(
+        CreationToken=props.get("creationToken") or f"terraform-{secrets.token_hex(13)}",
+        **picked(
+            props,
+            Encrypted="encrypted",
+            KmsKeyId="kmsKeyId",
+            PerformanceMode="performanceMode",
+            ThroughputMode="throughputMode",
+            ProvisionedThroughputInMibps="provisionedThroughputInMibps",
+            AvailabilityZoneName="availabilityZoneName",
+        ),
+        Tags=pairs(props.get("tags", {})),
+    )
+    key = str(answer["FileSystemId"])
+    until(lambda: (_system(aws, key, props) or {}).get("LifeCycleState") == "available", f"{key} to be available")
+    if props.get("lifecyclePolicies"):
+        _set_lifecycle(aws, key, {}, props)
+    return key
+
+
+def _read_system(aws: Aws, key: str, state: Props) -> Props | None:
+    system = _system(aws, key, state)
+    if system is None:
+        return None
+    region = aws.region(state)
+    return told(
+        arn=system.get("FileSystemArn") or f"arn:aws:elasticfilesystem:{region}:{aws.account}:file-system/{key}",
+        dnsName=f"{key}.efs.{region}.amazonaws.com",
+        creationToken=system["CreationToken"],
+        encrypted=system.get("Encrypted"),
+        kmsKeyId=system.get("KmsKeyId"),
+        performanceMode=system["PerformanceMode"],
+        throughputMode=system.get("ThroughputMode"),
+        availabilityZoneName=system.get("AvailabilityZoneName"),
+        numberOfMountTargets=system["NumberOfMountTargets"],
+        ownerId=system["OwnerId"],
+        name=system.get("Name"),
+        **tags_of(system.get("Tags")),
+    )
+
+
+def _set_lifecycle(aws: Aws, key: str, old: Props, new: Props) -> None:
+    names = {
+        "TransitionToIA": "transitionToIa",
+        "TransitionToPrimaryStorageClass": "transitionToPrimaryStorageClass",
+        "TransitionToArchive": "transitionToArchive",
+    }
+    policies = [picked(policy, **names) for policy in new.get("lifecyclePolicies", [])]
+    aws.client("efs", new).put_lifecycle_configuration(FileSystemId=key, LifecyclePolicies=policies)
+
+
+def _set_throughput(aws: Aws, key: str, old: Props, new: Props) -> None:
+    names = {"ThroughputMode": "throughputMode", "ProvisionedThroughputInMibps": "provisionedThroughputInMibps"}
+    aws.client("efs", new).update_file_system(FileSystemId=key, **picked(new, **names))
+
+
+def _drop_system(aws: Aws, key: str, state: Props) -> None:
+    aws.client("efs", state).delete_file_system(FileSystemId=key)
+    until(lambda: _system(aws, key, state) is None, f"{key} to be deleted")
+
+
+def _target(aws: Aws, key: str, state: Props) -> dict[str, Any] | None:
+    return _one(aws, state, "describe_mount_targets", "MountTargets", MountTargetId=key)
+
+
+def _make_target(aws: Aws, props: Props) -> str:
+    names = {"FileSystemId": "fileSystemId", "SubnetId": "subnetId", "IpAddress": "ipAddress"}
+    answer = aws.client("efs", props).create_mount_target(**picked(props, **names, SecurityGroups="securityGroups"))
+    key = str(answer["MountTargetId"])
+    until(lambda: (_target(aws, key, props) or {}).get("LifeCycleState") == "available", f"{key} to be available")
+    return key
+
+
+def _read_target(aws: Aws, key: str, state: Props) -> Props | None:
+    target = _target(aws, key, state)
+    if target is None:
+        return None
+    groups = aws.client("efs", state).describe_mount_target_security_groups(MountTargetId=key)["SecurityGroups"]
+    region, system, zone = aws.region(state), target["FileSystemId"], target.get("AvailabilityZoneName")
+    return told(
+        fileSystemId=system,
+        fileSystemArn=f"arn:aws:elasticfilesystem:{region}:{target['OwnerId']}:file-system/{system}",
+        subnetId=target["SubnetId"],
+        ipAddress=target["IpAddress"],
+        networkInterfaceId=target.get("NetworkInterfaceId"),
+        securityGroups=groups,
+        availabilityZoneId=target.get("AvailabilityZoneId"),
+        availabilityZoneName=zone,
+        dnsName=f"{system}.efs.{region}.amazonaws.com",
+        mountTargetDnsName=f"{zone}.{system}.efs.{region}.amazonaws.com",
+        ownerId=target["OwnerId"],
+    )
+
+
+def _set_groups(aws: Aws, key: str, old: Props, new: Props) -> None:
+    efs = aws.client("efs", new)
+    efs.modify_mount_target_security_groups(MountTargetId=key, SecurityGroups=new["securityGroups"])
+
+
+def _drop_target(aws: Aws, key: str, state: Props) -> None:
+    aws.client("efs", state).delete_mount_target(MountTargetId=key)
+    until(lambda: _target(aws, key, state) is None, f"{key} to be deleted")
+
+
+_USER = {"Uid": "uid", "Gid": "gid", "SecondaryGids": "secondaryGids"}
+_OWNER = {"OwnerUid": "ownerUid", "OwnerGid": "ownerGid", "Permissions": "permissions"}
+
+
+def _turned(names: dict[str, str]) -> dict[str, str]:
+    return {ours: theirs for theirs, ours in names.items()}
+
+
+def _make_point(aws: Aws, props: Props) -> str:
+    request: dict[str, Any] = {"FileSystemId": props["fileSystemId"], "Tags": pairs(props.get("tags", {}))}
+    if "posixUser" in props:
+        request["PosixUser"] = picked(props["posixUser"], **_USER)
+    if root := props.get("rootDirectory"):
+        info = picked(root.get("creationInfo", {}), **_OWNER)
+        request["RootDirectory"] = picked(root, Path="path") | ({"CreationInfo": info} if info else {})
+    answer = aws.client("efs", props).create_access_point(ClientToken=secrets.token_hex(16), **request)
+    return str(answer["AccessPointId"])
+
+
+def _read_point(aws: Aws, key: str, state: Props) -> Props | None:
+    point = _one(aws, state, "describe_access_points", "AccessPoints", AccessPointId=key)
+    if point is None:
+        return None
+    root = point.get("RootDirectory", {})
+    info = picked(root.get("CreationInfo", {}), **_turned(_OWNER))
+    system = point["FileSystemId"]
+    return told(
+        arn=point["AccessPointArn"],
+        fileSystemId=system,
+        fileSystemArn=f"arn:aws:elasticfilesystem:{aws.region(state)}:{point['OwnerId']}:file-system/{system}",
+        ownerId=point["OwnerId"],
+        posixUser=picked(point["PosixUser"], **_turned(_USER)) if point.get("PosixUser") else None,
+        rootDirectory=picked(root, path="Path") | ({"creationInfo": info} if info else {}),
+        **tags_of(point.get("Tags")),
+    )
+
+
+KINDS = (
+    Kind(
+        token="aws:efs/fileSystem:FileSystem",
+        create=_make_system,
+        read=_read_system,
+        delete=_drop_system,
+        replaces=frozenset(
+            {"creationToken", "encrypted", "kmsKeyId", "performanceMode", "availabilityZoneName", "region"}
+        ),
+        updates={
+            "lifecyclePolicies": _set_lifecycle,
+            "throughputMode": _set_throughput,
+            "provisionedThroughputInMibps": _set_throughput,
+            "tags": _retag,
+        },
+        cleared=frozenset({"lifecyclePolicies"}),
+    ),
+    Kind(
+        token="aws:efs/mountTarget:MountTarget",
+        create=_make_target,
+        read=_read_target,
+        delete=_drop_target,
+        replaces=frozenset({"fileSystemId", "subnetId", "ipAddress", "region"}),
+        updates={"securityGroups": _set_groups},
+    ),
+    Kind(
+        token="aws:efs/accessPoint:AccessPoint",
+        create=_make_point,
+        read=_read_point,
+        delete=lambda aws, key, state: aws.client("efs", state).delete_access_point(AccessPointId=key),
+        replaces=frozenset({"fileSystemId", "posixUser", "rootDirectory", "region"}),
+        updates={"tags": _retag},
+        cleared=frozenset({"posixUser"}),
+    ),
+)

@@ -1,0 +1,205 @@
+"""Instances."""
+
+import base64
+from typing import Any
+
+from tests.box.provider.ec2 import retag, specified
+from tests.box.provider.instance_parts import block_devices, metadata, observed
+from tests.box.provider.kinds import Aws, Kind, Refused, Update, found, nothing, picked, until
+from tests.box.provider.values import Props
+
+USER_DATA_LIMIT = 16384
+
+
+def _user_data(props: Props) -> bytes:
+    raw = props.get("userDataBase64")
+    data = base64.b64decode(raw) if raw is not None else props.get("userData", "").encode()
+    if len(data) > USER_DATA_LIMIT:
+        raise Refused(f"InvalidParameterValue: User data is limited to {USER_DATA_LIMIT} bytes, not {len(data)}")
+    return data
+
+
+def _network(props: Props) -> dict[str, Any]:
+    if "associatePublicIpAddress" not in props:
+        return picked(props, SubnetId="subnetId", SecurityGroupIds="vpcSecurityGroupIds", PrivateIpAddress="privateIp")
+    names = {"AssociatePublicIpAddress": "associatePublicIpAddress", "Groups": "vpcSecurityGroupIds"}
+    card = picked(props, **names, SubnetId="subnetId", PrivateIpAddress="privateIp")
+    return {"NetworkInterfaces": [{"DeviceIndex": 0, **card}]}
+
+
+def _market(options: Props | None) -> dict[str, Any]:
+    if not options:
+        return {}
+    names = {
+        "MaxPrice": "maxPrice",
+        "SpotInstanceType": "spotInstanceType",
+        "ValidUntil": "validUntil",
+        "InstanceInterruptionBehavior": "instanceInterruptionBehavior",
+    }
+    spot = picked(options.get("spotOptions", {}), **names)
+    return {"InstanceMarketOptions": picked(options, MarketType="marketType") | ({"SpotOptions": spot} if spot else {})}
+
+
+def _request(aws: Aws, props: Props) -> dict[str, Any]:
+    request = picked(
+        props,
+        ImageId="ami",
+        InstanceType="instanceType",
+        KeyName="keyName",
+        DisableApiTermination="disableApiTermination",
+        InstanceInitiatedShutdownBehavior="instanceInitiatedShutdownBehavior",
+    )
+    if "iamInstanceProfile" in props:
+        request["IamInstanceProfile"] = {"Name": props["iamInstanceProfile"]}
+    if options := metadata(props):
+        request["MetadataOptions"] = options
+    if data := _user_data(props):
+        request["UserData"] = data
+    placement = picked(props, AvailabilityZone="availabilityZone", GroupName="placementGroup", Tenancy="tenancy")
+    if placement:
+        request["Placement"] = placement
+    if devices := block_devices(aws, props):
+        request["BlockDeviceMappings"] = devices
+    volumes = props.get("volumeTags") or props.get("rootBlockDevice", {}).get("tags")
+    tags = specified("instance", props.get("tags")) + specified("volume", volumes)
+    return request | _network(props) | _market(props.get("instanceMarketOptions")) | {"TagSpecifications": tags}
+
+
+def _described(aws: Aws, key: str, state: Props) -> dict[str, Any] | None:
+    answer = found(lambda: aws.client("ec2", state).describe_instances(InstanceIds=[key]))
+    if not answer or not answer["Reservations"]:
+        return None
+    reservation = answer["Reservations"][0]
+    instance: dict[str, Any] = {"OwnerId": reservation["OwnerId"], **reservation["Instances"][0]}
+    return None if instance["State"]["Name"] == "terminated" else instance
+
+
+def _until(aws: Aws, key: str, props: Props, state: str) -> None:
+    def reached() -> bool:
+        instance = _described(aws, key, props)
+        if instance is None:
+            raise Refused(f"{key} was terminated while it was waited for")
+        return bool(instance["State"]["Name"] == state)
+
+    until(reached, f"{key} to be {state}")
+
+
+def _make(aws: Aws, props: Props) -> str:
+    if not {"ami", "instanceType"} <= set(props):
+        raise Refused("one of `ami` and `instanceType` is missing, and the stand-in knows no launch templates")
+    answer = aws.client("ec2", props).run_instances(MinCount=1, MaxCount=1, **_request(aws, props))
+    key = str(answer["Instances"][0]["InstanceId"])
+    _until(aws, key, props, "running")
+    return key
+
+
+def _read(aws: Aws, key: str, state: Props) -> Props | None:
+    instance = _described(aws, key, state)
+    return None if instance is None else observed(aws, instance, state)
+
+
+def _drop(aws: Aws, key: str, state: Props) -> None:
+    if _described(aws, key, state) is not None:
+        aws.client("ec2", state).terminate_instances(InstanceIds=[key])
+        until(lambda: _described(aws, key, state) is None, f"{key} to be terminated")
+
+
+def _set(theirs: str, ours: str) -> Update:
+    def update(aws: Aws, key: str, old: Props, new: Props) -> None:
+        aws.client("ec2", new).modify_instance_attribute(InstanceId=key, **{theirs: {"Value": new[ours]}})
+
+    return update
+
+
+def _set_groups(aws: Aws, key: str, old: Props, new: Props) -> None:
+    aws.client("ec2", new).modify_instance_attribute(InstanceId=key, Groups=new["vpcSecurityGroupIds"])
+
+
+def _set_metadata(aws: Aws, key: str, old: Props, new: Props) -> None:
+    aws.client("ec2", new).modify_instance_metadata_options(InstanceId=key, **metadata(new))
+
+
+def _set_profile(aws: Aws, key: str, old: Props, new: Props) -> None:
+    ec2 = aws.client("ec2", new)
+    mine = [{"Name": "instance-id", "Values": [key]}]
+    listed = ec2.describe_iam_instance_profile_associations(Filters=mine)["IamInstanceProfileAssociations"]
+    wanted = new.get("iamInstanceProfile")
+    for one in listed:
+        if wanted:
+            ec2.replace_iam_instance_profile_association(
+                AssociationId=one["AssociationId"], IamInstanceProfile={"Name": wanted}
+            )
+        else:
+            ec2.disassociate_iam_instance_profile(AssociationId=one["AssociationId"])
+    if wanted and not listed:
+        ec2.associate_iam_instance_profile(InstanceId=key, IamInstanceProfile={"Name": wanted})
+
+
+def _set_root(aws: Aws, key: str, old: Props, new: Props) -> None:
+    names = {"Size": "volumeSize", "VolumeType": "volumeType", "Iops": "iops", "Throughput": "throughput"}
+    volume = old["rootBlockDevice"]["volumeId"]
+    aws.client("ec2", new).modify_volume(VolumeId=volume, **picked(new["rootBlockDevice"], **names))
+
+
+def _tag_root(aws: Aws, key: str, old: Props, new: Props) -> None:
+    before, after = (props.get("rootBlockDevice", {}) for props in (old, new))
+    retag(aws, old["rootBlockDevice"]["volumeId"], before, {**after, "region": aws.region(new)})
+
+
+def _keep_root(aws: Aws, key: str, old: Props, new: Props) -> None:
+    disk = {"DeleteOnTermination": new["rootBlockDevice"]["deleteOnTermination"]}
+    mapping = {"DeviceName": old["rootBlockDevice"]["deviceName"], "Ebs": disk}
+    aws.client("ec2", new).modify_instance_attribute(InstanceId=key, BlockDeviceMappings=[mapping])
+
+
+def _stopped(aws: Aws, key: str, old: Props, new: Props) -> None:
+    """What only a stopped instance lets change."""
+    ec2 = aws.client("ec2", new)
+    ec2.stop_instances(InstanceIds=[key])
+    _until(aws, key, new, "stopped")
+    if new["instanceType"] != old["instanceType"]:
+        ec2.modify_instance_attribute(InstanceId=key, InstanceType={"Value": new["instanceType"]})
+    if any(new.get(name) != old.get(name) for name in ("userData", "userDataBase64")):
+        # moto misreads the same value given as UserData={"Value": …}.
+        data = base64.b64encode(_user_data(new)).decode()
+        ec2.modify_instance_attribute(InstanceId=key, Attribute="userData", Value=data)
+    ec2.start_instances(InstanceIds=[key])
+    _until(aws, key, new, "running")
+
+
+def _replacing(props: Props) -> frozenset[str]:
+    return frozenset({"userData", "userDataBase64"} if props.get("userDataReplaceOnChange") else ())
+
+
+_ADDRESS = frozenset({"publicIp", "publicDns"})
+_REPLACES = """ami subnetId availabilityZone keyName placementGroup tenancy privateIp instanceMarketOptions ebsBlockDevices
+associatePublicIpAddress region rootBlockDevice.encrypted rootBlockDevice.kmsKeyId"""
+_ROOT = ("volumeSize", "volumeType", "iops", "throughput")
+
+KIND = Kind(
+    token="aws:ec2/instance:Instance",
+    create=_make,
+    read=_read,
+    delete=_drop,
+    replaces=frozenset(_REPLACES.split()),
+    updates={
+        "instanceType": _stopped,
+        "userData": _stopped,
+        "userDataBase64": _stopped,
+        "userDataReplaceOnChange": nothing,
+        "vpcSecurityGroupIds": _set_groups,
+        "metadataOptions": _set_metadata,
+        "iamInstanceProfile": _set_profile,
+        "instanceInitiatedShutdownBehavior": _set(
+            "InstanceInitiatedShutdownBehavior", "instanceInitiatedShutdownBehavior"
+        ),
+        "disableApiTermination": _set("DisableApiTermination", "disableApiTermination"),
+        "tags": retag,
+        "rootBlockDevice.deleteOnTermination": _keep_root,
+        "rootBlockDevice.tags": _tag_root,
+        **{f"rootBlockDevice.{name}": _set_root for name in _ROOT},
+    },
+    cleared=frozenset({"userData", "userDataBase64"}),
+    settles=_replacing,
+    moves=dict.fromkeys(("instanceType", "userData", "userDataBase64"), _ADDRESS),
+)

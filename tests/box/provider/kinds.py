@@ -1,0 +1,161 @@
+"""What a resource type is to the stand-in, and how it reaches AWS."""
+
+import functools
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from tests.box.provider.values import Props
+
+PATIENCE = 600.0
+"""How many seconds the stand-in waits for a state of AWS."""
+
+
+class Refused(Exception):
+    """AWS, or the stand-in, will not do it."""
+
+
+class Aws:
+    """Clients of AWS's services, as the provider is configured."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def region(self, props: Props) -> str:
+        """The region of a resource: its own, else the provider's, else the environment's."""
+        named = props.get("region") or self._settings.get("region") or boto3.Session().region_name
+        if not named:
+            raise Refused("no region: set aws:region or AWS_REGION")
+        return str(named)
+
+    def client(self, service: str, props: Props) -> Any:
+        """The client of a service for a resource."""
+        key = service, self.region(props)
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = boto3.client(
+                    service,
+                    region_name=key[1],
+                    endpoint_url=self._endpoints().get(service),
+                    aws_access_key_id=self._settings.get("accessKey"),
+                    aws_secret_access_key=self._settings.get("secretKey"),
+                    aws_session_token=self._settings.get("token"),
+                    config=Config(retries={"max_attempts": 1}, max_pool_connections=64),
+                )
+            return self._clients[key]
+
+    def _endpoints(self) -> dict[str, str]:
+        given = self._settings.get("endpoints") or []
+        listed = json.loads(given) if isinstance(given, str) else given
+        return {service: url for entry in listed for service, url in entry.items()}
+
+    @functools.cached_property
+    def account(self) -> str:
+        """The number of the account."""
+        return str(self.client("sts", {}).get_caller_identity()["Account"])
+
+
+Create = Callable[[Aws, Props], str]
+Read = Callable[[Aws, str, Props], Props | None]
+Update = Callable[[Aws, str, Props, Props], None]
+Delete = Callable[[Aws, str, Props], None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A resource type: every property of the SDK that it does not name in `replaces` or `updates` is refused."""
+
+    token: str
+    create: Create
+    read: Read
+    """What AWS tells of it, by the names of the outputs; None when it is gone."""
+    delete: Delete
+    replaces: frozenset[str]
+    """Properties, or paths in them, whose change needs a new resource."""
+    updates: Mapping[str, Update] = field(default_factory=dict)
+    """Properties, or paths in them, that are changed in place, and how."""
+    cleared: frozenset[str] = frozenset()
+    """Properties that are undone when they are no longer given: AWS keeps the others."""
+    named: str = ""
+    """The property that gets a name of its own when none is given."""
+    settles: Callable[[Props], frozenset[str]] = lambda _: frozenset()
+    """Properties that replace, but only with these inputs."""
+    moves: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Outputs that are not known before an update of a property."""
+
+    def way(self, path: str, given: Props) -> Update | None:
+        """How a change of this path is made: None by a new resource."""
+        forced = self.replaces | self.settles(given)
+        parts = path.split(".")
+        for prefix in (".".join(parts[:size]) for size in range(len(parts), 0, -1)):
+            if prefix in forced:
+                return None
+            if prefix in self.updates:
+                return self.updates[prefix]
+        raise Refused(f"the stand-in does not carry out {path} of {self.token}")
+
+
+def nothing(aws: Aws, key: str, old: Props, new: Props) -> None:
+    """An update of what only the provider itself looks at."""
+
+
+def missing(error: ClientError) -> bool:
+    """Whether AWS says that it is not there."""
+    code = str(error.response["Error"]["Code"])
+    return "NotFound" in code or code == "NoSuchEntity"
+
+
+def found(call: Callable[[], Any]) -> Any:
+    """The answer of AWS; None when the thing is not there."""
+    try:
+        return call()
+    except ClientError as error:
+        if missing(error):
+            return None
+        raise
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    """Wait for a state of AWS."""
+    deadline = time.monotonic() + seconds
+    pause = 0.05
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Refused(f"{what}: not within {seconds:g} s")
+        time.sleep(pause)
+        pause = min(1.0, pause * 1.5)
+
+
+def picked(given: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    """What is given, by AWS's names: `picked(props, InstanceType="instanceType")`."""
+    return {theirs: given[ours] for theirs, ours in names.items() if given.get(ours) is not None}
+
+
+def told(**values: Any) -> Props:
+    """What AWS tells: what it does not is left out."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Tags as AWS takes them."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def tags_of(listed: list[dict[str, str]] | None) -> Props:
+    """The outputs `tags` and `tagsAll`; AWS's own tags are nobody's."""
+    tags = {tag["Key"]: tag["Value"] for tag in listed or [] if not tag["Key"].startswith("aws:")}
+    return {"tags": tags, "tagsAll": tags}
+
+
+def stale(old: Props, new: Props) -> list[str]:
+    """The keys of tags that go."""
+    return [key for key in old.get("tags", {}) if key not in new.get("tags", {})]

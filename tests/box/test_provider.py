@@ -1,0 +1,271 @@
+"""The stand-in for Pulumi's AWS provider: real programs on the real SDK, against moto."""
+
+import os
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.integration.conftest import Call, Project
+
+PLUGIN = Path(__file__).parent / "provider"
+REGION = "us-east-1"
+IMAGE, ANOTHER_IMAGE = "ami-12c6146b", "ami-03cf127a"
+SETTINGS = {
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+}
+
+MACHINE = """\
+import os
+import pulumi
+import pulumi_aws as aws
+
+subnet = os.environ["SUBNET"]
+key = aws.ec2.KeyPair("key", public_key=os.environ["PUBLIC_KEY"])
+group = aws.ec2.SecurityGroup("group", description="machines", vpc_id=os.environ["VPC"], tags={"Name": "group"})
+aws.vpc.SecurityGroupIngressRule(
+    "ssh", security_group_id=group.id, ip_protocol="tcp", from_port=22, to_port=22, cidr_ipv4="10.0.0.0/8"
+)
+aws.vpc.SecurityGroupIngressRule(
+    "esp", security_group_id=group.id, ip_protocol="50", referenced_security_group_id=group.id, description="overlay"
+)
+aws.vpc.SecurityGroupEgressRule("out", security_group_id=group.id, ip_protocol="-1", cidr_ipv4="0.0.0.0/0")
+role = aws.iam.Role(
+    "role",
+    assume_role_policy='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",'
+    ' "Principal": {"Service": "ec2.amazonaws.com"}}]}',
+)
+aws.iam.RolePolicy(
+    "read",
+    role=role.name,
+    policy='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}',
+)
+profile = aws.iam.InstanceProfile("profile", role=role.name)
+machine = aws.ec2.Instance(
+    "machine",
+    ami=os.environ["AMI"],
+    instance_type=os.environ.get("TYPE", "t3.small"),
+    key_name=key.key_name,
+    subnet_id=subnet,
+    vpc_security_group_ids=[group.id],
+    iam_instance_profile=profile.name,
+    associate_public_ip_address=True,
+    user_data=pulumi.Output.secret(os.environ.get("USER_DATA", "#!/bin/sh\\necho started\\n")),
+    user_data_replace_on_change=bool(os.environ.get("REPLACE")),
+    metadata_options={"http_tokens": "required", "http_put_response_hop_limit": 1},
+    root_block_device={
+        "volume_size": int(os.environ.get("SIZE", "30")),
+        "volume_type": "gp3",
+        "encrypted": True,
+        "delete_on_termination": True,
+    },
+    instance_market_options={"market_type": "spot"},
+    instance_initiated_shutdown_behavior="terminate",
+    tags={"Name": os.environ.get("NAME", "machine")},
+    opts=pulumi.ResourceOptions(replacement_trigger=os.environ.get("TRIGGER", "1")),
+)
+volume = aws.ebs.Volume("volume", availability_zone=machine.availability_zone, size=10, type="gp3", encrypted=True)
+aws.ec2.VolumeAttachment(
+    "held",
+    device_name="/dev/sdf",
+    instance_id=machine.id,
+    volume_id=volume.id,
+    opts=pulumi.ResourceOptions(delete_before_replace=True),
+)
+files = aws.efs.FileSystem("files", encrypted=True, tags={"Name": "files"})
+aws.efs.MountTarget("mount", file_system_id=files.id, subnet_id=subnet, security_groups=[group.id])
+aws.efs.AccessPoint(
+    "point",
+    file_system_id=files.id,
+    posix_user={"uid": 1000, "gid": 1000},
+    root_directory={"path": "/runs", "creation_info": {"owner_uid": 1000, "owner_gid": 1000, "permissions": "0755"}},
+)
+pulumi.export("machine", machine.id)
+pulumi.export("address", machine.private_ip)
+pulumi.export("public", machine.public_ip)
+pulumi.export("state", machine.instance_state)
+pulumi.export("volume", volume.id)
+pulumi.export("root", machine.root_block_device.volume_id)
+pulumi.export("dns", files.dns_name)
+"""
+STEPS = 15
+"""With the stack itself."""
+
+
+class World:
+    """A moto of its own, with a Pulumi project on it."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self.project = Project(folder, "project")
+        ec2 = self.client("ec2")
+        subnet = ec2.describe_subnets()["Subnets"][0]
+        self.project.env |= SETTINGS | {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "PATH": f"{PLUGIN}:{os.environ['PATH']}",
+            "SUBNET": subnet["SubnetId"],
+            "VPC": subnet["VpcId"],
+            "AMI": IMAGE,
+            "PUBLIC_KEY": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAs6sEFGLrGHsaOKTt5dFgxI0wB5kmjYGtYgNgsHLwU1 a@b",
+        }
+        self.project.write("", program=MACHINE)
+        self.project.init()
+
+    def client(self, service: str) -> Any:
+        """A client of moto."""
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+        )
+
+    def machines(self) -> dict[str, Any]:
+        """The instances that there are."""
+        reservations = self.client("ec2").describe_instances()["Reservations"]
+        found = [machine for reservation in reservations for machine in reservation["Instances"]]
+        return {one["InstanceId"]: one for one in found if one["State"]["Name"] != "terminated"}
+
+    def leftovers(self) -> list[str]:
+        """Whatever a program could have made."""
+        ec2, efs, iam = (self.client(name) for name in ("ec2", "efs", "iam"))
+        groups = ec2.describe_security_groups()["SecurityGroups"]
+        return [
+            *self.machines(),
+            *(volume["VolumeId"] for volume in ec2.describe_volumes()["Volumes"]),
+            *(pair["KeyName"] for pair in ec2.describe_key_pairs()["KeyPairs"]),
+            *(group["GroupName"] for group in groups if group["GroupName"] != "default"),
+            *(system["FileSystemId"] for system in efs.describe_file_systems()["FileSystems"]),
+            *(point["AccessPointId"] for point in efs.describe_access_points()["AccessPoints"]),
+            *(role["RoleName"] for role in iam.list_roles()["Roles"]),
+            *(profile["InstanceProfileName"] for profile in iam.list_instance_profiles()["InstanceProfiles"]),
+        ]
+
+    def destroy(self) -> Call:
+        """`pulumi destroy`."""
+        return self.project.call("destroy", "--yes", "--skip-preview", "--stack", "test")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A new world for each test."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    port = server.get_host_and_port()[1]
+    # All of moto's servers in a process show the same account.
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/reset", data=b"").close()
+    try:
+        yield World(tmp_path / "project", port)
+    finally:
+        server.stop()
+
+
+def test_life(world: World) -> None:
+    before = world.leftovers()
+    preview = world.project.call("preview", "--stack", "test")
+    assert preview.exit_code == 0, preview.output
+    assert world.leftovers() == before
+
+    assert world.project.up().steps() == {"created": STEPS}
+    outputs = world.project.outputs()
+    machine = world.machines()[outputs["machine"]]
+    assert outputs["state"] == machine["State"]["Name"] == "running"
+    assert outputs["address"] == machine["PrivateIpAddress"]
+    assert machine["MetadataOptions"]["HttpTokens"] == "required"
+    assert machine["InstanceLifecycle"] == "spot"
+
+    exported = world.project.call("stack", "export", "--stack", "test").output
+    assert machine["InstanceId"] in exported
+    assert "echo started" not in exported
+
+    assert world.project.up("--expect-no-changes").steps() == {"unchanged": STEPS}
+    assert world.project.up("--refresh", "--expect-no-changes").steps() == {"unchanged": STEPS}
+
+    done = world.destroy()
+    assert done.exit_code == 0, done.output
+    assert world.leftovers() == before
+
+
+def test_changes_in_place(world: World) -> None:
+    world.project.up()
+    first = world.project.outputs()
+    changes = {"NAME": "renamed", "SIZE": "40", "TYPE": "t3.large", "USER_DATA": "#!/bin/sh\necho again\n"}
+    world.project.env |= changes
+    done = world.project.up()
+    assert done.steps() == {"updated": 1, "unchanged": STEPS - 1}, done.output
+
+    second = world.project.outputs()
+    assert (second["machine"], second["root"]) == (first["machine"], first["root"])
+    machine = world.machines()[second["machine"]]
+    assert machine["InstanceType"] == "t3.large"
+    assert machine["Tags"] == [{"Key": "Name", "Value": "renamed"}]
+    volume = world.client("ec2").describe_volumes(VolumeIds=[second["root"]])["Volumes"][0]
+    assert volume["Size"] == 40
+    assert world.project.up("--refresh", "--expect-no-changes").steps() == {"unchanged": STEPS}
+
+
+def test_changes_that_replace(world: World) -> None:
+    world.project.env |= {"REPLACE": "yes"}
+    world.project.up()
+    seen = {world.project.outputs()["machine"]}
+    for change in ({"AMI": ANOTHER_IMAGE}, {"TRIGGER": "2"}, {"USER_DATA": "#!/bin/sh\n"}):
+        world.project.env |= change
+        done = world.project.up()
+        assert done.steps()["replaced"] == 2, done.output
+        outputs = world.project.outputs()
+        assert outputs["machine"] not in seen
+        assert list(world.machines()) == [outputs["machine"]]
+        volume = world.client("ec2").describe_volumes(VolumeIds=[outputs["volume"]])["Volumes"][0]
+        assert [one["InstanceId"] for one in volume["Attachments"]] == [outputs["machine"]]
+        seen.add(outputs["machine"])
+
+
+def test_what_is_done_by_hand(world: World) -> None:
+    world.project.up()
+    ec2 = world.client("ec2")
+    first = world.project.outputs()["machine"]
+
+    ec2.create_tags(Resources=[first], Tags=[{"Key": "Name", "Value": "another"}])
+    assert world.project.up().steps() == {"unchanged": STEPS}
+    assert world.project.up("--refresh").steps() == {"updated": 1, "unchanged": STEPS - 1}
+    assert world.machines()[first]["Tags"] == [{"Key": "Name", "Value": "machine"}]
+
+    ec2.terminate_instances(InstanceIds=[first])
+    done = world.project.up("--refresh")
+    assert done.steps()["created"] == 2, done.output
+    second = world.project.outputs()["machine"]
+    assert list(world.machines()) == [second]
+
+    ec2.terminate_instances(InstanceIds=[second])
+    ec2.delete_key_pair(KeyName=ec2.describe_key_pairs()["KeyPairs"][0]["KeyName"])
+    done = world.destroy()
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("resource", "complaint"),
+    [
+        (
+            'aws.ec2.Instance("x", ami="ami-1", instance_type="t3.small", root_block_device={"volume_sizes": 8})',
+            "not a property of InstanceRootBlockDevice",
+        ),
+        ('aws.s3.Bucket("x")', "the stand-in does not know aws:s3/bucket:Bucket"),
+        ('aws.ec2.PlacementGroup("x", strategy="cluster")', "Unable to parse response"),
+        ("aws.ec2.get_vpc(default=True)", "the stand-in does not know aws:ec2/getVpc:getVpc"),
+    ],
+)
+def test_refused_in_a_program(world: World, resource: str, complaint: str) -> None:
+    before = world.leftovers()
+    world.project.write("", program=f"import pulumi_aws as aws\n{resource}\n")
+    assert complaint in world.project.up(fails=True).output
+    assert world.leftovers() == before

@@ -1,0 +1,140 @@
+"""A Pulumi project whose cluster stands on EC2 in a box, driven as a user drives it."""
+
+import os
+import subprocess
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from tests.box.cloud import Box, Instance
+from tests.docker.project import GATE
+from tests.integration.conftest import Call, Project
+from tests.waiting import until
+from tfdeploy.agent.states import Job
+from tfdeploy.backends.base import Sight
+from tfdeploy.backends.ec2 import BACKEND
+from tfdeploy.backends.ec2.reach import home
+from tfdeploy.report import task_status
+
+PLUGINS = Path(__file__).parents[1] / "box" / "provider"
+SHARED = "/mnt/tfdeploy"
+
+
+class Ec2Project(Project):
+    """The arguments that a test gives are for any backend; what is EC2's is added here."""
+
+    def __init__(self, folder: Path, box: Box, image: str, name: str = "project") -> None:
+        super().__init__(folder, f"{name}-{token_hex(3)}")
+        self.box = box
+        self.image = image
+        self.env |= {**box.environment, "PATH": f"{PLUGINS}:{os.environ['PATH']}"}
+        self.env["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
+        self.key = folder / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
+        self.efs = self._shared()
+
+    def _shared(self) -> str:
+        """A file system of the user's, in which the tasks count how often they were started."""
+        efs, ec2 = self.box.client("efs"), self.box.client("ec2")
+        name: str = efs.create_file_system(CreationToken=self.name)["FileSystemId"]
+        for subnet in ec2.describe_subnets()["Subnets"]:
+            efs.create_mount_target(FileSystemId=name, SubnetId=subnet["SubnetId"])
+        counter = self.box.efs(name) / "counter"
+        counter.mkdir(parents=True)
+        counter.chmod(0o777)
+        (self.folder / "counter").rmdir()
+        (self.folder / "counter").symlink_to(counter)
+        return name
+
+    def write(self, arguments: str, *rest: str) -> None:
+        """Write the Pulumi program and what its tasks run."""
+        own = {
+            "backend": "ec2",
+            "instance_type": "m7i.large",
+            "ssh_key": f"{self.key}.pub",
+            "ssh_from": ["127.0.0.0/8"],
+            "efs": self.efs,
+            "image": self.image,
+            "volumes": [f"{SHARED}/counter:{self.folder}/counter"],
+        }
+        more = [f"{key}={value!r}" for key, value in own.items() if f"{key}=" not in arguments]
+        super().write(", ".join([arguments, *more]), *rest)
+
+    @property
+    def cluster(self) -> Any:
+        """The handle of the project's cluster."""
+        where = home("us-west-2", self.name, self.stack, "test")
+        return {"backend": "ec2", "project": self.name, "stack": self.stack, "name": "test", "home": where}
+
+    def machine(self, name: str) -> Instance:
+        """The instance of one machine that is there now."""
+        live = [one for one in self.box.instances() if one.name == name and one.state != "terminated"]
+        assert len(live) == 1, live
+        return live[0]
+
+    def look(self, log_lines: int = 0) -> Sight:
+        """One look, without Pulumi."""
+        return BACKEND.look(self.cluster, "", {"log_lines": log_lines, "metrics": {}})
+
+    def sees(self) -> dict[str, str]:
+        """Hostname to status, as a look has it now."""
+        sight = self.look()
+        job = sight.view["job"]
+        return {name: task_status(task, sight) for name, task in Job.from_dict(job).tasks.items()} if job else {}
+
+    def sees_machines(self) -> dict[str, str]:
+        """Machine to status, of those that a cluster of one ps and two workers has."""
+        sight = self.look()
+        names = ("test-ps-m0", "test-worker-m0", "test-worker-m1")
+        return {name: sight.machines.get(name, sight.others) for name in names}
+
+    def until_running(self, *hostnames: str) -> None:
+        """Wait until a look says that these tasks run."""
+        until(lambda: all(self.sees().get(name) == "running" for name in hostnames), f"{hostnames} running", 180)
+
+    def counts(self) -> dict[str, int]:
+        """How often each task's program was started; 0 while it writes that down."""
+        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE]
+        return {path.name: int(path.read_text() or 0) for path in files}
+
+    def open(self) -> None:
+        """Let gated programs end."""
+        (self.folder / "counter" / GATE).touch()
+
+    def assert_nothing_left(self) -> None:
+        """Nothing in EC2 carries the project's tags."""
+        assert self.left() == {}
+
+    def left(self) -> dict[str, list[str]]:
+        """What in EC2 carries the project's tags, by kind."""
+        mine = [{"Name": "tag:tfdeploy:project", "Values": [self.name]}]
+        ec2 = self.box.client("ec2")
+        instances = [
+            item["InstanceId"]
+            for group in ec2.describe_instances(Filters=mine)["Reservations"]
+            for item in group["Instances"]
+            if item["State"]["Name"] != "terminated"
+        ]
+        found = {
+            "instances": instances,
+            "groups": [one["GroupId"] for one in ec2.describe_security_groups(Filters=mine)["SecurityGroups"]],
+            "keys": [one["KeyPairId"] for one in ec2.describe_key_pairs(Filters=mine)["KeyPairs"]],
+            "volumes": [one["VolumeId"] for one in ec2.describe_volumes(Filters=mine)["Volumes"]],
+        }
+        return {kind: names for kind, names in found.items() if names}
+
+    def destroy(self) -> Call:
+        """`pulumi destroy`, which must succeed and leave nothing."""
+        done = self.call("destroy", "--yes", "--skip-preview", "--stack", self.stack)
+        assert done.exit_code == 0, done.output
+        self.assert_nothing_left()
+        return done
+
+    def clean(self) -> None:
+        """Take away whatever the test left, without Pulumi."""
+        if self.left():
+            BACKEND.clear(self.cluster, "", False)
+        efs = self.box.client("efs")
+        for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:
+            efs.delete_mount_target(MountTargetId=target["MountTargetId"])
+        efs.delete_file_system(FileSystemId=self.efs)

@@ -1,0 +1,208 @@
+"""What EC2 says becomes machines to place tasks on; what the plan does to them; which are not made again."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.fleets import CLUSTER, GPUS, GRAVITON, SUBNET, instance, plan, spec
+from tfdeploy.agent.states import Job, Verdict
+from tfdeploy.backends.docker.mirror import Mirror
+from tfdeploy.backends.ec2 import BACKEND, fleet
+from tfdeploy.backends.ec2.status import _sentence, _word
+from tfdeploy.ec2.facts import Instance, InstanceType
+from tfdeploy.ec2.layout import usable
+from tfdeploy.errors import SpecError
+from tfdeploy.placement import Machine
+from tfdeploy.plan import Plan
+
+PS, WORKER = instance("mnist-ps-m0", manages=True), instance("mnist-worker-m0")
+PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
+NODE: dict[str, Any] = {
+    "Status": {"State": "ready"},
+    "Spec": {"Availability": "active"},
+    "UpdatedAt": "2026-11-21T13:35:48.123456789Z",
+}
+
+
+def machine(name: str, *there: Instance, **args: Any) -> Machine:
+    """One machine of a cluster, of whose machines these are there."""
+    return next(one for one in plan(*there, **{**PAIR, **args}).machines if one.name == name)
+
+
+def test_a_machine_is_what_its_type_says() -> None:
+    made = machine("mnist-worker-m0", jobs={"worker": {"instance_type": GPUS.name, "spot": True}})
+    assert (made.cpus, made.memory, made.gpus) == (48, usable(GPUS), ("0", "1", "2", "3"))
+    assert (made.role, made.provider, made.region, made.size) == ("Worker", "Amazon", "us-west-2", "g6.12xlarge")
+    assert made.labels == {"pool": "worker", "instance_type": GPUS.name, "zone": "us-west-2a", "market": "spot"}
+    plot = fleet.plot_of(made)
+    assert (plot["image_id"], plot["instance_id"], plot["spot"]) == ("ami-0d", "", True)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"ps": 1, "workers": 4, "jobs": {"worker": {"instance_type": GPUS.name, "machines": "2"}}},
+        {"chief": 1, "ps": 3, "workers": 4, "machines": "packed", "jobs": {"worker": {"spot": True}}},
+        {"chief": 1, "ps": 3, "workers": 4, "machines": "2"},
+    ],
+    ids=str,
+)
+def test_a_task_stands_on_a_machine_that_was_made_for_its_job(args: dict[str, Any]) -> None:
+    made = plan(**args)
+    jobs = {one.name: one.jobs for one in made.machines}
+    assert [task.hostname for task in made.tasks if task.job not in jobs[task.machine]] == []
+    assert {job for whose in jobs.values() for job in whose} == {task.job for task in made.tasks}
+
+
+def test_a_machine_that_stands_has_its_addresses_and_its_life() -> None:
+    stands = replace(PS, private_ip="172.31.0.9")
+    made = machine("mnist-ps-m0", stands)
+    assert (made.role, made.public_ip, made.address) == ("Master", "198.51.100.7", "172.31.0.9")
+    assert (fleet.plot_of(made)["life"], fleet.plot_of(made)["instance_id"]) == ("a1b2", "i-mnist-ps-m0")
+
+
+def test_each_machine_that_is_made_has_a_life_of_its_own() -> None:
+    lives = [fleet.plot_of(one)["life"] for made in (plan(**PAIR), plan(**PAIR)) for one in made.machines]
+    assert len(set(lives)) == 4
+
+
+def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named() -> None:
+    older = replace(PS, image_id="ami-01")
+    assert fleet.plot_of(machine("mnist-ps-m0", older))["image_id"] == "ami-01"
+    assert fleet.plot_of(machine("mnist-ps-m0", older, ami="ami-0f"))["image_id"] == "ami-0f"
+    assert fleet.plot_of(machine("mnist-worker-m0", older))["image_id"] == "ami-0c"
+
+
+@pytest.mark.parametrize(("kind", "image"), [(GPUS, "ami-0d"), (GRAVITON, "ami-0e")])
+def test_a_machine_of_another_type_gets_the_image_of_that_type(kind: InstanceType, image: str) -> None:
+    made = machine("mnist-ps-m0", PS, jobs={"ps": {"instance_type": kind.name}})
+    assert fleet.plot_of(made)["image_id"] == image
+
+
+@pytest.mark.parametrize(
+    ("found", "node", "word"),
+    [
+        (instance("m", state="pending"), None, "booting"),
+        (instance("m", state="stopping"), NODE, "stopping"),
+        (instance("m", state="stopped"), NODE, "stopped"),
+        (instance("m"), None, "connecting"),
+        (instance("m"), {**NODE, "Status": {"State": "down"}}, "unreachable since 2026-11-21 13:35:48Z"),
+        (instance("m"), {**NODE, "Spec": {"Availability": "drain"}}, "drain"),
+        (instance("m"), NODE, "connected"),
+    ],
+)
+def test_a_machine_has_its_word(found: Instance, node: dict[str, Any] | None, word: str) -> None:
+    assert _word(found, node) == word
+
+
+def sentences(*there: Instance, **args: Any) -> list[str]:
+    made = plan(*there, **{**PAIR, **args})
+    return [line for one in made.machines for line in _sentence(made, one)]
+
+
+def test_a_machine_that_is_made_is_told_with_what_it_is_made_of() -> None:
+    labels = "pool=worker, instance_type=g6.12xlarge, zone=us-west-2a, market=on-demand"
+    own = {"worker": {"instance_type": GPUS.name}}
+    assert sentences(PS, jobs=own) == [f"mnist-worker-m0 is made: g6.12xlarge, ami-0d; {labels}; gpu=4"]
+
+
+def test_of_machines_that_stay_nothing_is_told() -> None:
+    assert sentences(PS, WORKER) == []
+    assert sentences(replace(PS, image_id="ami-01"), WORKER) == []
+
+
+def test_a_machine_that_is_made_anew_is_told_with_what_stands_there() -> None:
+    anew, one = "mnist-worker-m0 is made anew", "what stands there starts again: worker-0"
+    assert sentences(PS, WORKER, jobs={"worker": {"ami": "ami-0f"}}) == [f"{anew} (ami-0c gives way to ami-0f); {one}"]
+    assert sentences(PS, WORKER, jobs={"worker": {"instance_type": GPUS.name}}) == [
+        f"{anew} (m7i.large gives way to g6.12xlarge, ami-0c gives way to ami-0d); {one}"
+    ]
+
+
+def test_a_machine_on_which_nothing_stands_says_so() -> None:
+    made = replace(plan(replace(PS, instance_type="m5.large"), WORKER, **PAIR), tasks=())
+    (line,) = _sentence(made, made.machines[0])
+    assert line.endswith("(m5.large gives way to m7i.large); what stands there starts again: nothing")
+
+
+NEAR, FAR = SUBNET, replace(SUBNET, subnet_id="subnet-0b", zone="us-west-2b")
+
+
+def test_the_first_subnet_whose_zone_has_all_types_is_taken() -> None:
+    asked = spec(**PAIR)
+    assert fleet._subnet(asked, [NEAR, FAR], frozenset({"us-west-2a", "us-west-2b"})) == NEAR
+    assert fleet._subnet(asked, [NEAR, FAR], frozenset({"us-west-2b"})) == FAR
+
+
+ZONES = "m7i.large all together are offered in {}; the subnets are in {}. "
+REMEDY = "Choose other types, or a subnet of another zone."
+
+
+@pytest.mark.parametrize(
+    ("args", "found", "offered", "said"),
+    [
+        ({}, [NEAR, FAR], {"us-west-2c"}, f"instance_type: {ZONES.format('us-west-2c', 'us-west-2a, us-west-2b')}"),
+        ({"subnet_id": "subnet-0a"}, [NEAR], {"us-west-2b"}, f"subnet_id: {ZONES.format('us-west-2b', 'us-west-2a')}"),
+        ({}, [NEAR], set(), f"instance_type: {ZONES.format('no zone of the region', 'us-west-2a')}"),
+        ({}, [], {"us-west-2b"}, f"instance_type: {ZONES.format('us-west-2b', 'none')}"),
+    ],
+)
+def test_types_that_no_subnet_has_are_refused(
+    args: dict[str, Any], found: list[Any], offered: set[str], said: str
+) -> None:
+    with pytest.raises(SpecError) as error:
+        fleet._subnet(spec(**PAIR, **args), found, frozenset(offered))
+    assert str(error.value) == f"mnist: {said}{REMEDY}"
+
+
+def test_the_shared_folder_is_the_one_that_is_asked_for_or_the_clusters_own() -> None:
+    assert fleet.shared_folder(CLUSTER, spec(**PAIR, train_dir="/mnt/tfdeploy/runs")) == "runs"
+    for other in ("", "/mnt/tfdeploys/runs", "s3://runs"):
+        assert fleet.shared_folder(CLUSTER, spec(**PAIR, train_dir=other)) == "project.dev.mnist"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state folder of the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def record(made: Plan, ended: bool = True) -> None:
+    """Keep a copy of the record of this plan's run."""
+    job = Job(dict(made.run), 0.0)
+    job.verdict = Verdict("succeeded", "", 1.0) if ended else None
+    Mirror(CLUSTER).record.save(job)
+
+
+def unneeded(*there: Instance, **args: Any) -> set[str]:
+    return set(BACKEND.unneeded(CLUSTER, plan(*there, **PAIR, **args)))
+
+
+def test_of_a_finished_run_what_is_gone_is_not_made_again() -> None:
+    record(plan(**PAIR))
+    assert unneeded(PS, WORKER) == set()
+    assert unneeded(PS) == {"mnist-worker-m0"}
+
+
+def test_when_the_one_that_manages_is_gone_after_the_end_none_is_needed() -> None:
+    record(plan(**PAIR))
+    assert unneeded(WORKER) == {"mnist-ps-m0", "mnist-worker-m0"}
+    assert unneeded() == {"mnist-ps-m0", "mnist-worker-m0"}
+
+
+def test_without_a_record_of_this_runs_end_all_are_made_again() -> None:
+    assert unneeded(PS) == set()
+    record(plan(**PAIR), ended=False)
+    assert unneeded(PS) == set()
+    record(plan(**PAIR))
+    assert unneeded(PS, run_id="again") == set()
+
+
+def test_tasks_of_machines_that_are_not_made_again_do_not_stand() -> None:
+    made = plan(PS, **PAIR)
+    assert [task.hostname for task in made.standing] == ["ps-0", "worker-0"]
+    over = replace(made, unneeded=frozenset({"mnist-worker-m0"}))
+    assert [task.hostname for task in over.standing] == ["ps-0"]
+    assert over.tasks == made.tasks

@@ -1,0 +1,148 @@
+"""Tasks on machines of Amazon EC2 that are made for the cluster: they form a Swarm, and there it goes on as on `docker`."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import pulumi
+
+from ...agent.protocol import CallError
+from ...containers import OVERLAY
+from ...ec2 import account
+from ...ec2.boot import GPU, SHARED
+from ...errors import BackendError, SpecError, Unreachable
+from ...placement import Machine
+from ...plan import Plan
+from ...spec import ClusterSpec
+from ..base import Cluster, RunProps
+from ..docker import DockerBackend, outfit
+from ..docker.engine import ROUTES
+from ..docker.exec_keeper import keeper_of
+from ..docker.mirror import Mirror
+from ..docker.services import MANAGER
+from . import clearing, fleet, keys, reach, refusals, status
+
+for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used: they take long
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
+
+ROUTES[reach.SCHEME] = reach.route
+
+_HOST_PORT = 20000
+"""Where the keeper listens on the host network; the Swarm has no other keeper."""
+
+
+class Ec2Backend(DockerBackend):
+    """Services on a Swarm of machines that are the cluster's own. The contract is `backends.base.Backend`."""
+
+    heal = "pulumi up"
+    _others = "gone"
+
+    def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
+        """The handle of a cluster in its region."""
+        home = reach.home(fleet.region(spec), project, stack, spec.name)
+        return {"backend": reach.SCHEME, "project": project, "stack": stack, "name": spec.name, "home": home}
+
+    def machines(self, cluster: Cluster, spec: ClusterSpec) -> Sequence[Machine]:
+        """The machines that the cluster shall have; those that stand are reached from here from now on."""
+        refusals.refuse_early(spec)
+        known = fleet.facts(cluster, spec)
+        refusals.refuse_facts(spec, known)
+        clearing.meet(cluster, spec, known.instances.values())
+        return fleet.machines(cluster, spec, known)
+
+    def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
+        """Hostname to machine, of the tasks that stand."""
+        try:
+            return super().standing_on(cluster)
+        except (Unreachable, SpecError):
+            return {}
+
+    def command(self, cluster: Cluster, spec: ClusterSpec) -> tuple[str, ...]:
+        """The command that is asked for: no image can be asked before there is a machine."""
+        if not spec.command:
+            wrong = "is missing, and on ec2 no image can be asked for its entry point"
+            raise SpecError(f"{spec.name}: command", wrong, 'Give it, such as ["python", "train.py"].')
+        return spec.command
+
+    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
+        """Refuse what cannot work; the warnings."""
+        return refusals.refuse(spec, plan, code_files)
+
+    def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
+        """A path on the machines, or a URL; the shared file system's, else a volume, where no `train_dir` is given."""
+        given: str = getattr(spec, key)
+        if given or key != "train_dir":
+            refusals.refuse_folder(spec, key, given)
+            return given
+        return f"{SHARED}/{fleet.shared_folder(cluster, spec)}" if spec.fleet.efs else outfit.TRAIN
+
+    def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
+        """What the containers of tasks and keeper have, beyond what every task has."""
+        manager = next(machine.name for machine in plan.machines if machine.role == account.MASTER)
+        address = outfit.OVERLAY_KEEPER if spec.engine.network == OVERLAY else f"{MANAGER}:{_HOST_PORT}"
+        kinds = {machine.name: GPU for machine in plan.machines if machine.gpus}
+        shared = replace(spec, train_dir=plan.run["train_dir"]) if spec.fleet.efs else spec
+        return outfit.containers(cluster, shared, plan, outfit.Post(f"hostname=={manager}", address, kinds))
+
+    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
+        """What the plan makes, and what it changes in machines and services that stand."""
+        told = status.sentences(cluster, plan)
+        with suppress(Unreachable, SpecError):
+            told += super().changes(cluster, plan, containers)
+        return told
+
+    def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
+        """Those that are gone, when the record says that this run is over; all, when the one that manages is among them."""
+        job = Mirror(cluster).record.current()
+        if job is None or job.verdict is None or job.run["id"] != plan.run["id"]:
+            return frozenset()
+        gone = {machine.name for machine in plan.machines if not fleet.plot_of(machine)["instance_id"]}
+        manages = {machine.name for machine in plan.machines if machine.role == account.MASTER}
+        return frozenset(machine.name for machine in plan.machines if machine.name in gone or gone & manages)
+
+    def supply(
+        self,
+        name: str,
+        cluster: Cluster,
+        spec: ClusterSpec,
+        plan: Plan,
+        token: pulumi.Output[str],
+        secrets: Mapping[str, pulumi.Input[str]],
+        opts: pulumi.ResourceOptions,
+    ) -> Mapping[str, pulumi.Output[str]]:
+        """Register the machines, their Swarm, and what `docker` needs on it."""
+        from ..docker.supplies import Where, supply
+        from .machines import supply as make
+
+        standing = [machine for machine in plan.machines if machine.name not in plan.unneeded]
+        swarm = make(name, cluster, spec, standing, (keys.public(spec), keys.private(keys.found(spec))), opts)
+        manager = next(machine.name for machine in standing if machine.role == account.MASTER)
+        where = Where(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, ["-F", str(reach.config(cluster))])
+        made = supply(name, cluster, spec, token, secrets, opts, where)
+        return {**made, "swarm": swarm.swarm, "manager": swarm.manager}
+
+    def dismiss(self, props: RunProps) -> None:
+        """Stop the job, and take the whole record home: the machines go soon."""
+        super().dismiss(props)
+        mirror = Mirror(props["cluster"])
+        with suppress(OSError, CallError, BackendError):
+            mirror.bring_on(keeper_of(props["cluster"]))
+            mirror.bring_all(keeper_of(props["cluster"]))
+
+    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
+        """Remove all that carries the cluster's tags; what is on the machines goes with them."""
+        clearing.clear(cluster, keep_volumes)
+        mirror = Mirror(cluster)
+        kept = mirror.put_by()
+        mirror.forget()
+        return f"the record is kept in {kept}" if kept else ""
+
+    def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The status and the public address of all machines that are there."""
+        return status.seen(cluster)
+
+
+BACKEND = Ec2Backend()

@@ -1,0 +1,53 @@
+"""Everything of a cluster's taken out of AWS, and what this computer knows of its machines kept true."""
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+
+from ...ec2 import account, removal
+from ...ec2.boot import HOST_KEY
+from ...ec2.facts import Instance
+from ...errors import Unreachable
+from ...spec import ClusterSpec
+from ..base import Cluster
+from . import fleet, keys, reach
+
+_SHOWN = re.compile(rf"{HOST_KEY}(ssh-ed25519 [A-Za-z0-9+/]{{68}})(\s|$)")
+"""A whole key: the console may be read while the line is being written."""
+
+
+def clear(cluster: Cluster, keep_volumes: bool) -> None:
+    """Remove all that carries the cluster's tags.
+
+    Raises:
+        BackendError: something does not go away; it is named.
+    """
+    removal.remove_all(reach.region(cluster), fleet.tags(cluster), keep_volumes)
+
+
+def meet(cluster: Cluster, spec: ClusterSpec, instances: Iterable[Instance]) -> None:
+    """Know the machines that run, from whatever computer they were made; forget those that are gone."""
+    running = [one for one in instances if one.state == "running"]
+    before = reach.read(cluster)
+    known = {host.instance_id: host.host_key for host in before.hosts.values()}
+    hosts = {
+        one.machine: reach.Host(one.instance_id, one.public_ip, key)
+        for one in running
+        if (key := known.get(one.instance_id) or _told(cluster, one))
+    }
+    manager = next((one.machine for one in running if one.manages and one.machine in hosts), "")
+    after = reach.Reach(manager, spec.fleet.ssh_user, keys.private(keys.found(spec)), hosts)
+    if after != before and (hosts or before.hosts):
+        reach.write(cluster, after)
+
+
+def _told(cluster: Cluster, one: Instance) -> str:
+    with suppress(Unreachable):
+        return host_key(account.console(reach.region(cluster), one.instance_id))
+    return ""
+
+
+def host_key(console: str) -> str:
+    """The key that a machine has shown on its console, where only EC2 can have written it; empty for none yet."""
+    found = _SHOWN.search(console)
+    return found[1] if found else ""

@@ -1,0 +1,275 @@
+"""Machines that have been made become one Swarm: all of them at once, each step with a deadline and a name.
+
+A machine is booting until its engine carries the label that its boot script sets last; then it is initialised or joined. Whatever
+is in the Swarm and not among these machines is removed from it.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypedDict, TypeVar
+
+from ...ec2 import account, removal
+from ...ec2.boot import FAILED, LIFE_LABEL
+from ...ec2.facts import LIVE
+from ...errors import BackendError, Unreachable
+from ..base import Cluster
+from ..docker.engine import Engine, refusals
+from . import fleet, reach
+from .clearing import host_key
+
+BOOT_SECONDS = 900.0
+JOIN_SECONDS = 180.0
+_POLL_SECONDS = 1.0
+_TAIL_LINES = 25
+_PORT = 2377
+
+T = TypeVar("T")
+
+
+class Member(TypedDict):
+    """One machine that shall be in the Swarm."""
+
+    machine: str
+    instance_id: str
+    address: str
+    """Where this computer reaches it."""
+    private_ip: str
+    life: str
+    manages: bool
+    labels: dict[str, str]
+
+
+class SwarmProps(TypedDict):
+    """The Swarm of a cluster."""
+
+    cluster: Cluster
+    user: str
+    key: str
+    pool: str
+    mask: int
+    members: list[Member]
+
+
+def form(props: SwarmProps, say: Callable[[str], None]) -> dict[str, str]:
+    """Make the Swarm be of these machines; its id, and where its manager is.
+
+    Raises:
+        BackendError: a machine did not boot, could not be reached or did not join; with its name, the step and the end of
+            what it wrote on its console.
+    """
+    cluster, members = props["cluster"], props["members"]
+    _end_strays(cluster, members)
+    _know(props)
+    _each(members, lambda member: _booted(cluster, member, say))
+    manager = next(member for member in members if member["manages"])
+    swarm = _initialised(props, manager)
+    others = [member for member in members if not member["manages"]]
+    token = _engine(cluster, manager).call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"] if others else ""
+    _each(others, lambda member: _joined(cluster, member, manager, token))
+    _label(cluster, manager, members)
+    return {"swarm": swarm, "manager": manager["private_ip"]}
+
+
+def stands(props: SwarmProps, swarm: str) -> bool:
+    """Whether the Swarm is still the one that was formed; one that does not answer is believed to be."""
+    manager = next(member for member in props["members"] if member["manages"])
+    try:
+        return bool(
+            _engine(props["cluster"], manager).call(lambda api: api.info())["Swarm"].get("Cluster", {}).get("ID")
+            == swarm
+        )
+    except Unreachable:
+        return True
+
+
+def _end_strays(cluster: Cluster, members: Sequence[Member]) -> None:
+    """End machines of the cluster's that nobody knows any more, or that are about to go: none of them may be in the Swarm."""
+    listed = {member["instance_id"] for member in members}
+    there = account.instances(reach.region(cluster), fleet.tags(cluster))
+    removal.terminate(reach.region(cluster), [one.instance_id for one in there if one.instance_id not in listed])
+
+
+def _each(members: Sequence[Member], do: Callable[[Member], T]) -> list[T]:
+    """For all at once; the first failure is raised when all have ended."""
+    with ThreadPoolExecutor(max(1, len(members))) as executor:
+        return list(executor.map(do, members))
+
+
+def _know(props: SwarmProps) -> None:
+    """Ask EC2 for the host keys of machines that this computer does not know yet, and keep them."""
+    cluster, members = props["cluster"], props["members"]
+    before = reach.read(cluster).hosts
+    known = {host.instance_id: host for host in before.values()}
+    new = [member for member in members if member["instance_id"] not in known]
+    keys = dict(
+        zip((member["instance_id"] for member in new), _each(new, lambda one: _host_key(cluster, one)), strict=True)
+    )
+    hosts = {
+        member["machine"]: reach.Host(
+            member["instance_id"],
+            member["address"],
+            keys.get(member["instance_id"]) or known[member["instance_id"]].host_key,
+        )
+        for member in members
+    }
+    manager = next(member["machine"] for member in members if member["manages"])
+    reach.write(cluster, reach.Reach(manager, props["user"], props["key"], hosts))
+
+
+def _host_key(cluster: Cluster, member: Member) -> str:
+    """The key that the machine has shown on its console, which only EC2 can have written there."""
+    deadline = time.monotonic() + BOOT_SECONDS
+    while True:
+        text = account.console(reach.region(cluster), member["instance_id"])
+        if key := host_key(text):
+            return key
+        _refuse_lost(cluster, member, text)
+        if time.monotonic() > deadline:
+            raise _failure(member, f"did not boot within {BOOT_SECONDS:g} s: its console shows no host key", text)
+        time.sleep(_POLL_SECONDS)
+
+
+def _booted(cluster: Cluster, member: Member, say: Callable[[str], None]) -> None:
+    """Wait until the machine's engine is as the boot script makes it."""
+    deadline = time.monotonic() + BOOT_SECONDS
+    engine, why, at_last = _engine(cluster, member), "", time.monotonic()
+    say(f"{member['machine']}: connecting ({member['instance_id']}, {member['address']})")
+    while True:
+        try:
+            labels = engine.call(lambda api: api.info()).get("Labels") or []
+            if f"{LIFE_LABEL}={member['life']}" in labels:
+                say(f"{member['machine']}: connected after {time.monotonic() - at_last:.0f} s")
+                return
+            why = "its boot script has not ended"
+        except Unreachable as error:
+            why = str(error)
+        text = account.console(reach.region(cluster), member["instance_id"])
+        _refuse_lost(cluster, member, text)
+        if time.monotonic() > deadline:
+            raise _failure(member, f"was not ready within {BOOT_SECONDS:g} s: {why}", text)
+        time.sleep(_POLL_SECONDS)
+
+
+def _refuse_lost(cluster: Cluster, member: Member, text: str) -> None:
+    if FAILED in text:
+        raise _failure(member, "did not boot: its boot script failed", text)
+    state = account.state(reach.region(cluster), member["instance_id"])
+    if state not in LIVE:
+        raise _failure(member, f"did not boot: EC2 says that {member['instance_id']} is {state or 'gone'}", text)
+
+
+def _failure(member: Member, wrong: str, text: str) -> BackendError:
+    tail = "\n".join(f"  {line}" for line in text.rstrip().splitlines()[-_TAIL_LINES:])
+    said = f"The end of its console:\n{tail}" if tail else "Its console is empty."
+    return BackendError(f"{member['machine']} {wrong}. {said}")
+
+
+def _engine(cluster: Cluster, member: Member) -> Engine:
+    return Engine(reach.address(cluster, member["machine"]))
+
+
+def _initialised(props: SwarmProps, manager: Member) -> str:
+    """The id of the Swarm that the manager has, or makes."""
+    engine = _engine(props["cluster"], manager)
+    there = engine.call(lambda api: api.info())["Swarm"]
+    if not there.get("ControlAvailable"):
+        _leave(props["cluster"], manager, there)
+        with refusals(f"{manager['machine']}: docker swarm init"):
+            engine.call(
+                lambda api: api.init_swarm(
+                    advertise_addr=manager["private_ip"],
+                    listen_addr=f"{manager['private_ip']}:{_PORT}",
+                    default_addr_pool=[props["pool"]],
+                    subnet_size=props["mask"],
+                )
+            )
+    identity: str = engine.call(lambda api: api.inspect_swarm())["ID"]
+    return identity
+
+
+def _leave(cluster: Cluster, member: Member, there: Mapping[str, Any]) -> None:
+    """Leave another Swarm. The engine is restarted, because its part of the old overlay network lives on for a while after it
+    has left, and would keep that of the new one from starting."""
+    if there.get("LocalNodeState") == "inactive":
+        return
+    engine = _engine(cluster, member)
+    engine.call(lambda api: api.leave_swarm(force=True))
+    reach.run(cluster, member["machine"], "sudo", "systemctl", "restart", "docker")
+    deadline = time.monotonic() + JOIN_SECONDS
+    while not _answers(engine):
+        if time.monotonic() > deadline:
+            raise BackendError(f"{member['machine']}: Docker did not come back after `systemctl restart docker`")
+        time.sleep(_POLL_SECONDS)
+
+
+def _answers(engine: Engine) -> bool:
+    try:
+        return bool(engine.call(lambda api: api.ping()))
+    except Unreachable:
+        return False
+
+
+def _joined(cluster: Cluster, member: Member, manager: Member, token: str) -> None:
+    """Have a machine join, unless it has."""
+    engine = _engine(cluster, member)
+    there = engine.call(lambda api: api.info())["Swarm"]
+    remote = f"{manager['private_ip']}:{_PORT}"
+    managers = [item["Addr"] for item in there.get("RemoteManagers") or []]
+    known = {node["ID"] for node in _nodes(cluster, manager)}
+    if there.get("LocalNodeState") == "active" and managers == [remote] and there["NodeID"] in known:
+        return
+    _leave(cluster, member, there)
+    with refusals(f"{member['machine']}: docker swarm join {remote}"):
+        engine.call(lambda api: api.join_swarm([remote], token, advertise_addr=member["private_ip"]))
+
+
+def _nodes(cluster: Cluster, manager: Member) -> list[Any]:
+    found: list[Any] = _engine(cluster, manager).call(lambda api: api.nodes())
+    return found
+
+
+def _label(cluster: Cluster, manager: Member, members: Sequence[Member]) -> None:
+    """Label the nodes, and remove those that are not of these machines."""
+    engine = _engine(cluster, manager)
+    identities = dict(zip(_names(members), _each(members, lambda one: _node_id(_engine(cluster, one))), strict=True))
+    _wait(cluster, manager, identities)
+    for node in _nodes(cluster, manager):
+        member = next((one for one in members if identities[one["machine"]] == node["ID"]), None)
+        if member is None:
+            engine.gone(_removal(node["ID"]))
+        elif node["Spec"].get("Labels") != member["labels"]:
+            _relabel(engine, node, member)
+
+
+def _removal(identity: str) -> Callable[[Any], Any]:
+    return lambda api: api.remove_node(identity, force=True)
+
+
+def _relabel(engine: Engine, node: Mapping[str, Any], member: Member) -> None:
+    spec = {**node["Spec"], "Labels": member["labels"], "Name": node["Spec"].get("Name", "")}
+    with refusals(f"{member['machine']}: docker node update"):
+        engine.call(lambda api: api.update_node(node["ID"], node["Version"]["Index"], spec))
+
+
+def _node_id(engine: Engine) -> str:
+    return str(engine.call(lambda api: api.info())["Swarm"]["NodeID"])
+
+
+def _names(members: Iterable[Member]) -> list[str]:
+    return [member["machine"] for member in members]
+
+
+def _wait(cluster: Cluster, manager: Member, identities: Mapping[str, str]) -> None:
+    """Wait until the manager has all of them as ready."""
+    deadline = time.monotonic() + JOIN_SECONDS
+    while True:
+        ready = {node["ID"] for node in _nodes(cluster, manager) if node["Status"]["State"] == "ready"}
+        missing = [name for name, identity in identities.items() if identity not in ready]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise BackendError(
+                f"{', '.join(missing)} joined the Swarm of {manager['machine']}, but did not become ready"
+            )
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,255 @@
+"""What Pulumi's AWS provider makes for a cluster: key, security group, shared files, machines."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pulumi
+import pulumi_aws as aws
+
+from ...containers import HOST
+from ...ec2 import account, boot, pools
+from ...instances import ANYWHERE, NEW, FleetSpec
+from ...placement import Machine
+from ...spec import ClusterSpec
+from ..base import Cluster
+from ..docker import names
+from . import reach
+from .fleet import Plot, plot_of, shared_folder, tags
+from .swarm import Swarm
+
+_NFS, _SSH = 2049, 22
+
+
+@dataclass(frozen=True)
+class _Here:
+    """What everything of one cluster is made with."""
+
+    name: str
+    cluster: Cluster
+    spec: ClusterSpec
+    plots: Mapping[str, Plot]
+    opts: pulumi.ResourceOptions
+
+    @property
+    def fleet(self) -> FleetSpec:
+        """What all machines have in common."""
+        return self.spec.fleet
+
+    def tags(self, what: str = "") -> dict[str, str]:
+        """The tags of one thing."""
+        return {**self.fleet.tags, **tags(self.cluster), "Name": what or names.base(self.cluster)}
+
+
+def supply(
+    name: str,
+    cluster: Cluster,
+    spec: ClusterSpec,
+    machines: Sequence[Machine],
+    key: tuple[str, str],
+    opts: pulumi.ResourceOptions,
+) -> Swarm:
+    """Register machines and their Swarm; `key` is the public key, and the file of the private one."""
+    provider = aws.Provider(
+        f"{name}-aws", region=reach.region(cluster), opts=pulumi.ResourceOptions(parent=opts.parent)
+    )
+    plots = {machine.name: plot_of(machine) for machine in machines}
+    inside = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider))
+    here = _Here(name, cluster, spec, plots, inside)
+    pair = aws.ec2.KeyPair(
+        f"{name}-key", key_name=names.base(cluster), public_key=key[0], tags=here.tags(), opts=inside
+    )
+    group, rules = _security(here)
+    efs, mounted = _shared(here, group)
+    after = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[*rules, *mounted]))
+    made = {
+        machine.name: _instance(here, machine, plots[machine.name], pair.key_name, group.id, efs, after)
+        for machine in machines
+    }
+    return Swarm(
+        f"{name}-swarm",
+        {
+            "cluster": cluster,
+            "user": here.fleet.ssh_user,
+            "key": key[1],
+            "pool": pools.overlays(_vpc_cidrs(here), spec.engine.subnet),
+            "mask": pools.OVERLAY_MASK,
+        },
+        [_member(machine, plots[machine.name], made[machine.name]) for machine in machines],
+        opts,
+    )
+
+
+def _vpc_cidrs(here: _Here) -> list[str]:
+    return [cidr for plot in here.plots.values() for cidr in plot["vpc_cidrs"]]
+
+
+def _security(here: _Here) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
+    """The group of the cluster's machines, and what it lets through: members to each other, ssh from where it is asked for."""
+    group = aws.ec2.SecurityGroup(
+        f"{here.name}-members",
+        name=names.base(here.cluster),
+        description=f"Machines of the TensorFlow cluster {here.name}",
+        vpc_id=next(iter(here.plots.values()))["vpc_id"],
+        tags=here.tags(),
+        opts=here.opts,
+    )
+    rules: list[pulumi.Resource] = [
+        aws.vpc.SecurityGroupIngressRule(
+            f"{here.name}-from-members-{what}",
+            security_group_id=group.id,
+            referenced_security_group_id=group.id,
+            description=words,
+            ip_protocol=protocol,
+            from_port=first,
+            to_port=last,
+            tags=here.tags(),
+            opts=here.opts,
+        )
+        for what, (words, protocol, first, last) in _inside(here).items()
+    ]
+    out = aws.vpc.SecurityGroupEgressRule(
+        f"{here.name}-out",
+        security_group_id=group.id,
+        description="Images, packages and data from anywhere",
+        ip_protocol="-1",
+        cidr_ipv4="0.0.0.0/0",
+        tags=here.tags(),
+        opts=here.opts,
+    )
+    return group, [*rules, *_ssh(here, group), out]
+
+
+def _inside(here: _Here) -> Mapping[str, tuple[str, str, int, int]]:
+    """What members let each other through: words, protocol, the first port and the last."""
+    found = {
+        "swarm": ("Swarm: joining and orders", "tcp", 2377, 2377),
+        "gossip-tcp": ("Swarm: nodes find each other", "tcp", 7946, 7946),
+        "gossip-udp": ("Swarm: nodes find each other", "udp", 7946, 7946),
+        "overlay": ("Swarm: the overlay network", "udp", 4789, 4789),
+    }
+    if here.fleet.efs:
+        found["efs"] = ("Shared files", "tcp", _NFS, _NFS)
+    if here.spec.engine.network == HOST:
+        found["tasks"] = ("TensorFlow and the keeper on the machines' own network", "tcp", 1024, 65535)
+    return found
+
+
+def _ssh(here: _Here, group: aws.ec2.SecurityGroup) -> list[pulumi.Resource]:
+    world = ["0.0.0.0/0"] if ANYWHERE in here.fleet.ssh_from else []
+    return [
+        aws.vpc.SecurityGroupIngressRule(
+            f"{here.name}-ssh-{number}",
+            security_group_id=group.id,
+            description="ssh from where the cluster is run",
+            ip_protocol="tcp",
+            from_port=_SSH,
+            to_port=_SSH,
+            tags=here.tags(),
+            opts=here.opts,
+            **({"cidr_ipv6": cidr} if ":" in cidr else {"cidr_ipv4": cidr}),
+        )
+        for number, cidr in enumerate([*(one for one in here.fleet.ssh_from if one != ANYWHERE), *world])
+    ]
+
+
+def _shared(here: _Here, group: aws.ec2.SecurityGroup) -> tuple[pulumi.Input[str], list[pulumi.Resource]]:
+    """The file system that all machines share: its id, empty for none, and what must be there before it can be mounted."""
+    if here.fleet.efs != NEW:
+        return here.fleet.efs, []
+    kept = pulumi.ResourceOptions.merge(
+        here.opts, pulumi.ResourceOptions(retain_on_delete=here.spec.engine.keep_volumes)
+    )
+    system = aws.efs.FileSystem(
+        f"{here.name}-efs",
+        creation_token=names.base(here.cluster),
+        encrypted=True,
+        throughput_mode="elastic",
+        tags=here.tags(),
+        opts=kept,
+    )
+    target = aws.efs.MountTarget(
+        f"{here.name}-efs-target",
+        file_system_id=system.id,
+        subnet_id=next(iter(here.plots.values()))["subnet_id"],
+        security_groups=[group.id],
+        opts=here.opts,
+    )
+    return system.id, [target]
+
+
+def _instance(
+    here: _Here,
+    machine: Machine,
+    plot: Plot,
+    key: pulumi.Output[str],
+    group: pulumi.Output[str],
+    efs: pulumi.Input[str],
+    opts: pulumi.ResourceOptions,
+) -> aws.ec2.Instance:
+    """One machine. `life` replaces it when it is gone; the script of one that stays is what it was when it began."""
+    stays = plot["instance_id"] and plot["was_type"] == plot["instance_type"]
+    own = pulumi.ResourceOptions(
+        replacement_trigger=plot["life"],
+        replace_on_changes=["instanceType"],
+        delete_before_replace=True,
+        ignore_changes=["userData"] if stays else [],
+    )
+    market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if plot["spot"] else None
+    return aws.ec2.Instance(
+        machine.name,
+        ami=plot["image_id"],
+        instance_type=plot["instance_type"],
+        key_name=key,
+        subnet_id=plot["subnet_id"],
+        vpc_security_group_ids=[group],
+        associate_public_ip_address=True,
+        iam_instance_profile=here.fleet.instance_profile or None,
+        placement_group=here.fleet.placement_group or None,
+        user_data=_script(here, machine, plot, efs),
+        user_data_replace_on_change=True,
+        metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
+            http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+        ),
+        root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
+            encrypted=True,
+            delete_on_termination=True,
+            volume_type=plot["root_volume_type"],
+            volume_size=plot["root_volume_size"],
+            tags=here.tags(machine.name),
+        ),
+        instance_market_options=market,
+        instance_initiated_shutdown_behavior="terminate",
+        tags={
+            **here.tags(machine.name),
+            account.MACHINE: machine.name,
+            account.LIFE: plot["life"],
+            account.ROLE: machine.role,
+        },
+        opts=pulumi.ResourceOptions.merge(opts, own),
+    )
+
+
+def _script(here: _Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -> pulumi.Output[str]:
+    """What the machine begins with; the file system is known only when it is made."""
+    start = boot.Boot(
+        machine.name,
+        plot["life"],
+        here.fleet.ssh_user,
+        pools.bridges(plot["vpc_cidrs"], here.spec.engine.subnet),
+        plot["gpus"],
+        train=shared_folder(here.cluster, here.spec),
+    )
+    return pulumi.Output.from_input(efs).apply(lambda found: boot.user_data(replace(start, efs=found)))
+
+
+def _member(machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
+    """What the Swarm must know of it (`forming.Member`)."""
+    return {
+        "machine": machine.name,
+        "instance_id": made.id,
+        "address": made.public_ip,
+        "private_ip": made.private_ip,
+        "life": plot["life"],
+        "manages": machine.role == account.MASTER,
+        "labels": dict(machine.labels),
+    }

@@ -1,0 +1,107 @@
+"""What a cluster on EC2 is refused for, before it costs anything; and what is warned of."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ...containers import HOST
+from ...ec2 import account, layout
+from ...ec2.boot import SHARED
+from ...ec2.facts import Facts
+from ...errors import SpecError
+from ...instances import ANYWHERE
+from ...plan import Plan
+from ...quantities import counted
+from ...spec import ClusterSpec
+from ..docker.refusals import refuse_builds
+from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
+from . import keys
+
+_QUOTAS = {
+    "g": ("L-DB2E81BA", "L-3819A6DF"),
+    "vt": ("L-DB2E81BA", "L-3819A6DF"),
+    "p": ("L-417A185B", "L-7212CCBC"),
+}
+"""Family of types to the quotas of their vCPUs, on demand and as spot instances.
+https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html"""
+
+
+def refuse_early(spec: ClusterSpec) -> None:
+    """What needs no word of AWS's.
+
+    Raises:
+        SpecError: with the argument, what is wrong with it, and what would do.
+    """
+    keys.public(spec)
+    if not spec.fleet.ssh_from:
+        remedy = f'Give your own address, such as ["203.0.113.7/32"] (https://checkip.amazonaws.com says it), or ["{ANYWHERE}"].'
+        raise SpecError(f"{spec.name}: ssh_from", "is not given: nobody could reach the machines", remedy)
+
+
+def refuse_facts(spec: ClusterSpec, known: Facts) -> None:
+    """What AWS's word speaks against.
+
+    Raises:
+        SpecError: with the argument, what is wrong with it, and what would do.
+    """
+    for job in spec.jobs:
+        kind = known.types[job.instance.instance_type]
+        if job.instance.spot and not kind.spot:
+            wrong = f"{kind.name} cannot be had as a spot instance"
+            raise SpecError(f"{spec.name}: jobs: {job.name}: spot", wrong, "Choose another type, or spot=False.")
+    _refuse_quota(spec, known)
+
+
+def _refuse_quota(spec: ClusterSpec, known: Facts) -> None:
+    """GPU machines beyond what the account may have, where AWS tells."""
+    needed: Counter[str] = Counter()
+    for item in layout.wanted(spec, known.types, known.instances):
+        codes = _QUOTAS.get(_family(item.kind.name)) if item.kind.gpus else None
+        if codes:
+            needed[codes[item.spot]] += item.kind.cpus
+    for code, cpus in needed.items():
+        quota = account.quota(known.region, code)
+        if quota is not None and cpus > quota:
+            wrong = f"the machines with GPUs have {cpus} vCPUs, and the account may have {quota:g} ({code})"
+            raise SpecError(
+                f"{spec.name}: instance_type", wrong, "Ask for more in AWS's Service Quotas, or for fewer machines."
+            )
+
+
+def _family(name: str) -> str:
+    """The letters that a type's name begins with: `g` of g6e.xlarge."""
+    return name[: next((place for place, sign in enumerate(name) if sign.isdigit()), len(name))]
+
+
+def refuse_folder(spec: ClusterSpec, key: str, given: str) -> None:
+    """A folder must be one of the machines, by its whole path, or a URL.
+
+    Raises:
+        SpecError: it is not.
+    """
+    if given and "://" not in given and not given.startswith("/"):
+        wrong = f"is {given!r}, a folder of this computer"
+        remedy = f'Give a path on the machines (with efs, one below "{SHARED}/"), or a URL.'
+        raise SpecError(f"{spec.name}: {key}", wrong, remedy)
+
+
+def refuse(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:
+    """Refuse what the plan shows not to work; the warnings.
+
+    Raises:
+        SpecError: with the argument, what is wrong with it, and what would do.
+    """
+    refuse_script(spec, code_files)
+    refuse_requirements(spec)
+    if spec.engine.network == HOST:
+        refuse_same_ports(plan)
+    refuse_builds(spec, len(plan.machines))
+    used = {task.machine for task in plan.tasks}
+    given = spec.train_dir
+    shared = "://" in given or (spec.fleet.efs and (not given or f"{given}/".startswith(f"{SHARED}/")))
+    if not shared and not spec.serve and len(used) > 1:
+        wrong = f"is not shared by the {counted(len(used), 'machine')} that the tasks stand on"
+        remedy = 'Give efs="new" for a file system of the cluster\'s own, or a URL.'
+        raise SpecError(f"{spec.name}: train_dir", wrong, remedy)
+    on_spot = any(job.instance.spot and job.name == "ps" for job in spec.jobs)
+    lost = "ps on spot instances: when one is taken away, the variables on it are gone until it is back"
+    return [lost] if on_spot else []

@@ -1,0 +1,276 @@
+"""What EC2 is asked, over boto3: types, images, networks, and the machines of a cluster.
+
+The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/services/ec2.html.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, PartialCredentialsError
+
+from ..errors import SpecError, Unreachable
+from .facts import ARM, LIVE, X86, Instance, InstanceType, Subnet
+
+PREFIX = "tfdeploy:"
+MACHINE, LIFE, ROLE = f"{PREFIX}machine", f"{PREFIX}life", f"{PREFIX}role"
+"""Tags of an instance, beside those that all of a cluster's things carry."""
+
+MASTER = "Master"
+
+_SECONDS = 20
+_MIB = 1 << 20
+_NO_ACCESS = ("AuthFailure", "UnauthorizedOperation", "ExpiredToken", "RequestExpired", "InvalidClientTokenId")
+
+
+@cache
+def client(service: str, region: str) -> Any:
+    """A client of one of AWS's services; one for each in a process."""
+    settings = Config(connect_timeout=_SECONDS, read_timeout=_SECONDS, retries={"mode": "standard", "max_attempts": 4})
+    return boto3.client(service, region_name=region, config=settings)
+
+
+def default_region() -> str:
+    """The region that the AWS command would take; empty for none. boto3 does not know AWS_REGION."""
+    return os.environ.get("AWS_REGION") or boto3.Session().region_name or ""
+
+
+@contextmanager
+def answers(region: str) -> Iterator[None]:
+    """AWS's ways not to answer, as ours.
+
+    Raises:
+        SpecError: nobody is logged in, or may not ask that.
+        Unreachable: AWS does not answer.
+    """
+    try:
+        yield
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        remedy = "Run `aws configure`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        raise SpecError("AWS", f"no credentials were found ({error})", remedy) from None
+    except NoRegionError:
+        raise _no_region() from None
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code not in _NO_ACCESS:
+            raise
+        remedy = "Log in again, or have the right given to you."
+        raise SpecError("AWS", f"{region} refuses: {error.response['Error']['Message']} ({code})", remedy) from None
+    except BotoCoreError as error:
+        raise Unreachable(f"AWS in {region} does not answer ({error})") from None
+
+
+def _no_region() -> SpecError:
+    return SpecError("region", "is not given", "Run `pulumi config set aws:region us-west-2`, or set AWS_REGION.")
+
+
+def refuse_no_region(region: str) -> None:
+    """A region must be known.
+
+    Raises:
+        SpecError: it is not.
+    """
+    if not region:
+        raise _no_region()
+
+
+def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, InstanceType]:
+    """Name to type.
+
+    Raises:
+        SpecError: there is no such type in the region.
+    """
+    found: dict[str, InstanceType] = {}
+    for name in sorted(set(names)):
+        try:
+            with answers(region):
+                answer = client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+        except ClientError as error:
+            raise SpecError(where, f"{name!r} is no type of {region} ({_words(error)})", _TYPES) from None
+        if not answer:
+            raise SpecError(where, f"{name!r} is no type of {region}", _TYPES)
+        found[name] = _type(answer[0], _zones(region, name))
+    return found
+
+
+_TYPES = "See https://aws.amazon.com/ec2/instance-types/ for those that there are."
+
+
+def _zones(region: str, name: str) -> frozenset[str]:
+    with answers(region):
+        pages = (
+            client("ec2", region)
+            .get_paginator("describe_instance_type_offerings")
+            .paginate(LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [name]}])
+        )
+        return frozenset(item["Location"] for page in pages for item in page["InstanceTypeOfferings"])
+
+
+def _type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceType:
+    architectures = item["ProcessorInfo"]["SupportedArchitectures"]
+    return InstanceType(
+        name=item["InstanceType"],
+        cpus=item["VCpuInfo"]["DefaultVCpus"],
+        memory=item["MemoryInfo"]["SizeInMiB"] * _MIB,
+        gpus=sum(gpu["Count"] for gpu in item.get("GpuInfo", {}).get("Gpus", []) if gpu["Manufacturer"] == "NVIDIA"),
+        architecture=ARM if ARM in architectures else X86,
+        spot="spot" in item["SupportedUsageClasses"],
+        zones=zones,
+    )
+
+
+def subnets(region: str, vpc_id: str, subnet_id: str) -> list[Subnet]:
+    """The subnets that machines can be made in: the one asked for, else those of the VPC, else of the default VPC.
+
+    Raises:
+        SpecError: there is none.
+    """
+    ec2 = client("ec2", region)
+    filters = [{"Name": "vpc-id", "Values": [vpc_id]}] if vpc_id else []
+    with answers(region):
+        try:
+            if subnet_id:
+                found = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+                vpc = found[0]["VpcId"]
+            else:
+                default = [{"Name": "is-default", "Values": ["true"]}]
+                vpcs = ec2.describe_vpcs(Filters=filters or default)["Vpcs"]
+                if not vpcs:
+                    raise _no_vpc(region, vpc_id)
+                vpc = vpcs[0]["VpcId"]
+                found = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"]
+            cidrs = ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _NO_ACCESS:
+                raise
+            name = "subnet_id" if subnet_id else "vpc_id"
+            raise SpecError(name, f"{subnet_id or vpc_id} is not in {region} ({_words(error)})", "Mend it.") from None
+    blocks = [block["CidrBlock"] for block in cidrs.get("CidrBlockAssociationSet", [])] or [cidrs["CidrBlock"]]
+    return [
+        Subnet(item["SubnetId"], vpc, item["AvailabilityZone"], tuple(blocks))
+        for item in sorted(found, key=lambda item: (not item.get("DefaultForAz"), item["AvailabilityZone"]))
+    ]
+
+
+def _no_vpc(region: str, vpc_id: str) -> SpecError:
+    if vpc_id:
+        return SpecError("vpc_id", f"{vpc_id} is not in {region}", "Mend it, or leave it out for the default VPC.")
+    remedy = "Name a subnet of yours by subnet_id, or run `aws ec2 create-default-vpc`."
+    return SpecError("vpc_id", f"{region} has no default VPC", remedy)
+
+
+def parameter(region: str, name: str) -> str:
+    """The id of the image that a public parameter names.
+
+    Raises:
+        SpecError: there is no such parameter in the region.
+    """
+    try:
+        with answers(region):
+            value: str = client("ssm", region).get_parameter(Name=name)["Parameter"]["Value"]
+            return value
+    except ClientError as error:
+        raise SpecError(
+            "ami", f"{region} has no parameter {name} ({_words(error)})", 'Name an image: "ami-…".'
+        ) from None
+
+
+def refuse_image(region: str, image_id: str, architecture: str) -> None:
+    """An image that is named must be there, and for the type's processor.
+
+    Raises:
+        SpecError: it is not.
+    """
+    try:
+        with answers(region):
+            found = client("ec2", region).describe_images(ImageIds=[image_id])["Images"]
+    except ClientError as error:
+        raise SpecError("ami", f"{image_id} is not in {region} ({_words(error)})", "Mend it.") from None
+    if found and found[0]["Architecture"] != architecture:
+        wrong = f"{image_id} is for {found[0]['Architecture']}, the type of machine for {architecture}"
+        raise SpecError("ami", wrong, "Choose another image, or another type.")
+
+
+def key_of(tags: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Tags as a mapping."""
+    return {tag["Key"]: tag["Value"] for tag in tags}
+
+
+def filters(tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The filter that finds what carries these tags."""
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+
+
+def instances(region: str, tags: Mapping[str, str]) -> list[Instance]:
+    """The machines that carry these tags and are still there, the oldest first."""
+    with answers(region):
+        wanted = [*filters(tags), {"Name": "instance-state-name", "Values": list(LIVE)}]
+        pages = client("ec2", region).get_paginator("describe_instances").paginate(Filters=wanted)
+        found = [item for page in pages for group in page["Reservations"] for item in group["Instances"]]
+    return sorted(map(_instance, found), key=lambda item: (item.launched, item.instance_id))
+
+
+def state(region: str, instance_id: str) -> str:
+    """The state of one instance; empty where EC2 no longer knows it."""
+    try:
+        with answers(region):
+            found = client("ec2", region).describe_instances(InstanceIds=[instance_id])["Reservations"]
+    except ClientError as error:
+        if "NotFound" in error.response["Error"]["Code"]:
+            return ""
+        raise
+    return str(found[0]["Instances"][0]["State"]["Name"]) if found else ""
+
+
+def _instance(item: Mapping[str, Any]) -> Instance:
+    tags = key_of(item.get("Tags", []))
+    return Instance(
+        machine=tags.get(MACHINE, ""),
+        instance_id=item["InstanceId"],
+        state=item["State"]["Name"],
+        instance_type=item["InstanceType"],
+        image_id=item["ImageId"],
+        life=tags.get(LIFE, ""),
+        manages=tags.get(ROLE) == MASTER,
+        subnet_id=item.get("SubnetId", ""),
+        public_ip=item.get("PublicIpAddress", ""),
+        private_ip=item.get("PrivateIpAddress", ""),
+        launched=item["LaunchTime"].timestamp(),
+    )
+
+
+def console(region: str, instance_id: str) -> str:
+    """What the machine has written on its console so far; the newest where the type can tell it.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetConsoleOutput.html
+    """
+    ec2 = client("ec2", region)
+    with answers(region):
+        try:
+            answer = ec2.get_console_output(InstanceId=instance_id, Latest=True)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "UnsupportedOperation":
+                raise
+            answer = ec2.get_console_output(InstanceId=instance_id)
+    text: str = answer.get("Output", "")
+    return text
+
+
+def quota(region: str, code: str) -> float | None:
+    """How much of something the account may have; None where AWS does not tell.
+
+    https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
+    """
+    try:
+        answer = client("service-quotas", region).get_service_quota(ServiceCode="ec2", QuotaCode=code)
+    except (BotoCoreError, ClientError):
+        return None
+    return float(answer["Quota"]["Value"])
+
+
+def _words(error: ClientError) -> str:
+    return str(error.response["Error"]["Message"])
