@@ -27,9 +27,11 @@ CLUSTER: Cluster = {
     "home": "ec2://us-west-2/project/dev/mnist",
 }
 
+ECS = "/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
+ECS_GPU = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
 IMAGES = {
-    "/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id": "ami-0c",
-    "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id": "ami-0d",
+    ECS: "ami-0c",
+    ECS_GPU: "ami-0d",
     "/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/recommended/image_id": "ami-0e",
     "ami-0f": "ami-0f",
 }
@@ -42,8 +44,8 @@ def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
 
 def instance(machine: str, manages: bool = False, **changed: Any) -> Instance:
     """A machine that runs as it was made."""
-    made = Instance(machine, f"i-{machine}", "running", SMALL.name, "ami-0c", "a1b2", manages, public_ip="198.51.100.7")
-    return replace(made, **changed)
+    about = (machine, f"i-{machine}", "running", SMALL.name, "ami-0c", "a1b2", manages)
+    return replace(Instance(*about, public_ip="198.51.100.7", image=ECS), **changed)
 
 
 def facts(*there: Instance) -> Facts:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.fleets import CLUSTER, GPUS, GRAVITON, SUBNET, instance, plan, spec
+from tests.unit.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
 from tfdeploy.agent.states import Job, Verdict
 from tfdeploy.backends.docker.mirror import Mirror
 from tfdeploy.backends.ec2 import BACKEND, fleet
-from tfdeploy.backends.ec2.status import _sentence, _word
+from tfdeploy.backends.ec2.status import _new_swarm, _sentence, _word
 from tfdeploy.ec2.facts import Instance, InstanceType
 from tfdeploy.ec2.layout import usable
 from tfdeploy.errors import SpecError
@@ -115,10 +115,29 @@ def test_of_machines_that_stay_nothing_is_told() -> None:
 
 def test_a_machine_that_is_made_anew_is_told_with_what_stands_there() -> None:
     anew, one = "mnist-worker-m0 is made anew", "what stands there starts again: worker-0"
-    assert sentences(PS, WORKER, jobs={"worker": {"ami": "ami-0f"}}) == [f"{anew} (ami-0c gives way to ami-0f); {one}"]
+    assert sentences(PS, WORKER, jobs={"worker": {"ami": "ami-0f"}}) == [f"{anew} ({ECS} gives way to ami-0f); {one}"]
     assert sentences(PS, WORKER, jobs={"worker": {"instance_type": GPUS.name}}) == [
-        f"{anew} (m7i.large gives way to g6.12xlarge, ami-0c gives way to ami-0d); {one}"
+        f"{anew} (m7i.large gives way to g6.12xlarge, {ECS} gives way to {ECS_GPU}); {one}"
     ]
+    assert sentences(PS, WORKER, jobs={"worker": {"spot": True}}) == [f"{anew} (on-demand gives way to spot); {one}"]
+    assert sentences(PS, replace(WORKER, files="fs-0a")) == [f"{anew} (fs-0a gives way to no efs); {one}"]
+
+
+def test_a_machine_that_is_made_anew_begins_another_life() -> None:
+    stays, anew = (machine("mnist-ps-m0", one) for one in (PS, replace(PS, spot=True)))
+    assert fleet.plot_of(stays)["life"] == PS.life != fleet.plot_of(anew)["life"]
+    assert (fleet.stays(stays), fleet.stays(anew)) == (True, False)
+
+
+def test_one_that_is_stopped_is_told_with_what_starts_it() -> None:
+    (line,) = sentences(PS, replace(WORKER, state="stopped"))
+    assert line.startswith("mnist-worker-m0 is stopped, and stays so: `aws ec2 start-instances --instance-ids i-")
+
+
+def test_the_loss_of_the_machine_that_manages_is_told() -> None:
+    told = "a new Swarm is formed: all tasks start again, and go on from their checkpoints"
+    assert _new_swarm(plan(WORKER, **PAIR)) == [told]
+    assert _new_swarm(plan(PS, WORKER, **PAIR)) == _new_swarm(plan(**PAIR)) == _new_swarm(plan(PS, **PAIR)) == []
 
 
 def test_a_machine_on_which_nothing_stands_says_so() -> None:

@@ -12,7 +12,8 @@ class Refused(Exception):
 
 
 def train_dir(record: Record, run: Dict[str, Any], mode: int = 0) -> str:
-    """The run's own folder: one that the record knows stays, a new run never begins in a used one.
+    """The run's own folder: one that the record knows stays, a new run never begins in a used one. `before` in the run is the
+    folder that it had with another keeper, whose record is lost to this one.
 
     Raises:
         Refused: `resume_from` names no run, or the folder cannot be made.
@@ -21,6 +22,8 @@ def train_dir(record: Record, run: Dict[str, Any], mode: int = 0) -> str:
     known = record.load(run["id"])
     if known is not None:
         return str(known.run["train_dir"])
+    if run.get("before"):
+        return str(run["before"])
     resumed = record.load(run["resume_from"]) if run["resume_from"] else None
     if resumed is not None:
         return str(resumed.run["train_dir"])

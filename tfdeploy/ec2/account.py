@@ -17,7 +17,7 @@ from ..errors import SpecError, Unreachable
 from .facts import ARM, LIVE, X86, Instance, InstanceType, Subnet
 
 PREFIX = "tfdeploy:"
-MACHINE, LIFE, ROLE = f"{PREFIX}machine", f"{PREFIX}life", f"{PREFIX}role"
+MACHINE, LIFE, ROLE, IMAGE, FILES = (f"{PREFIX}{key}" for key in ("machine", "life", "role", "image", "files"))
 """Tags of an instance, beside those that all of a cluster's things carry."""
 
 MASTER = "Master"
@@ -240,6 +240,9 @@ def _instance(item: Mapping[str, Any]) -> Instance:
         public_ip=item.get("PublicIpAddress", ""),
         private_ip=item.get("PrivateIpAddress", ""),
         launched=item["LaunchTime"].timestamp(),
+        spot=item.get("InstanceLifecycle") == "spot",
+        image=tags.get(IMAGE, ""),
+        files=tags.get(FILES, ""),
     )
 
 

@@ -54,6 +54,10 @@ class Instance:
     public_ip: str = ""
     private_ip: str = ""
     launched: float = 0.0
+    spot: bool = False
+    image: str = ""
+    files: str = ""
+    """What its image and its shared files were asked for as."""
 
 
 @dataclass(frozen=True)

@@ -31,16 +31,16 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
     )
 
 
-def remove_all(region: str, tags: Mapping[str, str], keep_files: bool) -> None:
-    """Remove machines, volumes, shared files, security groups and keys; `keep_files` leaves the shared files.
+def remove_all(region: str, tags: Mapping[str, str], keep_files: bool) -> list[str]:
+    """Remove machines, volumes, shared files, security groups and keys. `keep_files` leaves the shared files, and takes the
+    tags off them, so that they are nobody's but the user's from then on; their ids.
 
     Raises:
         BackendError: something does not go away; it is named.
     """
     ec2 = account.client("ec2", region)
     terminate(region, [one.instance_id for one in account.instances(region, tags)])
-    if not keep_files:
-        _remove_files(region, tags)
+    kept = _files(region, tags, keep_files)
     with account.answers(region):
         wanted = account.filters(tags)
         for volume in ec2.describe_volumes(Filters=wanted)["Volumes"]:
@@ -48,10 +48,11 @@ def remove_all(region: str, tags: Mapping[str, str], keep_files: bool) -> None:
         for group in ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]:
             _gone(partial(ec2.delete_security_group, GroupId=group["GroupId"]))
         for pair in ec2.describe_key_pairs(Filters=wanted)["KeyPairs"]:
-            _gone(partial(ec2.delete_key_pair, KeyPairId=pair["KeyPairId"]))
+            _gone(partial(ec2.delete_key_pair, KeyName=pair["KeyName"]))
+    return kept
 
 
-def _remove_files(region: str, tags: Mapping[str, str]) -> None:
+def _files(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
     efs = account.client("efs", region)
     with account.answers(region):
         systems = [
@@ -61,10 +62,14 @@ def _remove_files(region: str, tags: Mapping[str, str]) -> None:
             if tags.items() <= account.key_of(item.get("Tags", [])).items()
         ]
         for system in systems:
+            if keep:
+                efs.untag_resource(ResourceId=system, TagKeys=list(tags))
+                continue
             for target in _targets(efs, system):
                 _gone(partial(efs.delete_mount_target, MountTargetId=target))
             _wait(partial(_has_none, efs, system), f"the mount targets of {system} did not go")
             _gone(partial(efs.delete_file_system, FileSystemId=system))
+        return systems if keep else []
 
 
 def _targets(efs: Any, system: str) -> list[str]:

@@ -160,7 +160,7 @@ class DockerBackend:
             keeping.wait_for(
                 lambda: swarm.came(wanted), f"the keeper of {swarm.cluster['name']} did not come", _KEEPER_SECONDS
             )
-            answer = keeping.give(keeper, props, dict(props["run"]), _KEEPER_SECONDS)
+            answer = keeping.give(keeper, props, {**props["run"], **_before(props)}, _KEEPER_SECONDS)
         except BackendError as error:
             seen = swarm.tasks().get(KEEPER)
             why = f" ({seen.word}: {seen.reason})" if seen and seen.reason else ""
@@ -242,6 +242,12 @@ class DockerBackend:
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status of machines that are not connected, and the public addresses of all."""
         return machines.statuses(Engine(cluster["home"])), {}
+
+
+def _before(props: RunProps) -> dict[str, str]:
+    """The folder in which this run has trained, when the copy of the record tells it: the keeper may be a new one."""
+    known = Mirror(props["cluster"]).record.load(props["run"]["id"])
+    return {"before": known.run["train_dir"]} if known else {}
 
 
 def _moves(old: TaskProps, props: TaskProps) -> bool:

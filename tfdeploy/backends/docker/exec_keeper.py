@@ -51,8 +51,12 @@ class ExecKeeper:
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One call with JSON both ways."""
-        answer: dict[str, Any] = json.loads(self.call(method, path, json.dumps(body or {}).encode()))
-        return answer
+        answer = self.call(method, path, json.dumps(body or {}).encode())
+        try:
+            found: dict[str, Any] = json.loads(answer)
+        except ValueError:  # the engine says 0 of a command whose container ended under it
+            raise Unreachable(f"the keeper of {self._cluster['name']} was cut short") from None
+        return found
 
     def _container(self) -> tuple[str, str]:
         """The running container of the keeper, and the address on which the keeper listens inside it."""

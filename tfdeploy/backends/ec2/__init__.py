@@ -134,11 +134,12 @@ class Ec2Backend(DockerBackend):
 
     def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
         """Remove all that carries the cluster's tags; what is on the machines goes with them."""
-        clearing.clear(cluster, keep_volumes)
+        files = clearing.clear(cluster, keep_volumes)
         mirror = Mirror(cluster)
         kept = mirror.put_by()
         mirror.forget()
-        return f"the record is kept in {kept}" if kept else ""
+        said = [f"the record is kept in {kept}"] if kept else []
+        return "; ".join([*said, *(f"the shared files are kept: efs={one}" for one in files)])
 
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status and the public address of all machines that are there."""

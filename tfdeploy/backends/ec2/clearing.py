@@ -16,13 +16,13 @@ _SHOWN = re.compile(rf"{HOST_KEY}(ssh-ed25519 [A-Za-z0-9+/]{{68}})(\s|$)")
 """A whole key: the console may be read while the line is being written."""
 
 
-def clear(cluster: Cluster, keep_volumes: bool) -> None:
-    """Remove all that carries the cluster's tags.
+def clear(cluster: Cluster, keep_volumes: bool) -> list[str]:
+    """Remove all that carries the cluster's tags; the file systems that are kept.
 
     Raises:
         BackendError: something does not go away; it is named.
     """
-    removal.remove_all(reach.region(cluster), fleet.tags(cluster), keep_volumes)
+    return removal.remove_all(reach.region(cluster), fleet.tags(cluster), keep_volumes)
 
 
 def meet(cluster: Cluster, spec: ClusterSpec, instances: Iterable[Instance]) -> None:

@@ -37,14 +37,24 @@ class Plot(TypedDict):
     """Which of the machines of this name it is: a new word when the one before is gone, which is what replaces it."""
     instance_id: str
     """The one that stands; empty for none."""
-    was_type: str
-    was_image: str
-    """What the one that stands is made of."""
+    state: str
+    """What EC2 says of it."""
+    changes: list[str]
+    """Why it cannot stay, in words; empty when it can, or none stands."""
+    image: str
+    files: str
+    """What its image and its shared files are asked for as."""
 
 
 def plot_of(machine: Machine) -> Plot:
     """What a machine is made of."""
     return cast(Plot, machine.made_of)
+
+
+def stays(machine: Machine) -> bool:
+    """Whether the machine is there, and is as it should be."""
+    plot = plot_of(machine)
+    return bool(plot["instance_id"]) and not plot["changes"]
 
 
 def region(spec: ClusterSpec) -> str:
@@ -104,19 +114,33 @@ def facts(cluster: Cluster, spec: ClusterSpec) -> Facts:
 def machines(cluster: Cluster, spec: ClusterSpec, known: Facts) -> list[Machine]:
     """The machines of the cluster, those that stand and those that are to be made."""
     return [
-        _machine(item, known, known.instances.get(item.machine))
+        _machine(item, spec.fleet.efs, known, known.instances.get(item.machine))
         for item in layout.wanted(spec, known.types, known.instances)
     ]
 
 
-def _machine(item: layout.Wanted, known: Facts, stands: Instance | None) -> Machine:
-    stays = stands is not None and stands.instance_type == item.kind.name
+def _changes(item: layout.Wanted, efs: str, stands: Instance) -> list[str]:
+    """What of a machine that stands is asked for otherwise now, and cannot be changed in place."""
+    pairs = (
+        (stands.instance_type, item.kind.name),
+        (_market(stands.spot), _market(item.spot)),
+        (stands.image, item.image),
+        (stands.files or "no efs", efs or "no efs"),
+    )
+    return [f"{before} gives way to {now}" for before, now in pairs if before != now]
+
+
+def _market(spot: bool) -> str:
+    return "spot" if spot else "on-demand"
+
+
+def _machine(item: layout.Wanted, efs: str, known: Facts, stands: Instance | None) -> Machine:
+    changes = _changes(item, efs, stands) if stands else []
+    stays = stands is not None and not changes
     made_of: Plot = {
         "instance_type": item.kind.name,
         # One that stays keeps its image, whatever the parameter names by now.
-        "image_id": stands.image_id
-        if stands and stays and catalog.is_parameter(item.image)
-        else known.images[item.image],
+        "image_id": stands.image_id if stands and stays else known.images[item.image],
         "gpus": item.kind.gpus,
         "spot": item.spot,
         "root_volume_size": item.spec.root_volume_size,
@@ -124,10 +148,12 @@ def _machine(item: layout.Wanted, known: Facts, stands: Instance | None) -> Mach
         "subnet_id": known.subnet.subnet_id,
         "vpc_id": known.subnet.vpc_id,
         "vpc_cidrs": list(known.subnet.vpc_cidrs),
-        "life": stands.life if stands else secrets.token_hex(_LIFE_BYTES),
+        "life": stands.life if stands and stays else secrets.token_hex(_LIFE_BYTES),
         "instance_id": stands.instance_id if stands else "",
-        "was_type": stands.instance_type if stands else "",
-        "was_image": stands.image_id if stands else "",
+        "state": stands.state if stands else "",
+        "changes": changes,
+        "image": item.image,
+        "files": efs,
     }
     return Machine(
         name=item.machine,
@@ -143,7 +169,7 @@ def _machine(item: layout.Wanted, known: Facts, stands: Instance | None) -> Mach
             layout.POOL: item.pool,
             "instance_type": item.kind.name,
             "zone": known.subnet.zone,
-            "market": "spot" if item.spot else "on-demand",
+            "market": _market(item.spot),
         },
         kind=item.kind.name,
         jobs=item.jobs,

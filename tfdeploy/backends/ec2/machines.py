@@ -14,7 +14,7 @@ from ...spec import ClusterSpec
 from ..base import Cluster
 from ..docker import names
 from . import reach
-from .fleet import Plot, plot_of, shared_folder, tags
+from .fleet import Plot, plot_of, shared_folder, stays, tags
 from .swarm import Swarm
 
 _NFS, _SSH = 2049, 22
@@ -55,9 +55,7 @@ def supply(
     plots = {machine.name: plot_of(machine) for machine in machines}
     inside = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider))
     here = _Here(name, cluster, spec, plots, inside)
-    pair = aws.ec2.KeyPair(
-        f"{name}-key", key_name=names.base(cluster), public_key=key[0], tags=here.tags(), opts=inside
-    )
+    pair = aws.ec2.KeyPair(f"{name}-key", public_key=key[0], tags=here.tags(), opts=inside)
     group, rules = _security(here)
     efs, mounted = _shared(here, group)
     after = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[*rules, *mounted]))
@@ -87,7 +85,6 @@ def _security(here: _Here) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]
     """The group of the cluster's machines, and what it lets through: members to each other, ssh from where it is asked for."""
     group = aws.ec2.SecurityGroup(
         f"{here.name}-members",
-        name=names.base(here.cluster),
         description=f"Machines of the TensorFlow cluster {here.name}",
         vpc_id=next(iter(here.plots.values()))["vpc_id"],
         tags=here.tags(),
@@ -161,7 +158,6 @@ def _shared(here: _Here, group: aws.ec2.SecurityGroup) -> tuple[pulumi.Input[str
     )
     system = aws.efs.FileSystem(
         f"{here.name}-efs",
-        creation_token=names.base(here.cluster),
         encrypted=True,
         throughput_mode="elastic",
         tags=here.tags(),
@@ -187,12 +183,10 @@ def _instance(
     opts: pulumi.ResourceOptions,
 ) -> aws.ec2.Instance:
     """One machine. `life` replaces it when it is gone; the script of one that stays is what it was when it began."""
-    stays = plot["instance_id"] and plot["was_type"] == plot["instance_type"]
     own = pulumi.ResourceOptions(
         replacement_trigger=plot["life"],
-        replace_on_changes=["instanceType"],
         delete_before_replace=True,
-        ignore_changes=["userData"] if stays else [],
+        ignore_changes=["userData"] if stays(machine) else [],
     )
     market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if plot["spot"] else None
     return aws.ec2.Instance(
@@ -224,6 +218,8 @@ def _instance(
             account.MACHINE: machine.name,
             account.LIFE: plot["life"],
             account.ROLE: machine.role,
+            account.IMAGE: plot["image"],
+            account.FILES: plot["files"],
         },
         opts=pulumi.ResourceOptions.merge(opts, own),
     )

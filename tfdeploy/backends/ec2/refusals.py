@@ -14,7 +14,7 @@ from ...quantities import counted
 from ...spec import ClusterSpec
 from ..docker.refusals import refuse_builds
 from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
-from . import keys
+from . import fleet, keys
 
 _QUOTAS = {
     "g": ("L-DB2E81BA", "L-3819A6DF"),
@@ -102,6 +102,7 @@ def refuse(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str
         wrong = f"is not shared by the {counted(len(used), 'machine')} that the tasks stand on"
         remedy = 'Give efs="new" for a file system of the cluster\'s own, or a URL.'
         raise SpecError(f"{spec.name}: train_dir", wrong, remedy)
-    on_spot = any(job.instance.spot and job.name == "ps" for job in spec.jobs)
+    spot = {machine.name for machine in plan.machines if fleet.plot_of(machine)["spot"]}
+    on_spot = any(task.job == "ps" and task.machine in spot for task in plan.tasks)
     lost = "ps on spot instances: when one is taken away, the variables on it are gone until it is back"
     return [lost] if on_spot else []

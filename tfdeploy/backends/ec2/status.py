@@ -22,7 +22,11 @@ def sentences(cluster: Cluster, plan: Plan) -> list[str]:
     told = [line for machine in plan.machines if machine.name not in plan.unneeded for line in _sentence(plan, machine)]
     names = {machine.name for machine in plan.machines}
     there = account.instances(reach.region(cluster), fleet.tags(cluster))
-    return [*told, *(f"{one.machine} ({one.instance_id}) goes" for one in there if one.machine not in names)]
+    return [
+        *told,
+        *_new_swarm(plan),
+        *(f"{one.machine} ({one.instance_id}) goes" for one in there if one.machine not in names),
+    ]
 
 
 def _sentence(plan: Plan, machine: Machine) -> list[str]:
@@ -33,14 +37,22 @@ def _sentence(plan: Plan, machine: Machine) -> list[str]:
     tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
     if not plot["instance_id"]:
         return [f"{machine.name} is made: {made}"]
-    changed = [
-        f"{before} gives way to {now}"
-        for before, now in ((plot["was_type"], plot["instance_type"]), (plot["was_image"], plot["image_id"]))
-        if before != now
-    ]
-    if not changed:
+    if plot["changes"]:
+        why = ", ".join(plot["changes"])
+        return [f"{machine.name} is made anew ({why}); what stands there starts again: {tasks or 'nothing'}"]
+    if plot["state"] in ("stopping", "stopped"):
+        start = f"aws ec2 start-instances --instance-ids {plot['instance_id']}"
+        return [f"{machine.name} is stopped, and stays so: `{start}` starts it; terminated, it is made again"]
+    return []
+
+
+def _new_swarm(plan: Plan) -> list[str]:
+    """What the loss of the machine that manages means for the others."""
+    stand = {machine.name for machine in plan.machines if fleet.stays(machine)}
+    manages = {machine.name for machine in plan.machines if machine.role == account.MASTER}
+    if not stand or manages & stand or manages & plan.unneeded:
         return []
-    return [f"{machine.name} is made anew ({', '.join(changed)}); what stands there starts again: {tasks or 'nothing'}"]
+    return ["a new Swarm is formed: all tasks start again, and go on from their checkpoints"]
 
 
 def seen(cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
