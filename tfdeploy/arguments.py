@@ -73,6 +73,9 @@ class JobArgs(TypedDict, total=False):
     root_volume_type: str
     """As the cluster's `root_volume_type`."""
 
+    ebs_volumes: list[str]
+    """Volumes of this job's machines, beside the cluster's `ebs_volumes`."""
+
 
 class TensorFlowClusterArgs(TypedDict, total=False):
     """What to run, and on how many tasks."""
@@ -229,6 +232,10 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     root_volume_type: str
     """The disk's type; "gp3" by default. It is always encrypted."""
+
+    ebs_volumes: list[str]
+    """Further disks of each machine: "SIZE:TARGET", such as "200GiB:/scratch", for a new one that goes with its machine;
+    "vol-…:TARGET" for one of yours, which stays: only one machine can have it. Tasks find it at TARGET."""
 
     vpc_id: str
     """The network that the machines are made in; by default the region's default VPC."""

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .asked import Asked
+from .quantities import size
 
-KEYS = ("instance_type", "ami", "spot", "machines", "root_volume_size", "root_volume_type")
+KEYS = ("instance_type", "ami", "spot", "machines", "root_volume_size", "root_volume_type", "ebs_volumes")
 """What one job may have of its own."""
 
 DEEP_LEARNING = "deep-learning"
@@ -21,15 +22,38 @@ PER_TASK, PACKED = "per task", "packed"
 MOST_MACHINES = 20
 """More are made only by an explicit word (`max_machines`)."""
 
+MOST_VOLUMES = 11
+"""They are named /dev/sdf to /dev/sdp.
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html"""
+
 _GIB = 1 << 30
+_LARGEST_VOLUME = 64 * 1024
 _TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _AMI = re.compile(rf"ami-[0-9a-f]+|ssm:/[A-Za-z0-9_./-]+|{DEEP_LEARNING}")
 _EFS = re.compile(rf"fs-[0-9a-f]+|{NEW}")
 _USER = re.compile(r"[a-z_][a-z0-9_-]*")
+_VOLUME = re.compile(r"vol-[0-9a-f]{8,17}")
+_TARGET = re.compile(r"/[^:,\s]+")
 _VPC, _SUBNET = re.compile(r"vpc-[0-9a-f]+"), re.compile(r"subnet-[0-9a-f]+")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 _VOLUME_TYPES = ("gp3", "gp2", "io2", "io1", "st1", "sc1", "standard")
 _OURS = "tfdeploy:"
+
+
+@dataclass(frozen=True)
+class EbsVolume:
+    """A disk of a machine's, beside the one that it boots from."""
+
+    target: str
+    """The folder of the job's containers."""
+    size: int = 0
+    """GiB of a new one that goes with its machine; 0 for the user's own."""
+    volume_id: str = ""
+
+    @property
+    def source(self) -> str:
+        """What it is asked for as, without the target: `200GiB`, `vol-…`."""
+        return self.volume_id or f"{self.size}GiB"
 
 
 @dataclass(frozen=True)
@@ -45,6 +69,7 @@ class InstanceSpec:
     root_volume_size: int = 100
     """GiB: room for the Deep Learning AMI (75 at least) and for TensorFlow's image with CUDA."""
     root_volume_type: str = "gp3"
+    ebs_volumes: tuple[EbsVolume, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +91,7 @@ class FleetSpec:
 
 
 def instance_spec(ask: Asked, common: InstanceSpec) -> InstanceSpec:
-    """What is asked for; `common` is the cluster's, over which one job's own goes.
+    """What is asked for; `common` is the cluster's, over which one job's own goes. Its volumes are added to the cluster's.
 
     Raises:
         SpecError: an argument cannot be what the user wants.
@@ -82,6 +107,7 @@ def instance_spec(ask: Asked, common: InstanceSpec) -> InstanceSpec:
         machines=_machines(ask) or common.machines,
         root_volume_size=-(-ask.bytes("root_volume_size") // _GIB) or common.root_volume_size,
         root_volume_type=kind,
+        ebs_volumes=_volumes(ask, common.ebs_volumes),
     )
 
 
@@ -108,6 +134,35 @@ def fleet_spec(ask: Asked) -> FleetSpec:
         tags=tags,
         max_machines=ask.whole("max_machines", MOST_MACHINES, 1, 1_000),
     )
+
+
+def _volumes(ask: Asked, common: tuple[EbsVolume, ...]) -> tuple[EbsVolume, ...]:
+    found = (*common, *(_volume(ask, text) for text in ask.texts("ebs_volumes")))
+    targets = [volume.target.rstrip("/") for volume in found]
+    ids = [volume.volume_id for volume in found if volume.volume_id]
+    for names in (targets, ids):
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise ask.refuse("ebs_volumes", f"has {twice} twice", "Name each volume and each folder once.")
+    if len(found) > MOST_VOLUMES:
+        raise ask.refuse("ebs_volumes", f"has {len(found)} volumes", f"A machine takes {MOST_VOLUMES}.")
+    return found
+
+
+def _volume(ask: Asked, text: str) -> EbsVolume:
+    source, _, target = text.partition(":")
+    remedy = 'Each takes SIZE:TARGET or VOLUME:TARGET, such as "200GiB:/scratch" or "vol-0123456789abcdef0:/data".'
+    if not _TARGET.fullmatch(target) or not target.strip("/"):
+        raise ask.refuse("ebs_volumes", f"has {text!r} in it, which names no folder of the containers", remedy)
+    if _VOLUME.fullmatch(source):
+        return EbsVolume(target, volume_id=source)
+    try:
+        gib = -(-size(source) // _GIB)
+    except ValueError:
+        gib = 0
+    if not 1 <= gib <= _LARGEST_VOLUME:
+        wrong = f"has {text!r} in it, which names neither a volume nor a size up to 64 TiB"
+        raise ask.refuse("ebs_volumes", wrong, remedy)
+    return EbsVolume(target, gib)
 
 
 def _machines(ask: Asked) -> str:

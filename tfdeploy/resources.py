@@ -11,18 +11,9 @@ from typing import Any, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
-from .backends.base import Backend, Cluster, RunProps, TaskProps, load
+from .backends.base import Backend, Cluster, RunProps, TaskProps, as_given, load
 
 Props = dict[str, Any]
-
-
-def _plain(value: Any) -> Any:
-    """As it was before it went through Pulumi's state, where every number is a float."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items() if key != "__provider"}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _hands(props: Mapping[str, Any]) -> Backend:
@@ -30,7 +21,7 @@ def _hands(props: Mapping[str, Any]) -> Backend:
 
 
 def _changes(olds: Props, news: Props, replaces: Sequence[str]) -> DiffResult:
-    old, new = _plain(olds), _plain(news)
+    old, new = as_given(olds), as_given(news)
     changed = [key for key in new if new[key] is not None and new[key] != old.get(key)]
     return DiffResult(
         changes=bool(changed), replaces=[key for key in changed if key in replaces], delete_before_replace=True
@@ -69,7 +60,7 @@ class TaskProvider(ResourceProvider):
 
     def create(self, props: Props) -> CreateResult:
         """Make it stand, or adopt the one that stands."""
-        plain = cast(TaskProps, _plain(props))
+        plain = cast(TaskProps, as_given(props))
         return CreateResult(plain["hostname"], {**props, **_hands(plain).stand(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
@@ -78,17 +69,17 @@ class TaskProvider(ResourceProvider):
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Give it its new limits."""
-        plain = cast(TaskProps, _plain(news))
-        return UpdateResult({**news, **_hands(plain).change(cast(TaskProps, _plain(olds)), plain)})
+        plain = cast(TaskProps, as_given(news))
+        return UpdateResult({**news, **_hands(plain).change(cast(TaskProps, as_given(olds)), plain)})
 
     def read(self, id_: str, props: Props) -> ReadResult:
         """Gone when the engine no longer has it."""
-        plain = cast(TaskProps, _plain(props))
+        plain = cast(TaskProps, as_given(props))
         return ReadResult(id_, props) if _hands(plain).standing(plain) else ReadResult(None, {})
 
     def delete(self, _id: str, props: Props) -> None:
         """Take it away."""
-        plain = cast(TaskProps, _plain(props))
+        plain = cast(TaskProps, as_given(props))
         _hands(plain).take_away(plain)
 
 
@@ -99,7 +90,7 @@ class RunProvider(ResourceProvider):
 
     def create(self, props: Props) -> CreateResult:
         """Give it to the keeper."""
-        plain = cast(RunProps, _plain(props))
+        plain = cast(RunProps, as_given(props))
         return CreateResult(plain["run"]["id"], {**props, **_hands(plain).give(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
@@ -108,17 +99,17 @@ class RunProvider(ResourceProvider):
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
         """Give the new one to the keeper."""
-        plain = cast(RunProps, _plain(news))
+        plain = cast(RunProps, as_given(news))
         return UpdateResult({**news, **_hands(plain).give(plain)})
 
     def read(self, id_: str, props: Props) -> ReadResult:
         """Gone when the keeper is, or has another run."""
-        plain = cast(RunProps, _plain(props))
+        plain = cast(RunProps, as_given(props))
         return ReadResult(id_, props) if _hands(plain).given(plain) else ReadResult(None, {})
 
     def delete(self, _id: str, props: Props) -> None:
         """Stop the job."""
-        plain = cast(RunProps, _plain(props))
+        plain = cast(RunProps, as_given(props))
         _hands(plain).dismiss(plain)
 
 

@@ -14,6 +14,7 @@ from unittest.mock import patch
 from moto.core.responses import ActionResult, BaseResponse
 from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError, InvalidKeyPairNameError
+from moto.ec2.models.elastic_block_store import EBSBackend
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import Instance, InstanceBackend
@@ -21,6 +22,7 @@ from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.general import General
 from moto.efs.models import EFSBackend
 
+from tests.box.disks import DATA
 from tests.box.fleet import Fleet
 from tests.box.machine import Launch, Machine
 from tests.engine.cli import DockerFailed
@@ -41,6 +43,9 @@ def patched(fleet: Fleet, subnet: ipaddress.IPv4Network, calls: "Counter[str]") 
         (Instance, "reboot", lambda original: _both(original, fleet, Machine.reboot)),
         (NetworkInterface, "check_auto_public_ip", _public_ip),
         (General, "get_console_output", lambda original: _console(original, fleet)),
+        (EBSBackend, "attach_volume", lambda original: _attach_volume(original, fleet)),
+        (EBSBackend, "detach_volume", lambda original: _detach_volume(original, fleet)),
+        (EBSBackend, "delete_volume", lambda original: _delete_volume(original, fleet)),
         (EFSBackend, "create_mount_target", lambda original: _create_mount_target(original, fleet)),
         (BaseResponse, "call_action", lambda original: _counted(original, calls)),
     ]
@@ -74,7 +79,9 @@ def _run_instances(original: Original, fleet: Fleet, subnet: ipaddress.IPv4Netwo
                 interface.delete_on_termination = interface.id not in interfaces
         try:
             _check(reservation.instances, subnet)
-            fleet.boot({instance.id: (_launch(backend, instance), instance) for instance in reservation.instances})
+            fleet.boot(
+                {instance.id: (_launch(backend, instance, fleet), instance) for instance in reservation.instances}
+            )
         except Exception:
             for instance in reservation.instances:
                 instance.terminate()
@@ -103,13 +110,14 @@ def _check(instances: list[Any], subnet: ipaddress.IPv4Network) -> None:
             raise EC2ClientError("Unsupported", f"the box has machines in the default VPC only: {subnet}")
 
 
-def _launch(backend: Any, instance: Any) -> Launch:
+def _launch(backend: Any, instance: Any, fleet: Fleet) -> Launch:
     key = backend.key_pairs.get(instance.key_name)
     return Launch(
         instance_id=instance.id,
         address=instance.private_ip,
         user_data=base64.b64decode(str(instance.user_data)) if instance.user_data else b"",
         public_keys=[key.public_key.strip()] if key else [],
+        devices=fleet.disks.of(instance.id),
         gpus=INSTANCE_TYPES.get(instance.instance_type, {}).get("GpuInfo", {}).get("Gpus", []),
     )
 
@@ -161,6 +169,38 @@ def _console(original: Original, fleet: Fleet) -> Original:
         return ActionResult({"InstanceId": instance.id, "Timestamp": utcnow(), "Output": output})
 
     return get_console_output
+
+
+def _attach_volume(original: Original, fleet: Fleet) -> Original:
+    def attach_volume(
+        backend: Any, volume_id: str, instance_id: str, device_path: str, *more: Any, **named: Any
+    ) -> Any:
+        made = original(backend, volume_id, instance_id, device_path, *more, **named)
+        if made is not None and backend.region_name == REGION and DATA.fullmatch(device_path):
+            fleet.attach(instance_id, device_path, volume_id, made.volume.size)
+        return made
+
+    return attach_volume
+
+
+def _detach_volume(original: Original, fleet: Fleet) -> Original:
+    def detach_volume(backend: Any, volume_id: str, instance_id: str, device_path: str) -> Any:
+        gone = original(backend, volume_id, instance_id, device_path)
+        if backend.region_name == REGION:
+            fleet.detach(instance_id, gone.device)
+        return gone
+
+    return detach_volume
+
+
+def _delete_volume(original: Original, fleet: Fleet) -> Original:
+    def delete_volume(backend: Any, volume_id: str) -> Any:
+        gone = original(backend, volume_id)
+        if backend.region_name == REGION:
+            fleet.disks.delete(volume_id)
+        return gone
+
+    return delete_volume
 
 
 def _create_mount_target(original: Original, fleet: Fleet) -> Original:

@@ -173,6 +173,7 @@ class Box:
             "placement groups": "\n".join(self._groups),
             "docker containers": docker(self._outer, "ps", "--all", "--format={{.Names}}", ours),
             "docker volumes": docker(self._outer, "volume", "ls", "--quiet", f"--filter=name={self._name}"),
+            "disks": self._fleet.disks.left(),
             "cgroups": "\n".join(path.name for path in Path("/sys/fs/cgroup").glob(f"*/{self._name}-*")),
         }
         return beyond(self._before) | {kind: set(names.split()) for kind, names in more.items() if names}

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from tests.box.disks import Disks
 from tests.box.image.signals import EXIT_OF_REBOOT
 from tests.box.machine import Floor, Launch, Machine
 from tests.engine.cli import LABEL, docker, environment
@@ -18,6 +19,7 @@ class Fleet:
 
     def __init__(self, floor: Floor) -> None:
         self.floor = floor
+        self.disks = Disks(floor.home / "disks")
         self.machines: dict[str, Machine] = {}
         self._instances: dict[str, Any] = {}
 
@@ -30,6 +32,20 @@ class Fleet:
             self.machines[name] = machine
         with ThreadPoolExecutor(len(made)) as pool:
             list(pool.map(Machine.boot, made))
+
+    def attach(self, instance_id: str, device: str, volume_id: str, gib: int) -> None:
+        """Attach a volume; one that has booted finds it at once."""
+        self.disks.attach(instance_id, device, volume_id, gib)
+        self._plug(instance_id)
+
+    def detach(self, instance_id: str, device: str) -> None:
+        """Take a volume off."""
+        self.disks.detach(instance_id, device)
+        self._plug(instance_id)
+
+    def _plug(self, instance_id: str) -> None:
+        if instance_id in self.machines:
+            self.machines[instance_id].plug(self.disks.of(instance_id))
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -59,6 +75,7 @@ class Fleet:
         found = docker(self.floor.outer, "ps", "--all", "--quiet", f"--filter=label={LABEL}={self.floor.name}").split()
         if found:
             docker(self.floor.outer, "rm", "--force", "--volumes", *found)
+        self.disks.remove()
 
     def _follow(self, process: "subprocess.Popen[str]") -> None:
         for line in process.stdout or ():

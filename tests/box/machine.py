@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.box.disks import MAJOR
 from tests.engine.cli import LABEL, DockerFailed, docker, environment
 from tests.engine.nested import remove_cgroups, rights
 from tests.waiting import until
@@ -44,6 +45,8 @@ class Launch:
     user_data: bytes = b""
     public_keys: Sequence[str] = ()
     gpus: Sequence[Mapping[str, Any]] = ()
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """Its further disks: device to the minor number of its loop device."""
 
     @property
     def hostname(self) -> str:
@@ -81,8 +84,16 @@ class Machine:
             # As a machine's: what is in memory goes with it, what is on disk stays.
             *("--tmpfs=/run:exec", f"--volume={self.container}:/var/lib/docker"),
             *(f"--volume={self.folder}:/box/machine:ro", f"--volume={self.floor.efs}:/box/efs"),
+            f"--device-cgroup-rule=b {MAJOR}:* rmw",
             self.floor.image,
         )
+
+    def plug(self, devices: Mapping[str, int]) -> None:
+        """Have it these further disks, now and when it boots again; nothing where it is no more."""
+        with suppress(OSError):
+            (self.folder / "devices.json").write_text(json.dumps(devices))
+        with suppress(DockerFailed):
+            self.run("python3", "-m", "tests.box.image.devices")
 
     def start(self) -> None:
         """Switch it on again, with the disk that it had."""
@@ -162,6 +173,7 @@ class Machine:
         (seed / "meta-data").write_text(json.dumps(meta))
         (seed / "user-data").write_bytes(launch.user_data)
         known = {"cgroup": self.container, "registry": self.floor.registry, "gpus": list(launch.gpus)}
+        (self.folder / "devices.json").write_text(json.dumps(dict(launch.devices)))
         (self.folder / "settings.json").write_text(json.dumps(known))
 
     def _freeze(self, state: str) -> None:

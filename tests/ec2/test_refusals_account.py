@@ -1,12 +1,17 @@
 """What an account cannot give is refused before anything is made in it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
-from tests.ec2.preparing import EMPTY, REGION, prepare, refusal
-from tfdeploy.ec2 import account
+from tests.ec2.preparing import ARGS, EMPTY, REGION, prepare, refusal
+from tests.unit.cases import spec
+from tfdeploy.backends.ec2 import BACKEND, fleet
+from tfdeploy.ec2 import account, disks
+from tfdeploy.errors import SpecError
 
 pytestmark = pytest.mark.usefixtures("moto_account")
 
@@ -18,6 +23,67 @@ def test_a_subnet_in_a_zone_that_lacks_the_type_is_refused(tmp_path: Path) -> No
         "the subnets are in us-east-2c. Choose other types, or a subnet of another zone."
     )
     assert prepare(tmp_path, jobs={"worker": {"instance_type": "c5ad.large"}}) == []
+
+
+@pytest.fixture
+def volumes() -> Iterator[dict[str, str]]:
+    """Zone to a volume of the user's there."""
+    ec2 = account.client("ec2", REGION)
+    zones = ("us-east-2a", "us-east-2b")
+    found = {zone: ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"] for zone in zones}
+    yield found
+    for volume in found.values():
+        ec2.delete_volume(VolumeId=volume)
+
+
+def with_volumes(*names: str) -> dict[str, Any]:
+    return {"workers": 1, "jobs": {"worker": {"ebs_volumes": [f"{name}:/{name}" for name in names]}}}
+
+
+def test_a_volume_of_yours_chooses_the_zone(tmp_path: Path, volumes: dict[str, str]) -> None:
+    asked = spec(**{**ARGS, **with_volumes(volumes["us-east-2b"])})
+    known = fleet.facts(BACKEND.cluster("project", "dev", asked), asked)
+    assert known.subnet.zone == "us-east-2b"
+
+
+def test_a_subnet_in_another_zone_than_its_volume_is_refused(tmp_path: Path, volumes: dict[str, str]) -> None:
+    far, near = (
+        next(one.subnet_id for one in account.subnets(REGION, "", "") if one.zone == zone)
+        for zone in ("us-east-2a", "us-east-2b")
+    )
+    volume = volumes["us-east-2b"]
+    assert refusal(tmp_path, subnet_id=far, **with_volumes(volume)) == (
+        f"mnist: ebs_volumes: {volume} is in us-east-2b, and the subnet is in another zone than its volume: us-east-2a. "
+        "Choose a subnet of us-east-2b, or another volume."
+    )
+    assert prepare(tmp_path, subnet_id=near, **with_volumes(volume)) == []
+
+
+def test_volumes_in_two_zones_are_refused(tmp_path: Path, volumes: dict[str, str]) -> None:
+    one, other = volumes.values()
+    assert refusal(tmp_path, **with_volumes(one, other)) == (
+        f"mnist: ebs_volumes: {one} is in us-east-2a, {other} is in us-east-2b: "
+        "the machines of a cluster are in one zone. Choose volumes of one zone."
+    )
+
+
+def test_a_volume_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    said = refusal(tmp_path, **with_volumes("vol-0a1b2c3d"))
+    assert said.startswith("mnist: ebs_volumes: vol-0a1b2c3d is not in us-east-2 (The volume ")
+
+
+def test_a_volume_that_another_machine_has_is_refused(tmp_path: Path) -> None:
+    answers = Mock()
+    volume = {"AvailabilityZone": "us-east-2a", "Attachments": [{"InstanceId": "i-0a"}]}
+    answers.describe_volumes.return_value = {"Volumes": [volume]}
+    asked = (REGION, "mnist: ebs_volumes", ["vol-0a1b2c3d"])
+    with patch.object(account, "client", return_value=answers):
+        assert disks.zone(*asked, ["i-0a"]) == "us-east-2a"
+        with pytest.raises(SpecError) as error:
+            disks.zone(*asked, ["i-0b"])
+    assert str(error.value) == (
+        "mnist: ebs_volumes: vol-0a1b2c3d is attached to i-0a. Detach it there, or choose another one."
+    )
 
 
 def test_a_region_without_a_default_vpc_is_refused(tmp_path: Path) -> None:

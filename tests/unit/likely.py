@@ -29,6 +29,7 @@ _INSTANCE = {
     "machines": st.one_of(st.sampled_from(["per task", "packed"]), st.integers(1, 9).map(str)),
     "root_volume_size": _SIZE,
     "root_volume_type": st.sampled_from(["gp3", "io2"]),
+    "ebs_volumes": st.lists(st.integers(0, 99_999).map(lambda n: f"{n + 1}MiB:/disks/{n}"), max_size=2),
 }
 _JOB = st.fixed_dictionaries(
     {},

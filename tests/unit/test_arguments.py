@@ -57,6 +57,7 @@ EVERY: dict[str, Any] = {
     "spot": True,
     "root_volume_size": "80GiB",
     "root_volume_type": "gp2",
+    "ebs_volumes": ["200GiB:/scratch"],
     "vpc_id": "vpc-0123456789abcdef0",
     "subnet_id": "subnet-0123456789abcdef0",
     "ssh_key": "~/.ssh/cluster.pub",

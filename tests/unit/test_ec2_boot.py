@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import check_golden
-from tfdeploy.ec2.boot import FAILED, HOST_KEY, LARGEST, LIFE_LABEL, READY, SHARED, Boot, user_data
+from tfdeploy.ec2.boot import FAILED, HOST_KEY, LARGEST, LIFE_LABEL, READY, SHARED, Boot, device, disk, user_data
+from tfdeploy.instances import MOST_VOLUMES
 
 PLAIN = Boot("mnist-worker-m0", "a1b2c3d4", "ec2-user", "172.20.0.0/16")
 SHARING = replace(PLAIN, efs="fs-0123456789abcdef0", train="project.dev.mnist")
 WITH_GPUS = replace(PLAIN, gpus=4)
+WITH_DISKS = replace(SHARING, disks=2)
 LARGEST_BOOT = Boot(
     f"{'m' * 40}-evaluator-m999",
     "a1b2c3d4",
@@ -23,8 +25,9 @@ LARGEST_BOOT = Boot(
     16,
     f"fs-{'0' * 40}",
     f"{'p' * 100}.{'s' * 100}.{'m' * 40}",
+    MOST_VOLUMES,
 )
-ALL = [PLAIN, SHARING, WITH_GPUS, LARGEST_BOOT]
+ALL = [PLAIN, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
 
 
 def daemon(script: str) -> dict[str, Any]:
@@ -35,7 +38,9 @@ def daemon(script: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("golden", "boot"), [("boot-cpu", PLAIN), ("boot-efs", SHARING), ("boot-gpus", WITH_GPUS)], ids=str
+    ("golden", "boot"),
+    [("boot-cpu", PLAIN), ("boot-efs", SHARING), ("boot-gpus", WITH_GPUS), ("boot-disks", WITH_DISKS)],
+    ids=str,
 )
 def test_the_script_reads_as_kept(golden: str, boot: Boot) -> None:
     check_golden(golden, user_data(boot))
@@ -48,7 +53,23 @@ def test_bash_can_read_it(boot: Boot) -> None:
 
 
 def test_the_longest_is_far_below_what_ec2_takes() -> None:
-    assert len(user_data(LARGEST_BOOT).encode()) < LARGEST / 4
+    assert len(user_data(LARGEST_BOOT).encode()) < LARGEST / 2
+
+
+def test_disks_are_named_as_ec2_recommends() -> None:
+    names = [device(number) for number in range(MOST_VOLUMES)]
+    assert (names[0], names[-1], len(set(names))) == ("/dev/sdf", "/dev/sdp", MOST_VOLUMES)
+    assert (disk(0), disk(MOST_VOLUMES - 1)) == ("/mnt/volumes/sdf", "/mnt/volumes/sdp")
+
+
+@pytest.mark.parametrize(("found", "does"), [(0, "mount"), (2, "mkfs mount chmod"), (8, "mount")])
+def test_a_disk_is_formatted_only_when_nothing_is_on_it(found: int, does: str) -> None:
+    part = user_data(replace(PLAIN, disks=1)).partition("say 'volume /dev/sdf'")[2].partition("say docker")[0]
+    tools = "".join(f"{name}() {{ printf '%s ' {name}; }}; " for name in ("mount", "chmod"))
+    none = "test() { [ $# -eq 2 ] || [ $@ ]; }; mkdir() { :; }; mountpoint() { :; }; mkfs.ext4() { printf 'mkfs '; }; "
+    script = f"set -euo pipefail; {tools}{none}blkid() {{ return {found}; }}\n{part.replace('/etc/fstab', '/dev/null')}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == does.split()
 
 
 @pytest.mark.parametrize("boot", ALL, ids=str)

@@ -9,11 +9,12 @@ import pytest
 from tests.unit.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
 from tfdeploy.agent.states import Job, Verdict
 from tfdeploy.backends.docker.mirror import Mirror
-from tfdeploy.backends.ec2 import BACKEND, fleet
+from tfdeploy.backends.ec2 import BACKEND, _with_disks, fleet
 from tfdeploy.backends.ec2.status import _new_swarm, _sentence, _word
 from tfdeploy.ec2.facts import Instance, InstanceType
 from tfdeploy.ec2.layout import usable
 from tfdeploy.errors import SpecError
+from tfdeploy.instances import MOST_VOLUMES
 from tfdeploy.placement import Machine
 from tfdeploy.plan import Plan
 
@@ -121,6 +122,59 @@ def test_a_machine_that_is_made_anew_is_told_with_what_stands_there() -> None:
     ]
     assert sentences(PS, WORKER, jobs={"worker": {"spot": True}}) == [f"{anew} (on-demand gives way to spot); {one}"]
     assert sentences(PS, replace(WORKER, files="fs-0a")) == [f"{anew} (fs-0a gives way to no efs); {one}"]
+
+
+def test_a_machine_whose_disks_are_asked_for_otherwise_is_made_anew() -> None:
+    own: dict[str, Any] = {"jobs": {"worker": {"ebs_volumes": ["200GiB:/scratch", "vol-0a1b2c3d:/data"]}}}
+    one = "what stands there starts again: worker-0"
+    told = f"mnist-worker-m0 is made anew (no ebs_volumes gives way to 200GiB vol-0a1b2c3d); {one}"
+    assert sentences(PS, WORKER, **own) == [told]
+    with_disks = replace(WORKER, disks="200GiB vol-0a1b2c3d")
+    assert sentences(PS, with_disks, **own) == []
+    elsewhere = {"jobs": {"worker": {"ebs_volumes": ["200GiB:/tmp/scratch", "vol-0a1b2c3d:/data"]}}}
+    assert sentences(PS, with_disks, **elsewhere) == []
+    made = sentences(PS, **own)[0]
+    assert made.endswith("market=on-demand; ebs_volumes: 200GiB, vol-0a1b2c3d")
+
+
+def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
+    most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
+    plot = fleet.plot_of(machine("mnist-worker-m0", jobs={"worker": {"ebs_volumes": most}}))
+    assert len(" ".join(plot["disks"])) <= 256
+
+
+def test_a_machine_in_another_subnet_is_made_anew() -> None:
+    (line,) = sentences(PS, replace(WORKER, subnet_id="subnet-0b"))
+    assert line.startswith("mnist-worker-m0 is made anew (subnet-0b gives way to subnet-0a)")
+
+
+@pytest.mark.parametrize(
+    ("args", "takers"),
+    [
+        ({"ebs_volumes": ["vol-0a1b2c3d:/data"]}, "mnist-ps-m0, mnist-worker-m0"),
+        (
+            {"workers": 2, "jobs": {"worker": {"ebs_volumes": ["vol-0a1b2c3d:/data"]}}},
+            "mnist-worker-m0, mnist-worker-m1",
+        ),
+    ],
+)
+def test_a_volume_is_refused_to_more_than_one_machine(args: dict[str, Any], takers: str) -> None:
+    with pytest.raises(SpecError) as error:
+        plan(**{**PAIR, **args})
+    remedy = "Give it to a job with one machine, under `jobs`; `efs` is for all."
+    said = f"mnist: ebs_volumes: vol-0a1b2c3d cannot be of 2 machines at once: {takers}. {remedy}"
+    assert str(error.value) == said
+
+
+def test_jobs_on_one_machine_share_its_volume() -> None:
+    made = plan(**PAIR, machines="1", ebs_volumes=["vol-0a1b2c3d:/data"])
+    assert [fleet.plot_of(one)["disks"] for one in made.machines] == [["vol-0a1b2c3d"]]
+
+
+def test_containers_mount_the_disks_of_their_machines() -> None:
+    asked = spec(**PAIR, volumes=["/a:/b"], jobs={"worker": {"ebs_volumes": ["9GiB:/c", "9GiB:/d"]}})
+    jobs = {job.name: _with_disks(job).container.volumes for job in asked.jobs}
+    assert jobs == {"ps": ("/a:/b",), "worker": ("/a:/b", "/mnt/volumes/sdf:/c", "/mnt/volumes/sdg:/d")}
 
 
 def test_a_machine_that_is_made_anew_begins_another_life() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.cases import spec
 from tfdeploy.errors import SpecError
-from tfdeploy.instances import FleetSpec, InstanceSpec
+from tfdeploy.instances import EbsVolume, FleetSpec, InstanceSpec
 
 
 def jobs(**args: Any) -> dict[str, InstanceSpec]:
@@ -37,6 +37,7 @@ OWN: dict[str, Any] = {
     "root_volume_size": "200GiB",
     "root_volume_type": "gp2",
 }
+SCRATCH, OWN_VOLUME = EbsVolume("/scratch", 200), EbsVolume("/data", volume_id="vol-0123456789abcdef0")
 
 
 def test_what_is_the_clusters_is_every_jobs() -> None:
@@ -60,6 +61,17 @@ def test_each_may_be_one_jobs_own_alone(key: str) -> None:
 @pytest.mark.parametrize(("size", "gib"), [("1GiB", 1), (1, 1), ("1.5GiB", 2), ("100GiB", 100), ("1TiB", 1024)])
 def test_a_disk_is_of_whole_gib_and_never_less_than_asked_for(size: str | int, gib: int) -> None:
     assert jobs(root_volume_size=size)["ps"].root_volume_size == gib
+
+
+def test_a_jobs_volumes_are_added_to_the_clusters() -> None:
+    found = jobs(ebs_volumes=["200GiB:/scratch"], jobs={"worker": {"ebs_volumes": ["vol-0123456789abcdef0:/data"]}})
+    assert (found["ps"].ebs_volumes, found["worker"].ebs_volumes) == ((SCRATCH,), (SCRATCH, OWN_VOLUME))
+    assert [one.source for one in found["worker"].ebs_volumes] == ["200GiB", "vol-0123456789abcdef0"]
+
+
+def test_a_volume_is_of_whole_gib_and_never_less_than_asked_for() -> None:
+    found = jobs(ebs_volumes=["64MiB:/a", "1.5GiB:/b", "64TiB:/c"])["ps"].ebs_volumes
+    assert [one.size for one in found] == [1, 2, 65_536]
 
 
 def test_what_all_have_in_common_is_as_asked() -> None:
@@ -101,6 +113,10 @@ REGION = 'It takes a region, such as "us-west-2".'
 EFS = 'It takes the id of a file system, "fs-…", or "new".'
 CIDR = 'Each takes a CIDR, such as "203.0.113.7/32".'
 WORLD = 'Give your own address; "anywhere" if you mean it.'
+EBS = 'Each takes SIZE:TARGET or VOLUME:TARGET, such as "200GiB:/scratch" or "vol-0123456789abcdef0:/data".'
+NO_FOLDER = "which names no folder of the containers"
+NO_SOURCE = "which names neither a volume nor a size up to 64 TiB"
+ONCE = "Name each volume and each folder once."
 MOST = "It takes a whole number from 1 to 1000."
 
 
@@ -151,6 +167,34 @@ def test_it_is_refused(args: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError) as error:
         jobs(**args)
     assert str(error.value).startswith(f"mnist: {said}")
+
+
+EBS_REFUSALS: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({"ebs_volumes": [text]}, f"ebs_volumes: has {text!r} in it, {NO_FOLDER}. {EBS}")
+        for text in ("200GiB", "200GiB:", "200GiB:scratch", "200GiB:/", "vol-0a1b2c3d:/a:ro", "1GiB:/a b")
+    ),
+    *(
+        ({"ebs_volumes": [text]}, f"ebs_volumes: has {text!r} in it, {NO_SOURCE}. {EBS}")
+        for text in ("large:/a", "0:/a", "65TiB:/a", "vol-xyz:/a", "/a:/b", ":/a")
+    ),
+    ({"ebs_volumes": ["1GiB:/a", "2GiB:/a/"]}, f"ebs_volumes: has /a twice. {ONCE}"),
+    ({"ebs_volumes": ["vol-0a1b2c3d:/a"] * 2}, f"ebs_volumes: has /a twice. {ONCE}"),
+    ({"ebs_volumes": ["vol-0a1b2c3d:/a", "vol-0a1b2c3d:/b"]}, f"ebs_volumes: has vol-0a1b2c3d twice. {ONCE}"),
+    (
+        {"ebs_volumes": ["1GiB:/a"], "jobs": {"ps": {"ebs_volumes": ["2GiB:/a"]}}},
+        f"jobs: ps: ebs_volumes: has /a twice. {ONCE}",
+    ),
+    (
+        {"ebs_volumes": [f"1GiB:/{n}" for n in range(12)]},
+        "ebs_volumes: has 12 volumes. A machine takes 11.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("args", "said"), EBS_REFUSALS)
+def test_what_is_no_volume_or_is_there_twice_is_refused(args: dict[str, Any], said: str) -> None:
+    test_it_is_refused(args, said)
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,15 @@ class Backend(Protocol):
         """One look; never raises because something is gone: that is what it reports."""
 
 
+def as_given(value: Any) -> Any:
+    """As it was before it went through Pulumi's state, where every number is a float; without the provider itself."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: as_given(item) for key, item in value.items() if key != "__provider"}
+    return [as_given(item) for item in value] if isinstance(value, list) else value
+
+
 def load(name: str) -> Backend:
     """The backend of that name.
 

@@ -17,7 +17,9 @@ from ..errors import SpecError, Unreachable
 from .facts import ARM, LIVE, X86, Instance, InstanceType, Subnet
 
 PREFIX = "tfdeploy:"
-MACHINE, LIFE, ROLE, IMAGE, FILES = (f"{PREFIX}{key}" for key in ("machine", "life", "role", "image", "files"))
+MACHINE, LIFE, ROLE, IMAGE, FILES, DISKS = (
+    f"{PREFIX}{key}" for key in ("machine", "life", "role", "image", "files", "disks")
+)
 """Tags of an instance, beside those that all of a cluster's things carry."""
 
 MASTER = "Master"
@@ -243,6 +245,7 @@ def _instance(item: Mapping[str, Any]) -> Instance:
         spot=item.get("InstanceLifecycle") == "spot",
         image=tags.get(IMAGE, ""),
         files=tags.get(FILES, ""),
+        disks=tags.get(DISKS, ""),
     )
 
 

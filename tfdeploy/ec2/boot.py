@@ -22,6 +22,17 @@ FAILED = "tfdeploy: boot failed"
 READY = "tfdeploy: ready"
 """What the console says."""
 
+
+def device(number: int) -> str:
+    """What the further disk of this number is called on its machine."""
+    return f"/dev/sd{chr(ord('f') + number)}"
+
+
+def disk(number: int) -> str:
+    """Where the machine mounts it."""
+    return f"/mnt/volumes/{device(number).removeprefix('/dev/')}"
+
+
 LARGEST = 16 * 1024
 """Bytes of user data, https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html."""
 
@@ -46,7 +57,7 @@ PasswordAuthentication no
 PermitRootLogin no
 END
 systemctl reload sshd
-{shared}{gpus}
+{shared}{disks}{gpus}
 say docker
 systemctl disable --now ecs || true
 usermod --append --groups docker {user}
@@ -72,6 +83,28 @@ mountpoint -q {folder}
 mkdir -p -m 1777 {train}
 """
 
+_DISK = """
+say 'volume {device}'
+for try in $(seq 300); do
+    test -b {device} && break
+    sleep 1
+done
+test -b {device}
+found=0
+blkid --probe {device} || found=$?
+if test $found -eq 2; then
+    mkfs.ext4 -q {device}
+fi
+mkdir -p {folder}
+echo '{device} {folder} auto nofail,x-systemd.before=docker.service 0 2' >>/etc/fstab
+mount {folder}
+mountpoint -q {folder}
+if test $found -eq 2; then
+    chmod 1777 {folder}
+fi
+"""
+"""blkid's 2 is "nothing there at all": what has a partition table or an unknown mixture is not formatted, and boot fails."""
+
 _GPUS = """
 say gpus
 test "$(nvidia-smi --list-gpus | wc -l)" -eq {gpus}
@@ -91,6 +124,8 @@ class Boot:
     efs: str = ""
     train: str = ""
     """The cluster's folder on the shared file system."""
+    disks: int = 0
+    """How many further disks it has."""
 
 
 def user_data(boot: Boot) -> str:
@@ -105,6 +140,7 @@ def user_data(boot: Boot) -> str:
         shared=_SHARED.format(efs=boot.efs, folder=SHARED, train=shlex.quote(f"{SHARED}/{boot.train}"))
         if boot.efs
         else "",
+        disks="".join(_DISK.format(device=device(number), folder=disk(number)) for number in range(boot.disks)),
         gpus=_GPUS.format(gpus=boot.gpus) if boot.gpus else "",
     )
 

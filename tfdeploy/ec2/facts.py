@@ -57,7 +57,8 @@ class Instance:
     spot: bool = False
     image: str = ""
     files: str = ""
-    """What its image and its shared files were asked for as."""
+    disks: str = ""
+    """What its image, its shared files and its further disks were asked for as."""
 
 
 @dataclass(frozen=True)

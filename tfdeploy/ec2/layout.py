@@ -40,6 +40,11 @@ class Wanted:
         return image_name(self.spec.ami, self.kind)
 
     @property
+    def disks(self) -> tuple[str, ...]:
+        """What its further disks are asked for as."""
+        return tuple(volume.source for volume in self.spec.ebs_volumes)
+
+    @property
     def memory(self) -> int:
         """What of its memory tasks can have, in bytes."""
         return usable(self.kind)
@@ -86,6 +91,7 @@ def wanted(
     if len(found) > most:
         wrong = f"the cluster would have {len(found)} machines, and {most} is the most agreed to"
         raise SpecError(f"{spec.name}: max_machines", wrong, f"Give max_machines={len(found)} if you mean it.")
+    _refuse_shared_volumes(spec, found)
     master = manager(found, instances)
     return tuple(replace(item, manages=item.machine == master) for item in found)
 
@@ -112,6 +118,16 @@ def _count(jobs: Sequence[JobSpec], asked: InstanceSpec, kind: InstanceType) -> 
             free.append(room := [float(kind.gpus), float(usable(kind)), float(kind.cpus)])
         room[:] = [there - taken for there, taken in zip(room, demand, strict=True)]
     return len(free)
+
+
+def _refuse_shared_volumes(spec: ClusterSpec, found: Sequence[Wanted]) -> None:
+    """A volume that is there already is one machine's."""
+    for volume in (volume.volume_id for item in found for volume in item.spec.ebs_volumes if volume.volume_id):
+        takers = [item.machine for item in found if volume in item.disks]
+        if len(takers) > 1:
+            wrong = f"{volume} cannot be of {len(takers)} machines at once: {', '.join(takers)}"
+            remedy = "Give it to a job with one machine, under `jobs`; `efs` is for all."
+            raise SpecError(f"{spec.name}: ebs_volumes", wrong, remedy)
 
 
 def _refuse_too_large(spec: ClusterSpec, job: JobSpec, kind: InstanceType) -> None:

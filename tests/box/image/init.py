@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tests.box.image import units
+from tests.box.image import devices, units
 from tests.box.image.signals import EXIT_OF_REBOOT, POWER_OFF, REBOOT
 
 SHUTDOWN: dict[int, int] = {signal.SIGTERM: 0, POWER_OFF: 0, signal.SIGINT: EXIT_OF_REBOOT, REBOOT: EXIT_OF_REBOOT}
@@ -50,6 +50,7 @@ def prepare() -> None:
         subprocess.run(["hostname", hostname], check=True)
     for folder in ("/run/sshd", "/run/lock", str(units.RUN)):
         Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
+    devices.main()
     console = Path("/dev/console")
     console.unlink(missing_ok=True)
     console.symlink_to("/proc/1/fd/1")

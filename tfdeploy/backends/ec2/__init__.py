@@ -11,11 +11,11 @@ import pulumi
 from ...agent.protocol import CallError
 from ...containers import OVERLAY
 from ...ec2 import account
-from ...ec2.boot import GPU, SHARED
+from ...ec2.boot import GPU, SHARED, disk
 from ...errors import BackendError, SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
-from ...spec import ClusterSpec
+from ...spec import ClusterSpec, JobSpec
 from ..base import Cluster, RunProps
 from ..docker import DockerBackend, outfit
 from ..docker.engine import ROUTES
@@ -85,7 +85,8 @@ class Ec2Backend(DockerBackend):
         address = outfit.OVERLAY_KEEPER if spec.engine.network == OVERLAY else f"{MANAGER}:{_HOST_PORT}"
         kinds = {machine.name: GPU for machine in plan.machines if machine.gpus}
         shared = replace(spec, train_dir=plan.run["train_dir"]) if spec.fleet.efs else spec
-        return outfit.containers(cluster, shared, plan, outfit.Post(f"hostname=={manager}", address, kinds))
+        mounted = replace(shared, jobs=tuple(map(_with_disks, spec.jobs)))
+        return outfit.containers(cluster, mounted, plan, outfit.Post(f"hostname=={manager}", address, kinds))
 
     def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
         """What the plan makes, and what it changes in machines and services that stand."""
@@ -144,6 +145,12 @@ class Ec2Backend(DockerBackend):
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status and the public address of all machines that are there."""
         return status.seen(cluster)
+
+
+def _with_disks(job: JobSpec) -> JobSpec:
+    """The job, so that its containers mount its machines' further disks."""
+    disks = (f"{disk(number)}:{volume.target}" for number, volume in enumerate(job.instance.ebs_volumes))
+    return replace(job, container=replace(job.container, volumes=(*job.container.volumes, *disks)))
 
 
 BACKEND = Ec2Backend()

@@ -6,7 +6,7 @@ from typing import TypedDict, cast
 
 import pulumi
 
-from ...ec2 import account, catalog, layout
+from ...ec2 import account, catalog, disks, layout
 from ...ec2.boot import SHARED
 from ...ec2.facts import Facts, Instance, Subnet
 from ...errors import SpecError
@@ -43,7 +43,8 @@ class Plot(TypedDict):
     """Why it cannot stay, in words; empty when it can, or none stands."""
     image: str
     files: str
-    """What its image and its shared files are asked for as."""
+    disks: list[str]
+    """What its image, its shared files and its further disks are asked for as."""
 
 
 def plot_of(machine: Machine) -> Plot:
@@ -107,7 +108,8 @@ def facts(cluster: Cluster, spec: ClusterSpec) -> Facts:
     there = {one.machine: one for one in account.instances(where, tags(cluster))}
     stand_in = {one.subnet_id for one in there.values()}
     found = account.subnets(where, fleet.vpc_id, fleet.subnet_id)
-    subnet = _subnet(spec, sorted(found, key=lambda one: one.subnet_id not in stand_in), offered)
+    near = _near(where, spec, found, [one.instance_id for one in there.values()])
+    subnet = _subnet(spec, sorted(near, key=lambda one: one.subnet_id not in stand_in), offered)
     return Facts(where, subnet, types, images, there)
 
 
@@ -119,13 +121,15 @@ def machines(cluster: Cluster, spec: ClusterSpec, known: Facts) -> list[Machine]
     ]
 
 
-def _changes(item: layout.Wanted, efs: str, stands: Instance) -> list[str]:
+def _changes(item: layout.Wanted, efs: str, subnet_id: str, stands: Instance) -> list[str]:
     """What of a machine that stands is asked for otherwise now, and cannot be changed in place."""
     pairs = (
         (stands.instance_type, item.kind.name),
         (_market(stands.spot), _market(item.spot)),
         (stands.image, item.image),
         (stands.files or "no efs", efs or "no efs"),
+        (stands.disks or "no ebs_volumes", " ".join(item.disks) or "no ebs_volumes"),
+        (stands.subnet_id or subnet_id, subnet_id),
     )
     return [f"{before} gives way to {now}" for before, now in pairs if before != now]
 
@@ -135,7 +139,7 @@ def _market(spot: bool) -> str:
 
 
 def _machine(item: layout.Wanted, efs: str, known: Facts, stands: Instance | None) -> Machine:
-    changes = _changes(item, efs, stands) if stands else []
+    changes = _changes(item, efs, known.subnet.subnet_id, stands) if stands else []
     stays = stands is not None and not changes
     made_of: Plot = {
         "instance_type": item.kind.name,
@@ -154,6 +158,7 @@ def _machine(item: layout.Wanted, efs: str, known: Facts, stands: Instance | Non
         "changes": changes,
         "image": item.image,
         "files": efs,
+        "disks": list(item.disks),
     }
     return Machine(
         name=item.machine,
@@ -183,6 +188,20 @@ def _refuse_no_type(spec: ClusterSpec) -> None:
             wrong = f"is not given for {job.name}"
             remedy = 'Give one, such as "m7i.large", or "g6.xlarge" for a job with gpus.'
             raise SpecError(f"{spec.name}: instance_type", wrong, remedy)
+
+
+def _near(where: str, spec: ClusterSpec, found: list[Subnet], instance_ids: list[str]) -> list[Subnet]:
+    """Those of the subnets in which machines can have the user's own volumes."""
+    key = f"{spec.name}: ebs_volumes"
+    volumes = [volume.volume_id for job in spec.jobs for volume in job.instance.ebs_volumes if volume.volume_id]
+    names = list(dict.fromkeys(volumes))
+    zone = disks.zone(where, key, names, instance_ids)
+    near = [one for one in found if zone in ("", one.zone)]
+    if zone and not near:
+        zones = ", ".join(sorted({one.zone for one in found})) or "none"
+        wrong = f"{names[0]} is in {zone}, and the subnet is in another zone than its volume: {zones}"
+        raise SpecError(key, wrong, f"Choose a subnet of {zone}, or another volume.")
+    return near
 
 
 def _subnet(spec: ClusterSpec, found: list[Subnet], offered: frozenset[str]) -> Subnet:

@@ -63,6 +63,8 @@ def supply(
         machine.name: _instance(here, machine, plots[machine.name], pair.key_name, group.id, efs, after)
         for machine in machines
     }
+    for machine in machines:
+        _attach(plots[machine.name], machine.name, made[machine.name].id, inside)
     return Swarm(
         f"{name}-swarm",
         {
@@ -186,7 +188,8 @@ def _instance(
     own = pulumi.ResourceOptions(
         replacement_trigger=plot["life"],
         delete_before_replace=True,
-        ignore_changes=["userData"] if stays(machine) else [],
+        # Another list of disks is another life; refreshed, the provider would take an attached volume for one of these.
+        ignore_changes=["userData", "ebsBlockDevices"] if stays(machine) else [],
     )
     market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if plot["spot"] else None
     return aws.ec2.Instance(
@@ -211,18 +214,55 @@ def _instance(
             volume_size=plot["root_volume_size"],
             tags=here.tags(machine.name),
         ),
+        ebs_block_devices=_new_disks(plot, here.tags(machine.name)),
         instance_market_options=market,
         instance_initiated_shutdown_behavior="terminate",
-        tags={
-            **here.tags(machine.name),
-            account.MACHINE: machine.name,
-            account.LIFE: plot["life"],
-            account.ROLE: machine.role,
-            account.IMAGE: plot["image"],
-            account.FILES: plot["files"],
-        },
+        tags={**here.tags(machine.name), **_about(machine, plot)},
         opts=pulumi.ResourceOptions.merge(opts, own),
     )
+
+
+def _about(machine: Machine, plot: Plot) -> dict[str, str]:
+    """The tags that only a machine has: what a later plan must know of it."""
+    return {
+        account.MACHINE: machine.name,
+        account.LIFE: plot["life"],
+        account.ROLE: machine.role,
+        account.IMAGE: plot["image"],
+        account.FILES: plot["files"],
+        account.DISKS: " ".join(plot["disks"]),
+    }
+
+
+def _new_disks(plot: Plot, tags: Mapping[str, str]) -> list[aws.ec2.InstanceEbsBlockDeviceArgs] | None:
+    """The disks that are made with a machine, and go with it."""
+    found = [
+        aws.ec2.InstanceEbsBlockDeviceArgs(
+            device_name=boot.device(number),
+            volume_size=int(source.removesuffix("GiB")),
+            volume_type="gp3",
+            encrypted=True,
+            delete_on_termination=True,
+            tags=tags,
+        )
+        for number, source in enumerate(plot["disks"])
+        if not source.startswith("vol-")
+    ]
+    return found or None
+
+
+def _attach(plot: Plot, machine: str, instance_id: pulumi.Output[str], opts: pulumi.ResourceOptions) -> None:
+    """Give a machine the user's own volumes. They come off only by its end: until then its system writes to them."""
+    for number, source in enumerate(plot["disks"]):
+        if source.startswith("vol-"):
+            aws.ec2.VolumeAttachment(
+                f"{machine}-{source}",
+                device_name=boot.device(number),
+                instance_id=instance_id,
+                volume_id=source,
+                skip_destroy=True,
+                opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
+            )
 
 
 def _script(here: _Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -> pulumi.Output[str]:
@@ -234,6 +274,7 @@ def _script(here: _Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -
         pools.bridges(plot["vpc_cidrs"], here.spec.engine.subnet),
         plot["gpus"],
         train=shared_folder(here.cluster, here.spec),
+        disks=len(plot["disks"]),
     )
     return pulumi.Output.from_input(efs).apply(lambda found: boot.user_data(replace(start, efs=found)))
 

@@ -33,7 +33,8 @@ def _sentence(plan: Plan, machine: Machine) -> list[str]:
     plot = fleet.plot_of(machine)
     labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
     gpus = f"; {GPU}={plot['gpus']}" if plot["gpus"] else ""
-    made = f"{plot['instance_type']}, {plot['image_id']}; {labels}{gpus}"
+    disks = f"; ebs_volumes: {', '.join(plot['disks'])}" if plot["disks"] else ""
+    made = f"{plot['instance_type']}, {plot['image_id']}; {labels}{gpus}{disks}"
     tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
     if not plot["instance_id"]:
         return [f"{machine.name} is made: {made}"]

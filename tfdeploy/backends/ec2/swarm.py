@@ -6,19 +6,17 @@ from typing import Any, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
+from ..base import as_given
 from . import forming
 
 Props = dict[str, Any]
 
-_OURS = ("swarm", "manager", "__provider")
+_OUTPUTS = ("swarm", "manager")
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items() if key not in _OURS}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+def _given(props: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for."""
+    return {key: value for key, value in as_given(props).items() if key not in _OUTPUTS}
 
 
 class SwarmProvider(ResourceProvider):
@@ -32,7 +30,7 @@ class SwarmProvider(ResourceProvider):
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """Other machines are an update."""
-        return DiffResult(changes=_plain(olds) != _plain(news), replaces=[])
+        return DiffResult(changes=_given(olds) != _given(news), replaces=[])
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
         """Form it of other machines."""
@@ -40,11 +38,11 @@ class SwarmProvider(ResourceProvider):
 
     def read(self, id_: str, props: Props) -> ReadResult:
         """Gone when the manager has another one."""
-        stands = forming.stands(cast(forming.SwarmProps, _plain(props)), props["swarm"])
+        stands = forming.stands(cast(forming.SwarmProps, _given(props)), props["swarm"])
         return ReadResult(id_, props) if stands else ReadResult(None, {})
 
     def _form(self, props: Props) -> dict[str, str]:
-        return forming.form(cast(forming.SwarmProps, _plain(props)), lambda text: print(text, flush=True))
+        return forming.form(cast(forming.SwarmProps, _given(props)), lambda text: print(text, flush=True))
 
 
 class Swarm(Resource, module="tfdeploy", name="Swarm"):
