@@ -1,6 +1,7 @@
 """What the stand-in takes as inputs, without an engine."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from tests.box.provider.values import wrapped
 def checked(token: str, **inputs: Any) -> dict[str, str]:
     """What the stand-in has against these inputs: path to sentence."""
     request = wire.CheckRequest(f"urn:pulumi:test::project::{token}::x", {}, wrapped(inputs), b"seed")
-    return {failure.property: failure.reason for failure in asyncio.run(StandIn().check(request)).failures or []}
+    # `asyncio.run` would leave the thread without a loop, and Pulumi's mocks need it.
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        answer = loop.run_until_complete(StandIn().check(request))
+    return {failure.property: failure.reason for failure in answer.failures or []}
 
 
 INSTANCE = "aws:ec2/instance:Instance"
