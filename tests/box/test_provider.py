@@ -260,7 +260,6 @@ def test_what_is_done_by_hand(world: World) -> None:
             "not a property of InstanceRootBlockDevice",
         ),
         ('aws.s3.Bucket("x")', "the stand-in does not know aws:s3/bucket:Bucket"),
-        ('aws.ec2.PlacementGroup("x", strategy="cluster")', "Unable to parse response"),
         ("aws.ec2.get_vpc(default=True)", "the stand-in does not know aws:ec2/getVpc:getVpc"),
     ],
 )
