@@ -15,7 +15,7 @@ SHOWS_GPUS = "import os\nprint(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the GPUs 0 and 3."""
     machine = Machine("box", "Master", "local", "", 8.0, 64 * 1024**3, ("0", "3"))
-    monkeypatch.setattr(BACKEND, "machines", lambda _: [machine])
+    monkeypatch.setattr(BACKEND, "machines", lambda *_: [machine])
 
 
 def test_tasks_without_gpus_see_none(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
