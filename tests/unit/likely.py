@@ -22,6 +22,14 @@ _CONTAINER = {
     "shm_size": _SIZE,
     "placement": st.lists(st.sampled_from(["rack:CLUSTER", "rack:MAX_PER:9", "zone:LIKE:a.*"]), max_size=2),
 }
+
+
+def _disks(folder: str) -> st.SearchStrategy[list[str]]:
+    """Volumes with targets of their own; those of a cluster and of its jobs come together, so each has a folder."""
+    numbers = st.lists(st.integers(0, 99_999), max_size=2, unique=True)
+    return numbers.map(lambda found: [f"{number + 1}MiB:/{folder}/{number}" for number in found])
+
+
 _INSTANCE = {
     "instance_type": st.sampled_from(["m7i.large", "g6.xlarge", "u7i-12tb.224xlarge"]),
     "ami": st.sampled_from(["ami-0123456789abcdef0", "ssm:/aws/service/x/image_id", "deep-learning"]),
@@ -29,7 +37,7 @@ _INSTANCE = {
     "machines": st.one_of(st.sampled_from(["per task", "packed"]), st.integers(1, 9).map(str)),
     "root_volume_size": _SIZE,
     "root_volume_type": st.sampled_from(["gp3", "io2"]),
-    "ebs_volumes": st.lists(st.integers(0, 99_999).map(lambda n: f"{n + 1}MiB:/disks/{n}"), max_size=2),
+    "ebs_volumes": _disks("disks"),
 }
 _JOB = st.fixed_dictionaries(
     {},
@@ -42,6 +50,7 @@ _JOB = st.fixed_dictionaries(
         "restart": _RESTART,
         **_CONTAINER,
         **_INSTANCE,
+        "ebs_volumes": _disks("own"),
     },
 )
 _FLEET: dict[str, st.SearchStrategy[Any]] = {
