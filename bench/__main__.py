@@ -13,6 +13,7 @@ from . import (
     docker_edit,
     docker_many,
     docker_steps,
+    ec2_machines,
     ends,
     engine,
     first_step,
@@ -36,8 +37,9 @@ ROWS: Mapping[str, Callable[[], list[table.Row]]] = {
     "docker-steps": docker_steps.run,
     "docker-edit": docker_edit.run,
     "docker-many": docker_many.run,
+    "ec2-machines": ec2_machines.run,
 }
-DOCKER = ("docker-steps", "docker-edit", "docker-many")
+DOCKER = ("docker-steps", "docker-edit", "docker-many", "ec2-machines")
 PAGE = engine.ROOT.parent / "docs" / "benchmarks.md"
 
 _BUSY = 0.5

@@ -89,6 +89,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.docker",
         "backends.ec2",
         "backends.folders",
+        "backends.keeping",
         "backends.refusing",
         "containers",
         "ec2",

@@ -197,9 +197,7 @@ class DockerBackend:
         mirror = Mirror(cluster)
         try:
             _stop_job(cluster)
-            with suppress(OSError, CallError):
-                mirror.bring_on(keeper_of(cluster))
-                mirror.bring_all(keeper_of(cluster))
+            mirror.bring_home(keeper_of(cluster))
             clearing.clear(_swarm(cluster), services.stop_seconds(_grace(cluster)) + _MARGIN, keep_volumes)
         except Unreachable as error:
             if os.environ.get(GONE) != "1":
@@ -207,9 +205,7 @@ class DockerBackend:
                     f"{error}: what {cluster['name']} has there cannot be removed. Mend the connection and destroy again; "
                     f"when that engine is gone for good, `{GONE}=1 pulumi destroy` forgets it"
                 ) from None
-        kept = mirror.put_by()
-        mirror.forget()
-        return f"the record is kept in {kept}" if kept else ""
+        return mirror.end()
 
     def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
         """Ask the keeper and the Swarm; read the copy of the record where the keeper does not answer."""

@@ -1,9 +1,11 @@
 """The user's own copy of a cluster's record: brought on at each look, kept when the cluster is gone."""
 
 import shutil
+from contextlib import suppress
 from typing import Any
 
 from ...agent import copying
+from ...agent.protocol import CallError
 from ...agent.record import Record
 from ...agent.workplace import held
 from ..base import Cluster
@@ -34,6 +36,18 @@ class Mirror:
         """Bring on the accounts of earlier runs too."""
         with held(self.home):
             copying.bring_all(self.record, lambda ask: keeper.json("POST", "/copy", ask))
+
+    def bring_home(self, keeper: Keeper) -> None:
+        """Bring on all of it, as far as the keeper answers."""
+        with suppress(OSError, CallError):
+            self.bring_on(keeper)
+            self.bring_all(keeper)
+
+    def end(self) -> str:
+        """Put the record by and forget the cluster; where it is kept, in a sentence."""
+        kept = self.put_by()
+        self.forget()
+        return f"the record is kept in {kept}" if kept else ""
 
     def _begin_anew(self) -> None:
         self.put_by()

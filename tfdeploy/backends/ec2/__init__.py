@@ -8,11 +8,9 @@ from typing import Any
 
 import pulumi
 
-from ...agent.protocol import CallError
 from ...containers import OVERLAY
-from ...ec2 import account
 from ...ec2.boot import GPU, SHARED, disk
-from ...errors import BackendError, SpecError, Unreachable
+from ...errors import SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec, JobSpec
@@ -81,7 +79,7 @@ class Ec2Backend(DockerBackend):
 
     def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
         """What the containers of tasks and keeper have, beyond what every task has."""
-        manager = next(machine.name for machine in plan.machines if machine.role == account.MASTER)
+        manager = fleet.manager(plan.machines).name
         address = outfit.OVERLAY_KEEPER if spec.engine.network == OVERLAY else f"{MANAGER}:{_HOST_PORT}"
         kinds = {machine.name: GPU for machine in plan.machines if machine.gpus}
         shared = replace(spec, train_dir=plan.run["train_dir"]) if spec.fleet.efs else spec
@@ -101,8 +99,8 @@ class Ec2Backend(DockerBackend):
         if job is None or job.verdict is None or job.run["id"] != plan.run["id"]:
             return frozenset()
         gone = {machine.name for machine in plan.machines if not fleet.plot_of(machine)["instance_id"]}
-        manages = {machine.name for machine in plan.machines if machine.role == account.MASTER}
-        return frozenset(machine.name for machine in plan.machines if machine.name in gone or gone & manages)
+        all_go = fleet.manager(plan.machines).name in gone
+        return frozenset(machine.name for machine in plan.machines if machine.name in gone or all_go)
 
     def supply(
         self,
@@ -120,7 +118,7 @@ class Ec2Backend(DockerBackend):
 
         standing = [machine for machine in plan.machines if machine.name not in plan.unneeded]
         swarm = make(name, cluster, spec, standing, (keys.public(spec), keys.private(keys.found(spec))), opts)
-        manager = next(machine.name for machine in standing if machine.role == account.MASTER)
+        manager = fleet.manager(standing).name
         where = Where(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, ["-F", str(reach.config(cluster))])
         made = supply(name, cluster, spec, token, secrets, opts, where)
         return {**made, "swarm": swarm.swarm, "manager": swarm.manager}
@@ -128,19 +126,13 @@ class Ec2Backend(DockerBackend):
     def dismiss(self, props: RunProps) -> None:
         """Stop the job, and take the whole record home: the machines go soon."""
         super().dismiss(props)
-        mirror = Mirror(props["cluster"])
-        with suppress(OSError, CallError, BackendError):
-            mirror.bring_on(keeper_of(props["cluster"]))
-            mirror.bring_all(keeper_of(props["cluster"]))
+        Mirror(props["cluster"]).bring_home(keeper_of(props["cluster"]))
 
     def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
         """Remove all that carries the cluster's tags; what is on the machines goes with them."""
         files = clearing.clear(cluster, keep_volumes)
-        mirror = Mirror(cluster)
-        kept = mirror.put_by()
-        mirror.forget()
-        said = [f"the record is kept in {kept}"] if kept else []
-        return "; ".join([*said, *(f"the shared files are kept: efs={one}" for one in files)])
+        said = [Mirror(cluster).end(), *(f"the shared files are kept: efs={one}" for one in files)]
+        return "; ".join(filter(None, said))
 
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status and the public address of all machines that are there."""

@@ -29,7 +29,7 @@ def meet(cluster: Cluster, spec: ClusterSpec, instances: Iterable[Instance]) -> 
     """Know the machines that run, from whatever computer they were made; forget those that are gone."""
     running = [one for one in instances if one.state == "running"]
     before = reach.read(cluster)
-    known = {host.instance_id: host.host_key for host in before.hosts.values()}
+    known = before.host_keys
     hosts = {
         one.machine: reach.Host(one.instance_id, one.public_ip, key)
         for one in running

@@ -1,7 +1,7 @@
 """What EC2 says becomes machines that tasks can be placed on, each with what it is made of."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypedDict, cast
 
 import pulumi
@@ -50,6 +50,11 @@ class Plot(TypedDict):
 def plot_of(machine: Machine) -> Plot:
     """What a machine is made of."""
     return cast(Plot, machine.made_of)
+
+
+def manager(machines: Iterable[Machine]) -> Machine:
+    """The machine that manages the Swarm."""
+    return next(machine for machine in machines if machine.role == account.MASTER)
 
 
 def stays(machine: Machine) -> bool:

@@ -5,8 +5,9 @@ is in the Swarm and not among these machines is removed from it.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from ...ec2 import account, removal
@@ -15,6 +16,7 @@ from ...ec2.facts import LIVE
 from ...errors import BackendError, Unreachable
 from ..base import Cluster
 from ..docker.engine import Engine, refusals
+from ..keeping import wait_for
 from . import fleet, reach
 from .clearing import host_key
 
@@ -62,7 +64,7 @@ def form(props: SwarmProps, say: Callable[[str], None]) -> dict[str, str]:
     _end_strays(cluster, members)
     _know(props)
     _each(members, lambda member: _booted(cluster, member, say))
-    manager = next(member for member in members if member["manages"])
+    manager = _manager(members)
     swarm = _initialised(props, manager)
     others = [member for member in members if not member["manages"]]
     token = _engine(cluster, manager).call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"] if others else ""
@@ -73,7 +75,7 @@ def form(props: SwarmProps, say: Callable[[str], None]) -> dict[str, str]:
 
 def stands(props: SwarmProps, swarm: str) -> bool:
     """Whether the Swarm is still the one that was formed; one that does not answer is believed to be."""
-    manager = next(member for member in props["members"] if member["manages"])
+    manager = _manager(props["members"])
     try:
         return bool(
             _engine(props["cluster"], manager).call(lambda api: api.info())["Swarm"].get("Cluster", {}).get("ID")
@@ -99,55 +101,52 @@ def _each(members: Sequence[Member], do: Callable[[Member], T]) -> list[T]:
 def _know(props: SwarmProps) -> None:
     """Ask EC2 for the host keys of machines that this computer does not know yet, and keep them."""
     cluster, members = props["cluster"], props["members"]
-    before = reach.read(cluster).hosts
-    known = {host.instance_id: host for host in before.values()}
-    new = [member for member in members if member["instance_id"] not in known]
-    keys = dict(
-        zip((member["instance_id"] for member in new), _each(new, lambda one: _host_key(cluster, one)), strict=True)
-    )
+    known = reach.read(cluster).host_keys
+    keys = _each(members, lambda one: known.get(one["instance_id"]) or _host_key(cluster, one))
     hosts = {
-        member["machine"]: reach.Host(
-            member["instance_id"],
-            member["address"],
-            keys.get(member["instance_id"]) or known[member["instance_id"]].host_key,
-        )
-        for member in members
+        member["machine"]: reach.Host(member["instance_id"], member["address"], key)
+        for member, key in zip(members, keys, strict=True)
     }
-    manager = next(member["machine"] for member in members if member["manages"])
-    reach.write(cluster, reach.Reach(manager, props["user"], props["key"], hosts))
+    reach.write(cluster, reach.Reach(_manager(members)["machine"], props["user"], props["key"], hosts))
+
+
+def _manager(members: Sequence[Member]) -> Member:
+    return next(member for member in members if member["manages"])
 
 
 def _host_key(cluster: Cluster, member: Member) -> str:
     """The key that the machine has shown on its console, which only EC2 can have written there."""
-    deadline = time.monotonic() + BOOT_SECONDS
-    while True:
-        text = account.console(reach.region(cluster), member["instance_id"])
-        if key := host_key(text):
-            return key
-        _refuse_lost(cluster, member, text)
-        if time.monotonic() > deadline:
-            raise _failure(member, f"did not boot within {BOOT_SECONDS:g} s: its console shows no host key", text)
-        time.sleep(_POLL_SECONDS)
+    return _await(cluster, member, host_key, lambda: "did not boot: its console shows no host key")
 
 
 def _booted(cluster: Cluster, member: Member, say: Callable[[str], None]) -> None:
     """Wait until the machine's engine is as the boot script makes it."""
-    deadline = time.monotonic() + BOOT_SECONDS
-    engine, why, at_last = _engine(cluster, member), "", time.monotonic()
+    engine, whys, begun = _engine(cluster, member), [""], time.monotonic()
     say(f"{member['machine']}: connecting ({member['instance_id']}, {member['address']})")
-    while True:
+
+    def ready(_: str) -> bool:
         try:
             labels = engine.call(lambda api: api.info()).get("Labels") or []
-            if f"{LIFE_LABEL}={member['life']}" in labels:
-                say(f"{member['machine']}: connected after {time.monotonic() - at_last:.0f} s")
-                return
-            why = "its boot script has not ended"
         except Unreachable as error:
-            why = str(error)
+            whys.append(str(error))
+            return False
+        whys.append("its boot script has not ended")
+        return f"{LIFE_LABEL}={member['life']}" in labels
+
+    _await(cluster, member, ready, lambda: f"was not ready: {whys[-1]}")
+    say(f"{member['machine']}: connected after {time.monotonic() - begun:.0f} s")
+
+
+def _await(cluster: Cluster, member: Member, found: Callable[[str], T], otherwise: Callable[[], str]) -> T:
+    """The first true value of `found`, which is given what the machine has written on its console."""
+    deadline = time.monotonic() + BOOT_SECONDS
+    while True:
         text = account.console(reach.region(cluster), member["instance_id"])
+        if value := found(text):
+            return value
         _refuse_lost(cluster, member, text)
         if time.monotonic() > deadline:
-            raise _failure(member, f"was not ready within {BOOT_SECONDS:g} s: {why}", text)
+            raise _failure(member, f"{otherwise()}, within {BOOT_SECONDS:g} s", text)
         time.sleep(_POLL_SECONDS)
 
 
@@ -196,18 +195,11 @@ def _leave(cluster: Cluster, member: Member, there: Mapping[str, Any]) -> None:
     engine = _engine(cluster, member)
     engine.call(lambda api: api.leave_swarm(force=True))
     reach.run(cluster, member["machine"], "sudo", "systemctl", "restart", "docker")
-    deadline = time.monotonic() + JOIN_SECONDS
-    while not _answers(engine):
-        if time.monotonic() > deadline:
-            raise BackendError(f"{member['machine']}: Docker did not come back after `systemctl restart docker`")
-        time.sleep(_POLL_SECONDS)
-
-
-def _answers(engine: Engine) -> bool:
-    try:
-        return bool(engine.call(lambda api: api.ping()))
-    except Unreachable:
-        return False
+    wait_for(
+        lambda: engine.call(lambda api: api.ping()),
+        f"{member['machine']}: Docker did not come back after `systemctl restart docker`",
+        JOIN_SECONDS,
+    )
 
 
 def _joined(cluster: Cluster, member: Member, manager: Member, token: str) -> None:
@@ -232,8 +224,11 @@ def _nodes(cluster: Cluster, manager: Member) -> list[Any]:
 def _label(cluster: Cluster, manager: Member, members: Sequence[Member]) -> None:
     """Label the nodes, and remove those that are not of these machines."""
     engine = _engine(cluster, manager)
-    identities = dict(zip(_names(members), _each(members, lambda one: _node_id(_engine(cluster, one))), strict=True))
-    _wait(cluster, manager, identities)
+    names = [member["machine"] for member in members]
+    identities = dict(zip(names, _each(members, lambda one: _node_id(_engine(cluster, one))), strict=True))
+    for name, identity in identities.items():
+        otherwise = f"{name} joined the Swarm of {manager['machine']}, but did not become ready"
+        wait_for(partial(_ready, cluster, manager, identity), otherwise, JOIN_SECONDS)
     for node in _nodes(cluster, manager):
         member = next((one for one in members if identities[one["machine"]] == node["ID"]), None)
         if member is None:
@@ -256,20 +251,5 @@ def _node_id(engine: Engine) -> str:
     return str(engine.call(lambda api: api.info())["Swarm"]["NodeID"])
 
 
-def _names(members: Iterable[Member]) -> list[str]:
-    return [member["machine"] for member in members]
-
-
-def _wait(cluster: Cluster, manager: Member, identities: Mapping[str, str]) -> None:
-    """Wait until the manager has all of them as ready."""
-    deadline = time.monotonic() + JOIN_SECONDS
-    while True:
-        ready = {node["ID"] for node in _nodes(cluster, manager) if node["Status"]["State"] == "ready"}
-        missing = [name for name, identity in identities.items() if identity not in ready]
-        if not missing:
-            return
-        if time.monotonic() > deadline:
-            raise BackendError(
-                f"{', '.join(missing)} joined the Swarm of {manager['machine']}, but did not become ready"
-            )
-        time.sleep(_POLL_SECONDS)
+def _ready(cluster: Cluster, manager: Member, identity: str) -> bool:
+    return any(node["ID"] == identity and node["Status"]["State"] == "ready" for node in _nodes(cluster, manager))

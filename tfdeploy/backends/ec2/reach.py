@@ -41,6 +41,11 @@ class Reach:
     """The file of the private key; empty for ssh's own choice."""
     hosts: Mapping[str, Host] = field(default_factory=dict)
 
+    @property
+    def host_keys(self) -> Mapping[str, str]:
+        """Instance to host key."""
+        return {host.instance_id: host.host_key for host in self.hosts.values()}
+
 
 def home(region: str, project: str, stack: str, name: str) -> str:
     """Where a cluster is, as `Cluster.home` has it."""

@@ -50,8 +50,8 @@ def _sentence(plan: Plan, machine: Machine) -> list[str]:
 def _new_swarm(plan: Plan) -> list[str]:
     """What the loss of the machine that manages means for the others."""
     stand = {machine.name for machine in plan.machines if fleet.stays(machine)}
-    manages = {machine.name for machine in plan.machines if machine.role == account.MASTER}
-    if not stand or manages & stand or manages & plan.unneeded:
+    manager = fleet.manager(plan.machines).name
+    if not stand or manager in stand or manager in plan.unneeded:
         return []
     return ["a new Swarm is formed: all tasks start again, and go on from their checkpoints"]
 

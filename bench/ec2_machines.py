@@ -1,0 +1,89 @@
+"""Machines on EC2 in a box: the part of `up` that is ours, when they are many, against that of one."""
+
+import datetime
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from tests.box.cloud import Box
+from tests.ec2.project import Ec2Project
+from tests.engine.cli import docker
+from tests.engine.daemon import engine
+from tests.engine.images import python_image
+from tfdeploy.ec2.boot import READY
+
+from .engine import BenchError
+from .pairs import by_turns, say
+from .table import Row, ratio
+
+COUNTS = (2, 4, 8)
+
+_PAIRS = int(os.environ.get("BENCH_PAIRS", "2"))
+_FOREVER = "import time\ntime.sleep(1000000)\n"
+
+
+def run() -> list[Row]:
+    """Everything anew in each measurement, machines too; they share this computer's cores."""
+    number = itertools.count()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, engine() as outer, Box(outer) as box:
+        image = box.push(python_image(outer))
+
+        def ours(machines: int) -> float:
+            with _project(Path(folder) / str(next(number)), box, image, machines) as project:
+                begun = time.time()
+                project.up()
+                total = time.time() - begun
+                boot = _boot(outer, [project.machine(f"test-m{index}").id for index in range(machines)])
+            say(f"{machines} machines: up {total:.1f} s, of which they booted {boot:.1f} s")
+            return total - boot
+
+        for machines in COUNTS:
+            mine, one = by_turns(_PAIRS, f"{machines} machines", partial(ours, machines), partial(ours, 1))
+            rows.append(ratio(f"`up` on EC2 in a box without the boot: {machines} machines against 1", mine, one, 1.3))
+    return rows
+
+
+@contextmanager
+def _project(folder: Path, box: Box, image: str, machines: int) -> Iterator[Ec2Project]:
+    """A stack with a worker for each machine, which is destroyed in the end."""
+    before = dict(os.environ)
+    os.environ.update({**box.environment, "XDG_STATE_HOME": str(folder / "state")})
+    project = Ec2Project(folder, box, image)
+    try:
+        job = f'command=["python", "train.py"], code="code", workers={machines}, machines="{machines}", wait="0"'
+        project.write(job, _FOREVER)
+        project.init()
+        yield project
+        project.destroy()
+    finally:
+        project.clean()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _boot(outer: str, instances: list[str]) -> float:
+    """Seconds from the first machine's start until all have said that they are ready."""
+    found = [_times(outer, name) for name in instances]
+    return max(ready for _, ready in found) - min(start for start, _ in found)
+
+
+def _times(outer: str, instance: str) -> tuple[float, float]:
+    name = docker(outer, "ps", "--filter", f"name={instance}", "--format", "{{.Names}}").strip()
+    started = docker(outer, "inspect", "--format", "{{.State.StartedAt}}", name)
+    said = [line for line in docker(outer, "logs", "--timestamps", name).splitlines() if READY in line]
+    if not said:
+        raise BenchError(f"{instance} has not said that it is ready")
+    return _moment(started), _moment(said[-1].split()[0])
+
+
+def _moment(text: str) -> float:
+    """A time as Docker writes it, with nine digits of a second, in seconds since 1970."""
+    whole, _, part = text.strip().rstrip("Z").partition(".")
+    at = datetime.datetime.fromisoformat(whole).replace(tzinfo=datetime.UTC)
+    return at.timestamp() + float(f"0.{part or 0}")
