@@ -219,6 +219,16 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     max_machines: int
     """More than so many are refused; 20 by default."""
 
+    lifetime: str
+    """How long a machine stands before it ends itself, whatever it does: "72h" by default; "never" for no end."""
+
+    idle: str
+    """How long a machine stands without a task before it ends itself: "15m" by default; "never" for no end."""
+
+    budget: float
+    """The most that the machines may cost until the end of their `lifetime`, in USD: a plan above it is refused, and one of
+    which that is not known. By default nothing is refused."""
+
     ami: str
     """The machines' image: "ami-…"; "ssm:/PARAMETER", a public parameter that names one; "deep-learning" for Amazon's Deep
     Learning AMI. By default the ECS-optimized Amazon Linux 2023 for the type's processor, with NVIDIA's driver where the
@@ -253,6 +263,10 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     ssh_from: list[str]
     """The addresses that ssh is let in from, as CIDRs: your own, such as "203.0.113.7/32"; "anywhere" for all. Required."""
 
+    access: str
+    """How the machines are reached: "public" (the default), by ssh at an address of their own; "private", by ssh at the
+    address in their network; "ssm", through AWS Systems Manager."""
+
     placement_group: str
     """The name of a placement group of yours that the machines are made in."""
 
@@ -261,6 +275,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     efs: str
     """A file system that all machines share, for `train_dir`: "new" for one of the cluster's own, or "fs-…" for yours."""
+
+    keep_record: bool
+    """False: `destroy` removes the bucket with the record of what ran, too. True by default."""
 
     tags: dict[str, str]
     """Further tags of all that is made in AWS."""

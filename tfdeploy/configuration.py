@@ -31,6 +31,7 @@ def _truth(text: str) -> bool:
 _KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "str": (str, "a text"),
     "int": (int, "a whole number"),
+    "float": (float, "a number"),
     "bool": (_truth, "true or false"),
     "list": (_json(list), "a list as JSON"),
     "dict": (_json(dict), "a mapping as JSON"),

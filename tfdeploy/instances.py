@@ -18,6 +18,11 @@ DEEP_LEARNING = "deep-learning"
 ANYWHERE = "anywhere"
 NEW = "new"
 PER_TASK, PACKED = "per task", "packed"
+NEVER = "never"
+PUBLIC, PRIVATE, SSM = "public", "private", "ssm"
+
+LIFETIME, IDLE = 72 * 3600.0, 900.0
+"""Seconds until a machine ends itself: after its start, and after the last task has gone."""
 
 MOST_MACHINES = 20
 """More are made only by an explicit word (`max_machines`)."""
@@ -37,6 +42,7 @@ _TARGET = re.compile(r"/[^:,\s]+")
 _VPC, _SUBNET = re.compile(r"vpc-[0-9a-f]+"), re.compile(r"subnet-[0-9a-f]+")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 _VOLUME_TYPES = ("gp3", "gp2", "io2", "io1", "st1", "sc1", "standard")
+_ACCESS = re.compile(rf"{PUBLIC}|{PRIVATE}|{SSM}")
 _OURS = "tfdeploy:"
 
 
@@ -88,6 +94,16 @@ class FleetSpec:
     efs: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     max_machines: int = MOST_MACHINES
+    lifetime: float = LIFETIME
+    """Seconds after which a machine ends itself; 0 for never."""
+    idle: float = IDLE
+    """Seconds without a task after which it does; 0 for never."""
+    budget: float = 0.0
+    """The most USD that a plan may cost; 0 for no bound."""
+    access: str = PUBLIC
+    """How the machines are reached: `public`, `private`, `ssm`."""
+    keep_record: bool = True
+    """The record's bucket outlives the cluster."""
 
 
 def instance_spec(ask: Asked, common: InstanceSpec) -> InstanceSpec:
@@ -133,6 +149,11 @@ def fleet_spec(ask: Asked) -> FleetSpec:
         efs=ask.matching("efs", _EFS, f'the id of a file system, "fs-…", or "{NEW}"'),
         tags=tags,
         max_machines=ask.whole("max_machines", MOST_MACHINES, 1, 1_000),
+        lifetime=_ending(ask, "lifetime", LIFETIME),
+        idle=_ending(ask, "idle", IDLE),
+        budget=_budget(ask),
+        access=ask.matching("access", _ACCESS, f'"{PUBLIC}", "{PRIVATE}" or "{SSM}"') or PUBLIC,
+        keep_record=ask.flag("keep_record") if ask.args.get("keep_record") is not None else True,
     )
 
 
@@ -170,6 +191,23 @@ def _machines(ask: Asked) -> str:
     if text and text not in (PER_TASK, PACKED) and not (text.isdecimal() and 1 <= int(text) <= 1_000):
         raise ask.refuse("machines", f"is {text!r}", f'It takes "{PER_TASK}", "{PACKED}" or a number, such as "2".')
     return text
+
+
+def _ending(ask: Asked, key: str, default: float) -> float:
+    """Seconds; 0 for the word `never` alone, for a machine that ends at once is none."""
+    if ask.args.get(key) == NEVER:
+        return 0.0
+    found = ask.duration(key, default)
+    if not found:
+        raise ask.refuse(key, "is 0: the machines would end at once", f'Give "{NEVER}" if they shall not end by it.')
+    return found
+
+
+def _budget(ask: Asked) -> float:
+    found = ask.number("budget")
+    if not found and ask.args.get("budget") is not None:
+        raise ask.refuse("budget", "is 0: no machine costs that little", "Give USD, such as 25, or leave it out.")
+    return found
 
 
 def _cidrs(ask: Asked) -> tuple[str, ...]:

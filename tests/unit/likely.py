@@ -65,6 +65,11 @@ _FLEET: dict[str, st.SearchStrategy[Any]] = {
     "efs": st.sampled_from(["new", "fs-0a1b"]),
     "tags": st.dictionaries(st.from_regex(r"\A[a-z]{1,6}\Z"), _TEXT, max_size=2),
     "max_machines": st.integers(1, 1_000),
+    "lifetime": st.one_of(st.integers(1, 10_000), st.sampled_from(["never", "72h"])),
+    "idle": st.one_of(st.integers(1, 10_000), st.sampled_from(["never", "15m"])),
+    "budget": st.floats(0.01, 9_999),
+    "access": st.sampled_from(["public", "private", "ssm"]),
+    "keep_record": st.booleans(),
 }
 _JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), _TEXT),

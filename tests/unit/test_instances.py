@@ -18,7 +18,9 @@ def test_nothing_asked_is_the_default() -> None:
     assert jobs() == {"ps": InstanceSpec(), "worker": InstanceSpec()}
     assert InstanceSpec() == InstanceSpec("", "", False, "per task", 100, "gp3")
     assert spec(workers=1).fleet == FleetSpec()
-    assert FleetSpec() == FleetSpec("", "", "", "", "ec2-user", (), "", "", "", {}, 20)
+    assert FleetSpec() == FleetSpec(
+        "", "", "", "", "ec2-user", (), "", "", "", {}, 20, 259_200.0, 900.0, 0.0, "public", True
+    )
 
 
 CLUSTERS: dict[str, Any] = {
@@ -87,10 +89,26 @@ def test_what_all_have_in_common_is_as_asked() -> None:
         "efs": "fs-0a1b",
         "tags": {"team": "vision"},
         "max_machines": 3,
+        "lifetime": "1h30m",
+        "idle": 40,
+        "budget": 12,
+        "access": "ssm",
+        "keep_record": False,
     }
     found = spec(workers=1, **given).fleet
-    assert vars(found) == {**given, "ssh_from": ("203.0.113.7/32", "2001:db8::/64", "anywhere")}
+    read = {
+        "ssh_from": ("203.0.113.7/32", "2001:db8::/64", "anywhere"),
+        "lifetime": 5_400.0,
+        "idle": 40.0,
+        "budget": 12.0,
+    }
+    assert vars(found) == {**given, **read}
     assert spec(workers=1, efs="new").fleet.efs == "new"
+
+
+@pytest.mark.parametrize("key", ["lifetime", "idle"])
+def test_machines_that_never_end_are_asked_for_by_a_word(key: str) -> None:
+    assert getattr(spec(workers=1, **{key: "never"}).fleet, key) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -117,6 +135,8 @@ EBS = 'Each takes SIZE:TARGET or VOLUME:TARGET, such as "200GiB:/scratch" or "vo
 NO_FOLDER = "which names no folder of the containers"
 NO_SOURCE = "which names neither a volume nor a size up to 64 TiB"
 ONCE = "Name each volume and each folder once."
+DURATION = 'It takes seconds, or a duration such as "90s", "10m", "1h30m" or "0", up to a year.'
+AT_ONCE = 'is 0: the machines would end at once. Give "never" if they shall not end by it.'
 MOST = "It takes a whole number from 1 to 1000."
 
 
@@ -147,6 +167,15 @@ MOST = "It takes a whole number from 1 to 1000."
         ({"efs": "yes"}, f"efs: is 'yes'. {EFS}"),
         ({"max_machines": 0}, f"max_machines: is 0. {MOST}"),
         ({"max_machines": 1001}, f"max_machines: is 1001. {MOST}"),
+        ({"lifetime": "long"}, f"lifetime: 'long' is no duration. {DURATION}"),
+        ({"lifetime": "0"}, f"lifetime: {AT_ONCE}"),
+        ({"idle": 0}, f"idle: {AT_ONCE}"),
+        ({"idle": "Never"}, f"idle: 'Never' is no duration. {DURATION}"),
+        ({"budget": 0}, "budget: is 0: no machine costs that little. Give USD, such as 25, or leave it out."),
+        ({"budget": -1}, "budget: is -1. It takes a number from 0 to a million."),
+        ({"budget": "$5"}, "budget: is '$5', of type str. It takes a number."),
+        ({"access": "open"}, 'access: is \'open\'. It takes "public", "private" or "ssm".'),
+        ({"keep_record": "no"}, "keep_record: is 'no', of type str. It takes True or False."),
         ({"tags": {"Name": "x"}}, "tags: Name is set by tfdeploy itself. Choose another name."),
         ({"tags": {"tfdeploy:life": "x"}}, "tags: tfdeploy:life is set by tfdeploy itself. Choose another name."),
         ({"tags": {"team": 1}}, "tags: team: is 1. It takes a text, with neither NUL nor half characters."),
