@@ -100,7 +100,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
             f"{name}-sweeper",
             watch.cluster,
             [task.hostname for task in watch.plan.tasks],
-            watch.spec.engine.keep_volumes,
+            {"volumes": watch.spec.engine.keep_volumes, "record": watch.spec.fleet.keep_record},
             pulumi.ResourceOptions(parent=self),
         )
         stood = self._stand_tasks(name, asked, sweeper) if watch.plan.standing else [pulumi.Output.from_input(_NEVER)]

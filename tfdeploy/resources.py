@@ -11,7 +11,7 @@ from typing import Any, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
-from .backends.base import Backend, Cluster, RunProps, TaskProps, as_given, load
+from .backends.base import Backend, Cluster, Keep, RunProps, TaskProps, as_given, load
 
 Props = dict[str, Any]
 
@@ -48,9 +48,14 @@ class SweeperProvider(ResourceProvider):
 
     def delete(self, _id: str, props: Props) -> None:
         """Remove all that is still there."""
-        said = _hands(props).clear(cast(Cluster, props["cluster"]), props["token"], bool(props.get("keep_volumes")))
+        said = _hands(props).clear(cast(Cluster, props["cluster"]), props["token"], _kept(props))
         if said:
             print(f"{props['cluster']['name']}: {said}")
+
+
+def _kept(props: Props) -> Keep:
+    """What is asked for; a state from before there was a choice has less."""
+    return {"volumes": bool(props.get("keep_volumes")), "record": True, **props.get("keep", {})}
 
 
 class TaskProvider(ResourceProvider):
@@ -119,9 +124,9 @@ class Sweeper(Resource, module="tfdeploy", name="Sweeper"):
     token: pulumi.Output[str]
 
     def __init__(
-        self, name: str, cluster: Cluster, hostnames: Sequence[str], keep_volumes: bool, opts: pulumi.ResourceOptions
+        self, name: str, cluster: Cluster, hostnames: Sequence[str], keep: Keep, opts: pulumi.ResourceOptions
     ) -> None:
-        props = {"cluster": cluster, "hostnames": list(hostnames), "keep_volumes": keep_volumes, "token": None}
+        props = {"cluster": cluster, "hostnames": list(hostnames), "keep": dict(keep), "token": None}
         secret = pulumi.ResourceOptions(additional_secret_outputs=["token"])
         super().__init__(SweeperProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))
 

@@ -251,7 +251,7 @@ class Standing:
 
     def clear(self) -> str:
         """Clear it away; what that says."""
-        return BACKEND.clear(self.cluster, TOKEN, keep_volumes=False)
+        return BACKEND.clear(self.cluster, TOKEN, {"volumes": False, "record": True})
 
     def kept(self, said: str) -> Path:
         """The folder that `clear` has named."""
@@ -287,7 +287,7 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Standing]]:
 
     yield make
     for standing in made:
-        BACKEND.clear(standing.cluster, TOKEN, keep_volumes=False)
+        BACKEND.clear(standing.cluster, TOKEN, {"volumes": False, "record": True})
 
 
 @pytest.fixture

@@ -155,4 +155,4 @@ class DockerProject(Project):
         with suppress(DockerFailed):
             if self.left():
                 for name in self.names:
-                    BACKEND.clear(self.handle(name), "", False)
+                    BACKEND.clear(self.handle(name), "", {"volumes": False, "record": False})

@@ -133,7 +133,7 @@ class Ec2Project(Project):
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
         if self.left():
-            BACKEND.clear(self.cluster, "", False)
+            BACKEND.clear(self.cluster, "", {"volumes": False, "record": False})
         efs = self.box.client("efs")
         for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:
             efs.delete_mount_target(MountTargetId=target["MountTargetId"])

@@ -194,7 +194,7 @@ class Project:
         """Take away whatever the test left, without Pulumi."""
         for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
             about = {"backend": "local", "project": self.name, "stack": self.stack, "name": "test", "home": str(home)}
-            BACKEND.clear(cast(Cluster, about), "", False)
+            BACKEND.clear(cast(Cluster, about), "", {"volumes": False, "record": False})
 
 
 @pytest.fixture

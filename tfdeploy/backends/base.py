@@ -34,6 +34,14 @@ class Cluster(TypedDict):
     the region and the cluster's own name, by which its machines are found."""
 
 
+class Keep(TypedDict):
+    """What of a cluster stays when it is taken away, beside the copy of its record at home."""
+
+    volumes: bool
+    record: bool
+    """Where it outlives the machines, in a place of its own."""
+
+
 class TaskProps(TypedDict):
     """What the engine must know of one task."""
 
@@ -188,7 +196,7 @@ class Backend(Protocol):
     def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
         """Stop at once every task that is not listed."""
 
-    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
+    def clear(self, cluster: Cluster, token: str, keep: Keep) -> str:
         """Remove all that is the cluster's, however it came to be left; say in a sentence what is kept, and where."""
 
     def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:

@@ -36,6 +36,14 @@ def client(service: str, region: str) -> Any:
     return boto3.client(service, region_name=region, config=settings)
 
 
+def partition(region: str) -> str:
+    """The part of AWS that a region is in, as ARNs name it.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
+    """
+    return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+
 def default_region() -> str:
     """The region that the AWS command would take; empty for none. boto3 does not know AWS_REGION."""
     return os.environ.get("AWS_REGION") or boto3.Session().region_name or ""

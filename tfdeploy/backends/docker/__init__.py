@@ -17,7 +17,7 @@ from ...placement import Machine
 from ...plan import Plan
 from ...spec import JOBS, ClusterSpec
 from .. import keeping
-from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
+from ..base import KEEPER, Cluster, EngineTask, Keep, RunProps, Sight, TaskProps
 from ..folders import absolute
 from . import clearing, differences, images, machines, names, outfit, refusals, rolling, services
 from .engine import Engine, address
@@ -192,13 +192,13 @@ class DockerBackend:
             gone = [name for name in swarm.services() if name not in (*hostnames, KEEPER)]
             self._remove(swarm, gone, services.stop_seconds(_grace(cluster)))
 
-    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
+    def clear(self, cluster: Cluster, token: str, keep: Keep) -> str:
         """Remove all that carries the cluster's labels; only the copy of the record stays, and volumes if asked for."""
         mirror = Mirror(cluster)
         try:
             _stop_job(cluster)
             mirror.bring_home(keeper_of(cluster))
-            clearing.clear(_swarm(cluster), services.stop_seconds(_grace(cluster)) + _MARGIN, keep_volumes)
+            clearing.clear(_swarm(cluster), services.stop_seconds(_grace(cluster)) + _MARGIN, keep["volumes"])
         except Unreachable as error:
             if os.environ.get(GONE) != "1":
                 raise Unreachable(

@@ -14,13 +14,13 @@ from ...errors import SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec, JobSpec
-from ..base import Cluster, RunProps
+from ..base import Cluster, Keep, RunProps
 from ..docker import DockerBackend, outfit
 from ..docker.engine import ROUTES
 from ..docker.exec_keeper import keeper_of
 from ..docker.mirror import Mirror
 from ..docker.services import MANAGER
-from . import clearing, fleet, keys, reach, refusals, status
+from . import archive, clearing, fleet, keys, reach, refusals, status
 
 for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used: they take long
     if find_spec(_package) is None:
@@ -49,6 +49,7 @@ class Ec2Backend(DockerBackend):
         known = fleet.facts(cluster, spec)
         refusals.refuse_facts(spec, known)
         clearing.meet(cluster, spec, known.instances.values())
+        archive.bring(cluster)
         return fleet.machines(cluster, spec, known)
 
     def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
@@ -128,10 +129,11 @@ class Ec2Backend(DockerBackend):
         super().dismiss(props)
         Mirror(props["cluster"]).bring_home(keeper_of(props["cluster"]))
 
-    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
+    def clear(self, cluster: Cluster, token: str, keep: Keep) -> str:
         """Remove all that carries the cluster's tags; what is on the machines goes with them."""
-        files = clearing.clear(cluster, keep_volumes)
-        said = [Mirror(cluster).end(), *(f"the shared files are kept: efs={one}" for one in files)]
+        files = clearing.clear(cluster, keep["volumes"])
+        outlives = archive.end(cluster, keep["record"])
+        said = [Mirror(cluster).end(), outlives, *(f"the shared files are kept: efs={one}" for one in files)]
         return "; ".join(filter(None, said))
 
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:

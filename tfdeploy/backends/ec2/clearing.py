@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 
-from ...ec2 import account, removal
+from ...ec2 import account, removal, roles
 from ...ec2.boot import HOST_KEY
 from ...ec2.facts import Instance
 from ...errors import Unreachable
@@ -22,7 +22,10 @@ def clear(cluster: Cluster, keep_volumes: bool) -> list[str]:
     Raises:
         BackendError: something does not go away; it is named.
     """
-    return removal.remove_all(reach.region(cluster), fleet.tags(cluster), keep_volumes)
+    region = reach.region(cluster)
+    kept = removal.remove_all(region, fleet.tags(cluster), keep_volumes)
+    roles.remove(region, roles.path(cluster["project"], cluster["stack"], cluster["name"]))
+    return kept
 
 
 def meet(cluster: Cluster, spec: ClusterSpec, instances: Iterable[Instance]) -> None:

@@ -6,38 +6,30 @@ from dataclasses import dataclass, replace
 import pulumi
 import pulumi_aws as aws
 
-from ...containers import HOST
 from ...ec2 import account, boot, pools
-from ...instances import ANYWHERE, NEW, FleetSpec
+from ...instances import NEW, PUBLIC
 from ...placement import Machine
 from ...spec import ClusterSpec
 from ..base import Cluster
-from ..docker import names
-from . import reach
-from .fleet import Plot, plot_of, shared_folder, stays, tags
+from . import reach, rights
+from .archive import Archive
+from .fleet import Plot, plot_of, shared_folder, stays
+from .here import Here
+from .security import security
 from .swarm import Swarm
-
-_NFS, _SSH = 2049, 22
 
 
 @dataclass(frozen=True)
-class _Here:
-    """What everything of one cluster is made with."""
+class _With:
+    """What all machines are made with."""
 
-    name: str
-    cluster: Cluster
-    spec: ClusterSpec
-    plots: Mapping[str, Plot]
+    key: pulumi.Output[str]
+    group: pulumi.Output[str]
+    files: pulumi.Input[str]
+    """The shared file system; empty for none."""
+    profile: pulumi.Input[str]
+    """The instance profile of the one that manages."""
     opts: pulumi.ResourceOptions
-
-    @property
-    def fleet(self) -> FleetSpec:
-        """What all machines have in common."""
-        return self.spec.fleet
-
-    def tags(self, what: str = "") -> dict[str, str]:
-        """The tags of one thing."""
-        return {**self.fleet.tags, **tags(self.cluster), "Name": what or names.base(self.cluster)}
 
 
 def supply(
@@ -54,15 +46,15 @@ def supply(
     )
     plots = {machine.name: plot_of(machine) for machine in machines}
     inside = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider))
-    here = _Here(name, cluster, spec, plots, inside)
+    here = Here(name, cluster, spec, plots, inside)
     pair = aws.ec2.KeyPair(f"{name}-key", public_key=key[0], tags=here.tags(), opts=inside)
-    group, rules = _security(here)
+    group, rules = security(here)
     efs, mounted = _shared(here, group)
+    archive = Archive(f"{name}-archive", cluster, here.tags(), opts)
+    profile = here.fleet.instance_profile or rights.profile(here, archive)
     after = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[*rules, *mounted]))
-    made = {
-        machine.name: _instance(here, machine, plots[machine.name], pair.key_name, group.id, efs, after)
-        for machine in machines
-    }
+    common = _With(pair.key_name, group.id, efs, profile, after)
+    made = {machine.name: _instance(here, machine, plots[machine.name], common) for machine in machines}
     for machine in machines:
         _attach(plots[machine.name], machine.name, made[machine.name].id, inside)
     return Swarm(
@@ -71,87 +63,15 @@ def supply(
             "cluster": cluster,
             "user": here.fleet.ssh_user,
             "key": key[1],
-            "pool": pools.overlays(_vpc_cidrs(here), spec.engine.subnet),
+            "pool": pools.overlays(here.vpc_cidrs, spec.engine.subnet),
             "mask": pools.OVERLAY_MASK,
         },
-        [_member(machine, plots[machine.name], made[machine.name]) for machine in machines],
+        [_member(here, machine, plots[machine.name], made[machine.name]) for machine in machines],
         opts,
     )
 
 
-def _vpc_cidrs(here: _Here) -> list[str]:
-    return [cidr for plot in here.plots.values() for cidr in plot["vpc_cidrs"]]
-
-
-def _security(here: _Here) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
-    """The group of the cluster's machines, and what it lets through: members to each other, ssh from where it is asked for."""
-    group = aws.ec2.SecurityGroup(
-        f"{here.name}-members",
-        description=f"Machines of the TensorFlow cluster {here.name}",
-        vpc_id=next(iter(here.plots.values()))["vpc_id"],
-        tags=here.tags(),
-        opts=here.opts,
-    )
-    rules: list[pulumi.Resource] = [
-        aws.vpc.SecurityGroupIngressRule(
-            f"{here.name}-from-members-{what}",
-            security_group_id=group.id,
-            referenced_security_group_id=group.id,
-            description=words,
-            ip_protocol=protocol,
-            from_port=first,
-            to_port=last,
-            tags=here.tags(),
-            opts=here.opts,
-        )
-        for what, (words, protocol, first, last) in _inside(here).items()
-    ]
-    out = aws.vpc.SecurityGroupEgressRule(
-        f"{here.name}-out",
-        security_group_id=group.id,
-        description="Images, packages and data from anywhere",
-        ip_protocol="-1",
-        cidr_ipv4="0.0.0.0/0",
-        tags=here.tags(),
-        opts=here.opts,
-    )
-    return group, [*rules, *_ssh(here, group), out]
-
-
-def _inside(here: _Here) -> Mapping[str, tuple[str, str, int, int]]:
-    """What members let each other through: words, protocol, the first port and the last."""
-    found = {
-        "swarm": ("Swarm: joining and orders", "tcp", 2377, 2377),
-        "gossip-tcp": ("Swarm: nodes find each other", "tcp", 7946, 7946),
-        "gossip-udp": ("Swarm: nodes find each other", "udp", 7946, 7946),
-        "overlay": ("Swarm: the overlay network", "udp", 4789, 4789),
-    }
-    if here.fleet.efs:
-        found["efs"] = ("Shared files", "tcp", _NFS, _NFS)
-    if here.spec.engine.network == HOST:
-        found["tasks"] = ("TensorFlow and the keeper on the machines' own network", "tcp", 1024, 65535)
-    return found
-
-
-def _ssh(here: _Here, group: aws.ec2.SecurityGroup) -> list[pulumi.Resource]:
-    world = ["0.0.0.0/0"] if ANYWHERE in here.fleet.ssh_from else []
-    return [
-        aws.vpc.SecurityGroupIngressRule(
-            f"{here.name}-ssh-{number}",
-            security_group_id=group.id,
-            description="ssh from where the cluster is run",
-            ip_protocol="tcp",
-            from_port=_SSH,
-            to_port=_SSH,
-            tags=here.tags(),
-            opts=here.opts,
-            **({"cidr_ipv6": cidr} if ":" in cidr else {"cidr_ipv4": cidr}),
-        )
-        for number, cidr in enumerate([*(one for one in here.fleet.ssh_from if one != ANYWHERE), *world])
-    ]
-
-
-def _shared(here: _Here, group: aws.ec2.SecurityGroup) -> tuple[pulumi.Input[str], list[pulumi.Resource]]:
+def _shared(here: Here, group: aws.ec2.SecurityGroup) -> tuple[pulumi.Input[str], list[pulumi.Resource]]:
     """The file system that all machines share: its id, empty for none, and what must be there before it can be mounted."""
     if here.fleet.efs != NEW:
         return here.fleet.efs, []
@@ -168,22 +88,14 @@ def _shared(here: _Here, group: aws.ec2.SecurityGroup) -> tuple[pulumi.Input[str
     target = aws.efs.MountTarget(
         f"{here.name}-efs-target",
         file_system_id=system.id,
-        subnet_id=next(iter(here.plots.values()))["subnet_id"],
+        subnet_id=here.place["subnet_id"],
         security_groups=[group.id],
         opts=here.opts,
     )
     return system.id, [target]
 
 
-def _instance(
-    here: _Here,
-    machine: Machine,
-    plot: Plot,
-    key: pulumi.Output[str],
-    group: pulumi.Output[str],
-    efs: pulumi.Input[str],
-    opts: pulumi.ResourceOptions,
-) -> aws.ec2.Instance:
+def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec2.Instance:
     """One machine. `life` replaces it when it is gone; the script of one that stays is what it was when it began."""
     own = pulumi.ResourceOptions(
         replacement_trigger=plot["life"],
@@ -196,13 +108,13 @@ def _instance(
         machine.name,
         ami=plot["image_id"],
         instance_type=plot["instance_type"],
-        key_name=key,
+        key_name=common.key,
         subnet_id=plot["subnet_id"],
-        vpc_security_group_ids=[group],
-        associate_public_ip_address=True,
-        iam_instance_profile=here.fleet.instance_profile or None,
+        vpc_security_group_ids=[common.group],
+        associate_public_ip_address=here.fleet.access == PUBLIC,
+        iam_instance_profile=_profile(here, machine, common),
         placement_group=here.fleet.placement_group or None,
-        user_data=_script(here, machine, plot, efs),
+        user_data=_script(here, machine, plot, common.files),
         user_data_replace_on_change=True,
         metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
             http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
@@ -218,8 +130,12 @@ def _instance(
         instance_market_options=market,
         instance_initiated_shutdown_behavior="terminate",
         tags={**here.tags(machine.name), **_about(machine, plot)},
-        opts=pulumi.ResourceOptions.merge(opts, own),
+        opts=pulumi.ResourceOptions.merge(common.opts, own),
     )
+
+
+def _profile(here: Here, machine: Machine, common: _With) -> pulumi.Input[str] | None:
+    return common.profile if machine.role == account.MASTER else here.fleet.instance_profile or None
 
 
 def _about(machine: Machine, plot: Plot) -> dict[str, str]:
@@ -265,7 +181,7 @@ def _attach(plot: Plot, machine: str, instance_id: pulumi.Output[str], opts: pul
             )
 
 
-def _script(here: _Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -> pulumi.Output[str]:
+def _script(here: Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -> pulumi.Output[str]:
     """What the machine begins with; the file system is known only when it is made."""
     start = boot.Boot(
         machine.name,
@@ -279,12 +195,12 @@ def _script(here: _Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -
     return pulumi.Output.from_input(efs).apply(lambda found: boot.user_data(replace(start, efs=found)))
 
 
-def _member(machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
+def _member(here: Here, machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
     """What the Swarm must know of it (`forming.Member`)."""
     return {
         "machine": machine.name,
         "instance_id": made.id,
-        "address": made.public_ip,
+        "address": made.public_ip if here.fleet.access == PUBLIC else made.private_ip,
         "private_ip": made.private_ip,
         "life": plot["life"],
         "manages": machine.role == account.MASTER,

@@ -19,7 +19,7 @@ from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec
 from .. import keeping
-from ..base import KEEPER, Cluster, EngineTask, RunProps, Sight, TaskProps
+from ..base import KEEPER, Cluster, EngineTask, Keep, RunProps, Sight, TaskProps
 from ..folders import absolute, cluster_folder, make_private, put_by, runtime_root, state_folder
 from ..refusing import refuse_requirements
 from . import capacity, packages, refusals
@@ -172,7 +172,7 @@ class LocalBackend:
             gone = [name for name in Supervisor(places).programs() if name not in (*hostnames, KEEPER)]
             self._remove(places, token, gone)
 
-    def clear(self, cluster: Cluster, token: str, keep_volumes: bool) -> str:
+    def clear(self, cluster: Cluster, token: str, keep: Keep) -> str:
         """End the supervisord and every process with the cluster's mark; keep only the record and the checkpoints."""
         places = Places(cluster["home"])
         supervisor = Supervisor(places)

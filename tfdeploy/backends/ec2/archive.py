@@ -1,0 +1,120 @@
+"""The record's bucket as a resource, and the copy at home brought on to what is in it.
+
+The resource's provider is named in the state by this module's name: never rename it.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+
+from ...agent.workplace import held
+from ...ec2 import bucket
+from ...errors import BackendError, SpecError
+from ..base import Cluster, as_given
+from ..docker.mirror import Mirror
+from . import reach
+
+Props = dict[str, Any]
+
+_TRIES = 3
+"""How often a record is asked for that its machine writes meanwhile."""
+
+
+def of(cluster: Cluster) -> bucket.Bucket:
+    """The bucket of a cluster, whether it is there or not."""
+    return bucket.of(reach.region(cluster), cluster["project"], cluster["stack"], cluster["name"])
+
+
+def bring(cluster: Cluster) -> None:
+    """Bring the copy at home on to the record in the bucket, when that is the newer one.
+
+    Raises:
+        SpecError, BackendError, Unreachable: what is there cannot be read; that is never taken for nothing.
+    """
+    mirror = Mirror(cluster)
+    for further in reversed(range(_TRIES)):
+        found = bucket.manifest(of(cluster))
+        if found is None or found.at <= mirror.record.last_alive():
+            return
+        try:
+            _take(cluster, found, mirror)
+            return
+        except BackendError:
+            if not further:
+                raise
+
+
+def end(cluster: Cluster, keep: bool) -> str:
+    """The record's end: what is in the bucket stays as that of an earlier life, or goes; where it is kept, in a sentence.
+
+    Raises:
+        SpecError, Unreachable: it cannot be removed.
+    """
+    found = of(cluster)
+    if not keep:
+        bucket.remove(found)
+        return ""
+    try:
+        bring(cluster)
+        there = bucket.forget(found)
+    except (BackendError, SpecError) as error:
+        return f"the record's bucket is left as it is ({error})"
+    return f"its bucket is kept: s3://{found.name}" if there else ""
+
+
+def _take(cluster: Cluster, found: bucket.Manifest, mirror: Mirror) -> None:
+    draft = mirror.home / "record.draft"
+    with held(mirror.home):
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        bucket.fetch(of(cluster), found, draft, mirror.folder)
+        (draft / "alive").touch()
+        os.utime(draft / "alive", (found.at, found.at))
+        if mirror.folder.exists() and mirror.record.life() != found.life:
+            mirror.put_by()
+        shutil.rmtree(mirror.folder, ignore_errors=True)
+        draft.rename(mirror.folder)
+
+
+class ArchiveProvider(ResourceProvider):
+    """Thin and stateless: `ec2.bucket` does the work. The sweeper decides what becomes of the bucket in the end."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: Props) -> CreateResult:
+        """Make the bucket, or take the one that an earlier life of the cluster has left."""
+        return CreateResult(props["bucket"], self._ensured(props))
+
+    def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
+        """Other tags are an update."""
+        old, new = as_given(olds), as_given(news)
+        changed = [key for key in ("cluster", "bucket", "tags") if old.get(key) != new[key]]
+        return DiffResult(changes=bool(changed), replaces=[key for key in changed if key != "tags"])
+
+    def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
+        """Give it its new tags."""
+        return UpdateResult(self._ensured(news))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        """Gone when S3 no longer has it."""
+        return ReadResult(id_, props) if bucket.stands(of(props["cluster"])) else ReadResult(None, {})
+
+    def _ensured(self, props: Props) -> Props:
+        found = of(cast(Cluster, props["cluster"]))
+        bucket.ensure(found, props["tags"])
+        return {**props, "arn": bucket.arn(found)}
+
+
+class Archive(Resource, module="tfdeploy", name="Archive"):
+    """The bucket of a cluster's record."""
+
+    arn: pulumi.Output[str]
+    """Its name as policies have it."""
+
+    def __init__(self, name: str, cluster: Cluster, tags: Mapping[str, str], opts: pulumi.ResourceOptions) -> None:
+        given = {"cluster": cluster, "bucket": of(cluster).name, "tags": dict(tags), "arn": None}
+        super().__init__(ArchiveProvider(), name, given, opts)

@@ -1,0 +1,39 @@
+"""The roles of a cluster's machines, found again by their path: IAM looks for no tags.
+
+The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/services/iam.html.
+"""
+
+from botocore.exceptions import ClientError
+
+from . import account
+
+_MAY_NOT = ("AccessDenied", "AccessDeniedException")
+
+
+def path(project: str, stack: str, cluster: str) -> str:
+    """The path of a cluster's roles and instance profiles."""
+    return f"/tfdeploy/{project}/{stack}/{cluster}/"
+
+
+def remove(region: str, prefix: str) -> None:
+    """Remove what has this path. Who may not even list roles has made none."""
+    iam = account.client("iam", region)
+    with account.answers(region):
+        try:
+            profiles = iam.list_instance_profiles(PathPrefix=prefix)["InstanceProfiles"]
+            roles = iam.list_roles(PathPrefix=prefix)["Roles"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _MAY_NOT:
+                return
+            raise
+        for profile in profiles:
+            name = profile["InstanceProfileName"]
+            for role in profile["Roles"]:
+                iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role["RoleName"])
+            iam.delete_instance_profile(InstanceProfileName=name)
+        for role in (one["RoleName"] for one in roles):
+            for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
+                iam.delete_role_policy(RoleName=role, PolicyName=policy)
+            for policy in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+                iam.detach_role_policy(RoleName=role, PolicyArn=policy["PolicyArn"])
+            iam.delete_role(RoleName=role)
