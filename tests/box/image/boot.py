@@ -7,17 +7,26 @@ from tests.box.image import units
 
 
 def main() -> None:
-    """Mount, start services, run the stages of cloud-init."""
+    """Mount, start services, run the stages of cloud-init: the engine comes after the network is online, ecs last."""
     run("mount", "--all")
-    early = [subprocess.Popen(["systemctl", "start", name]) for name in ("docker", "ecs") if units.enabled(name)]
     run("cloud-init", "init", "--local")
     run("cloud-init", "init")
+    early, late = units.started_at_boot()
+    for name in early:
+        run("systemctl", "start", name)
+    engine = [
+        subprocess.Popen(["systemctl", "start", name]) for name in ("docker", "docker.socket") if units.enabled(name)
+    ]
     if units.enabled("sshd"):
         run("systemctl", "start", "sshd")
     run("cloud-init", "modules", "--mode=config")
-    for process in early:
+    for process in engine:
         process.wait()
+    for name in late:
+        run("systemctl", "start", name)
     run("cloud-init", "modules", "--mode=final")
+    if units.enabled("ecs"):
+        run("systemctl", "start", "ecs")
 
 
 def run(*command: str) -> None:

@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections import Counter
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +15,10 @@ from tests.box.image.signals import EXIT_OF_REBOOT, POWER_OFF, REBOOT
 
 SHUTDOWN: dict[int, int] = {signal.SIGTERM: 0, POWER_OFF: 0, signal.SIGINT: EXIT_OF_REBOOT, REBOOT: EXIT_OF_REBOOT}
 WATCHED = {signal.SIGCHLD, *SHUTDOWN}
-RESTARTS = 3
+BURST, INTERVAL = 5, 10.0
+"""So often in so many seconds a unit starts again by itself: systemd's StartLimitBurst= and StartLimitIntervalSec=."""
+LINK_LOCAL = "169.254.169.254"
+"""The metadata service, which is on the machine's own link."""
 
 
 def main() -> int:
@@ -23,16 +26,15 @@ def main() -> int:
     signals = received()
     prepare()
     spawn(sys.executable, "-m", "tests.box.image.boot")
-    restarts: Counter[str] = Counter()
+    restarts: dict[str, list[float]] = {}
     for number in signals:
         if number in SHUTDOWN:
             shut_down()
             return SHUTDOWN[number]
         for ended in reap():
-            for name in units.UNITS:
-                if was(name, ended) and restarts[name] < RESTARTS:
-                    restarts[name] += 1
-                    spawn("systemctl", "start", name)
+            for name in units.known():
+                if was(name, ended):
+                    start_again(name, restarts.setdefault(name, []))
     raise AssertionError("signals never end")
 
 
@@ -50,6 +52,11 @@ def prepare() -> None:
         subprocess.run(["hostname", hostname], check=True)
     for folder in ("/run/sshd", "/run/lock", str(units.RUN)):
         Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
+    # As systemd's 50-default.conf.
+    for place in Path("/proc/sys/net/ipv4/conf").glob("*/rp_filter"):
+        if place.parent.name != "all":
+            place.write_text("2")
+    subprocess.run(["ip", "route", "replace", LINK_LOCAL, "dev", "eth0"], check=True)
     devices.main()
     console = Path("/dev/console")
     console.unlink(missing_ok=True)
@@ -91,10 +98,22 @@ def was(name: str, ended: int) -> bool:
     return False
 
 
+def start_again(name: str, before: list[float]) -> None:
+    """Start a unit that has ended by itself, unless it has done so too often; `before` is when it did."""
+    now = time.monotonic()
+    before[:] = [moment for moment in before if now - moment < INTERVAL]
+    pause = units.pause(name)
+    if pause is None or len(before) >= BURST:
+        return
+    before.append(now)
+    # Whoever stops it meanwhile takes the file away.
+    spawn("sh", "-c", f"sleep {pause}; test ! -e {units.RUN}/{name}.pid || exec systemctl start {name}")
+
+
 def shut_down() -> None:
     """End services in order; what is left ends with this process."""
     print("System is going down.", flush=True)
-    for name in ("ecs", "docker", "sshd"):
+    for name in units.stopped_at_shutdown():
         units.stop(name)
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGTERM)

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _ask(verb: str, name: str, quiet: bool) -> int:
-    known = name in units.UNITS
+    known = name in units.known()
     if verb == "is-active":
         yes, words = known and bool(units.pid(name)), ("active", "inactive")
     else:
@@ -45,7 +45,7 @@ def _ask(verb: str, name: str, quiet: bool) -> int:
 
 
 def _change(verb: str, name: str, flags: set[str]) -> int:
-    if name not in units.UNITS:
+    if name not in units.known():
         if verb in NOW:
             return _say(f"Failed to {verb} unit: Unit file {name}.service does not exist.", 1)
         return _say(f"Failed to {verb} {name}.service: Unit {name}.service not found.", 5)
@@ -59,8 +59,9 @@ def _change(verb: str, name: str, flags: set[str]) -> int:
         CHANGES[verb](name)
         if verb in NOW and "--now" in flags:
             NOW[verb](name)
-    except units.StartFailed:
-        return _say(f"Job for {name}.service failed because the control process exited with error code.", 1)
+    except units.StartFailed as reason:
+        words = "failed because the control process exited with error code"
+        return _say(f"Job for {name}.service {words} ({reason}).", 1)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The services of a machine: systemd's units `docker`, `sshd` and `ecs`, kept by files and process ids."""
+"""The services of a machine, kept by files and process ids: systemd's units of the image, and those of unit files."""
 
 import fcntl
 import json
@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from tests.box.image import unit_files
+from tests.box.image.unit_files import BadUnit, UnitFile
 
 RUN = Path("/run/box")
 DISABLED = Path("/etc/box/disabled")
@@ -20,7 +23,7 @@ SETTINGS = Path("/box/machine/settings.json")
 DAEMON_JSON = Path("/etc/docker/daemon.json")
 SOCKET = "/run/docker.sock"
 STARTED_WITHIN = 60.0
-STOPPED_WITHIN = 30.0
+STOPPED_WITHIN = 90.0
 ALIASES = {"ssh": "sshd"}
 
 
@@ -74,7 +77,47 @@ UNITS = {
     "docker": Unit(_dockerd, _engine_answers),
     "sshd": Unit(lambda: ["/usr/sbin/sshd", "-D"]),
     "ecs": Unit(lambda: ["sleep", "infinity"]),
+    # Nothing is started by who asks there: stopped or not, the engine listens itself.
+    "docker.socket": Unit(lambda: ["sleep", "infinity"]),
 }
+
+
+def known() -> list[str]:
+    """All units that there are."""
+    return [*UNITS, *(name for name in unit_files.names() if name not in UNITS)]
+
+
+def started_at_boot() -> tuple[list[str], list[str]]:
+    """The enabled units of unit files: those that start before the engine, and the others."""
+    early: list[str] = []
+    late: list[str] = []
+    for name in unit_files.names():
+        if enabled(name):
+            (early if "docker" in _before(name) else late).append(name)
+    return early, late
+
+
+def stopped_at_shutdown() -> list[str]:
+    """All units, in the order in which they end: as systemd's, the reverse of how they start."""
+    files = unit_files.names()
+    early = [name for name in files if "docker" in _before(name)]
+    return [*(name for name in files if name not in early), "ecs", "docker", "docker.socket", *early, "sshd"]
+
+
+def pause(name: str) -> float | None:
+    """The seconds after which a unit that has ended starts again; None when it does not."""
+    if name in UNITS:
+        return 0.1
+    with suppress(BadUnit, OSError):
+        unit = unit_files.read(name)
+        return unit.pause if unit.restarts else None
+    return None
+
+
+def _before(name: str) -> frozenset[str]:
+    with suppress(BadUnit, OSError):
+        return unit_files.read(name).before
+    return frozenset()
 
 
 def named(text: str) -> str:
@@ -119,18 +162,25 @@ def reload(name: str) -> None:
 
 def enabled(name: str) -> bool:
     """Whether the unit starts at boot."""
-    return not (DISABLED / name).exists()
+    return not (DISABLED / name).exists() if name in UNITS else (unit_files.WANTED / f"{name}.service").exists()
 
 
 def enable(name: str) -> None:
     """Let the unit start at boot."""
-    (DISABLED / name).unlink(missing_ok=True)
+    if name in UNITS:
+        (DISABLED / name).unlink(missing_ok=True)
+        return
+    unit_files.WANTED.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (unit_files.WANTED / f"{name}.service").symlink_to(unit_files.FOLDER / f"{name}.service")
 
 
 def disable(name: str) -> None:
     """Do not let the unit start at boot."""
-    DISABLED.mkdir(parents=True, exist_ok=True)
-    (DISABLED / name).touch()
+    (unit_files.WANTED / f"{name}.service").unlink(missing_ok=True)
+    if name in UNITS:
+        DISABLED.mkdir(parents=True, exist_ok=True)
+        (DISABLED / name).touch()
 
 
 @contextmanager
@@ -144,11 +194,18 @@ def _lock(name: str) -> Iterator[None]:
 def _start(name: str) -> None:
     if pid(name):
         return
-    unit = UNITS[name]
     with Path(f"/var/log/{name}.log").open("ab") as log:
-        process = subprocess.Popen(
-            unit.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
-        )
+        if name in UNITS:
+            _start_own(name, log)
+        else:
+            _start_file(name, log)
+
+
+def _start_own(name: str, log: IO[bytes]) -> None:
+    unit = UNITS[name]
+    process = subprocess.Popen(
+        unit.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+    )
     (RUN / f"{name}.pid").write_text(str(process.pid))
     deadline = time.monotonic() + STARTED_WITHIN
     while not unit.ready():
@@ -156,6 +213,38 @@ def _start(name: str) -> None:
             _stop(name)
             raise StartFailed(name)
         time.sleep(0.05)
+
+
+def _start_file(name: str, log: IO[bytes]) -> None:
+    """Its commands in order; only the last of them is the service."""
+    try:
+        unit = unit_files.read(name)
+        with Path("/dev/console").open("ab") if unit.console else log as output:
+            for may_fail, command in unit.before_all:
+                if _spawn(unit, command, output).wait() != 0 and not may_fail:
+                    raise StartFailed(f"{name}: {' '.join(command)}")
+            process = _spawn(unit, unit.command, output)
+    except (BadUnit, OSError) as error:
+        log.write(f"{name}: {error}\n".encode())
+        raise StartFailed(f"{name}: {error}") from error
+    if not unit.oneshot:
+        (RUN / f"{name}.pid").write_text(str(process.pid))
+    elif process.wait() != 0:
+        raise StartFailed(name)
+
+
+def _spawn(unit: UnitFile, command: list[str], output: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """As systemd does: from the root folder, with no more than a path and what the file says."""
+    environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "LANG": "C.UTF-8", **unit.environment}
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        cwd="/",
+        env=environment,
+    )
 
 
 def _stop(name: str) -> None:
@@ -171,3 +260,7 @@ def _stop(name: str) -> None:
             os.kill(found, signal.SIGKILL)
             select.select([watched], [], [])
         os.close(watched)
+    if name not in UNITS:
+        # What it has started and left goes too: `KillMode=control-group`.
+        with suppress(ProcessLookupError):
+            os.killpg(found, signal.SIGKILL)
