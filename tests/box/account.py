@@ -6,6 +6,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 from moto.efs.models import efs_backends
 from moto.iam.models import iam_backends
+from moto.s3.models import s3_backends
 
 from tests.box.api import REGION
 
@@ -35,6 +36,7 @@ def holdings() -> dict[str, set[str]]:
         "EFS access points": set(efs.access_points),
         "IAM roles": {one.name for one in iam.roles.values()},
         "IAM instance profiles": {one.name for one in iam.instance_profiles.values()},
+        "S3 buckets": set(s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets),
     }
 
 

@@ -28,6 +28,7 @@ from tests.box.api import REGION, patched
 from tests.box.fleet import Fleet
 from tests.box.machine import Floor, Machine
 from tests.box.machine_image import image as machine_image
+from tests.box.metadata import Notices, metadata
 from tests.box.placement import Groups, placement_groups
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
@@ -58,6 +59,7 @@ class Box:
         self._stack = ExitStack()
         self._calls: Counter[str] = Counter()
         self._groups: Groups = {}
+        self._notices = Notices()
 
     def __enter__(self) -> "Box":
         with ExitStack() as stack:
@@ -79,7 +81,10 @@ class Box:
             self._before = holdings()
             stack.callback(self._fleet.remove)
             stack.enter_context(self._fleet.watched())
-            self._endpoint = stack.enter_context(_moto())
+            self._endpoint = stack.enter_context(_moto(gateway))
+            # The third address is in every subnet AWS's own.
+            stack.enter_context(metadata(floor, str(subnet[2]), self._notices))
+            stack.callback(self._notices.cancel)
             self._stack = stack.pop_all()
         return self
 
@@ -90,7 +95,7 @@ class Box:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What leads any AWS SDK here."""
+        """What leads any AWS SDK here, on this computer; in the machines the endpoint is the same."""
         return {
             "AWS_ENDPOINT_URL": self._endpoint,
             "AWS_ACCESS_KEY_ID": "box",
@@ -138,6 +143,10 @@ class Box:
         with machine.lock:
             machine.remove()
             ec2().get_instance(instance_id).terminate()
+
+    def notice_spot(self, instance_id: str, seconds: float) -> None:
+        """Announce that AWS takes back a spot instance, and take it when so many seconds are over."""
+        self._notices.give(ec2().get_instance(instance_id), seconds)
 
     def hang(self, instance_id: str) -> None:
         """Have nobody answer in a machine that EC2 says is running."""
@@ -199,10 +208,10 @@ def _network(outer: str, name: str) -> Iterator[ipaddress.IPv4Network]:
 
 
 @contextmanager
-def _moto() -> Iterator[str]:
-    """Moto's server; its address."""
+def _moto(host: str) -> Iterator[str]:
+    """Moto's server, on the gateway of the machines' network: this computer reaches it and they do; its address."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server = ThreadedMotoServer(host, port=0, verbose=False)
     server.start()
     try:
         yield "http://{}:{}".format(*server.get_host_and_port())
