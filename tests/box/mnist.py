@@ -33,6 +33,7 @@ class Mnist(Project):
             "tfdeploy:ssh_key": f"{key}.pub",
             "tfdeploy:ssh_from": '["127.0.0.0/8"]',
             "tfdeploy:efs": "new",
+            "tfdeploy:keep_record": "false",
             "tfdeploy:image": image,
             "tfdeploy:wait": "20m",
         }

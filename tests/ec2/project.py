@@ -106,7 +106,7 @@ class Ec2Project(Project):
         assert self.left() == {}
 
     def left(self) -> dict[str, list[str]]:
-        """What in EC2 carries the project's tags, by kind."""
+        """What in AWS carries the project's tags, or its path, by kind."""
         mine = [{"Name": "tag:tfdeploy:project", "Values": [self.name]}]
         ec2 = self.box.client("ec2")
         instances = [
@@ -115,13 +115,20 @@ class Ec2Project(Project):
             for item in group["Instances"]
             if item["State"]["Name"] != "terminated"
         ]
+        path = f"/tfdeploy/{self.name}/"
         found = {
             "instances": instances,
             "groups": [one["GroupId"] for one in ec2.describe_security_groups(Filters=mine)["SecurityGroups"]],
             "keys": [one["KeyPairId"] for one in ec2.describe_key_pairs(Filters=mine)["KeyPairs"]],
             "volumes": [one["VolumeId"] for one in ec2.describe_volumes(Filters=mine)["Volumes"]],
+            "roles": [one["RoleName"] for one in self.box.client("iam").list_roles(PathPrefix=path)["Roles"]],
         }
         return {kind: names for kind, names in found.items() if names}
+
+    def bucket(self) -> str:
+        """The bucket of the project's record; empty for none."""
+        found = self.box.client("s3").list_buckets()["Buckets"]
+        return next((one["Name"] for one in found if one["Name"].startswith(f"tfdeploy-{self.name}-")), "")
 
     def destroy(self) -> Call:
         """`pulumi destroy`, which must succeed and leave nothing."""
@@ -132,8 +139,7 @@ class Ec2Project(Project):
 
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
-        if self.left():
-            BACKEND.clear(self.cluster, "", {"volumes": False, "record": False})
+        BACKEND.clear(self.cluster, "", {"volumes": False, "record": False})
         efs = self.box.client("efs")
         for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:
             efs.delete_mount_target(MountTargetId=target["MountTargetId"])

@@ -125,7 +125,7 @@ class Ec2Backend(DockerBackend):
         return {**made, "swarm": swarm.swarm, "manager": swarm.manager}
 
     def dismiss(self, props: RunProps) -> None:
-        """Stop the job, and take the whole record home: the machines go soon."""
+        """Stop the job, and take the whole record home: the machines go soon, or have gone."""
         super().dismiss(props)
         Mirror(props["cluster"]).bring_home(keeper_of(props["cluster"]))
 

@@ -1,0 +1,53 @@
+"""Machines that end themselves, and the record that outlives them."""
+
+import shutil
+
+from tests.ec2.project import Ec2Project
+from tests.ec2.test_life import JOB, STEPS, TASKS
+from tests.waiting import until
+
+
+def gone(project: Ec2Project) -> None:
+    """Wait until no machine is left, without anybody's word."""
+    until(lambda: "instances" not in project.left(), "machines have ended themselves", 180)
+
+
+def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Project) -> None:
+    project.write(f'{JOB}, idle="10s"', STEPS)
+    project.up()
+    project.until_running(*TASKS)
+    runs = project.box.calls("RunInstances")
+    consoles = [one.id for one in project.box.instances()]
+    project.open()
+    gone(project)
+    assert all("tfdeploy: end: idle for 10 s" in project.box.console(name) for name in consoles)
+
+    # As on another computer, which has never looked.
+    shutil.rmtree(project.folder / "state")
+    assert "is not made again: the run is over" in project.call("preview", "--stack", project.stack).output
+    project.up()
+    outputs = project.outputs()
+    assert (outputs["state"], outputs["metrics"]) == ("succeeded", {"accuracy": 0.5})
+    assert outputs["logs"]["worker-0"][-1] == "accuracy: 0.5"
+    assert project.box.calls("RunInstances") == runs
+    assert project.up().steps().keys() == {"unchanged"}
+
+    bucket = project.bucket()
+    assert f"its bucket is kept: s3://{bucket}" in project.destroy().output
+    assert project.bucket() == bucket
+
+
+def test_a_lifetime_ends_in_training_and_the_next_up_goes_on(project: Ec2Project) -> None:
+    project.write(f'{JOB}, lifetime="60s"', STEPS)
+    project.up()
+    project.until_running(*TASKS)
+    gone(project)
+    shutil.rmtree(project.folder / "state")
+
+    project.write(f'{JOB}, lifetime="1h", keep_record=False', STEPS)
+    project.up()
+    project.until_running(*TASKS)
+    logs = project.look(10_000).view["logs"]["worker-0"]
+    assert [text for _, _, text in logs if text.startswith("resumed from ")][-1] != "resumed from 0"
+    project.destroy()
+    assert project.bucket() == ""
