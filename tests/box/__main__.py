@@ -7,16 +7,17 @@ import argparse
 import shlex
 import signal
 
-from tests.box.cloud import PLUGINS, Box
+from tests.box.cloud import COMMANDS, PLUGINS, Box
 from tests.engine.daemon import engine
 from tests.engine.images import tensorflow_image
 
 SAYS = """\
 # EC2 in a box. EC2's API is moto's. Each instance is a container with a Docker engine of its own, which boots: its
 # real user data is run by cloud-init, its sshd takes the key pair's key, its address is that of the instance.
-# EFS is a folder that is bind-mounted. Not proven here: security groups and other rules of a network (everything
-# reaches everything), GPUs (nvidia-smi only lists them), instance profiles and metadata, and AWS itself: it is never
-# asked. Ctrl-C ends all of it.
+# EFS is a folder that is bind-mounted; a container answers as the metadata service; `aws` only starts ssh's sessions.
+# Not proven here: security groups and other rules of a network (everything reaches everything), rights (any
+# credentials may do anything), GPUs (nvidia-smi only lists them), and AWS itself: it is never asked.
+# Ctrl-C ends all of it.
 """
 
 
@@ -35,7 +36,7 @@ def main() -> None:
             settings["BOX_IMAGE"] = box.push(tensorflow_image(outer))
         for name, value in settings.items():
             print(f"export {name}={shlex.quote(value)}")
-        print(f"export PATH={shlex.quote(str(PLUGINS))}:$PATH")
+        print(f"export PATH={shlex.quote(f'{PLUGINS}:{COMMANDS}')}:$PATH")
         print(f"# Machines pull images from {box.registry}.\n{SAYS}", end="", flush=True)
         signal.pause()
 

@@ -1,8 +1,9 @@
 """EC2 in a box: its API by moto, and under each instance a machine that really boots.
 
 The machines are containers with an engine, cloud-init and sshd of their own, at the private addresses of their
-instances. An EFS file system is a folder that they share. It is never AWS: nothing of a network's rules holds, and
-there are no GPUs.
+instances. An EFS file system is a folder that they share; S3 is moto's, at the same address for them and for this
+computer; a container answers as their metadata service. It is never AWS: no rules of a network hold, nothing is refused
+for the lack of a right, and there are no GPUs.
 """
 
 import ipaddress
@@ -35,6 +36,7 @@ from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
 
 PLUGINS = Path(__file__).with_name("provider")
+COMMANDS = Path(__file__).with_name("aws")
 
 # The first is that of every account's default VPC; the others are for hosts on which it is taken.
 SUBNETS = [ipaddress.IPv4Network(f"172.{number}.0.0/16") for number in (31, 30, 29, 28, 27, 26, 25, 24)]
@@ -109,10 +111,10 @@ class Box:
 
     @property
     def pulumi_environment(self) -> dict[str, str]:
-        """What leads Pulumi here: the stand-in for its AWS provider besides, which is found by its name on PATH."""
+        """What leads Pulumi here: the stand-ins for its AWS provider and for the AWS command besides, found on PATH."""
         return {
             **self.environment,
-            "PATH": f"{PLUGINS}:{os.environ['PATH']}",
+            "PATH": f"{PLUGINS}:{COMMANDS}:{os.environ['PATH']}",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         }
 
