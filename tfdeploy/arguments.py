@@ -62,7 +62,7 @@ class JobArgs(TypedDict, total=False):
     """As the cluster's `ami`."""
 
     spot: bool
-    """As the cluster's `spot`."""
+    """Whether this job's machines are spot instances, over the cluster's `spot`."""
 
     machines: str
     """As the cluster's `machines`, for this job alone."""
@@ -235,7 +235,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     type has GPUs. It is looked up once: machines that stand keep theirs."""
 
     spot: bool
-    """True for spot instances, which are cheaper and may be taken away; never the machine that manages. False by default."""
+    """True for spot instances, which are cheaper and may be taken away: for chief, workers and evaluator. A ps is on one only by
+    `jobs`; the machine that manages never is. False by default."""
 
     root_volume_size: str
     """The size of a machine's disk; "100GiB" by default."""

@@ -6,7 +6,7 @@ The words are AWS's: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .asked import Asked
 from .quantities import size
@@ -104,6 +104,11 @@ class FleetSpec:
     """How the machines are reached: `public`, `private`, `ssm`."""
     keep_record: bool = True
     """The record's bucket outlives the cluster."""
+
+
+def steady(common: InstanceSpec) -> InstanceSpec:
+    """What the cluster asks for, for a job that loses more by an interruption than the price saves: on demand."""
+    return replace(common, spot=False)
 
 
 def instance_spec(ask: Asked, common: InstanceSpec) -> InstanceSpec:

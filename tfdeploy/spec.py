@@ -11,11 +11,14 @@ from .containers import KEYS as CONTAINER_KEYS
 from .containers import ContainerSpec, EngineSpec, container_spec, engine_spec
 from .errors import SpecError
 from .instances import KEYS as INSTANCE_KEYS
-from .instances import FleetSpec, InstanceSpec, fleet_spec, instance_spec
+from .instances import FleetSpec, InstanceSpec, fleet_spec, instance_spec, steady
 from .restarts import Restart, restarts
 
 JOBS = ("chief", "ps", "worker", "evaluator")
 """The jobs of a cluster in the order in which tables list them."""
+
+_STEADY = ("ps",)
+"""Jobs that are on spot instances only by a word of their own: the variables go with a parameter server."""
 
 SUCCESS_RULES = ("chief", "worker 0", "all workers")
 """Whose success is the job's success."""
@@ -192,7 +195,7 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobS
         env=_environment(asked),
         restart=restarts(asked, common.restart),
         container=container_spec(asked, common.container),
-        instance=instance_spec(asked, common.instance),
+        instance=instance_spec(asked, steady(common.instance) if name in _STEADY else common.instance),
     )
 
 

@@ -122,7 +122,9 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"spot": True, "instance_type": "hpc7a.12xlarge"},
-        ("mnist: jobs: ps: spot: hpc7a.12xlarge cannot be had as a spot instance. Choose another type, or spot=False."),
+        (
+            "mnist: jobs: worker: spot: hpc7a.12xlarge cannot be had as a spot instance. Choose another type, or spot=False."
+        ),
     ),
     (
         {"command": ["python", "train.py"]},

@@ -170,4 +170,4 @@ def test_a_quota_that_aws_does_not_tell_refuses_nothing(tmp_path: Path) -> None:
 def test_parameter_servers_on_spot_instances_are_warned_of(tmp_path: Path) -> None:
     lost = "ps on spot instances: when one is taken away, the variables on it are gone until it is back"
     assert prepare(tmp_path, jobs={"ps": {"spot": True}}) == [lost]
-    assert prepare(tmp_path, jobs={"worker": {"spot": True}}) == []
+    assert prepare(tmp_path, jobs={"worker": {"spot": True}}) == prepare(tmp_path, spot=True) == []

@@ -126,6 +126,7 @@ SPOT_FIRST = {"ps": 1, "workers": 2, "jobs": {"ps": {"spot": True}}}
 
 def test_the_first_that_is_no_spot_instance_manages() -> None:
     assert managing(made(ps=1, workers=2)) == ["mnist-ps-m0"]
+    assert managing(made(chief=1, ps=1, workers=2, spot=True)) == ["mnist-ps-m0"]
     assert managing(made(**SPOT_FIRST)) == ["mnist-worker-m0"]
 
 

@@ -43,13 +43,22 @@ SCRATCH, OWN_VOLUME = EbsVolume("/scratch", 200), EbsVolume("/data", volume_id="
 
 
 def test_what_is_the_clusters_is_every_jobs() -> None:
-    both = InstanceSpec("m7i.large", "ami-0a1b", True, "packed", 80, "io2")
-    assert jobs(**CLUSTERS) == {"ps": both, "worker": both}
+    both = InstanceSpec("m7i.large", "ami-0a1b", False, "packed", 80, "io2")
+    assert jobs(**{**CLUSTERS, "spot": False}) == {"ps": both, "worker": both}
+
+
+def test_a_parameter_server_is_on_a_spot_instance_only_by_a_word_of_its_own() -> None:
+    asked = spec(chief=1, evaluator=1, ps=1, workers=1, spot=True)
+    spots = {"chief": True, "ps": False, "worker": True, "evaluator": True}
+    assert {job.name: job.instance.spot for job in asked.jobs} == spots
+    for own in (True, False):
+        assert jobs(spot=own, jobs={"ps": {"spot": True}})["ps"].spot
+        assert not jobs(spot=own, jobs={"ps": {"cpus": 1}})["ps"].spot
 
 
 def test_a_jobs_own_stands_over_the_clusters() -> None:
     found = jobs(**CLUSTERS, jobs={"worker": OWN})
-    assert found["ps"] == InstanceSpec("m7i.large", "ami-0a1b", True, "packed", 80, "io2")
+    assert found["ps"] == InstanceSpec("m7i.large", "ami-0a1b", False, "packed", 80, "io2")
     assert found["worker"] == InstanceSpec("g6.xlarge", "deep-learning", False, "2", 200, "gp2")
 
 
@@ -57,7 +66,7 @@ def test_a_jobs_own_stands_over_the_clusters() -> None:
 def test_each_may_be_one_jobs_own_alone(key: str) -> None:
     found = jobs(**CLUSTERS, jobs={"worker": {key: OWN[key]}})
     assert found["worker"] == jobs(**{**CLUSTERS, key: OWN[key]})["worker"]
-    assert found["worker"] != found["ps"]
+    assert found["worker"] != jobs(**CLUSTERS)["worker"]
 
 
 @pytest.mark.parametrize(("size", "gib"), [("1GiB", 1), (1, 1), ("1.5GiB", 2), ("100GiB", 100), ("1TiB", 1024)])
