@@ -32,6 +32,7 @@ from tests.box.machine_image import image as machine_image
 from tests.box.metadata import Notices, metadata
 from tests.box.placement import Groups, placement_groups
 from tests.box.policies import conditions
+from tests.box.profiles import replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
 
@@ -78,6 +79,7 @@ class Box:
             stack.enter_context(patched(self._fleet, subnet, self._calls))
             stack.enter_context(placement_groups(self._groups))
             stack.enter_context(conditions())
+            stack.enter_context(replaced_profiles())
             # AWS's own policies, which roles are given: moto has them only when told so.
             stack.enter_context(patch.dict(os.environ, {"MOTO_IAM_LOAD_MANAGED_POLICIES": "true"}))
             moto_api_backend.reset()

@@ -10,6 +10,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.box.profiles import replaced_profiles
 from tests.integration.conftest import Call, Project
 
 PLUGIN = Path(__file__).parent / "provider"
@@ -41,6 +42,7 @@ aws.vpc.SecurityGroupIngressRule(
 aws.vpc.SecurityGroupEgressRule("out", security_group_id=group.id, ip_protocol="-1", cidr_ipv4="0.0.0.0/0")
 role = aws.iam.Role(
     "role",
+    path="/machines/",
     assume_role_policy='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",'
     ' "Principal": {"Service": "ec2.amazonaws.com"}}]}',
 )
@@ -49,7 +51,11 @@ aws.iam.RolePolicy(
     role=role.name,
     policy='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}',
 )
-profile = aws.iam.InstanceProfile("profile", role=role.name)
+aws.iam.RolePolicyAttachment(
+    "session", role=role.name, policy_arn="arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+)
+profile = aws.iam.InstanceProfile("profile", role=role.name, path="/machines/")
+other = aws.iam.InstanceProfile("other", role=role.name)
 machine = aws.ec2.Instance(
     "machine",
     ami=os.environ["AMI"],
@@ -57,7 +63,7 @@ machine = aws.ec2.Instance(
     key_name=key.key_name,
     subnet_id=subnet,
     vpc_security_group_ids=[group.id],
-    iam_instance_profile=profile.name,
+    iam_instance_profile=None if "BARE" in os.environ else other.name if "OTHER" in os.environ else profile.name,
     associate_public_ip_address=True,
     user_data=pulumi.Output.secret(os.environ.get("USER_DATA", "#!/bin/sh\\necho started\\n")),
     user_data_replace_on_change=bool(os.environ.get("REPLACE")),
@@ -90,6 +96,7 @@ aws.efs.AccessPoint(
     root_directory={"path": "/runs", "creation_info": {"owner_uid": 1000, "owner_gid": 1000, "permissions": "0755"}},
 )
 pulumi.export("machine", machine.id)
+pulumi.export("role", role.name)
 pulumi.export("address", machine.private_ip)
 pulumi.export("public", machine.public_ip)
 pulumi.export("state", machine.instance_state)
@@ -97,7 +104,7 @@ pulumi.export("volume", volume.id)
 pulumi.export("root", machine.root_block_device.volume_id)
 pulumi.export("dns", files.dns_name)
 """
-STEPS = 15
+STEPS = 17
 """With the stack itself."""
 
 
@@ -157,15 +164,18 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A new world for each test."""
+    # AWS's own policies, which moto has only when told so.
+    monkeypatch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     port = server.get_host_and_port()[1]
     # All of moto's servers in a process show the same account.
     urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/reset", data=b"").close()
     try:
-        yield World(tmp_path / "project", port)
+        with replaced_profiles():
+            yield World(tmp_path / "project", port)
     finally:
         server.stop()
 
@@ -183,6 +193,9 @@ def test_life(world: World) -> None:
     assert outputs["address"] == machine["PrivateIpAddress"]
     assert machine["MetadataOptions"]["HttpTokens"] == "required"
     assert machine["InstanceLifecycle"] == "spot"
+    assert "/machines/profile-" in machine["IamInstanceProfile"]["Arn"]
+    (attached,) = world.client("iam").list_attached_role_policies(RoleName=outputs["role"])["AttachedPolicies"]
+    assert attached["PolicyName"] == "AmazonSSMManagedInstanceCore"
 
     exported = world.project.call("stack", "export", "--stack", "test").output
     assert machine["InstanceId"] in exported
@@ -199,7 +212,13 @@ def test_life(world: World) -> None:
 def test_changes_in_place(world: World) -> None:
     world.project.up()
     first = world.project.outputs()
-    changes = {"NAME": "renamed", "SIZE": "40", "TYPE": "t3.large", "USER_DATA": "#!/bin/sh\necho again\n"}
+    changes = {
+        "NAME": "renamed",
+        "SIZE": "40",
+        "TYPE": "t3.large",
+        "USER_DATA": "#!/bin/sh\necho again\n",
+        "OTHER": "yes",
+    }
     world.project.env |= changes
     done = world.project.up()
     assert done.steps() == {"updated": 1, "unchanged": STEPS - 1}, done.output
@@ -208,10 +227,14 @@ def test_changes_in_place(world: World) -> None:
     assert (second["machine"], second["root"]) == (first["machine"], first["root"])
     machine = world.machines()[second["machine"]]
     assert machine["InstanceType"] == "t3.large"
+    assert ":instance-profile/other-" in machine["IamInstanceProfile"]["Arn"]
     assert machine["Tags"] == [{"Key": "Name", "Value": "renamed"}]
     volume = world.client("ec2").describe_volumes(VolumeIds=[second["root"]])["Volumes"][0]
     assert volume["Size"] == 40
     assert world.project.up("--refresh", "--expect-no-changes").steps() == {"unchanged": STEPS}
+    world.project.env |= {"BARE": "yes"}
+    assert world.project.up().steps() == {"updated": 1, "unchanged": STEPS - 1}
+    assert "IamInstanceProfile" not in world.machines()[second["machine"]]
 
 
 def test_changes_that_replace(world: World) -> None:

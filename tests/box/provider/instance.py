@@ -199,7 +199,7 @@ KIND = Kind(
         "rootBlockDevice.tags": _tag_root,
         **{f"rootBlockDevice.{name}": _set_root for name in _ROOT},
     },
-    cleared=frozenset({"userData", "userDataBase64"}),
+    cleared=frozenset({"userData", "userDataBase64", "iamInstanceProfile"}),
     settles=_replacing,
     moves=dict.fromkeys(("instanceType", "userData", "userDataBase64"), _ADDRESS),
 )
