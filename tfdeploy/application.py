@@ -1,30 +1,61 @@
-"""The agent as one zip application, named by its content: what the backends carry to where the tasks are."""
+"""Programs of ours as zip applications: the agent, which the backends carry to the tasks, and the caretaker of a machine."""
 
+import ast
 import hashlib
 import io
 import zipfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from . import agent
+from . import caretaker as package
 
-_START = "import sys\n\nfrom agent.main import main\n\nsys.exit(main())\n"
+_START = "import sys\n\nfrom {name}.main import main\n\nsys.exit(main())\n"
 
 
 @cache
 def application() -> bytes:
-    """The zip application; the same bytes for the same agent."""
-    files = {"__main__.py": _START}
-    for path in sorted(Path(agent.__file__).parent.glob("*.py")):
-        files[f"agent/{path.name}"] = path.read_text()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
-        for name, text in files.items():
-            target.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+    """The agent; the same bytes for the same sources."""
+    return _zipped(agent, str, zipfile.ZIP_DEFLATED)
 
 
 @cache
 def version() -> str:
     """The name that the agent's content gives it."""
     return hashlib.sha256(application()).hexdigest()[:12]
+
+
+@cache
+def caretaker() -> bytes:
+    """The caretaker, without docstrings and comments: it travels in user data, which may not be long.
+
+    Its members are stored as they are, because the whole is compressed better than each.
+    """
+    return _zipped(package, _terse, zipfile.ZIP_STORED)
+
+
+def _zipped(source: ModuleType, shorten: Callable[[str], str], method: int) -> bytes:
+    name = source.__name__.rpartition(".")[2]
+    files = {"__main__.py": _START.format(name=name)}
+    for path in sorted(Path(str(source.__file__)).parent.glob("*.py")):
+        files[f"{name}/{path.name}"] = shorten(path.read_text())
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as target:
+        for file, text in files.items():
+            target.writestr(zipfile.ZipInfo(file), text, method)
+    return buffer.getvalue()
+
+
+def _terse(text: str) -> str:
+    """The same program, without the strings that only people read."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            node.body = [item for item in node.body if not _is_text(item)] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

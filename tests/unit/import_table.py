@@ -29,7 +29,8 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "ec2.roles": ("ec2.account",),
     "ec2.removal": ("ec2.account", "errors"),
     "agent": ("agent",),
-    "application": ("agent",),
+    "caretaker": ("caretaker",),
+    "application": ("agent", "caretaker"),
     "backends": (),
     "backends.base": ("errors", "placement", "plan", "spec"),
     "backends.folders": ("errors",),
@@ -86,8 +87,10 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "backends.docker.tunnel": ("backends.folders", "errors"),
     "backends.ec2": (
+        "agent.container",
         "agent.protocol",
         "agent.workplace",
+        "application",
         "backends.base",
         "backends.docker",
         "backends.ec2",
@@ -190,6 +193,8 @@ PURE = (
     "agent.verdict",
     "agent.orders",
     "agent.wiring",
+    "caretaker.decisions",
+    "caretaker.signing",
 )
 """What computes and does nothing else."""
 

@@ -1,4 +1,4 @@
-"""The agent runs in any image, so it is written for Python 3.8."""
+"""The agent runs in any image, the caretaker on any machine: both are written for Python 3.8."""
 
 import ast
 import os
@@ -32,8 +32,15 @@ def too_new(text: str) -> Iterator[str]:
             yield f"{node.lineno}: {node.attr}"
 
 
-@pytest.mark.parametrize("path", modules(PACKAGE / "agent").values(), ids=lambda path: path.stem)
-def test_the_agent_is_written_for_python_38(path: Path) -> None:
+TRAVELLERS = ("agent", "caretaker")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for name in TRAVELLERS for path in modules(PACKAGE / name).values()],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_what_travels_is_written_for_python_38(path: Path) -> None:
     assert list(too_new(path.read_text())) == []
 
 
@@ -46,7 +53,7 @@ def test_the_agent_is_written_for_python_38(path: Path) -> None:
         ("'a'.removeprefix('a')", "1: removeprefix"),
     ],
 )
-def test_what_is_too_new_for_the_agent_is_found(text: str, complaint: str) -> None:
+def test_what_is_too_new_is_found(text: str, complaint: str) -> None:
     assert list(too_new(text)) == [complaint]
 
 
@@ -64,17 +71,19 @@ def _run(*command: str) -> tuple[int, str]:
 
 LOAD = """
 import importlib, sys, types
-package = types.ModuleType("agent")
-package.__path__ = sys.argv[1:2]
-sys.modules["agent"] = package
-for name in sys.argv[2:]:
-    importlib.import_module("agent." + name)
+top, folder, *names = sys.argv[1:]
+package = types.ModuleType(top)
+package.__path__ = [folder]
+sys.modules[top] = package
+for name in names:
+    importlib.import_module(top + "." + name)
 """
 
 
-def test_the_agent_loads_in_a_real_python_38() -> None:
+@pytest.mark.parametrize("top", TRAVELLERS)
+def test_what_travels_loads_in_a_real_python_38(top: str) -> None:
     python = _python38()
     if python is None:
         pytest.skip("no Python 3.8 here: only the form of the sources was checked")
-    names = [name for name in modules(PACKAGE / "agent") if name != "__init__"]
-    assert _run(python, "-B", "-I", "-c", LOAD, str(PACKAGE / "agent"), *names) == (0, "")
+    names = [name for name in modules(PACKAGE / top) if name != "__init__"]
+    assert _run(python, "-B", "-I", "-c", LOAD, top, str(PACKAGE / top), *names) == (0, "")

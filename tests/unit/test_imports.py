@@ -55,7 +55,7 @@ def _wrong_with_others(name: str, module: str) -> str:
         return f"is pure and may not import {module}"
     if name in CLOCKLESS and _covers(("time",), module):
         return "may not know the clock"
-    if _covers(("agent",), name) and _covers(NEWER_THAN_38, module):
+    if _covers(("agent", "caretaker"), name) and _covers(NEWER_THAN_38, module):
         return f"{module} is newer than Python 3.8"
     return ""
 
@@ -90,6 +90,10 @@ def test_no_module_imports_what_the_table_forbids() -> None:
         ("agent/orders.py", "from ..errors import SpecError", "agent.orders:1: may not import errors"),
         ("agent/launch.py", "import tensorflow as tf", "agent.launch:1: may not import tensorflow"),
         ("agent/launch.py", "import tomllib", "agent.launch:1: tomllib is newer than Python 3.8"),
+        ("caretaker/upload.py", "import tomllib", "caretaker.upload:1: tomllib is newer than Python 3.8"),
+        ("caretaker/upload.py", "from ..agent import record", "caretaker.upload:1: may not import agent.record"),
+        ("caretaker/bucket.py", "import boto3", "caretaker.bucket:1: may not import boto3"),
+        ("caretaker/decisions.py", "import time", "caretaker.decisions:1: is pure and may not import time"),
         ("resources.py", "from .backends.local import BACKEND", "resources:1: may not import backends.local"),
         ("backends/local/__init__.py", "from ...report import report", "backends.local:1: may not import report"),
         ("backends/docker/names.py", "import docker", "backends.docker.names:1: may not import docker"),

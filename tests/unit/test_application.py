@@ -1,0 +1,36 @@
+"""The caretaker as a zip application; the agent's is proved wherever tasks run."""
+
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tfdeploy import application
+
+
+def test_the_application_runs_where_nothing_of_ours_is(tmp_path: Path) -> None:
+    program = tmp_path / "caretaker.pyz"
+    program.write_bytes(application.caretaker())
+    (tmp_path / "ip").write_text("#!/bin/sh\necho asked; exit 3\n")
+    (tmp_path / "ip").chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(program), "prepare"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": str(tmp_path)},
+    )
+    assert "CalledProcessError: Command '['ip', 'rule', 'show', 'pref', '7466']'" in done.stderr
+
+
+def test_the_application_is_as_short_as_can_be_and_the_same_each_time() -> None:
+    first = application.caretaker()
+    application.caretaker.cache_clear()
+    assert application.caretaker() == first
+    with zipfile.ZipFile(io.BytesIO(first)) as program:
+        names = program.namelist()
+        text = b"".join(map(program.read, names)).decode()
+    assert {"__main__.py", "caretaker/__init__.py", "caretaker/main.py"} <= set(names)
+    assert '"""' not in text
+    assert "# " not in text

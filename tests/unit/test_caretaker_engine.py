@@ -1,0 +1,167 @@
+"""What the caretaker reads from an engine: Docker's answers on a Unix socket, made up here, filters obeyed."""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.unit.props import cluster
+from tfdeploy.backends.docker import names
+from tfdeploy.caretaker.engine import Engine, Seen, Silent
+
+MINE = {"project": "project", "stack": "dev", "cluster": "mnist"}
+LABELS = dict(names.labels(cluster()))
+OTHERS = {**LABELS, "tfdeploy.cluster": "other"}
+
+
+def container(service: str, labels: dict[str, str], state: str = "running") -> dict[str, Any]:
+    return {"Labels": {**labels, "com.docker.swarm.service.name": service}, "State": state}
+
+
+def node(identity: str, state: str = "ready") -> dict[str, Any]:
+    return {"ID": identity, "Status": {"State": state}}
+
+
+def service(hostname: str, labels: dict[str, str] = LABELS) -> dict[str, Any]:
+    return {"Spec": {"Name": names.service(cluster(), hostname), "Labels": labels}}
+
+
+def task(hostname: str, node: str, state: str = "running", desired: str = "running") -> dict[str, Any]:
+    return {
+        "service": names.service(cluster(), hostname),
+        "NodeID": node,
+        "Status": {"State": state},
+        "DesiredState": desired,
+    }
+
+
+class Docker:
+    """One engine's answers."""
+
+    def __init__(self) -> None:
+        self.manages = True
+        self.containers: list[dict[str, Any]] = []
+        self.nodes = [node("m0")]
+        self.services = [service("keeper"), service("worker-0"), service("worker-1"), service("worker-9", OTHERS)]
+        self.tasks: list[dict[str, Any]] = []
+        self.volumes: list[dict[str, Any]] | None = []
+
+    def answer(self, path: str, filters: dict[str, list[str]]) -> tuple[int, Any]:
+        def labelled(found: dict[str, str]) -> bool:
+            return {f"{name}={value}" for name, value in found.items()} >= set(filters.get("label", []))
+
+        if path == "/v1.41/containers/json":
+            fit = [one for one in self.containers if labelled(one["Labels"]) and one["State"] in filters["status"]]
+            return 200, fit
+        if path == "/v1.41/info":
+            return 200, {"Swarm": {"ControlAvailable": self.manages, "NodeID": "m0"}}
+        if path == "/v1.41/volumes":
+            return 200, {"Volumes": self.volumes and [one for one in self.volumes if labelled(one["Labels"])]}
+        if not self.manages:
+            return 503, {"message": "This node is not a swarm manager."}
+        if path == "/v1.41/nodes":
+            return 200, self.nodes
+        if path == "/v1.41/services":
+            return 200, [one for one in self.services if labelled(one["Spec"]["Labels"])]
+        if path == "/v1.41/tasks":
+            wanted = [one for one in self.tasks if one["DesiredState"] in filters["desired-state"]]
+            return 200, [one for one in wanted if one["service"] in filters["service"]]
+        return 404, {"message": "page not found"}
+
+
+@pytest.fixture
+def docker() -> Docker:
+    return Docker()
+
+
+@pytest.fixture
+def engine(docker: Docker, tmp_path: Path) -> Iterator[Engine]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = urlsplit(self.path)
+            filters = json.loads(parse_qs(asked.query).get("filters", ["{}"])[0])
+            status, content = docker.answer(asked.path, filters)
+            self.send_response_only(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+    where = str(tmp_path / "docker.sock")
+    with socketserver.ThreadingUnixStreamServer(where, Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield Engine(MINE, where)
+        server.shutdown()
+        thread.join()
+
+
+def test_tasks_of_the_cluster_that_run_here_are_counted_and_the_keeper_is_none(docker: Docker, engine: Engine) -> None:
+    docker.manages = False
+    docker.containers = [
+        container("project_dev_mnist-worker-0", LABELS),
+        container("project_dev_mnist-worker-1", LABELS, "exited"),
+        container("project_dev_mnist-keeper", LABELS),
+        container("project_dev_other-worker-0", OTHERS),
+        {"Labels": {}, "State": "running"},
+    ]
+    assert engine.look() == Seen(tasks=1, elsewhere=0, manages=False, others=0)
+
+
+def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, engine: Engine) -> None:
+    docker.nodes = [node("m0"), node("m1"), node("m2"), node("m3", "down")]
+    docker.tasks = [
+        task("keeper", "m0"),
+        task("worker-0", "m0"),
+        task("worker-1", "m1"),
+        task("worker-1", "m2", "preparing"),
+        task("worker-1", "m2", "running", "shutdown"),
+        task("worker-9", "m2"),
+    ]
+    assert engine.look() == Seen(tasks=0, elsewhere=1, manages=True, others=2)
+
+
+def test_what_a_node_that_is_down_ran_last_runs_no_more(docker: Docker, engine: Engine) -> None:
+    docker.nodes = [node("m0"), node("m1", "down")]
+    docker.tasks = [task("worker-1", "m1")]
+    assert engine.look() == Seen(tasks=0, elsewhere=0, manages=True, others=0)
+
+
+def test_a_swarm_without_services_of_ours_runs_nothing(docker: Docker, engine: Engine) -> None:
+    docker.services = [service("keeper")]
+    docker.tasks = [task("worker-0", "m1")]
+    docker.nodes = [node("m0"), node("m1")]
+    assert engine.look() == Seen(tasks=0, elsewhere=0, manages=True, others=1)
+
+
+def test_the_record_is_the_keepers_volume(docker: Docker, engine: Engine, tmp_path: Path) -> None:
+    def volume(name: str, labels: dict[str, str] = LABELS) -> dict[str, Any]:
+        (tmp_path / name).mkdir(exist_ok=True)
+        return {"Name": name, "Mountpoint": str(tmp_path / name), "Labels": labels}
+
+    assert engine.record() is None
+    docker.volumes = None
+    assert engine.record() is None
+    mine = names.volume(cluster(), names.RECORD)
+    docker.volumes = [volume("project_dev_mnist-train"), volume("my-record"), volume(mine), volume("o-record", OTHERS)]
+    (tmp_path / "o-record" / "life").touch()
+    (tmp_path / "project_dev_mnist-train" / "life").touch()
+    assert engine.record() is None
+    (tmp_path / mine / "life").touch()
+    assert engine.record() == tmp_path / mine
+
+
+def test_an_engine_that_refuses_is_no_answer(docker: Docker, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker, "nodes", None)
+    monkeypatch.setattr(docker, "answer", lambda path, filters: (500, {"message": "rpc error"}))
+    with pytest.raises(Silent, match="rpc error"):
+        engine.look()
+
+
+def test_no_engine_is_no_answer(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Engine(MINE, str(tmp_path / "docker.sock")).look()
