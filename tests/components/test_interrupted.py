@@ -2,6 +2,9 @@
 
 import os
 import signal
+import sys
+
+import pytest
 
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
@@ -35,6 +38,38 @@ def test_an_interrupted_task_is_no_success_whatever_it_says(cluster: Standing) -
     assert "exit status 143; not expected" in exits(cluster, "worker-0")
     assert "worker-0 interrupted: its launcher was told to stop, not by the keeper" in cluster.events()
     cluster.until_output("worker-0", b"start 1\ntold to stop\nstart 2\n")
+
+
+SEES = """
+import sys
+from pathlib import Path
+
+sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0])
+from agent import container
+from agent.main import main
+
+container.NOTICE = Path({notice!r})
+sys.exit(main())
+"""
+"""In place of the agent: it finds what a machine says in a file of the test's."""
+
+
+def test_a_machine_that_goes_stops_its_tasks_and_says_why(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    notice, seeing = cluster.folder / "notice", cluster.folder / "seeing.py"
+    cluster.folder.mkdir(exist_ok=True)
+    seeing.write_text(SEES.format(notice=str(notice)))
+    monkeypatch.setattr("tfdeploy.backends.local._python", lambda: [sys.executable, "-I", "-S", str(seeing)])
+    cluster.up(SAYS_IT_IS_DONE, workers=1)
+    cluster.until_running("worker-0")
+    notice.write_text("spot instance is taken away\n")
+    until(lambda: cluster.recorded("worker-0") == "interrupted", "the notice is heard")
+    assert "worker-0 interrupted: spot instance is taken away" in cluster.events()
+    assert cluster.output("worker-0") == b"start 1\ntold to stop\n"
+    until(lambda: exits(cluster, "worker-0").count("exit status 143") > 1, "another launcher came and went")
+    assert cluster.recorded("worker-0") == "interrupted"
+    notice.unlink()
+    cluster.until_running("worker-0", times=2)
 
 
 def test_an_interruption_is_not_counted_as_a_failure(cluster: Standing) -> None:

@@ -19,6 +19,17 @@ def test_an_interrupted_task_is_no_success_and_starts_again() -> None:
     assert job.running() == "worker-0/2, worker-1/1"
 
 
+def test_a_machine_that_goes_says_why() -> None:
+    job = world(workers=1)
+    launcher = job.launchers["worker-0"]
+    launcher.end_child(0, job.now, cause="interrupted")
+    assert launcher.exit is not None
+    launcher.exit["notice"] = "spot instance is taken away"
+    job.sync("worker-0")
+    assert job.events == ["worker-0 interrupted: spot instance is taken away"]
+    assert job.states() == "worker-0 interrupted (spot instance is taken away)"
+
+
 def test_a_launcher_that_was_lost_starts_its_task_again_though_the_policy_has_no_restarts() -> None:
     job = world(ps=1, workers=1, restart={"maximum": 0})
     job.lose("worker-0")

@@ -8,6 +8,9 @@ from typing import Any, Dict, Mapping, Optional
 MACHINE = "TFDEPLOY_MACHINE"
 """Set by the engine to the name of the machine."""
 
+NOTICE = Path("/tfdeploy/machine/notice")
+"""Where a machine that is about to go says why."""
+
 _RESOURCE = "DOCKER_RESOURCE_"
 """How Swarm tells a task which generic resources are its own:
 https://github.com/moby/swarmkit/blob/master/design/generic_resources.md"""
@@ -24,6 +27,14 @@ def completed(settings: Dict[str, Any], base: Mapping[str, str]) -> Dict[str, An
         **settings,
         "host": settings["host"] or own_address(settings["keeper"]),
     }
+
+
+def notice() -> str:
+    """Why the machine is about to go; empty when it is not known to."""
+    try:
+        return NOTICE.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _gpus(base: Mapping[str, str]) -> Optional[str]:

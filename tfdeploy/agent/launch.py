@@ -52,6 +52,7 @@ class Launcher:
         """Until there is nothing more to do; the exit code."""
         kill_leftovers(self._note)
         while True:
+            self._told_to_stop = self._told_to_stop or bool(container.notice())
             self._collect()
             told = self._report()
             order = self._ask(told)
@@ -112,7 +113,7 @@ class Launcher:
         if end is None or self._pump is None:
             return
         self._pump.finish(_PIPE_SECONDS)
-        self._exit = {**end, "cause": self._cause, "at": time.time()}
+        self._exit = {**end, "cause": self._cause, "notice": container.notice(), "at": time.time()}
         self._child = self._pump = None
         self._cause, self._kill_at = "", 0.0
 
@@ -145,7 +146,7 @@ class Launcher:
         self._stop("interrupted")
         if self._child is not None:
             return None
-        self._exit = self._exit or _end(INTERRUPTED_CODE, "interrupted")
+        self._exit = self._exit or _end(INTERRUPTED_CODE, "interrupted", container.notice())
         self._ask(self._report())
         return INTERRUPTED_CODE
 
@@ -205,8 +206,8 @@ class Launcher:
             self._pump = Pump(self._spool.log, stdout, stderr, self._attempt)
 
 
-def _end(code: int, cause: str) -> Dict[str, Any]:
-    return {"code": code, "signal": "", "oom": False, "cause": cause, "at": time.time()}
+def _end(code: int, cause: str, notice: str = "") -> Dict[str, Any]:
+    return {"code": code, "signal": "", "oom": False, "cause": cause, "notice": notice, "at": time.time()}
 
 
 def _latest(path: Path) -> Dict[str, Any]:
@@ -227,6 +228,8 @@ def launch(settings: str) -> int:
         if in_container
         else json.loads(Path(settings).read_text())
     )
+    if container.notice():
+        return INTERRUPTED_CODE  # the keeper has heard it from the launcher before this one
     with workplace.held(Path(known["folder"])):
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_WAKING, signal.SIGALRM})
         return Launcher(known).run()

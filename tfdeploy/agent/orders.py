@@ -109,7 +109,8 @@ def _unprepared(job: Job, task: Task, now: float) -> List[str]:
 def _ended(job: Job, task: Task, end: Dict[str, Any], now: float) -> str:
     task.ended = end["at"]
     if end["cause"] == "interrupted":
-        task.state, task.reason = INTERRUPTED, "its launcher was told to stop, not by the keeper"
+        task.state = INTERRUPTED
+        task.reason = end.get("notice") or "its launcher was told to stop, not by the keeper"
         task.attempt += 1
         return f"{task.hostname} interrupted: {task.reason}"
     if end["cause"] == "stopped" and job.verdict:
