@@ -167,6 +167,12 @@ def test_on_the_host_a_task_finds_out_its_port_and_address() -> None:
     assert launched(task(task_props(ON_HOST, port=2300)))["port"] == 2300
 
 
+def test_a_task_loses_the_capabilities_that_it_is_to_lose() -> None:
+    assert "CapabilityDrop" not in task(task_props(ON_HOST)).template["ContainerSpec"]
+    dropping = task(task_props({**ON_HOST, "cap_drop": ["CAP_NET_RAW"]}))
+    assert dropping.template["ContainerSpec"]["CapabilityDrop"] == ["CAP_NET_RAW"]
+
+
 def test_a_task_without_gpus_sees_none() -> None:
     assert "NVIDIA_VISIBLE_DEVICES=void" in task(task_props()).template["ContainerSpec"]["Env"]
     assert task(task_props()).template["Resources"]["Reservations"] == {}

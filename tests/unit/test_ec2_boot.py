@@ -1,5 +1,7 @@
 """The script that a machine begins with: its text, its size, and what bash and Docker make of it."""
 
+import base64
+import gzip
 import json
 import re
 import shlex
@@ -10,11 +12,15 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import check_golden
+from tfdeploy import application
 from tfdeploy.ec2.boot import FAILED, HOST_KEY, LARGEST, LIFE_LABEL, READY, SHARED, Boot, device, disk, user_data
 from tfdeploy.instances import MOST_VOLUMES
 
 PLAIN = Boot("mnist-worker-m0", "a1b2c3d4", "ec2-user", "172.20.0.0/16")
-SHARING = replace(PLAIN, efs="fs-0123456789abcdef0", train="project.dev.mnist")
+SHARING = replace(PLAIN, efs="fs-0123456789abcdef0", train="project.dev.mnist", region="us-west-2")
+CARED_FOR = replace(
+    PLAIN, project="project", stack="dev", cluster="mnist", lifetime=259200.0, idle=900.0, spot=True, bucket="records"
+)
 WITH_GPUS = replace(PLAIN, gpus=4)
 WITH_DISKS = replace(SHARING, disks=2)
 LARGEST_BOOT = Boot(
@@ -26,34 +32,50 @@ LARGEST_BOOT = Boot(
     f"fs-{'0' * 40}",
     f"{'p' * 100}.{'s' * 100}.{'m' * 40}",
     MOST_VOLUMES,
+    "p" * 100,
+    "s" * 100,
+    "m" * 40,
+    31536000.0,
+    31536000.0,
+    31536000.0,
+    True,
+    "ap-southeast-1",
+    "b" * 63,
+    f"https://{'e' * 100}",
 )
-ALL = [PLAIN, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
+CARETAKER = b"the caretaker"
+ALL = [PLAIN, CARED_FOR, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
 
 
-def daemon(script: str) -> dict[str, Any]:
+def script(boot: Boot, caretaker: bytes = CARETAKER) -> str:
+    """The script, with a program that changes no golden text."""
+    return user_data(boot, caretaker)
+
+
+def daemon(text: str) -> dict[str, Any]:
     """What the script writes for Docker."""
-    text = script.partition("/etc/docker/daemon.json <<'END'\n")[2].partition("\nEND\n")[0]
+    text = text.partition("/etc/docker/daemon.json <<'END'\n")[2].partition("\nEND\n")[0]
     found: dict[str, Any] = json.loads(text)
     return found
 
 
 @pytest.mark.parametrize(
     ("golden", "boot"),
-    [("boot-cpu", PLAIN), ("boot-efs", SHARING), ("boot-gpus", WITH_GPUS), ("boot-disks", WITH_DISKS)],
+    [("boot-cpu", CARED_FOR), ("boot-efs", SHARING), ("boot-gpus", WITH_GPUS), ("boot-disks", WITH_DISKS)],
     ids=str,
 )
 def test_the_script_reads_as_kept(golden: str, boot: Boot) -> None:
-    check_golden(golden, user_data(boot))
+    check_golden(golden, script(boot))
 
 
 @pytest.mark.parametrize("boot", ALL, ids=str)
 def test_bash_can_read_it(boot: Boot) -> None:
-    done = subprocess.run(["bash", "-n"], input=user_data(boot), capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-n"], input=script(boot), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_longest_is_far_below_what_ec2_takes() -> None:
-    assert len(user_data(LARGEST_BOOT).encode()) < LARGEST / 2
+def test_the_longest_leaves_a_fifth_of_what_ec2_takes() -> None:
+    assert len(script(LARGEST_BOOT, application.caretaker()).encode()) < LARGEST * 0.8
 
 
 def test_disks_are_named_as_ec2_recommends() -> None:
@@ -64,49 +86,92 @@ def test_disks_are_named_as_ec2_recommends() -> None:
 
 @pytest.mark.parametrize(("found", "does"), [(0, "mount"), (2, "mkfs mount chmod"), (8, "mount")])
 def test_a_disk_is_formatted_only_when_nothing_is_on_it(found: int, does: str) -> None:
-    part = user_data(replace(PLAIN, disks=1)).partition("say 'volume /dev/sdf'")[2].partition("say docker")[0]
+    part = script(replace(PLAIN, disks=1)).partition("\nfor name in ")[2].partition("say docker")[0]
     tools = "".join(f"{name}() {{ printf '%s ' {name}; }}; " for name in ("mount", "chmod"))
     none = "test() { [ $# -eq 2 ] || [ $@ ]; }; mkdir() { :; }; mountpoint() { :; }; mkfs.ext4() { printf 'mkfs '; }; "
-    script = f"set -euo pipefail; {tools}{none}blkid() {{ return {found}; }}\n{part.replace('/etc/fstab', '/dev/null')}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    begin = f"set -euo pipefail; {tools}{none}say() {{ :; }}; blkid() {{ return {found}; }}\nfor name in "
+    whole = begin + part.replace("/etc/fstab", "/dev/null")
+    done = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=True)
     assert done.stdout.split() == does.split()
 
 
 @pytest.mark.parametrize("boot", ALL, ids=str)
 def test_no_placeholder_is_left(boot: Boot) -> None:
-    assert re.findall(r"\{[a-z_]*\}", user_data(boot)) == []
-    assert "{{" not in user_data(boot)
+    assert re.findall(r"\{[a-z_]*\}", script(boot)) == []
+    assert "{{" not in script(boot)
 
 
 @pytest.mark.parametrize("boot", ALL, ids=str)
 def test_nothing_of_a_secret_is_in_it(boot: Boot) -> None:
-    script = user_data(boot).replace("PasswordAuthentication no\n", "").lower()
-    assert [word for word in ("secret", "token", "password", "private") if word in script] == []
+    text = script(boot).replace("PasswordAuthentication no\n", "").lower()
+    assert [word for word in ("secret", "token", "password", "private") if word in text] == []
 
 
 @pytest.mark.parametrize("boot", ALL, ids=str)
 def test_docker_is_told_its_label_and_its_addresses(boot: Boot) -> None:
-    found = daemon(user_data(boot))
+    found = daemon(script(boot))
     assert found["labels"] == [f"{LIFE_LABEL}={boot.life}"]
     assert found["default-address-pools"] == [{"base": boot.bridges, "size": 24}]
 
 
+def between(text: str, begin: str, end: str) -> str:
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def test_the_caretaker_is_installed_before_anything_can_fail() -> None:
+    text = script(LARGEST_BOOT)
+    assert text.index("enable --now tfdeploy-caretaker") < text.index("say name") < text.index("say docker")
+    program = between(text, "base64 --decode <<'END' | gunzip >/usr/local/lib/tfdeploy/caretaker.pyz\n", "\nEND\n")
+    assert gzip.decompress(base64.b64decode(program)) == CARETAKER
+
+
+def test_the_caretaker_is_told_what_it_must_know() -> None:
+    text = script(replace(PLAIN, project="it's", lifetime=3600.0, idle=900.0, spot=True, bucket="records"))
+    told = json.loads(between(text, "/etc/tfdeploy/caretaker.json <<'END'\n", "\nEND\n"))
+    assert told == {
+        "machine": "mnist-worker-m0",
+        "project": "it's",
+        "stack": "",
+        "cluster": "",
+        "lifetime": 3600.0,
+        "idle": 900.0,
+        "boot": 1800.0,
+        "spot": True,
+        "region": "",
+        "bucket": "records",
+        "endpoint": "",
+    }
+
+
+def test_a_machine_without_a_caretaker_ends_all_the_same() -> None:
+    (line,) = [line for line in script(PLAIN).splitlines() if "enable --now tfdeploy-caretaker" in line]
+    tools = "systemctl() { return 1; }; shutdown() { echo shutdown $@; }; trap 'echo failed' ERR"
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail; {tools}; {line}; echo went on"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "shutdown -P +30\nfailed\n")
+
+
+def test_mount_efs_need_not_ask_the_metadata_for_the_region() -> None:
+    assert "tls,region=us-west-2 0 0" in script(SHARING)
+
+
 def test_docker_offers_gpus_where_there_are_some() -> None:
-    found = daemon(user_data(WITH_GPUS))
+    found = daemon(script(WITH_GPUS))
     assert found["node-generic-resources"] == ["gpu=4"]
     assert found["default-runtime"] == "nvidia"
-    assert not {"default-runtime", "runtimes", "node-generic-resources"} & daemon(user_data(PLAIN)).keys()
+    assert not {"default-runtime", "runtimes", "node-generic-resources"} & daemon(script(PLAIN)).keys()
 
 
 def test_the_console_gets_the_host_key_first_and_ready_last() -> None:
-    lines = user_data(SHARING).splitlines()
+    lines = script(SHARING).splitlines()
     order = [next(n for n, line in enumerate(lines) if word in line) for word in (FAILED, HOST_KEY, SHARED, READY)]
     assert order == sorted(order)
     assert READY in lines[-1]
 
 
 def test_the_host_key_is_shown_as_the_console_is_read() -> None:
-    (line,) = [line for line in user_data(PLAIN).splitlines() if line.startswith("sed")]
+    (line,) = [line for line in script(PLAIN).splitlines() if line.startswith("sed")]
     command = [*shlex.split(line)[:2]]
     done = subprocess.run(command, input="ssh-ed25519 AAAA me\n", capture_output=True, text=True, check=True)
     assert done.stdout == f"{HOST_KEY}ssh-ed25519 AAAA me\n"
@@ -114,7 +179,7 @@ def test_the_host_key_is_shown_as_the_console_is_read() -> None:
 
 @pytest.mark.parametrize("train", ["runs of today", "a'b", "$(reboot)", "a;b"])
 def test_a_folder_of_any_name_is_one_word_of_the_script(train: str) -> None:
-    (line,) = [line for line in user_data(replace(SHARING, train=train)).splitlines() if "1777" in line]
-    script = f"mkdir() {{ printf '%s|' \"$@\"; }}; {line}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    (line,) = [line for line in script(replace(SHARING, train=train)).splitlines() if "1777" in line]
+    whole = f"mkdir() {{ printf '%s|' \"$@\"; }}; {line}"
+    done = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=True)
     assert done.stdout == f"-p|-m|1777|{SHARED}/{train}|"

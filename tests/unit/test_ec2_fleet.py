@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
 from tfdeploy.agent.states import Job, Verdict
+from tfdeploy.backends.base import KEEPER
 from tfdeploy.backends.docker.mirror import Mirror
 from tfdeploy.backends.ec2 import BACKEND, _with_disks, fleet
 from tfdeploy.backends.ec2.status import _new_swarm, _sentence, _word
@@ -279,3 +280,13 @@ def test_tasks_of_machines_that_are_not_made_again_do_not_stand() -> None:
     over = replace(made, unneeded=frozenset({"mnist-worker-m0"}))
     assert [task.hostname for task in over.standing] == ["ps-0"]
     assert over.tasks == made.tasks
+
+
+@pytest.mark.parametrize(("network", "dropped"), [("overlay", None), ("host", ["CAP_NET_RAW"])])
+def test_tasks_see_what_their_machine_says_and_not_its_role(network: str, dropped: list[str] | None) -> None:
+    asked = spec(network=network, **PAIR)
+    found = BACKEND.containers(CLUSTER, asked, plan(network=network, **PAIR))
+    seen = {"Type": "bind", "Source": "/run/tfdeploy", "Target": "/tfdeploy/machine", "ReadOnly": True}
+    for hostname, container in found.items():
+        assert (seen in container["mounts"]) == (hostname != KEEPER)
+        assert container.get("cap_drop") == (None if hostname == KEEPER else dropped)

@@ -5,7 +5,7 @@ The API's words: https://docs.docker.com/reference/api/engine/version/v1.41/#tag
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,7 @@ def task(props: TaskProps) -> Service:
         "Mounts": [*container["mounts"], *shm(container["shm_size"])],
         "StopGracePeriod": int(stop_seconds(props["grace"]) * _SECOND),
         "Secrets": _secrets(props["supplies"]),
+        **_dropped(container.get("cap_drop", [])),
     }
     template = {
         "ContainerSpec": {**_container(props, props["hostname"]), **spec},
@@ -134,6 +135,10 @@ def _container(props: TaskProps | RunProps, hostname: str) -> dict[str, Any]:
         "Labels": dict(names.labels(props["cluster"])),
         "Configs": [{"ConfigID": identity, "ConfigName": name, "File": _file(AGENT)}],
     }
+
+
+def _dropped(capabilities: Sequence[str]) -> dict[str, Any]:
+    return {"CapabilityDrop": list(capabilities)} if capabilities else {}
 
 
 def _environment(props: TaskProps) -> list[str]:

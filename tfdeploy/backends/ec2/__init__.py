@@ -8,14 +8,16 @@ from typing import Any
 
 import pulumi
 
-from ...containers import OVERLAY
+from ...agent.container import NOTICE
+from ...containers import HOST, OVERLAY
+from ...ec2 import boot
 from ...ec2.boot import GPU, SHARED, disk
 from ...errors import SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec, JobSpec
-from ..base import Cluster, Keep, RunProps
-from ..docker import DockerBackend, outfit
+from ..base import KEEPER, Cluster, Keep, RunProps
+from ..docker import DockerBackend, mounts, outfit
 from ..docker.engine import ROUTES
 from ..docker.exec_keeper import keeper_of
 from ..docker.mirror import Mirror
@@ -85,7 +87,8 @@ class Ec2Backend(DockerBackend):
         kinds = {machine.name: GPU for machine in plan.machines if machine.gpus}
         shared = replace(spec, train_dir=plan.run["train_dir"]) if spec.fleet.efs else spec
         mounted = replace(shared, jobs=tuple(map(_with_disks, spec.jobs)))
-        return outfit.containers(cluster, mounted, plan, outfit.Post(f"hostname=={manager}", address, kinds))
+        found = outfit.containers(cluster, mounted, plan, outfit.Post(f"hostname=={manager}", address, kinds))
+        return {name: one if name == KEEPER else _on_machine(one) for name, one in found.items()}
 
     def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
         """What the plan makes, and what it changes in machines and services that stand."""
@@ -139,6 +142,16 @@ class Ec2Backend(DockerBackend):
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status and the public address of all machines that are there."""
         return status.seen(cluster)
+
+
+def _on_machine(container: dict[str, Any]) -> dict[str, Any]:
+    """The container of a task, so that its launcher sees why the machine goes, and no task sees the machine's role.
+
+    On the machine's own network NET_RAW would be enough to mark packets as the caretaker does.
+    """
+    seen = mounts.bind(boot.SHOWN, str(NOTICE.parent), True)
+    drop = {"cap_drop": ["CAP_NET_RAW"]} if container["network"] == HOST else {}
+    return {**container, "mounts": [*container["mounts"], seen], **drop}
 
 
 def _with_disks(job: JobSpec) -> JobSpec:

@@ -1,7 +1,7 @@
 """What Pulumi's AWS provider makes for a cluster: key, security group, shared files, machines."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
@@ -11,9 +11,9 @@ from ...instances import NEW, PUBLIC
 from ...placement import Machine
 from ...spec import ClusterSpec
 from ..base import Cluster
-from . import reach, rights
+from . import reach, rights, script
 from .archive import Archive
-from .fleet import Plot, plot_of, shared_folder, stays
+from .fleet import Plot, plot_of, stays
 from .here import Here
 from .security import security
 from .swarm import Swarm
@@ -114,7 +114,7 @@ def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec
         associate_public_ip_address=here.fleet.access == PUBLIC,
         iam_instance_profile=_profile(here, machine, common),
         placement_group=here.fleet.placement_group or None,
-        user_data=_script(here, machine, plot, common.files),
+        user_data=script.user_data(here.cluster, here.spec, machine.name, plot, common.files),
         user_data_replace_on_change=True,
         metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
             http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
@@ -179,20 +179,6 @@ def _attach(plot: Plot, machine: str, instance_id: pulumi.Output[str], opts: pul
                 skip_destroy=True,
                 opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
             )
-
-
-def _script(here: Here, machine: Machine, plot: Plot, efs: pulumi.Input[str]) -> pulumi.Output[str]:
-    """What the machine begins with; the file system is known only when it is made."""
-    start = boot.Boot(
-        machine.name,
-        plot["life"],
-        here.fleet.ssh_user,
-        pools.bridges(plot["vpc_cidrs"], here.spec.engine.subnet),
-        plot["gpus"],
-        train=shared_folder(here.cluster, here.spec),
-        disks=len(plot["disks"]),
-    )
-    return pulumi.Output.from_input(efs).apply(lambda found: boot.user_data(replace(start, efs=found)))
 
 
 def _member(here: Here, machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
