@@ -11,6 +11,13 @@ from pulumi.runtime.settings import set_root_resource
 from tfdeploy import TensorFlowCluster
 from tfdeploy.cluster import TYPE
 
+SECRET = "4dabf18193072939515e22adb298388d"
+"""Pulumi's mark of a value that is more than plain JSON; a secret has the other."""
+IS_SECRET = "1b47061264138c4ac30d75fd1eb44270"
+
+TOKEN = "a-token"
+"""What every sweeper makes."""
+
 
 class Recorder(mocks.MockMonitor):
     """An engine that makes everything, and remembers what it was asked for."""
@@ -23,7 +30,11 @@ class Recorder(mocks.MockMonitor):
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802
         self.after[request.name] = sorted(urn.rpartition("::")[2] for urn in request.dependencies)
-        return super().RegisterResource(request)  # type: ignore[no-untyped-call]
+        made = super().RegisterResource(request)  # type: ignore[no-untyped-call]
+        for key in {*request.additionalSecretOutputs} & {*made.object}:
+            if isinstance(text := made.object[key], str):
+                made.object.update({key: {SECRET: IS_SECRET, "value": text}})
+        return made
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802
         if f"${TYPE}::" in request.urn:
@@ -45,14 +56,16 @@ class Maker(mocks.Mocks):
 
     def __init__(self) -> None:
         self.inputs: dict[str, dict[str, Any]] = {}
+        self.kinds: dict[str, str] = {}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], None]:
         return {}, None
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[Any, Any]]:
-        self.inputs[args.name] = args.inputs
-        made = {"token": "a-token", "stood": "now", "given": "2026-11-21T12:00:00+00:00"}
-        return f"{args.name}-id", {**args.inputs, **made}
+        self.inputs[args.name], self.kinds[args.name] = args.inputs, args.typ
+        named = {"name": args.name, "keyName": args.name}
+        made = {"token": TOKEN, "stood": "now", "given": "2026-11-21T12:00:00+00:00"}
+        return f"{args.name}-id", {**named, **args.inputs, **made}
 
 
 def run(program: Callable[[], Any], preview: bool = False, **config: str) -> Recorder:
@@ -71,6 +84,14 @@ def run(program: Callable[[], Any], preview: bool = False, **config: str) -> Rec
 def declare(name: str = "mnist", **args: Any) -> TensorFlowCluster:
     """A cluster that nobody waits for, with a command unless one is given."""
     return TensorFlowCluster(name, {"command": ["python", "-c", "1"], "wait": "0", **args})  # type: ignore[typeddict-item]
+
+
+def without_secrets(value: Any) -> Any:
+    """What stands in plain sight of a value."""
+    if isinstance(value, dict):
+        is_secret = value.get(SECRET) == IS_SECRET
+        return "secret" if is_secret else {key: without_secrets(item) for key, item in value.items()}
+    return [without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def refused(make: Callable[[], Any]) -> str:

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 from pulumi.provider.experimental.component import ComponentProvider
 
-from tests.components.mocked import declare, refused, run
+from tests.components.mocked import declare, refused, run, without_secrets
 from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs
 from tfdeploy.cluster import TYPE
 
-SECRET = "4dabf18193072939515e22adb298388d"
-"""Pulumi's mark of a value that is more than plain JSON; a secret has the other."""
-IS_SECRET = "1b47061264138c4ac30d75fd1eb44270"
 CANARY = "canary-7f3a"
 
 
@@ -75,14 +72,6 @@ def test_providers_are_named_in_the_state_not_written_out() -> None:
         assert b"tfdeploy.resources" in pickled
         assert provider in pickled
         assert len(pickled) < 80
-
-
-def without_secrets(value: Any) -> Any:
-    """What stands in plain sight of a value."""
-    if isinstance(value, dict):
-        is_secret = value.get(SECRET) == IS_SECRET
-        return "secret" if is_secret else {key: without_secrets(item) for key, item in value.items()}
-    return [without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def test_secrets_are_pulumi_secrets_wherever_they_go() -> None:
