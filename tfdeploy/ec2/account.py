@@ -4,6 +4,7 @@ The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/ser
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -42,6 +43,12 @@ def partition(region: str) -> str:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
     """
     return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+
+def endpoint(service: str, region: str) -> str:
+    """The address of a service when it is not AWS's own (AWS_ENDPOINT_URL and the like); else empty."""
+    url: str = client(service, region).meta.endpoint_url
+    return "" if re.search(r"\.amazonaws\.com(\.cn)?/?$", url) else url
 
 
 def default_region() -> str:
