@@ -54,3 +54,18 @@ def text_of_size(number: float) -> str:
 def counted(number: int, thing: str) -> str:
     """A number of things: `1 task`, `2 tasks`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def text_of_seconds(number: float) -> str:
+    """A duration in seconds as it is asked for: `72h`, `1h30m`, `90s` as `1m30s`."""
+    whole = round(number)
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
+def dollars(number: float) -> str:
+    """An amount of money: `$1.23`, `$1,234.50`; of less than ten cents with as many digits as say something: `$0.0052`."""
+    if 0 < number < 0.1:
+        digits = f"{number:.4f}".rstrip("0")
+        return f"${digits:0<4}" if digits != "0." else "less than $0.0001"
+    return f"${number:,.2f}"
