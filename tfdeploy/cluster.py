@@ -52,7 +52,8 @@ class TensorFlowCluster(pulumi.ComponentResource):
     created, address, public_ip."""
 
     machines: pulumi.Output[list[dict[str, Any]]]
-    """A row for each machine: machine, role, provider, region, size, public_ip, status."""
+    """A row for each machine: machine, role, provider, region, size, public_ip, status; on `ec2` also per_hour and spent: USD, None
+    where the price is unknown."""
 
     state: pulumi.Output[str]
     """What the job has come to, in one word: starting, running, succeeded, failed, stopped or unknown."""
@@ -65,6 +66,11 @@ class TensorFlowCluster(pulumi.ComponentResource):
 
     endpoints: pulumi.Output[dict[str, str]]
     """Where each task is reached, by hostname: host:port."""
+
+    cost: pulumi.Output[dict[str, Any]]
+    """What the machines on `ec2` cost: currency; per_hour (now), spent (so far, by all machines that there have been) and maximum
+    (when those that stand have ended themselves), each None where a price is unknown or, of maximum, there is none; told, the same
+    in words; prices_of, the day of the prices; after, what bills on when the machines are gone. Empty on `local` and `docker`."""
 
     observed_at: pulumi.Output[str]
     """When all this was seen (UTC)."""
@@ -89,8 +95,9 @@ class TensorFlowCluster(pulumi.ComponentResource):
         self.logs = seen.apply(lambda report: report.logs)
         self.metrics = seen.apply(lambda report: report.metrics)
         self.endpoints = seen.apply(lambda report: report.endpoints)
+        self.cost = seen.apply(lambda report: report.cost)
         self.observed_at = seen.apply(lambda report: report.observed_at)
-        outputs = ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "observed_at")
+        outputs = ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "cost", "observed_at")
         self.register_outputs({output: getattr(self, output) for output in outputs})
 
     def _stand(self, name: str, asked: "_Asked") -> pulumi.Output[Report]:
@@ -184,7 +191,7 @@ def _tell(asked: "_Asked", warnings: Sequence[str]) -> None:
     """What the plan is, and what it does to what stands."""
     watch = asked.watch
     code = f"; code: {asked.bundle}" if asked.bundle else ""
-    changes = watch.backend.changes(watch.cluster, watch.plan, asked.containers)
+    changes = watch.backend.changes(watch.cluster, watch.spec, watch.plan, asked.containers)
     over = [f"  {name} is gone and is not made again: the run is over" for name in sorted(watch.plan.unneeded)]
     lines = [
         f"{watch.plan.summary}{code}",

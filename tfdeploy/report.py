@@ -27,6 +27,7 @@ from .agent.states import (
 from .backends.base import EngineTask, Sight
 from .placement import Machine
 from .plan import Plan
+from .quantities import dollars
 from .spec import ClusterSpec
 
 SILENT_SECONDS = 15.0
@@ -56,6 +57,7 @@ class Report:
     status: str
     run: str
     decided: bool
+    cost: dict[str, Any]
     timed: dict[str, list[tuple[float, str]]]
     """The last lines with the time at which each came, in seconds since 1970."""
 
@@ -82,6 +84,7 @@ def report(plan: Plan, sight: Sight, spec: ClusterSpec) -> Report:
         status=tables(machines, tasks) + _closing(state, reason),
         run=job.run["id"] if job else "",
         decided=job is not None and job.verdict is not None,
+        cost={key: value for key, value in sight.cost.items() if key != "machines"},
         timed=timed,
     )
 
@@ -195,6 +198,7 @@ def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
         "size": machine.size,
         "public_ip": sight.addresses.get(machine.name, machine.public_ip),
         "status": sight.machines.get(machine.name, sight.others),
+        **sight.cost.get("machines", {}).get(machine.name, {}),
     }
 
 
@@ -203,11 +207,15 @@ def _closing(state: str, reason: str) -> str:
 
 
 def tables(machines: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]]) -> str:
-    """Both tables as text, with Kelda's columns."""
+    """Both tables as text, with Kelda's columns; and what has been spent, where machines are paid for."""
+    columns = ["machine", "role", "provider", "region", "size", "public_ip", "status"]
+    if any("spent" in machine for machine in machines):
+        columns.append("spent")
+        machines = [{**machine, "spent": _spent(machine)} for machine in machines]
     shown = [{**task, "command": _short(task["command"])} for task in tasks]
     return "\n\n".join(
         [
-            table(machines, ("machine", "role", "provider", "region", "size", "public_ip", "status")),
+            table(machines, columns),
             table(shown, ("container", "machine", "command", "hostname", "status", "created", "public_ip")),
         ]
     )
@@ -219,6 +227,11 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     cells += [[str(row[column] or "") for column in columns] for row in rows]
     widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
     return "\n".join("   ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
+
+
+def _spent(machine: Mapping[str, Any]) -> str:
+    usd = machine.get("spent", 0.0)
+    return "unknown" if usd is None else dollars(usd)
 
 
 def _short(command: str) -> str:

@@ -49,7 +49,7 @@ def test_everything_is_made_after_the_sweeper_and_the_run_last() -> None:
 
 
 def test_the_outputs_are_registered() -> None:
-    outputs = ["endpoints", "logs", "machines", "metrics", "observed_at", "state", "status", "tasks"]
+    outputs = ["cost", "endpoints", "logs", "machines", "metrics", "observed_at", "state", "status", "tasks"]
     assert run(lambda: declare(workers=1)).outputs == outputs
 
 
@@ -112,6 +112,7 @@ def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything
     cluster = schema["resources"][TYPE]
     assert set(map(snake, cluster["inputProperties"])) == set(TensorFlowClusterArgs.__annotations__)
     assert set(map(snake, cluster["properties"])) == {
+        "cost",
         "endpoints",
         "logs",
         "machines",

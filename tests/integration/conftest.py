@@ -27,7 +27,7 @@ import pulumi
 from tfdeploy import TensorFlowCluster
 
 cluster = TensorFlowCluster("test", {arguments})
-for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "observed_at"):
+for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "cost", "observed_at"):
     pulumi.export(name, getattr(cluster, name))
 """
 

@@ -1,5 +1,6 @@
 """What was seen becomes what people read."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -205,3 +206,31 @@ def test_a_long_command_is_cut_in_the_table_and_whole_in_the_row() -> None:
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     rows: list[dict[str, Any]] = [{"a": "1", "long_name": "x"}, {"a": "four", "long_name": None}]
     assert table(rows, ("a", "long_name")) == "A      LONG NAME\n1      x\nfour"
+
+
+COST: dict[str, Any] = {
+    "currency": "USD",
+    "per_hour": 0.12,
+    "machines": {"box": {"per_hour": 0.12, "spent": 1.234}},
+}
+
+
+def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
+    found = read(replace(sight(world()), cost=COST))
+    assert found.cost == {"currency": "USD", "per_hour": 0.12}
+    assert found.machines[0] == {**read(sight(world())).machines[0], "per_hour": 0.12, "spent": 1.234}
+    first, second = found.status.splitlines()[:2]
+    assert first.endswith("STATUS      SPENT")
+    assert second.endswith("connected   $1.23")
+
+
+def test_a_price_that_is_unknown_is_not_nothing() -> None:
+    unknown = {"machines": {"box": {"per_hour": None, "spent": None}}}
+    assert read(replace(sight(world()), cost=unknown)).status.splitlines()[1].endswith("connected   unknown")
+
+
+def test_where_nobody_is_paid_nothing_is_said_of_money() -> None:
+    found = read(sight(world()))
+    assert found.cost == {}
+    assert "spent" not in found.machines[0]
+    assert "SPENT" not in found.status

@@ -111,6 +111,8 @@ class Sight:
     """The public address of each machine that has one."""
     others: str = "connected"
     """The status of machines that are not among these."""
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    """The component's output `cost`, and `machines`: each machine's `per_hour` and `spent`. Nothing where nobody is paid."""
 
 
 class Backend(Protocol):
@@ -151,8 +153,10 @@ class Backend(Protocol):
             SpecError: an argument cannot be what the user wants.
         """
 
-    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
-        """What the plan changes in tasks that stand, and what that does to them, in sentences."""
+    def changes(
+        self, cluster: Cluster, spec: ClusterSpec, plan: Plan, containers: Mapping[str, dict[str, Any]]
+    ) -> Sequence[str]:
+        """What the plan changes in what stands, what that does to it, and what it costs, in sentences."""
 
     def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
         """Machines of the plan that are gone and need not be made again, because the run is over."""

@@ -26,6 +26,7 @@ MACHINE, LIFE, ROLE, IMAGE, FILES, DISKS = (
 MASTER = "Master"
 
 _SECONDS = 20
+_ENDED = ["shutting-down", "terminated"]
 _MIB = 1 << 20
 _NO_ACCESS = ("AuthFailure", "UnauthorizedOperation", "ExpiredToken", "RequestExpired", "InvalidClientTokenId")
 
@@ -241,6 +242,20 @@ def state(region: str, instance_id: str) -> str:
             return ""
         raise
     return str(found[0]["Instances"][0]["State"]["Name"]) if found else ""
+
+
+def endings(region: str, instance_ids: Sequence[str]) -> dict[str, str]:
+    """Why, and when, each of these changed its state: the id to EC2's words. Those that EC2 no longer knows are left out.
+
+    An instance is told of for about an hour after its end.
+    """
+    if not instance_ids:
+        return {}
+    wanted = [{"Name": "instance-id", "Values": list(instance_ids)}, {"Name": "instance-state-name", "Values": _ENDED}]
+    with answers(region):
+        pages = client("ec2", region).get_paginator("describe_instances").paginate(Filters=wanted)
+        found = [item for page in pages for group in page["Reservations"] for item in group["Instances"]]
+    return {item["InstanceId"]: item.get("StateTransitionReason", "") for item in found}
 
 
 def _instance(item: Mapping[str, Any]) -> Instance:

@@ -86,7 +86,9 @@ class DockerBackend:
         """What the containers of tasks and keeper have, beyond what every task has."""
         return outfit.containers(cluster, spec, plan, outfit.post(Engine(cluster["home"]), cluster, spec, plan))
 
-    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
+    def changes(
+        self, cluster: Cluster, spec: ClusterSpec, plan: Plan, containers: Mapping[str, dict[str, Any]]
+    ) -> Sequence[str]:
         """What the plan changes in services that stand."""
         return differences.sentences(plan, containers, _swarm(cluster).services())
 
@@ -233,11 +235,26 @@ class DockerBackend:
         keeper = (engine or {}).get(KEEPER)
         if keeper is not None and keeper.reason:
             problems.append(f"the keeper is {keeper.word}: {keeper.reason}")
-        return Sight(time.time(), view, silent, tasks, str(mirror.folder), words, problems, addresses, self._others)
+        return Sight(
+            time.time(),
+            view,
+            silent,
+            tasks,
+            str(mirror.folder),
+            words,
+            problems,
+            addresses,
+            self._others,
+            self._cost(cluster),
+        )
 
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status of machines that are not connected, and the public addresses of all."""
         return machines.statuses(Engine(cluster["home"])), {}
+
+    def _cost(self, cluster: Cluster) -> Mapping[str, Any]:
+        """What the machines cost (`Sight.cost`)."""
+        return {}
 
 
 def _before(props: RunProps) -> dict[str, str]:

@@ -22,7 +22,7 @@ from ..docker.engine import ROUTES
 from ..docker.exec_keeper import keeper_of
 from ..docker.mirror import Mirror
 from ..docker.services import MANAGER
-from . import archive, clearing, fleet, keys, reach, refusals, status
+from . import archive, clearing, costs, fleet, keys, reach, refusals, status
 
 for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used: they take long
     if find_spec(_package) is None:
@@ -69,8 +69,11 @@ class Ec2Backend(DockerBackend):
         return spec.command
 
     def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
-        """Refuse what cannot work; the warnings."""
-        return refusals.refuse(spec, plan, code_files)
+        """Refuse what cannot work; the warnings. What `pulumi up` makes is kept from now on, for what it costs."""
+        warnings = refusals.refuse(spec, plan, code_files)
+        if not pulumi.runtime.is_dry_run():
+            costs.keep_plan(cluster, spec, plan)
+        return warnings
 
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """A path on the machines, or a URL; the shared file system's, else a volume, where no `train_dir` is given."""
@@ -90,11 +93,13 @@ class Ec2Backend(DockerBackend):
         found = outfit.containers(cluster, mounted, plan, outfit.Post(f"hostname=={manager}", address, kinds))
         return {name: one if name == KEEPER else _on_machine(one) for name, one in found.items()}
 
-    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
-        """What the plan makes, and what it changes in machines and services that stand."""
-        told = status.sentences(cluster, plan)
+    def changes(
+        self, cluster: Cluster, spec: ClusterSpec, plan: Plan, containers: Mapping[str, dict[str, Any]]
+    ) -> Sequence[str]:
+        """What the plan makes and costs, and what it changes in machines and services that stand."""
+        told = [*status.sentences(cluster, plan), *costs.sentences(spec, plan)]
         with suppress(Unreachable, SpecError):
-            told += super().changes(cluster, plan, containers)
+            told += super().changes(cluster, spec, plan, containers)
         return told
 
     def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
@@ -142,6 +147,10 @@ class Ec2Backend(DockerBackend):
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status and the public address of all machines that are there."""
         return status.seen(cluster)
+
+    def _cost(self, cluster: Cluster) -> Mapping[str, Any]:
+        """What the machines cost, and have cost so far."""
+        return costs.told(cluster)
 
 
 def _on_machine(container: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ...quantities import counted
 from ...spec import ClusterSpec
 from ..docker.refusals import refuse_builds
 from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
-from . import fleet, keys
+from . import costs, fleet, keys
 
 _QUOTAS = {
     "g": ("L-DB2E81BA", "L-3819A6DF"),
@@ -95,6 +95,7 @@ def refuse(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str
     if spec.engine.network == HOST:
         refuse_same_ports(plan)
     refuse_builds(spec, len(plan.machines))
+    costs.refuse(spec, plan)
     used = {task.machine for task in plan.tasks}
     given = spec.train_dir
     shared = "://" in given or (spec.fleet.efs and (not given or f"{given}/".startswith(f"{SHARED}/")))

@@ -12,7 +12,7 @@ from ...placement import Machine
 from ...plan import Plan
 from ..base import Cluster
 from ..docker.engine import Engine
-from . import fleet, reach
+from . import costs, fleet, reach
 
 _WORDS = {"pending": "booting", "stopping": "stopping", "stopped": "stopped"}
 
@@ -62,11 +62,13 @@ def seen(cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
     Raises:
         Unreachable: EC2 does not answer.
     """
-    there = {one.machine: one for one in account.instances(reach.region(cluster), fleet.tags(cluster))}
+    found = account.instances(reach.region(cluster), fleet.tags(cluster))
+    costs.look(cluster, found)
+    there = {one.machine: one for one in found}
     nodes: Mapping[str, Any] = {}
     with suppress(Unreachable, SpecError):
-        found = Engine(cluster["home"]).call(lambda api: api.nodes())
-        nodes = {node["Description"]["Hostname"]: node for node in found}
+        answer = Engine(cluster["home"]).call(lambda api: api.nodes())
+        nodes = {node["Description"]["Hostname"]: node for node in answer}
     words = {name: _word(one, nodes.get(name)) for name, one in there.items()}
     return words, {name: one.public_ip for name, one in there.items()}
 

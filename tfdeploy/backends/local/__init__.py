@@ -71,7 +71,9 @@ class LocalBackend:
         """None: tasks are processes."""
         return {}
 
-    def changes(self, cluster: Cluster, plan: Plan, containers: Mapping[str, dict[str, Any]]) -> Sequence[str]:
+    def changes(
+        self, cluster: Cluster, spec: ClusterSpec, plan: Plan, containers: Mapping[str, dict[str, Any]]
+    ) -> Sequence[str]:
         """Which tasks start again under other limits."""
         places = Places(cluster["home"])
         told = []

@@ -1,0 +1,189 @@
+"""What a cluster on EC2 costs: told at preview, refused above the budget, remembered from look to look."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.fleets import CLUSTER, GPUS, instance, plan, spec
+from tfdeploy.backends.ec2 import costs, reach
+from tfdeploy.ec2 import account
+from tfdeploy.ec2.facts import Instance
+from tfdeploy.ec2.prices import Disk, Rented, per_hour
+from tfdeploy.errors import SpecError
+
+NOON = 1_795_262_400.0
+HOUR = 3600.0
+PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
+SMALL_USD = 0.1008 + 100 * 0.08 / 720 + 0.005
+PS = instance("mnist-ps-m0", manages=True, launched=NOON)
+WORKER = instance("mnist-worker-m0", launched=NOON)
+
+
+class Aws:
+    """A clock, and what EC2 says of instances that have ended."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+        self.endings: dict[str, str] = {}
+        self.asked: list[list[str]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def tell(self, region: str, instance_ids: Sequence[str]) -> Mapping[str, str]:
+        self.asked.append(list(instance_ids))
+        return self.endings
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Aws:
+    made = Aws()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(time, "time", made.time)
+    monkeypatch.setattr(account, "endings", made.tell)
+    return made
+
+
+def told(*there: Instance, **args: Any) -> str:
+    asked = {**PAIR, **args}
+    (line,) = costs.sentences(spec(**asked), plan(*there, **asked))
+    return line
+
+
+def look(aws: Aws, hours: float, *there: Instance) -> dict[str, Any]:
+    aws.now = NOON + hours * HOUR
+    costs.look(CLUSTER, there)
+    return costs.told(CLUSTER)
+
+
+def made(**args: Any) -> None:
+    """What `pulumi up` remembers of the plan that it makes."""
+    asked = {**PAIR, **args}
+    costs.keep_plan(CLUSTER, spec(**asked), plan(**asked))
+
+
+def test_preview_tells_the_hour_the_most_and_what_bills_on() -> None:
+    line = told()
+    assert line.startswith("the machines cost $0.23/h, at most $16.86 until they end themselves after 72h; prices of ")
+    assert "; after the machines go these cost on: the bucket with the record (S3), also after `pulumi destroy`" in line
+    assert told(PS, WORKER) == line
+
+
+def test_disks_files_volumes_and_lifetime_are_in_it() -> None:
+    own = {"worker": {"ebs_volumes": ["7200GiB:/scratch", "vol-0a1b2c3d:/data"], "root_volume_size": "820GiB"}}
+    line = told(jobs=own, efs="new", lifetime="1h30m", keep_record=False)
+    assert line.startswith(f"the machines cost ${2 * SMALL_USD + 0.8 + 0.08:.2f}/h, at most ")
+    assert "after 1h30m; " in line
+    assert "the file system (EFS)" in line
+    assert "(S3), until `pulumi destroy`" in line
+    assert line.endswith("; your volume vol-0a1b2c3d")
+
+
+def test_spot_and_addresses_are_counted_as_asked_for() -> None:
+    assert "; spot counts as on demand; " in told(jobs={"worker": {"spot": True}})
+    assert told(access="private").startswith(f"the machines cost ${2 * SMALL_USD - 0.01:.2f}/h, ")
+
+
+def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() -> None:
+    made = plan(**PAIR)
+    over = replace(made, unneeded=frozenset(machine.name for machine in made.machines))
+    assert costs.sentences(spec(**PAIR), over) == []
+    costs.refuse(spec(**PAIR, budget=0.01, lifetime="never"), over)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"budget": 16}, "mnist: budget: is $16.00, and the plan may cost $16.86 ($0.23/h) until the machines end "),
+        ({"budget": 99, "lifetime": "never"}, "mnist: budget: is $99.00, and the machines never end themselves"),
+        (
+            {"budget": 99, "root_volume_type": "io2"},
+            "mnist: budget: is $99.00, and the prices of 2026-01-19 do not have all that the plan needs: io2 disk.",
+        ),
+    ],
+)
+def test_a_plan_above_its_budget_is_refused(args: dict[str, Any], said: str) -> None:
+    asked = {**PAIR, **args}
+    with pytest.raises(SpecError) as error:
+        costs.refuse(spec(**asked), plan(**asked))
+    assert str(error.value).startswith(said)
+
+
+def test_a_plan_within_its_budget_is_not() -> None:
+    costs.refuse(spec(**PAIR, budget=17), plan(**PAIR))
+    costs.refuse(spec(**PAIR), plan(**PAIR, root_volume_type="io2"))
+
+
+def test_what_was_spent_is_kept_from_look_to_look(aws: Aws) -> None:
+    made()
+    found = look(aws, 10, PS, WORKER)
+    assert found["currency"] == "USD"
+    assert found["per_hour"] == pytest.approx(2 * SMALL_USD, abs=1e-4)
+    assert found["spent"] == pytest.approx(2 * 10 * SMALL_USD, abs=1e-4)
+    assert found["maximum"] == pytest.approx(16.86, abs=1e-2)
+    assert found["machines"]["mnist-ps-m0"] == {
+        "per_hour": pytest.approx(SMALL_USD, abs=1e-4),
+        "spent": pytest.approx(10 * SMALL_USD, abs=1e-4),
+    }
+    assert found["told"] == "$0.23/h now; $2.34 so far"
+    assert found["after"][0].startswith("the bucket with the record")
+    assert aws.asked == [[]]
+
+
+def test_a_machine_that_went_counts_until_its_end_and_its_successor_beside_it(aws: Aws) -> None:
+    made()
+    look(aws, 1, PS, WORKER)
+    aws.endings = {WORKER.instance_id: "User initiated (2026-11-21 14:00:00 GMT)"}
+    found = look(aws, 10, PS)
+    assert aws.asked[-1] == [WORKER.instance_id]
+    assert found["spent"] == pytest.approx((10 + 2) * SMALL_USD, abs=1e-4)
+    assert found["machines"]["mnist-worker-m0"]["per_hour"] == 0
+    anew = replace(WORKER, instance_id="i-anew", launched=NOON + 10 * HOUR)
+    found = look(aws, 11, PS, anew)
+    assert aws.asked[-1] == []
+    assert found["machines"]["mnist-worker-m0"]["spent"] == pytest.approx(3 * SMALL_USD, abs=1e-4)
+    assert json.loads((reach.of(CLUSTER) / "ledger.json").read_text())["entries"][1]["most"] is False
+
+
+def test_when_all_are_gone_what_they_cost_is_still_told(aws: Aws) -> None:
+    made()
+    look(aws, 10, PS, WORKER)
+    found = look(aws, 200)
+    assert (found["per_hour"], found["told"].partition(" so far")[0]) == (0, "$0.00/h now; at most $16.86")
+    assert found["maximum"] == found["spent"]
+
+
+def test_machines_that_never_end_have_no_maximum(aws: Aws) -> None:
+    made(lifetime="never")
+    assert look(aws, 1, PS)["maximum"] is None
+
+
+def test_of_machines_that_another_computer_made_the_disks_are_unknown(aws: Aws) -> None:
+    found = look(aws, 1, PS)
+    assert (found["per_hour"], found["spent"]) == (None, None)
+    assert found["told"].startswith("at least $0.11/h, and 1 machine of unknown price (disks) now; ")
+    made()
+    assert look(aws, 1, PS)["per_hour"] == pytest.approx(SMALL_USD, abs=1e-4)
+
+
+def test_a_type_without_a_price_is_unknown(aws: Aws) -> None:
+    made()
+    found = look(aws, 1, PS, replace(WORKER, instance_type="x99.large"))
+    assert (found["per_hour"], found["machines"]["mnist-worker-m0"]["spent"]) == (None, None)
+    assert found["machines"]["mnist-ps-m0"]["spent"] == pytest.approx(SMALL_USD, abs=1e-4)
+
+
+def test_before_anything_stands_nothing_is_spent(aws: Aws) -> None:
+    assert costs.told(CLUSTER)["spent"] == 0
+    assert not (reach.of(CLUSTER) / "ledger.json").exists()
+
+
+def test_machines_with_gpus_have_their_price() -> None:
+    found = told(jobs={"worker": {"instance_type": GPUS.name}})
+    worker = per_hour(Rented(GPUS.name, disks=(Disk("gp3", 100),)), "us-west-2")
+    assert found.startswith(f"the machines cost ${SMALL_USD + worker.usd:.2f}/h, ")
