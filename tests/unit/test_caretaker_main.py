@@ -84,6 +84,15 @@ def test_a_task_that_does_not_stop_is_not_waited_for(machine: Machine) -> None:
     assert machine.after(30, care)
 
 
+def test_a_caretaker_that_comes_late_gives_tasks_their_time(machine: Machine) -> None:
+    machine.engine.seen = TWO_HERE
+    machine.now += 2000
+    care = machine.caretaker()
+    assert not machine.after(110, care)
+    assert machine.notice == "lifetime of 1000 s is over\n"
+    assert machine.after(30, care)
+
+
 def test_a_boot_that_fails_ends_itself_without_an_engine(machine: Machine) -> None:
     (machine.folder / "state" / "ready").unlink()
     machine.engine.seen = None

@@ -7,6 +7,7 @@ import pytest
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
+from botocore.utils import percent_encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,11 @@ def test_botocore_signs_alike(where: str, who: Credentials, key: str) -> None:
 def test_botocore_signs_any_key_and_content_alike(key: str, body: bytes) -> None:
     for where in WHERE:
         check(where, key, body, ROLE)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_botocore_writes_any_key_alike(key: str) -> None:
+    assert path(key) == "/" + percent_encode(key, safe="/~")
 
 
 @pytest.mark.parametrize("host", ["records.s3.us-west-2.amazonaws.com:8443", "[::1]:5000"])

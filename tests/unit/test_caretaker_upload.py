@@ -115,6 +115,13 @@ def test_only_what_has_changed_is_sent_again(record: Record, sent: Sent) -> None
     consistent(sent.objects)
 
 
+def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    brought = Upload(record.folder, sent.put)
+    assert brought.bring()
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} is read"))
+    assert brought.bring()
+
+
 def test_a_file_that_goes_is_listed_no_more(record: Record, sent: Sent) -> None:
     brought = Upload(record.folder, sent.put)
     assert brought.bring()

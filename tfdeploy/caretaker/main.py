@@ -48,7 +48,7 @@ class Caretaker:
         self._seen = Seen(0, 0, False, 0)
         self._notice: Optional[Tuple[str, float]] = None
         self._action = Action(REST)
-        self._due = self._saving = 0.0
+        self._rested, self._saving = time.monotonic(), 0.0
         self._safe = False
         self._complaints: Dict[str, str] = {}
 
@@ -58,8 +58,8 @@ class Caretaker:
         action = decide(self._limits, self._facts(time.time()))
         if action != self._action:
             say(f"{'ends' if action.do == END else action.do}: {action.why}", action.do == END)
-        if REST in (action.do, self._action.do):
-            self._due, self._saving, self._safe = time.monotonic(), 0.0, False
+        if action.do == REST:
+            self._rested, self._saving, self._safe = time.monotonic(), 0.0, False
         if action.do == SAVE and not self._saving:
             self._saving = time.monotonic()
         self._action = action
@@ -77,7 +77,6 @@ class Caretaker:
 
     def _facts(self, now: float) -> Facts:
         busy = _time(STATE / "busy")
-        ending = self._action.do != REST
         return Facts(
             age=now - _time(STATE / "born"),
             ready=(STATE / "ready").exists(),
@@ -87,7 +86,7 @@ class Caretaker:
             manages=self._seen.manages,
             others=self._seen.others,
             safe=self._safe,
-            due=time.monotonic() - self._due if ending else 0.0,
+            due=time.monotonic() - self._rested,
             saving=time.monotonic() - self._saving if self._saving else 0.0,
             notice=self._notice[0] if self._notice else "",
             left=self._notice[1] - now if self._notice else 0.0,
