@@ -16,8 +16,11 @@ from tfdeploy.ec2 import account
 from tfdeploy.ec2.rules import OF_NO_INTEREST, RULES, UNKNOWN, Asked, check
 from tfdeploy.ec2.rules.machines import EFS, INSTANCE, KEY
 from tfdeploy.ec2.rules.network import EGRESS, GROUP, INGRESS, TARGET
+from tfdeploy.ec2.rules.rights import ROLE, ROLE_POLICY
 
 CANARY = "canary-7f3a"
+ANYTHING = '{"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::bucket/record/*"}]}'
+ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
 
 SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
     "an overlay network, shared files of its own, new disks": ({"ebs_volumes": ["200GiB:/scratch"]}, Asked()),
@@ -156,6 +159,9 @@ WEAKER: list[tuple[str, str, str, Weaken]] = [
     ("pinned-image", INSTANCE, "m0", put("ami", "resolve:ssm:/aws/service/ami")),
     ("tagged", INSTANCE, "m0", put("tags.tfdeploy:cluster", "")),
     ("tagged", KEY, "key", drop("tags")),
+    ("tagged", ROLE, "manager", drop("tags")),
+    ("no-wildcards", ROLE_POLICY, "record", put("policy", ANYTHING)),
+    ("no-managed-policies", ROLE, "manager", put("managedPolicyArns", [ADMINISTRATOR])),
     ("tagged", EGRESS, "out", drop("tags")),
     ("own-group", INSTANCE, "m0", put("vpcSecurityGroupIds", [])),
     ("own-group", TARGET, "target", drop("securityGroups")),

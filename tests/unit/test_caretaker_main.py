@@ -127,8 +127,8 @@ def test_the_same_complaint_is_made_once(machine: Machine, capfd: pytest.Capture
 
 def test_a_notice_of_before_is_gone_when_the_machine_starts(machine: Machine) -> None:
     closed: list[bool] = []
-    machine.patch.setattr(main, "close", lambda: closed.append(True))
+    machine.patch.setattr(main, "close", closed.append)
     (machine.folder / "shown" / "notice").write_text("old")
     for _ in range(2):
-        main.prepare()
+        main.prepare({"ssm": True})
     assert (machine.notice, closed) == ("", [True, True])

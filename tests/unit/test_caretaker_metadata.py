@@ -1,4 +1,4 @@
-"""IMDSv2 as the caretaker speaks it, against a small one on loopback; the rule that closes it, against a stand-in for `ip`."""
+"""IMDSv2 as the caretaker speaks it, against a small one on loopback; the rule that closes it, against a stand-in for `iptables`."""
 
 import json
 import socket
@@ -114,23 +114,27 @@ def test_its_sockets_are_marked(imds: Imds, monkeypatch: pytest.MonkeyPatch) -> 
     assert [one for one in marks if one[1] == socket.SO_MARK] == [mark, mark]
 
 
-IP = """#!/bin/sh
-# ip rule show pref NUMBER | ip rule add pref NUMBER RULE…
-number=$4
-case $2 in
-show) cat "$0.rules" 2>/dev/null | grep "^$number:" || true ;;
-add) shift 4; echo "$number: $*" >>"$0.rules" ;;
+IPTABLES = """#!/bin/sh
+# iptables -w -t TABLE -C|-I CHAIN RULE…
+table=$3 verb=$4
+shift 4
+case $verb in
+-C) grep -qx -e "$table $*" "$0.rules" 2>/dev/null ;;
+-I) echo "$table $*" >>"$0.rules" ;;
 esac
 """
 
 
-def test_the_rule_lets_marked_sockets_through_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ip").write_text(IP)
-    (tmp_path / "ip").chmod(0o755)
+@pytest.mark.parametrize(("but_root", "more"), [(False, ""), (True, " -m owner ! --uid-owner 0")])
+def test_the_firewall_lets_marked_sockets_through_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, but_root: bool, more: str
+) -> None:
+    (tmp_path / "iptables").write_text(IPTABLES)
+    (tmp_path / "iptables").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     for _ in range(2):
-        metadata.close()
-    assert (tmp_path / "ip.rules").read_text().splitlines() == [
-        "7466: to 169.254.169.254 fwmark 0x7466 lookup main",
-        "7467: to 169.254.169.254 prohibit",
+        metadata.close(but_root)
+    assert (tmp_path / "iptables.rules").read_text().splitlines() == [
+        "mangle PREROUTING -d 169.254.169.254 -j DROP",
+        f"filter OUTPUT -d 169.254.169.254 -m mark ! --mark 0x7466{more} -j REJECT",
     ]

@@ -140,6 +140,7 @@ def test_the_caretaker_is_told_what_it_must_know() -> None:
         "region": "",
         "bucket": "records",
         "endpoint": "",
+        "ssm": False,
     }
 
 

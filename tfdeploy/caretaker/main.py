@@ -138,9 +138,9 @@ def _time(file: Path) -> float:
     return file.stat().st_mtime if file.exists() else 0.0
 
 
-def prepare() -> None:
+def prepare(settings: Mapping[str, Any]) -> None:
     """What must be before a task comes: metadata closed to it, a folder that it can see."""
-    close()
+    close(settings["ssm"])
     SHOWN.mkdir(exist_ok=True)
     with suppress(FileNotFoundError):
         (SHOWN / "notice").unlink()
@@ -148,10 +148,10 @@ def prepare() -> None:
 
 def main() -> int:
     """Prepare, or take care for ever."""
-    if sys.argv[1:] == ["prepare"]:
-        prepare()
-        return 0
     settings = json.loads(SETTINGS.read_text())
+    if sys.argv[1:] == ["prepare"]:
+        prepare(settings)
+        return 0
     STATE.mkdir(parents=True, exist_ok=True)
     if not (STATE / "born").exists():
         (STATE / "born").touch()

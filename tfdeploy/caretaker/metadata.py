@@ -17,7 +17,6 @@ ADDRESS = "169.254.169.254"
 MARK = 0x7466
 """What the caretaker's own sockets carry (SO_MARK)."""
 
-_FIRST_RULE = 7466
 _SECONDS = 5.0
 _LATEST = "/latest/meta-data"
 
@@ -26,16 +25,22 @@ class Refused(OSError):
     """The service answers, but not with what was asked for."""
 
 
-def close() -> None:
-    """Let nobody else reach it, from this machine or through it: whoever can has the machine's role.
+def close(but_root: bool) -> None:
+    """Let nobody else reach it, from this machine or through it: whoever can has the machine's role. `but_root` lets root of this
+    machine through, for what else there is on it.
 
-    A mark on packets does not leave a container's own network; to set one on the machine's takes a capability that tasks lack.
+    A mark on packets does not leave a container's own network; to set one on the machine's takes a capability that tasks lack. A
+    firewall, because a rule of routes would have the kernel drop the answers too, which carry no mark (`rp_filter`).
     """
-    rules = ([ADDRESS, "fwmark", hex(MARK), "lookup", "main"], [ADDRESS, "prohibit"])
-    for number, rule in enumerate(rules, _FIRST_RULE):
-        there = subprocess.run(["ip", "rule", "show", "pref", str(number)], stdout=subprocess.PIPE, check=True).stdout
-        if not there.strip():
-            subprocess.run(["ip", "rule", "add", "pref", str(number), "to", *rule], check=True)
+    others = ["-m", "mark", "!", "--mark", hex(MARK), *(["-m", "owner", "!", "--uid-owner", "0"] if but_root else [])]
+    for table, chain, rule in (
+        ("mangle", "PREROUTING", ["-j", "DROP"]),
+        ("filter", "OUTPUT", [*others, "-j", "REJECT"]),
+    ):
+        place = [chain, "-d", ADDRESS, *rule]
+        there = subprocess.run(["iptables", "-w", "-t", table, "-C", *place], stderr=subprocess.DEVNULL, check=False)
+        if there.returncode:
+            subprocess.run(["iptables", "-w", "-t", table, "-I", *place], check=True)
 
 
 class Metadata:

@@ -189,6 +189,8 @@ class Boot:
     """Where the record outlives it; empty for nowhere."""
     endpoint: str = ""
     """S3's address; empty for AWS's own."""
+    ssm: bool = False
+    """It is reached through Systems Manager, whose agent has to reach the metadata."""
 
 
 def user_data(boot: Boot, caretaker: bytes) -> str:
@@ -240,6 +242,7 @@ def _settings(boot: Boot) -> dict[str, object]:
         "region",
         "bucket",
         "endpoint",
+        "ssm",
     )
     return {name: getattr(boot, name) for name in names}
 

@@ -87,7 +87,8 @@ class ArchiveProvider(ResourceProvider):
 
     def create(self, props: Props) -> CreateResult:
         """Make the bucket, or take the one that an earlier life of the cluster has left."""
-        return CreateResult(props["bucket"], self._ensured(props))
+        self._ensure(props)
+        return CreateResult(props["bucket"], props)
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """Other tags are an update."""
@@ -97,24 +98,20 @@ class ArchiveProvider(ResourceProvider):
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
         """Give it its new tags."""
-        return UpdateResult(self._ensured(news))
+        self._ensure(news)
+        return UpdateResult(news)
 
     def read(self, id_: str, props: Props) -> ReadResult:
         """Gone when S3 no longer has it."""
         return ReadResult(id_, props) if bucket.stands(of(props["cluster"])) else ReadResult(None, {})
 
-    def _ensured(self, props: Props) -> Props:
-        found = of(cast(Cluster, props["cluster"]))
-        bucket.ensure(found, props["tags"])
-        return {**props, "arn": bucket.arn(found)}
+    def _ensure(self, props: Props) -> None:
+        bucket.ensure(of(cast(Cluster, props["cluster"])), props["tags"])
 
 
 class Archive(Resource, module="tfdeploy", name="Archive"):
     """The bucket of a cluster's record."""
 
-    arn: pulumi.Output[str]
-    """Its name as policies have it."""
-
     def __init__(self, name: str, cluster: Cluster, tags: Mapping[str, str], opts: pulumi.ResourceOptions) -> None:
-        given = {"cluster": cluster, "bucket": of(cluster).name, "tags": dict(tags), "arn": None}
+        given = {"cluster": cluster, "bucket": of(cluster).name, "tags": dict(tags)}
         super().__init__(ArchiveProvider(), name, given, opts)

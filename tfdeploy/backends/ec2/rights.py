@@ -6,7 +6,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ...ec2 import bucket, roles
-from .archive import Archive
+from . import archive
 from .here import Here
 
 _TRUST = {
@@ -15,7 +15,7 @@ _TRUST = {
 }
 
 
-def profile(here: Here, archive: Archive) -> pulumi.Output[str]:
+def profile(here: Here, made: archive.Archive) -> pulumi.Output[str]:
     """Register the role of the machine that manages; the name of its instance profile."""
     cluster, name = here.cluster, f"{here.name}-manager"
     path = roles.path(cluster["project"], cluster["stack"], cluster["name"])
@@ -27,11 +27,12 @@ def profile(here: Here, archive: Archive) -> pulumi.Output[str]:
         tags=here.tags(),
         opts=here.opts,
     )
-    aws.iam.RolePolicy(f"{name}-record", role=role.name, policy=archive.arn.apply(_may_put), opts=here.opts)
-    made = aws.iam.InstanceProfile(f"{name}-profile", path=path, role=role.name, tags=here.tags(), opts=here.opts)
-    return pulumi.Output.from_input(made.name)
+    after = pulumi.ResourceOptions.merge(here.opts, pulumi.ResourceOptions(depends_on=[made]))
+    aws.iam.RolePolicy(f"{name}-record", role=role.name, policy=_may_put(archive.of(cluster)), opts=after)
+    found = aws.iam.InstanceProfile(f"{name}-profile", path=path, role=role.name, tags=here.tags(), opts=here.opts)
+    return pulumi.Output.from_input(found.name)
 
 
-def _may_put(arn: str) -> str:
-    allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": f"{arn}/{bucket.PREFIX}*"}
+def _may_put(where: bucket.Bucket) -> str:
+    allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": f"{bucket.arn(where)}/{bucket.PREFIX}*"}
     return json.dumps({"Version": "2012-10-17", "Statement": [allowed]})

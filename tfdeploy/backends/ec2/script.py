@@ -6,6 +6,7 @@ import pulumi
 
 from ...application import caretaker
 from ...ec2 import account, boot, pools
+from ...instances import SSM
 from ...spec import ClusterSpec
 from ..base import Cluster
 from . import archive, reach
@@ -32,6 +33,7 @@ def user_data(
         idle=spec.fleet.idle,
         region=reach.region(cluster),
         bucket=archive.of(cluster).name,
+        ssm=spec.fleet.access == SSM,
         endpoint=account.endpoint("s3", reach.region(cluster)),
     )
     return pulumi.Output.from_input(efs).apply(lambda found: boot.user_data(replace(start, efs=found), caretaker()))
