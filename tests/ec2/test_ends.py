@@ -20,7 +20,8 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     consoles = [one.id for one in project.box.instances()]
     project.open()
     gone(project)
-    assert all("tfdeploy: end: idle for 10 s" in project.box.console(name) for name in consoles)
+    for name in consoles:
+        assert "tfdeploy: ends: idle for 10 s" in project.box.console(name)
 
     # As on another computer, which has never looked.
     shutil.rmtree(project.folder / "state")

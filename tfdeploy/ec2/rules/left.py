@@ -88,8 +88,8 @@ OF_NO_INTEREST: Mapping[str, str] = {
     "docker:index/registryImage:RegistryImage": "in a registry of the user's",
     "docker:index/secret:Secret": "within the Swarm, whose managers keep it encrypted",
     "docker:index/serviceConfig:ServiceConfig": "the agent, the same for everybody",
-    "pulumi-python:dynamic/tfdeploy:Archive": "the record's bucket: closed to the public (AwsSolutions-S2, CKV_AWS_53 to 56, AWS-0086, AWS-0087, "
-    "AWS-0091, AWS-0093) and reached by TLS alone (AwsSolutions-S10), as the tests of `ec2/bucket.py` show",
+    "pulumi-python:dynamic/tfdeploy:Archive": "the record's bucket: closed to the public (AwsSolutions-S2, CKV_AWS_53 to 56, AWS-0086, "
+    "AWS-0087, AWS-0091, AWS-0093) and reached by TLS alone (AwsSolutions-S10), as the tests of `ec2/bucket.py` show",
     "pulumi-python:dynamic/tfdeploy:Run": "of this package's own, in no catalogue",
     "pulumi-python:dynamic/tfdeploy:Swarm": "of this package's own, in no catalogue",
     "pulumi-python:dynamic/tfdeploy:Sweeper": "of this package's own, in no catalogue",
