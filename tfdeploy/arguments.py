@@ -262,17 +262,20 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     """The user of the machines' image; "ec2-user" by default."""
 
     ssh_from: list[str]
-    """The addresses that ssh is let in from, as CIDRs: your own, such as "203.0.113.7/32"; "anywhere" for all. Required."""
+    """The addresses that ssh is let in from, as CIDRs: your own, such as "203.0.113.7/32"; "anywhere" for all. Required,
+    but refused with `access` "ssm"."""
 
     access: str
     """How the machines are reached: "public" (the default), by ssh at an address of their own; "private", by ssh at the
-    address in their network; "ssm", through AWS Systems Manager."""
+    address in their network, for which a VPN or a jump host of yours is needed; "ssm", by ssh through AWS Systems Manager,
+    with neither a public address nor an open port. Another one makes the machines anew."""
 
     placement_group: str
     """The name of a placement group of yours that the machines are made in."""
 
     instance_profile: str
-    """The name of an instance profile of yours, for machines that pull images from ECR."""
+    """The name of an instance profile of yours, for machines that pull images from ECR; with `access` "ssm" its role needs
+    AmazonSSMManagedInstanceCore."""
 
     efs: str
     """A file system that all machines share, for `train_dir`: "new" for one of the cluster's own, or "fs-…" for yours."""

@@ -71,6 +71,27 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         ),
     ),
     (
+        {"ssh_from": None, "access": "private"},
+        (
+            "mnist: ssh_from: is not given: nobody could reach the machines. "
+            'Give those that VPN, peering or jump host come from, such as ["10.0.0.0/16"].'
+        ),
+    ),
+    (
+        {"access": "ssm"},
+        (
+            'mnist: ssh_from: is given together with access="ssm", by which ssh is let in from nowhere. '
+            'Leave it out, or choose "public" or "private".'
+        ),
+    ),
+    (
+        {"access": "ssm", "ssh_from": None, "network": "host"},
+        (
+            'mnist: access: "ssm" gives the machines a role, and tasks on network="host" would reach it. '
+            'Leave `network` at "overlay", or choose "public" or "private".'
+        ),
+    ),
+    (
         {"workers": 20},
         (
             "mnist: max_machines: the cluster would have 21 machines, and 20 is the most agreed to. "
@@ -151,11 +172,25 @@ def test_it_is_refused(tmp_path: Path, args: dict[str, Any], said: str) -> None:
     assert refusal(tmp_path, **args) == said
 
 
+def test_ssm_without_its_commands_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    monkeypatch.setenv("PATH", str(commands))
+    for command in ("aws", "session-manager-plugin"):
+        said = refusal(tmp_path, access="ssm", ssh_from=None)
+        assert said.startswith(
+            f'mnist: access: "ssm" needs the command `{command}`, which is not on PATH. Install it ('
+        )
+        (commands / command).touch(mode=0o755)
+    assert prepare(tmp_path, access="ssm", ssh_from=None) == []
+
+
 @pytest.mark.parametrize(
     "args",
     [
         {"efs": None, "train_dir": "s3://bucket/runs"},
         {"efs": None, "machines": "1"},
+        {"access": "private"},
         {"train_dir": "/mnt/tfdeploy/runs"},
         {"efs": None, "serve": True, "command": None},
     ],

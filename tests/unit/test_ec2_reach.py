@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.fleets import CLUSTER, spec
+from tests.unit.fleets import CLUSTER, instance, spec
 from tfdeploy.backends.ec2 import keys, reach
-from tfdeploy.backends.ec2.clearing import host_key
+from tfdeploy.backends.ec2.clearing import host_key, meet
 from tfdeploy.backends.ec2.reach import Host, Reach
+from tfdeploy.ec2 import account
 from tfdeploy.errors import SpecError, Unreachable
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"
@@ -72,6 +73,39 @@ def test_ssh_reads_it(tmp_path: Path) -> None:
     found = ssh("mnist-worker-m0")
     assert {name: found[name] for name in wanted} == wanted
     assert found["userknownhostsfile"].strip('"') == str(reach.of(CLUSTER) / "known_hosts")
+
+
+def test_ssh_goes_through_ssm_to_a_machine_whose_address_is_its_id() -> None:
+    hosts = {**HOSTS, "mnist-worker-m0": Host("i-0b", "i-0b", KEY)}
+    reach.write(CLUSTER, Reach("mnist-ps-m0", "ubuntu", "", hosts))
+    session = "ssm start-session --target i-0b --region us-west-2 --document-name AWS-StartSSHSession"
+    found = ssh("mnist-worker-m0")
+    assert (found["hostname"], found["hostkeyalias"], found["user"]) == ("i-0b", "i-0b", "ubuntu")
+    assert found["proxycommand"] == f"aws {session} --parameters portNumber=%p"
+    assert "proxycommand" not in ssh("mnist-ps-m0")
+
+
+def test_a_jump_host_of_the_users_own_leads_to_private_addresses(tmp_path: Path) -> None:
+    reach.write(CLUSTER, known())
+    file = reach.config(CLUSTER)
+    own = tmp_path / "config"
+    own.write_text("Host mnist-*\n  ProxyJump me@bastion\n  User somebody\n")
+    file.write_text(file.read_text().replace("~/.ssh/config", str(own)))
+    found = ssh("mnist-worker-m0")
+    assert (found["proxyjump"], found["user"], found["hostname"]) == ("me@bastion", "ubuntu", "198.51.100.8")
+
+
+@pytest.mark.parametrize(
+    ("access", "address"),
+    [("", "198.51.100.7"), ("public", "198.51.100.7"), ("private", "172.31.0.9"), ("ssm", "i-mnist-ps-m0")],
+)
+def test_a_machine_is_met_as_it_was_made_to_be_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: str, address: str
+) -> None:
+    monkeypatch.setattr(account, "console", lambda region, name: f"tfdeploy: host key: {KEY}\n")
+    stands = instance("mnist-ps-m0", manages=True, private_ip="172.31.0.9", access=access)
+    meet(CLUSTER, spec(workers=1, ssh_key=write_key(tmp_path, KEY)), [stands])
+    assert reach.read(CLUSTER).hosts["mnist-ps-m0"] == Host("i-mnist-ps-m0", address, KEY)
 
 
 def test_ssh_tells_machines_apart_and_knows_no_other() -> None:

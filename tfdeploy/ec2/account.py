@@ -18,12 +18,13 @@ from ..errors import SpecError, Unreachable
 from .facts import ARM, LIVE, X86, Instance, InstanceType, Subnet
 
 PREFIX = "tfdeploy:"
-MACHINE, LIFE, ROLE, IMAGE, FILES, DISKS = (
-    f"{PREFIX}{key}" for key in ("machine", "life", "role", "image", "files", "disks")
+MACHINE, LIFE, ROLE, IMAGE, FILES, DISKS, ACCESS = (
+    f"{PREFIX}{key}" for key in ("machine", "life", "role", "image", "files", "disks", "access")
 )
 """Tags of an instance, beside those that all of a cluster's things carry."""
 
-MASTER = "Master"
+MASTER, WORKER = "Master", "Worker"
+"""What the tag for the role says."""
 
 _SECONDS = 20
 _ENDED = ["shutting-down", "terminated"]
@@ -276,6 +277,7 @@ def _instance(item: Mapping[str, Any]) -> Instance:
         image=tags.get(IMAGE, ""),
         files=tags.get(FILES, ""),
         disks=tags.get(DISKS, ""),
+        access=tags.get(ACCESS, ""),
     )
 
 

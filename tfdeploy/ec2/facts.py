@@ -59,6 +59,8 @@ class Instance:
     files: str = ""
     disks: str = ""
     """What its image, its shared files and its further disks were asked for as."""
+    access: str = ""
+    """How it was made to be reached; empty for `public`."""
 
 
 @dataclass(frozen=True)

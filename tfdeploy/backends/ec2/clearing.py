@@ -8,6 +8,7 @@ from ...ec2 import account, removal, roles
 from ...ec2.boot import HOST_KEY
 from ...ec2.facts import Instance
 from ...errors import Unreachable
+from ...instances import PRIVATE, SSM
 from ...spec import ClusterSpec
 from ..base import Cluster
 from . import fleet, keys, reach
@@ -34,7 +35,7 @@ def meet(cluster: Cluster, spec: ClusterSpec, instances: Iterable[Instance]) -> 
     before = reach.read(cluster)
     known = before.host_keys
     hosts = {
-        one.machine: reach.Host(one.instance_id, one.public_ip, key)
+        one.machine: reach.Host(one.instance_id, _address(one), key)
         for one in running
         if (key := known.get(one.instance_id) or _told(cluster, one))
     }
@@ -42,6 +43,11 @@ def meet(cluster: Cluster, spec: ClusterSpec, instances: Iterable[Instance]) -> 
     after = reach.Reach(manager, spec.fleet.ssh_user, keys.private(keys.found(spec)), hosts)
     if after != before and (hosts or before.hosts):
         reach.write(cluster, after)
+
+
+def _address(one: Instance) -> str:
+    """Where ssh finds it: as it was made to be reached, whatever is asked for now."""
+    return {PRIVATE: one.private_ip, SSM: one.instance_id}.get(one.access, one.public_ip)
 
 
 def _told(cluster: Cluster, one: Instance) -> str:

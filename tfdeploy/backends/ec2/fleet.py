@@ -10,6 +10,7 @@ from ...ec2 import account, catalog, disks, layout
 from ...ec2.boot import SHARED
 from ...ec2.facts import Facts, Instance, Subnet
 from ...errors import SpecError
+from ...instances import PUBLIC, FleetSpec
 from ...placement import Machine
 from ...spec import ClusterSpec
 from ..base import Cluster
@@ -45,6 +46,8 @@ class Plot(TypedDict):
     files: str
     disks: list[str]
     """What its image, its shared files and its further disks are asked for as."""
+    access: str
+    """How it is reached."""
 
 
 def plot_of(machine: Machine) -> Plot:
@@ -121,20 +124,21 @@ def facts(cluster: Cluster, spec: ClusterSpec) -> Facts:
 def machines(cluster: Cluster, spec: ClusterSpec, known: Facts) -> list[Machine]:
     """The machines of the cluster, those that stand and those that are to be made."""
     return [
-        _machine(item, spec.fleet.efs, known, known.instances.get(item.machine))
+        _machine(item, spec.fleet, known, known.instances.get(item.machine))
         for item in layout.wanted(spec, known.types, known.instances)
     ]
 
 
-def _changes(item: layout.Wanted, efs: str, subnet_id: str, stands: Instance) -> list[str]:
+def _changes(item: layout.Wanted, fleet: FleetSpec, subnet_id: str, stands: Instance) -> list[str]:
     """What of a machine that stands is asked for otherwise now, and cannot be changed in place."""
     pairs = (
         (stands.instance_type, item.kind.name),
         (_market(stands.spot), _market(item.spot)),
         (stands.image, item.image),
-        (stands.files or "no efs", efs or "no efs"),
+        (stands.files or "no efs", fleet.efs or "no efs"),
         (stands.disks or "no ebs_volumes", " ".join(item.disks) or "no ebs_volumes"),
         (stands.subnet_id or subnet_id, subnet_id),
+        (f"{stands.access or PUBLIC} access", f"{fleet.access} access"),
     )
     return [f"{before} gives way to {now}" for before, now in pairs if before != now]
 
@@ -143,8 +147,8 @@ def _market(spot: bool) -> str:
     return "spot" if spot else "on-demand"
 
 
-def _machine(item: layout.Wanted, efs: str, known: Facts, stands: Instance | None) -> Machine:
-    changes = _changes(item, efs, known.subnet.subnet_id, stands) if stands else []
+def _machine(item: layout.Wanted, fleet: FleetSpec, known: Facts, stands: Instance | None) -> Machine:
+    changes = _changes(item, fleet, known.subnet.subnet_id, stands) if stands else []
     stays = stands is not None and not changes
     made_of: Plot = {
         "instance_type": item.kind.name,
@@ -162,12 +166,13 @@ def _machine(item: layout.Wanted, efs: str, known: Facts, stands: Instance | Non
         "state": stands.state if stands else "",
         "changes": changes,
         "image": item.image,
-        "files": efs,
+        "files": fleet.efs,
         "disks": list(item.disks),
+        "access": fleet.access,
     }
     return Machine(
         name=item.machine,
-        role=account.MASTER if item.manages else "Worker",
+        role=account.MASTER if item.manages else account.WORKER,
         provider=PROVIDER,
         region=known.region,
         cpus=item.kind.cpus,

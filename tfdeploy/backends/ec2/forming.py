@@ -35,7 +35,7 @@ class Member(TypedDict):
     machine: str
     instance_id: str
     address: str
-    """Where this computer reaches it."""
+    """Where ssh finds it (`reach.Host`)."""
     private_ip: str
     life: str
     manages: bool
@@ -122,7 +122,7 @@ def _host_key(cluster: Cluster, member: Member) -> str:
 def _booted(cluster: Cluster, member: Member, say: Callable[[str], None]) -> None:
     """Wait until the machine's engine is as the boot script makes it."""
     engine, whys, begun = _engine(cluster, member), [""], time.monotonic()
-    say(f"{member['machine']}: connecting ({member['instance_id']}, {member['address']})")
+    say(f"{member['machine']}: connecting ({member['instance_id']}, {_way(member)})")
 
     def ready(_: str) -> bool:
         try:
@@ -135,6 +135,10 @@ def _booted(cluster: Cluster, member: Member, say: Callable[[str], None]) -> Non
 
     _await(cluster, member, ready, lambda: f"was not ready: {whys[-1]}")
     say(f"{member['machine']}: connected after {time.monotonic() - begun:.0f} s")
+
+
+def _way(member: Member) -> str:
+    return member["address"] if member["address"] != member["instance_id"] else "through SSM"
 
 
 def _await(cluster: Cluster, member: Member, found: Callable[[str], T], otherwise: Callable[[], str]) -> T:

@@ -7,7 +7,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ...ec2 import account, boot, pools
-from ...instances import NEW, PUBLIC
+from ...instances import NEW, PRIVATE, PUBLIC, SSM
 from ...placement import Machine
 from ...spec import ClusterSpec
 from ..base import Cluster
@@ -27,8 +27,8 @@ class _With:
     group: pulumi.Output[str]
     files: pulumi.Input[str]
     """The shared file system; empty for none."""
-    profile: pulumi.Input[str]
-    """The instance profile of the one that manages."""
+    profiles: Mapping[str, pulumi.Input[str]]
+    """Role of a machine to its instance profile, where it has one."""
     opts: pulumi.ResourceOptions
 
 
@@ -51,9 +51,9 @@ def supply(
     group, rules = security(here)
     efs, mounted = _shared(here, group)
     archive = Archive(f"{name}-archive", cluster, here.tags(), opts)
-    profile = here.fleet.instance_profile or rights.profile(here, archive)
+    profiles = rights.profiles(here, archive, {machine.role for machine in machines})
     after = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[*rules, *mounted]))
-    common = _With(pair.key_name, group.id, efs, profile, after)
+    common = _With(pair.key_name, group.id, efs, profiles, after)
     made = {machine.name: _instance(here, machine, plots[machine.name], common) for machine in machines}
     for machine in machines:
         _attach(plots[machine.name], machine.name, made[machine.name].id, inside)
@@ -66,7 +66,7 @@ def supply(
             "pool": pools.overlays(here.vpc_cidrs, spec.engine.subnet),
             "mask": pools.OVERLAY_MASK,
         },
-        [_member(here, machine, plots[machine.name], made[machine.name]) for machine in machines],
+        [_member(machine, plots[machine.name], made[machine.name]) for machine in machines],
         opts,
     )
 
@@ -111,8 +111,8 @@ def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec
         key_name=common.key,
         subnet_id=plot["subnet_id"],
         vpc_security_group_ids=[common.group],
-        associate_public_ip_address=here.fleet.access == PUBLIC,
-        iam_instance_profile=_profile(here, machine, common),
+        associate_public_ip_address=plot["access"] == PUBLIC,
+        iam_instance_profile=common.profiles.get(machine.role),
         placement_group=here.fleet.placement_group or None,
         user_data=script.user_data(here.cluster, here.spec, machine.name, plot, common.files),
         user_data_replace_on_change=True,
@@ -134,10 +134,6 @@ def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec
     )
 
 
-def _profile(here: Here, machine: Machine, common: _With) -> pulumi.Input[str] | None:
-    return common.profile if machine.role == account.MASTER else here.fleet.instance_profile or None
-
-
 def _about(machine: Machine, plot: Plot) -> dict[str, str]:
     """The tags that only a machine has: what a later plan must know of it."""
     return {
@@ -147,6 +143,7 @@ def _about(machine: Machine, plot: Plot) -> dict[str, str]:
         account.IMAGE: plot["image"],
         account.FILES: plot["files"],
         account.DISKS: " ".join(plot["disks"]),
+        account.ACCESS: plot["access"],
     }
 
 
@@ -181,12 +178,13 @@ def _attach(plot: Plot, machine: str, instance_id: pulumi.Output[str], opts: pul
             )
 
 
-def _member(here: Here, machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
+def _member(machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
     """What the Swarm must know of it (`forming.Member`)."""
+    addresses = {PUBLIC: made.public_ip, PRIVATE: made.private_ip, SSM: made.id}
     return {
         "machine": machine.name,
         "instance_id": made.id,
-        "address": made.public_ip if here.fleet.access == PUBLIC else made.private_ip,
+        "address": addresses[plot["access"]],
         "private_ip": made.private_ip,
         "life": plot["life"],
         "manages": machine.role == account.MASTER,

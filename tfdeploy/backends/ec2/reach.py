@@ -27,6 +27,7 @@ class Host:
 
     instance_id: str
     address: str
+    """Where ssh finds it: an address, or its id where SSM leads there."""
     host_key: str
     """As a line of `known_hosts` has it, without the name: `ssh-ed25519 AAAA…`."""
 
@@ -89,7 +90,7 @@ def write(cluster: Cluster, reach: Reach) -> None:
     _put(place / _KNOWN, json.dumps(asdict(reach), indent=1))
     lines = "".join(f"{host.instance_id} {host.host_key}\n" for host in reach.hosts.values())
     _put(place / _HOSTS, lines)
-    _put(place / _CONFIG, _ssh_config(place, reach))
+    _put(place / _CONFIG, _ssh_config(place, region(cluster), reach))
 
 
 def route(where: str) -> tuple[str, Path]:
@@ -131,10 +132,10 @@ def _read(place: Path) -> Reach:
     return Reach(**{**data, "hosts": {name: Host(**host) for name, host in data["hosts"].items()}})
 
 
-def _ssh_config(place: Path, reach: Reach) -> str:
+def _ssh_config(place: Path, where: str, reach: Reach) -> str:
     """What stands first wins, so the user's own settings (a jump host, say) add to these."""
     entries = [
-        f"Host {machine}\n  HostName {host.address}\n  HostKeyAlias {host.instance_id}\n"
+        f"Host {machine}\n  HostName {host.address}\n  HostKeyAlias {host.instance_id}\n{_proxy(host, where)}"
         for machine, host in reach.hosts.items()
     ]
     names = " ".join(reach.hosts) or "none"
@@ -144,6 +145,15 @@ def _ssh_config(place: Path, reach: Reach) -> str:
         "  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking yes\n  HostKeyAlgorithms ssh-ed25519\n"
     )
     return "".join([*entries, common, "Match all\nInclude ~/.ssh/config\n"])
+
+
+def _proxy(host: Host, where: str) -> str:
+    """https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-getting-started-enable-ssh-connections.html"""
+    if host.address != host.instance_id:
+        return ""
+    target = f"--target {host.instance_id} --region {where}"
+    session = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
+    return f"  ProxyCommand aws ssm start-session {target} {session}\n"
 
 
 def _put(path: Path, text: str) -> None:

@@ -1,14 +1,15 @@
 """What a cluster on EC2 is refused for, before it costs anything; and what is warned of."""
 
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 
-from ...containers import HOST
+from ...containers import HOST, OVERLAY
 from ...ec2 import account, layout
 from ...ec2.boot import SHARED
 from ...ec2.facts import Facts
 from ...errors import SpecError
-from ...instances import ANYWHERE
+from ...instances import ANYWHERE, PRIVATE, PUBLIC, SSM
 from ...plan import Plan
 from ...quantities import counted
 from ...spec import ClusterSpec
@@ -24,6 +25,17 @@ _QUOTAS = {
 """Family of types to the quotas of their vCPUs, on demand and as spot instances.
 https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html"""
 
+_OWN_ADDRESS = (
+    f'Give your own address, such as ["203.0.113.7/32"] (https://checkip.amazonaws.com says it), or ["{ANYWHERE}"].'
+)
+_INNER_ADDRESS = 'Give those that VPN, peering or jump host come from, such as ["10.0.0.0/16"].'
+
+_NEEDED = {
+    "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
+    "session-manager-plugin": "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html",
+}
+"""Commands that ssh through SSM runs here, and what says how they are installed."""
+
 
 def refuse_early(spec: ClusterSpec) -> None:
     """What needs no word of AWS's.
@@ -32,9 +44,26 @@ def refuse_early(spec: ClusterSpec) -> None:
         SpecError: with the argument, what is wrong with it, and what would do.
     """
     keys.public(spec)
-    if not spec.fleet.ssh_from:
-        remedy = f'Give your own address, such as ["203.0.113.7/32"] (https://checkip.amazonaws.com says it), or ["{ANYWHERE}"].'
+    if spec.fleet.access == SSM:
+        _refuse_no_session(spec)
+    elif not spec.fleet.ssh_from:
+        remedy = _OWN_ADDRESS if spec.fleet.access == PUBLIC else _INNER_ADDRESS
         raise SpecError(f"{spec.name}: ssh_from", "is not given: nobody could reach the machines", remedy)
+
+
+def _refuse_no_session(spec: ClusterSpec) -> None:
+    """What keeps ssh from going through SSM, or tasks from being shut out of the role that it needs."""
+    where = f"{spec.name}: access"
+    if spec.fleet.ssh_from:
+        wrong = f'is given together with access="{SSM}", by which ssh is let in from nowhere'
+        raise SpecError(f"{spec.name}: ssh_from", wrong, f'Leave it out, or choose "{PUBLIC}" or "{PRIVATE}".')
+    if spec.engine.network == HOST:
+        wrong = f'"{SSM}" gives the machines a role, and tasks on network="{HOST}" would reach it'
+        raise SpecError(where, wrong, f'Leave `network` at "{OVERLAY}", or choose "{PUBLIC}" or "{PRIVATE}".')
+    for command, page in _NEEDED.items():
+        if shutil.which(command) is None:
+            wrong = f'"{SSM}" needs the command `{command}`, which is not on PATH'
+            raise SpecError(where, wrong, f"Install it ({page}), or choose another access.")
 
 
 def refuse_facts(spec: ClusterSpec, known: Facts) -> None:
