@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -35,6 +36,8 @@ SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
     ),
     "packages": ({"requirements": ["pandas==2.3.3"], "registry": "registry.example/team"}, Asked()),
     "ssh from anywhere": ({"ssh_from": ["anywhere"]}, Asked(anywhere=True)),
+    "no public address": ({"access": "private"}, Asked(public=False)),
+    "reached through Systems Manager": ({"access": "ssm", "ssh_from": None}, Asked(public=False, session_manager=True)),
     "disks of another type": (
         {"root_volume_type": "io2", "ebs_volumes": ["200GiB:/scratch"]},
         Asked(disks=("gp3", "io2")),
@@ -47,11 +50,20 @@ def shapes(moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """What each of these clusters registers."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch, logged_in(moto_endpoint, home, patch):
+        patch.setenv("PATH", f"{_session_manager(home / 'bin')}:{os.environ['PATH']}")
         ec2 = account.client("ec2", REGION)
         zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
         volume = ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"]
         yield {shape: _registered(home, volume, args) for shape, (args, _) in SHAPES.items()}
         ec2.delete_volume(VolumeId=volume)
+
+
+def _session_manager(folder: Path) -> Path:
+    """Where commands are that must be there, and are not called."""
+    folder.mkdir()
+    for name in ("aws", "session-manager-plugin"):
+        (folder / name).touch(0o755)
+    return folder
 
 
 def _registered(home: Path, volume: str, args: dict[str, Any]) -> list[Registered]:
