@@ -6,7 +6,7 @@ import pulumi
 import pulumi_aws as aws
 
 from ...containers import HOST
-from ...instances import ANYWHERE, SSM
+from ...instances import ANYWHERE
 from .here import Here
 
 _NFS, _SSH = 2049, 22
@@ -63,9 +63,7 @@ def _inside(here: Here) -> Mapping[str, tuple[str, str, int, int]]:
 
 
 def _ssh(here: Here, group: aws.ec2.SecurityGroup) -> list[pulumi.Resource]:
-    """None where SSM leads to the machines: its agent calls out."""
-    if here.fleet.access == SSM:
-        return []
+    """None where SSM leads to the machines: `ssh_from` is refused then."""
     world = ["0.0.0.0/0"] if ANYWHERE in here.fleet.ssh_from else []
     return [
         aws.vpc.SecurityGroupIngressRule(
