@@ -166,6 +166,10 @@ class Box:
         """The folder that machines mount as this file system; it is there from its first mount target on."""
         return self._fleet.floor.efs / file_system_id
 
+    def disk(self, volume_id: str) -> Path:
+        """The file that is this EBS volume; who writes it before the volume is first attached decides what is on it."""
+        return self._fleet.disks.file(volume_id)
+
     def push(self, image: str) -> str:
         """Bring an image of the outer engine into the registry; the name by which machines pull it."""
         name = image.rpartition("/")[2]

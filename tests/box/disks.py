@@ -25,16 +25,20 @@ class Disks:
 
     def attach(self, instance_id: str, device: str, volume_id: str, gib: int) -> None:
         """Have a volume be a device of an instance; its file is made when it is first attached."""
-        file = self._folder / volume_id
+        file = self.file(volume_id)
         until(lambda: not self._loop(file), f"the last machine of {volume_id} has let it go", 60)
         with _LOCK:
-            self._folder.mkdir(exist_ok=True)
             if not file.exists():
                 file.touch(mode=0o600)
                 with file.open("r+b") as opened:
                     opened.truncate(gib << 30)
             self._loops[volume_id] = _losetup("--find", "--show", str(file))
             self._attached.setdefault(instance_id, {})[device] = volume_id
+
+    def file(self, volume_id: str) -> Path:
+        """What lies under a volume; one that is there before the volume is first attached is taken as it is."""
+        self._folder.mkdir(exist_ok=True)
+        return self._folder / volume_id
 
     def of(self, instance_id: str) -> dict[str, int]:
         """Device to the minor number of the loop device that it is."""

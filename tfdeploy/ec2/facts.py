@@ -1,7 +1,9 @@
 """What is known of EC2 when a plan is made. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .failures import Failure
 
 LIVE = ("pending", "running", "stopping", "stopped")
 """States of an instance that is still there.
@@ -74,3 +76,5 @@ class Facts:
     """What was asked for (`catalog.image_name`) to the id of the image that it is now."""
     instances: Mapping[str, Instance]
     """Machine to the newest instance that is still there."""
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    """Machine to the last failure of its boot, where it has not become ready since."""

@@ -22,7 +22,7 @@ from ..docker.engine import ROUTES
 from ..docker.exec_keeper import keeper_of
 from ..docker.mirror import Mirror
 from ..docker.services import MANAGER
-from . import archive, clearing, costs, fleet, keys, reach, refusals, status
+from . import archive, clearing, costs, failing, fleet, keys, reach, refusals, status
 
 for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used: they take long
     if find_spec(_package) is None:
@@ -70,6 +70,7 @@ class Ec2Backend(DockerBackend):
 
     def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
         """Refuse what cannot work; the warnings. What `pulumi up` makes is kept from now on, for what it costs."""
+        refusals.refuse_failing(spec, plan, failing.read(cluster))
         warnings = refusals.refuse(spec, plan, code_files)
         if not pulumi.runtime.is_dry_run():
             costs.keep_plan(cluster, spec, plan)

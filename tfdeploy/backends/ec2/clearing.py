@@ -11,7 +11,7 @@ from ...errors import Unreachable
 from ...instances import PRIVATE, SSM
 from ...spec import ClusterSpec
 from ..base import Cluster
-from . import fleet, keys, reach
+from . import failing, fleet, keys, reach
 
 _SHOWN = re.compile(rf"{HOST_KEY}(ssh-ed25519 [A-Za-z0-9+/]{{68}})(\s|$)")
 """A whole key: the console may be read while the line is being written."""
@@ -25,6 +25,7 @@ def clear(cluster: Cluster, keep_volumes: bool) -> list[str]:
     """
     region = reach.region(cluster)
     kept = removal.remove_all(region, fleet.tags(cluster), keep_volumes)
+    failing.forget_all(cluster)
     roles.remove(region, roles.path(cluster["project"], cluster["stack"], cluster["name"]))
     return kept
 

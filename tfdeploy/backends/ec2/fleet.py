@@ -6,7 +6,7 @@ from typing import TypedDict, cast
 
 import pulumi
 
-from ...ec2 import account, catalog, disks, layout
+from ...ec2 import account, catalog, disks, failures, layout
 from ...ec2.boot import SHARED
 from ...ec2.facts import Facts, Instance, Subnet
 from ...errors import SpecError
@@ -16,7 +16,7 @@ from ...spec import ClusterSpec
 from ..base import Cluster
 from ..docker import names
 from ..folders import cluster_folder
-from . import reach
+from . import failing, reach
 
 PROVIDER = "Amazon"
 _LIFE_BYTES = 4
@@ -48,11 +48,18 @@ class Plot(TypedDict):
     """What its image, its shared files and its further disks are asked for as."""
     access: str
     """How it is reached."""
+    failed: str
+    """That its last boot failed, in words; empty when it did not."""
 
 
 def plot_of(machine: Machine) -> Plot:
     """What a machine is made of."""
     return cast(Plot, machine.made_of)
+
+
+def kind_of(plot: Plot) -> failures.Kind:
+    """What a failure of its boot is counted for."""
+    return failures.Kind(plot["instance_type"], plot["image_id"], plot["subnet_id"])
 
 
 def manager(machines: Iterable[Machine]) -> Machine:
@@ -118,7 +125,7 @@ def facts(cluster: Cluster, spec: ClusterSpec) -> Facts:
     found = account.subnets(where, fleet.vpc_id, fleet.subnet_id)
     near = _near(where, spec, found, [one.instance_id for one in there.values()])
     subnet = _subnet(spec, sorted(near, key=lambda one: one.subnet_id not in stand_in), offered)
-    return Facts(where, subnet, types, images, there)
+    return Facts(where, subnet, types, images, there, failing.read(cluster))
 
 
 def machines(cluster: Cluster, spec: ClusterSpec, known: Facts) -> list[Machine]:
@@ -148,7 +155,9 @@ def _market(spot: bool) -> str:
 
 
 def _machine(item: layout.Wanted, fleet: FleetSpec, known: Facts, stands: Instance | None) -> Machine:
-    changes = _changes(item, fleet, known.subnet.subnet_id, stands) if stands else []
+    failure = failures.of(known.failures.get(item.machine), stands.instance_id if stands else "")
+    failed = failure.words if failure else ""
+    changes = [*([failed] if failed else []), *_changes(item, fleet, known.subnet.subnet_id, stands)] if stands else []
     stays = stands is not None and not changes
     made_of: Plot = {
         "instance_type": item.kind.name,
@@ -169,6 +178,7 @@ def _machine(item: layout.Wanted, fleet: FleetSpec, known: Facts, stands: Instan
         "files": fleet.efs,
         "disks": list(item.disks),
         "access": fleet.access,
+        "failed": failed,
     }
     return Machine(
         name=item.machine,

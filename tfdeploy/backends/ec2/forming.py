@@ -5,19 +5,20 @@ is in the Swarm and not among these machines is removed from it.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from ...ec2 import account, removal
-from ...ec2.boot import FAILED, LIFE_LABEL
+from ...ec2.boot import FAILED, LIFE_LABEL, READY
 from ...ec2.facts import LIVE
+from ...ec2.failures import Failure, Kind
 from ...errors import BackendError, Unreachable
 from ..base import Cluster
 from ..docker.engine import Engine, refusals
 from ..keeping import wait_for
-from . import fleet, reach
+from . import failing, fleet, reach
 from .clearing import host_key
 
 BOOT_SECONDS = 900.0
@@ -39,6 +40,8 @@ class Member(TypedDict):
     private_ip: str
     life: str
     manages: bool
+    kind: dict[str, str]
+    """What a failure of its boot is counted for (`ec2.failures.Kind`)."""
     labels: dict[str, str]
 
 
@@ -53,8 +56,18 @@ class SwarmProps(TypedDict):
     members: list[Member]
 
 
-def form(props: SwarmProps, say: Callable[[str], None]) -> dict[str, str]:
-    """Make the Swarm be of these machines; its id, and where its manager is.
+class BootFailed(BackendError):
+    """A machine has not become ready, and will not."""
+
+    def __init__(self, message: str, reason: str, console: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.console = console
+
+
+def form(props: SwarmProps, stood: Collection[str], say: Callable[[str], None]) -> dict[str, str]:
+    """Make the Swarm be of these machines; its id, and where its manager is. `stood` are the instances of which it was formed
+    before: whatever they do, their boot has not failed.
 
     Raises:
         BackendError: a machine did not boot, could not be reached or did not join; with its name, the step and the end of
@@ -62,8 +75,8 @@ def form(props: SwarmProps, say: Callable[[str], None]) -> dict[str, str]:
     """
     cluster, members = props["cluster"], props["members"]
     _end_strays(cluster, members)
-    _know(props)
-    _each(members, lambda member: _booted(cluster, member, say))
+    _know(props, stood)
+    _each(members, lambda member: _watched(cluster, member, stood, lambda: _booted(cluster, member, say)))
     manager = _manager(members)
     swarm = _initialised(props, manager)
     others = [member for member in members if not member["manages"]]
@@ -92,17 +105,31 @@ def _end_strays(cluster: Cluster, members: Sequence[Member]) -> None:
     removal.terminate(reach.region(cluster), [one.instance_id for one in there if one.instance_id not in listed])
 
 
+def _watched(cluster: Cluster, member: Member, stood: Collection[str], boots: Callable[[], T]) -> T:
+    """Have the next plan know when a machine's boot fails."""
+    try:
+        return boots()
+    except BootFailed as error:
+        if (instance_id := member["instance_id"]) not in stood:
+            failed = Failure(instance_id, member["life"], Kind(**member["kind"]), error.reason, error.console)
+            failing.remember(cluster, member["machine"], failed)
+        raise
+
+
 def _each(members: Sequence[Member], do: Callable[[Member], T]) -> list[T]:
     """For all at once; the first failure is raised when all have ended."""
     with ThreadPoolExecutor(max(1, len(members))) as executor:
         return list(executor.map(do, members))
 
 
-def _know(props: SwarmProps) -> None:
+def _know(props: SwarmProps, stood: Collection[str]) -> None:
     """Ask EC2 for the host keys of machines that this computer does not know yet, and keep them."""
     cluster, members = props["cluster"], props["members"]
     known = reach.read(cluster).host_keys
-    keys = _each(members, lambda one: known.get(one["instance_id"]) or _host_key(cluster, one))
+    keys = _each(
+        members,
+        lambda one: known.get(one["instance_id"]) or _watched(cluster, one, stood, lambda: _host_key(cluster, one)),
+    )
     hosts = {
         member["machine"]: reach.Host(member["instance_id"], member["address"], key)
         for member, key in zip(members, keys, strict=True)
@@ -134,6 +161,7 @@ def _booted(cluster: Cluster, member: Member, say: Callable[[str], None]) -> Non
         return f"{LIFE_LABEL}={member['life']}" in labels
 
     _await(cluster, member, ready, lambda: f"was not ready: {whys[-1]}")
+    failing.forget(cluster, member["machine"])
     say(f"{member['machine']}: connected after {time.monotonic() - begun:.0f} s")
 
 
@@ -163,9 +191,11 @@ def _refuse_lost(cluster: Cluster, member: Member, text: str) -> None:
 
 
 def _failure(member: Member, wrong: str, text: str) -> BackendError:
+    """A boot has not failed whose script says that it has ended: then this computer does not reach the machine."""
     tail = "\n".join(f"  {line}" for line in text.rstrip().splitlines()[-_TAIL_LINES:])
     said = f"The end of its console:\n{tail}" if tail else "Its console is empty."
-    return BackendError(f"{member['machine']} {wrong}. {said}")
+    message = f"{member['machine']} {wrong}. {said}"
+    return BackendError(message) if READY in text else BootFailed(message, wrong, tail)
 
 
 def _engine(cluster: Cluster, member: Member) -> Engine:

@@ -1,7 +1,7 @@
 """What Pulumi's AWS provider makes for a cluster: key, security group, shared files, machines."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pulumi
 import pulumi_aws as aws
@@ -13,7 +13,7 @@ from ...spec import ClusterSpec
 from ..base import Cluster
 from . import reach, rights, script
 from .archive import Archive
-from .fleet import Plot, plot_of, stays
+from .fleet import Plot, kind_of, plot_of, stays
 from .here import Here
 from .security import security
 from .swarm import Swarm
@@ -188,5 +188,6 @@ def _member(machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str
         "private_ip": made.private_ip,
         "life": plot["life"],
         "manages": machine.role == account.MASTER,
+        "kind": asdict(kind_of(plot)),
         "labels": dict(machine.labels),
     }

@@ -87,10 +87,10 @@ def write(cluster: Cluster, reach: Reach) -> None:
     """Keep it, and what ssh makes of it."""
     place = of(cluster)
     make_private(place)
-    _put(place / _KNOWN, json.dumps(asdict(reach), indent=1))
+    put(place / _KNOWN, json.dumps(asdict(reach), indent=1))
     lines = "".join(f"{host.instance_id} {host.host_key}\n" for host in reach.hosts.values())
-    _put(place / _HOSTS, lines)
-    _put(place / _CONFIG, _ssh_config(place, region(cluster), reach))
+    put(place / _HOSTS, lines)
+    put(place / _CONFIG, _ssh_config(place, region(cluster), reach))
 
 
 def route(where: str) -> tuple[str, Path]:
@@ -156,7 +156,7 @@ def _proxy(host: Host, where: str) -> str:
     return f"  ProxyCommand aws ssm start-session {target} {session}\n"
 
 
-def _put(path: Path, text: str) -> None:
+def put(path: Path, text: str) -> None:
     """Whole or not at all: others read it meanwhile."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text)

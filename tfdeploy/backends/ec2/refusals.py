@@ -2,12 +2,13 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...containers import HOST, OVERLAY
-from ...ec2 import account, layout
+from ...ec2 import account, failures, layout
 from ...ec2.boot import SHARED
 from ...ec2.facts import Facts
+from ...ec2.failures import Failure
 from ...errors import SpecError
 from ...instances import ANYWHERE, PRIVATE, PUBLIC, SSM
 from ...plan import Plan
@@ -111,6 +112,20 @@ def refuse_folder(spec: ClusterSpec, key: str, given: str) -> None:
         wrong = f"is {given!r}, a folder of this computer"
         remedy = f'Give a path on the machines (with efs, one below "{SHARED}/"), or a URL.'
         raise SpecError(f"{spec.name}: {key}", wrong, remedy)
+
+
+def refuse_failing(spec: ClusterSpec, plan: Plan, known: Mapping[str, Failure]) -> None:
+    """Machines are not made for ever that do not boot.
+
+    Raises:
+        SpecError: one would be made once more.
+    """
+    made = {
+        machine.name: fleet.kind_of(fleet.plot_of(machine))
+        for machine in plan.machines
+        if machine.name not in plan.unneeded and not fleet.stays(machine)
+    }
+    failures.refuse(f"{spec.name}: machines", made, known)
 
 
 def refuse(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:

@@ -37,7 +37,8 @@ def _sentence(plan: Plan, machine: Machine) -> list[str]:
     made = f"{plot['instance_type']}, {plot['image_id']}; {labels}{gpus}{disks}"
     tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
     if not plot["instance_id"]:
-        return [f"{machine.name} is made: {made}"]
+        again = f" again ({plot['failed']})" if plot["failed"] else ""
+        return [f"{machine.name} is made{again}: {made}"]
     if plot["changes"]:
         why = ", ".join(plot["changes"])
         return [f"{machine.name} is made anew ({why}); what stands there starts again: {tasks or 'nothing'}"]

@@ -26,23 +26,24 @@ class SwarmProvider(ResourceProvider):
 
     def create(self, props: Props) -> CreateResult:
         """Form the Swarm, or take the one that stands."""
-        return CreateResult(props["cluster"]["name"], {**props, **self._form(props)})
+        return CreateResult(props["cluster"]["name"], {**props, **self._form(props, [])})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """Other machines are an update."""
         return DiffResult(changes=_given(olds) != _given(news), replaces=[])
 
-    def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
+    def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
         """Form it of other machines."""
-        return UpdateResult({**news, **self._form(news)})
+        return UpdateResult({**news, **self._form(news, olds["members"])})
 
     def read(self, id_: str, props: Props) -> ReadResult:
         """Gone when the manager has another one."""
         stands = forming.stands(cast(forming.SwarmProps, _given(props)), props["swarm"])
         return ReadResult(id_, props) if stands else ReadResult(None, {})
 
-    def _form(self, props: Props) -> dict[str, str]:
-        return forming.form(cast(forming.SwarmProps, _given(props)), lambda text: print(text, flush=True))
+    def _form(self, props: Props, before: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        stood = {member["instance_id"] for member in before}
+        return forming.form(cast(forming.SwarmProps, _given(props)), stood, lambda text: print(text, flush=True))
 
 
 class Swarm(Resource, module="tfdeploy", name="Swarm"):
