@@ -70,7 +70,8 @@ class TensorFlowCluster(pulumi.ComponentResource):
     cost: pulumi.Output[dict[str, Any]]
     """What the machines on `ec2` cost: currency; per_hour (now), spent (so far, by all machines that there have been) and maximum
     (when those that stand have ended themselves), each None where a price is unknown or, of maximum, there is none; told, the same
-    in words; prices_of, the day of the prices; after, what bills on when the machines are gone. Empty on `local` and `docker`."""
+    in words; prices_of, the day of the prices; after, what bills on when the machines are gone; idle and lifetime, the seconds
+    without a task, and since their start, after which machines end themselves (0 for never). Empty on `local` and `docker`."""
 
     observed_at: pulumi.Output[str]
     """When all this was seen (UTC)."""

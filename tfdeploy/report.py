@@ -24,7 +24,7 @@ from .agent.states import (
     Job,
     Task,
 )
-from .backends.base import EngineTask, Sight
+from .backends.base import GONE, EngineTask, Sight
 from .placement import Machine
 from .plan import Plan
 from .quantities import dollars
@@ -84,7 +84,7 @@ def report(plan: Plan, sight: Sight, spec: ClusterSpec) -> Report:
         status=tables(machines, tasks) + _closing(state, reason),
         run=job.run["id"] if job else "",
         decided=job is not None and job.verdict is not None,
-        cost={key: value for key, value in sight.cost.items() if key != "machines"},
+        cost=_cost(sight, spec),
         timed=timed,
     )
 
@@ -135,6 +135,8 @@ def task_status(task: Task, sight: Sight) -> str:
     if task.state in FINAL:
         return _ended_words(task)
     engine = (sight.engine or {}).get(task.hostname)
+    if sight.machines.get(task.machine, sight.others) == GONE:
+        engine = None  # a Swarm goes on to speak of it for a while
     if engine is not None and _tells_more(engine, task, sight):
         return f"{engine.word} ({engine.reason})" if engine.reason else engine.word
     if sight.keeper_silent_since is not None:
@@ -200,6 +202,14 @@ def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
         "status": sight.machines.get(machine.name, sight.others),
         **sight.cost.get("machines", {}).get(machine.name, {}),
     }
+
+
+def _cost(sight: Sight, spec: ClusterSpec) -> dict[str, Any]:
+    """What the machines cost, and when they end themselves."""
+    if not sight.cost:
+        return {}
+    plain = {key: value for key, value in sight.cost.items() if key != "machines"}
+    return {**plain, "idle": spec.fleet.idle, "lifetime": spec.fleet.lifetime}
 
 
 def _closing(state: str, reason: str) -> str:

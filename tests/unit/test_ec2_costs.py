@@ -51,7 +51,8 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Aws:
 
 def told(*there: Instance, **args: Any) -> str:
     asked = {**PAIR, **args}
-    (line,) = costs.sentences(spec(**asked), plan(*there, **asked))
+    line, ends = costs.sentences(spec(**asked), plan(*there, **asked))
+    assert ends == "a machine ends itself when no task has run on it for 15m"
     return line
 
 

@@ -217,7 +217,7 @@ COST: dict[str, Any] = {
 
 def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
     found = read(replace(sight(world()), cost=COST))
-    assert found.cost == {"currency": "USD", "per_hour": 0.12}
+    assert found.cost == {"currency": "USD", "per_hour": 0.12, "idle": 900.0, "lifetime": 259200.0}
     assert found.machines[0] == {**read(sight(world())).machines[0], "per_hour": 0.12, "spent": 1.234}
     first, second = found.status.splitlines()[:2]
     assert first.endswith("STATUS      SPENT")

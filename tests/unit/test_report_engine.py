@@ -60,6 +60,20 @@ def test_the_engine_says_where_a_task_is_that_it_brings(
     assert task_status(worker(**fields), look(engine)) == status
 
 
+@pytest.mark.parametrize(
+    ("engine", "fields", "status"),
+    [
+        (STARTING, {"state": "interrupted"}, "interrupted"),
+        (RUNNING, RUNS, "lost"),
+        (UNFIT, FRESH, "scheduled"),
+    ],
+)
+def test_on_a_machine_that_is_gone_nothing_is_on_its_way(
+    engine: EngineTask, fields: dict[str, Any], status: str
+) -> None:
+    assert task_status(worker(**fields), look(engine, others="gone")) == status
+
+
 @pytest.mark.parametrize("engine", [SCHEDULED, UNFIT, PULLING, STARTING, RUNNING, REJECTED, FAILED, COMPLETE, None])
 def test_what_has_ended_has_ended_whatever_the_engine_says(engine: EngineTask | None) -> None:
     assert task_status(worker(state="succeeded"), look(engine)) == "succeeded"

@@ -22,6 +22,10 @@ KEEPER = "keeper"
 """The keeper's hostname, which is no task's: those end with a number."""
 
 
+GONE = "gone"
+"""The status of a machine that is no more."""
+
+
 class Cluster(TypedDict):
     """Which cluster a call is about."""
 

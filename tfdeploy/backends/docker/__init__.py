@@ -11,7 +11,7 @@ from typing import Any
 import pulumi
 
 from ...agent.protocol import CallError
-from ...agent.states import Job
+from ...agent.states import UNKNOWN, Job
 from ...errors import BackendError, SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
@@ -216,8 +216,10 @@ class DockerBackend:
         words: Mapping[str, str] = {}
         addresses: Mapping[str, str] = {}
         problems: list[str] = []
+        others = UNKNOWN
         try:
             words, addresses = self._seen(cluster)
+            others = self._others
             engine = _swarm(cluster).tasks()
         except (Unreachable, SpecError) as error:
             problems.append(str(error))
@@ -244,7 +246,7 @@ class DockerBackend:
             words,
             problems,
             addresses,
-            self._others,
+            others,
             self._cost(cluster),
         )
 

@@ -16,7 +16,7 @@ from ...errors import SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec, JobSpec
-from ..base import KEEPER, Cluster, Keep, RunProps
+from ..base import GONE, KEEPER, Cluster, Keep, RunProps
 from ..docker import DockerBackend, mounts, outfit
 from ..docker.engine import ROUTES
 from ..docker.exec_keeper import keeper_of
@@ -38,7 +38,7 @@ class Ec2Backend(DockerBackend):
     """Services on a Swarm of machines that are the cluster's own. The contract is `backends.base.Backend`."""
 
     heal = "pulumi up"
-    _others = "gone"
+    _others = GONE
 
     def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
         """The handle of a cluster in its region."""

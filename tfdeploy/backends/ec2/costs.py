@@ -17,6 +17,7 @@ from ...errors import SpecError
 from ...instances import PUBLIC
 from ...placement import Machine
 from ...plan import Plan
+from ...quantities import text_of_seconds
 from ...spec import ClusterSpec
 from ..base import Cluster
 from ..folders import make_private
@@ -40,11 +41,14 @@ def refuse(spec: ClusterSpec, plan: Plan) -> None:
 
 
 def sentences(spec: ClusterSpec, plan: Plan) -> list[str]:
-    """What the plan costs, in a line; none where no machine shall stand."""
+    """What the plan costs, and what ends the machines; none where no machine shall stand."""
     standing = _standing(plan)
     if not standing:
         return []
-    return [prices.sentence(_hourly(spec, plan), spec.fleet.lifetime, _after(spec, standing))]
+    told = [prices.sentence(_hourly(spec, plan), spec.fleet.lifetime, _after(spec, standing))]
+    if spec.fleet.idle:
+        told.append(f"a machine ends itself when no task has run on it for {text_of_seconds(spec.fleet.idle)}")
+    return told
 
 
 def keep_plan(cluster: Cluster, spec: ClusterSpec, plan: Plan) -> None:
