@@ -67,6 +67,8 @@ class Tunnel:
         """End it."""
         self._process.terminate()
         self._process.wait()
+        if self._process.stdin:
+            self._process.stdin.close()
         self._socket.unlink(missing_ok=True)
         with suppress(OSError):
             self._socket.parent.rmdir()
