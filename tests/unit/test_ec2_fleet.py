@@ -151,9 +151,8 @@ def test_a_machine_in_another_subnet_is_made_anew() -> None:
 
 def test_a_machine_that_shall_be_reached_otherwise_is_made_anew() -> None:
     anew, one = "mnist-worker-m0 is made anew", "what stands there starts again: worker-0"
-    of_old = replace(WORKER, access="ssm")
-    assert sentences(replace(PS, access="ssm"), of_old, access="ssm") == sentences(PS, WORKER) == []
-    assert sentences(PS, of_old) == [f"{anew} (ssm access gives way to public access); {one}"]
+    assert sentences(*(replace(one, access="ssm") for one in (PS, WORKER)), access="ssm") == []
+    assert sentences(PS, replace(WORKER, access="ssm")) == [f"{anew} (ssm access gives way to public access); {one}"]
     told = sentences(replace(PS, access="private"), WORKER, access="private")
     assert told == [f"{anew} (public access gives way to private access); {one}"]
 

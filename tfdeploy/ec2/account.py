@@ -1,11 +1,11 @@
-"""What EC2 is asked, over boto3: types, images, networks, and the machines of a cluster.
+"""What EC2 is asked, over boto3: images, networks, and the machines of a cluster.
 
 The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/services/ec2.html.
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError, PartialCredentialsError
 
 from ..errors import SpecError, Unreachable
-from .facts import ARM, LIVE, X86, Instance, InstanceType, Subnet
+from .facts import LIVE, Instance, Subnet
 
 PREFIX = "tfdeploy:"
 MACHINE, LIFE, ROLE, IMAGE, FILES, DISKS, ACCESS = (
@@ -28,7 +28,6 @@ MASTER, WORKER = "Master", "Worker"
 
 _SECONDS = 20
 _ENDED = ["shutting-down", "terminated"]
-_MIB = 1 << 20
 _NO_ACCESS = ("AuthFailure", "UnauthorizedOperation", "ExpiredToken", "RequestExpired", "InvalidClientTokenId")
 
 
@@ -95,51 +94,6 @@ def refuse_no_region(region: str) -> None:
     """
     if not region:
         raise _no_region()
-
-
-def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, InstanceType]:
-    """Name to type.
-
-    Raises:
-        SpecError: there is no such type in the region.
-    """
-    found: dict[str, InstanceType] = {}
-    for name in sorted(set(names)):
-        try:
-            with answers(region):
-                answer = client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
-        except ClientError as error:
-            raise SpecError(where, f"{name!r} is no type of {region} ({_words(error)})", _TYPES) from None
-        if not answer:
-            raise SpecError(where, f"{name!r} is no type of {region}", _TYPES)
-        found[name] = _type(answer[0], _zones(region, name))
-    return found
-
-
-_TYPES = "See https://aws.amazon.com/ec2/instance-types/ for those that there are."
-
-
-def _zones(region: str, name: str) -> frozenset[str]:
-    with answers(region):
-        pages = (
-            client("ec2", region)
-            .get_paginator("describe_instance_type_offerings")
-            .paginate(LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [name]}])
-        )
-        return frozenset(item["Location"] for page in pages for item in page["InstanceTypeOfferings"])
-
-
-def _type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceType:
-    architectures = item["ProcessorInfo"]["SupportedArchitectures"]
-    return InstanceType(
-        name=item["InstanceType"],
-        cpus=item["VCpuInfo"]["DefaultVCpus"],
-        memory=item["MemoryInfo"]["SizeInMiB"] * _MIB,
-        gpus=sum(gpu["Count"] for gpu in item.get("GpuInfo", {}).get("Gpus", []) if gpu["Manufacturer"] == "NVIDIA"),
-        architecture=ARM if ARM in architectures else X86,
-        spot="spot" in item["SupportedUsageClasses"],
-        zones=zones,
-    )
 
 
 def subnets(region: str, vpc_id: str, subnet_id: str) -> list[Subnet]:

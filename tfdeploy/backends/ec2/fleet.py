@@ -6,7 +6,7 @@ from typing import TypedDict, cast
 
 import pulumi
 
-from ...ec2 import account, catalog, disks, failures, layout
+from ...ec2 import account, catalog, disks, failures, layout, offers
 from ...ec2.boot import SHARED
 from ...ec2.facts import Facts, Instance, Subnet
 from ...errors import SpecError
@@ -107,7 +107,7 @@ def facts(cluster: Cluster, spec: ClusterSpec) -> Facts:
     """
     where, fleet = reach.region(cluster), spec.fleet
     _refuse_no_type(spec)
-    types = account.instance_types(
+    types = offers.instance_types(
         where, f"{spec.name}: instance_type", {job.instance.instance_type for job in spec.jobs}
     )
     images: dict[str, str] = {}

@@ -1,0 +1,60 @@
+"""The types of machines that a region offers.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..errors import SpecError
+from . import account
+from .facts import ARM, X86, InstanceType
+
+_TYPES = "See https://aws.amazon.com/ec2/instance-types/ for those that there are."
+_MIB = 1 << 20
+
+
+def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, InstanceType]:
+    """Name to type.
+
+    Raises:
+        SpecError: there is no such type in the region.
+    """
+    found: dict[str, InstanceType] = {}
+    for name in sorted(set(names)):
+        try:
+            with account.answers(region):
+                answer = account.client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+        except ClientError as error:
+            raise SpecError(
+                where, f"{name!r} is no type of {region} ({error.response['Error']['Message']})", _TYPES
+            ) from None
+        if not answer:
+            raise SpecError(where, f"{name!r} is no type of {region}", _TYPES)
+        found[name] = _type(answer[0], _zones(region, name))
+    return found
+
+
+def _zones(region: str, name: str) -> frozenset[str]:
+    with account.answers(region):
+        pages = (
+            account.client("ec2", region)
+            .get_paginator("describe_instance_type_offerings")
+            .paginate(LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [name]}])
+        )
+        return frozenset(item["Location"] for page in pages for item in page["InstanceTypeOfferings"])
+
+
+def _type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceType:
+    architectures = item["ProcessorInfo"]["SupportedArchitectures"]
+    return InstanceType(
+        name=item["InstanceType"],
+        cpus=item["VCpuInfo"]["DefaultVCpus"],
+        memory=item["MemoryInfo"]["SizeInMiB"] * _MIB,
+        gpus=sum(gpu["Count"] for gpu in item.get("GpuInfo", {}).get("Gpus", []) if gpu["Manufacturer"] == "NVIDIA"),
+        architecture=ARM if ARM in architectures else X86,
+        spot="spot" in item["SupportedUsageClasses"],
+        zones=zones,
+    )
