@@ -12,8 +12,6 @@ from tfdeploy import application
 def test_the_application_runs_where_nothing_of_ours_is(tmp_path: Path) -> None:
     program = tmp_path / "caretaker.pyz"
     program.write_bytes(application.caretaker())
-    (tmp_path / "ip").write_text("#!/bin/sh\necho asked; exit 3\n")
-    (tmp_path / "ip").chmod(0o755)
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(program), "prepare"],
         capture_output=True,
@@ -21,7 +19,7 @@ def test_the_application_runs_where_nothing_of_ours_is(tmp_path: Path) -> None:
         check=False,
         env={"PATH": str(tmp_path)},
     )
-    assert "CalledProcessError: Command '['ip', 'rule', 'show', 'pref', '7466']'" in done.stderr
+    assert "No such file or directory: '/etc/tfdeploy/caretaker.json'" in done.stderr
 
 
 def test_the_application_is_as_short_as_can_be_and_the_same_each_time() -> None:

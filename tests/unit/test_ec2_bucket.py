@@ -11,6 +11,7 @@ import pytest
 from moto import mock_aws
 
 from tests.box.policies import conditions
+from tests.unit import fleets
 from tfdeploy.backends.base import Cluster
 from tfdeploy.backends.docker.mirror import Mirror
 from tfdeploy.backends.ec2 import archive
@@ -157,6 +158,14 @@ def test_every_call_names_the_owner(s3: Any, monkeypatch: pytest.MonkeyPatch) ->
     archive.end(CLUSTER, keep=True)
     archive.end(CLUSTER, keep=False)
     assert {one["ExpectedBucketOwner"] for one in asked} == {archive.of(CLUSTER).owner}
+
+
+def test_a_profile_of_the_users_must_give_the_right(s3: Any) -> None:
+    assert archive.warnings(CLUSTER, fleets.spec()) == []
+    (text,) = archive.warnings(CLUSTER, fleets.spec(instance_profile="mine"))
+    assert text.startswith(
+        f"instance_profile mine must allow s3:PutObject on {bucket.arn(archive.of(CLUSTER))}/record/*"
+    )
 
 
 def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:

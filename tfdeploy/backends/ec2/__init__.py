@@ -71,7 +71,7 @@ class Ec2Backend(DockerBackend):
     def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
         """Refuse what cannot work; the warnings. What `pulumi up` makes is kept from now on, for what it costs."""
         refusals.refuse_failing(spec, plan, failing.read(cluster))
-        warnings = refusals.refuse(spec, plan, code_files)
+        warnings = [*refusals.refuse(spec, plan, code_files), *archive.warnings(cluster, spec)]
         if not pulumi.runtime.is_dry_run():
             costs.keep_plan(cluster, spec, plan)
         return warnings

@@ -14,6 +14,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Resou
 from ...agent.workplace import held
 from ...ec2 import bucket
 from ...errors import BackendError, SpecError
+from ...spec import ClusterSpec
 from ..base import Cluster, as_given
 from ..docker.mirror import Mirror
 from . import reach
@@ -27,6 +28,16 @@ _TRIES = 3
 def of(cluster: Cluster) -> bucket.Bucket:
     """The bucket of a cluster, whether it is there or not."""
     return bucket.of(reach.region(cluster), cluster["project"], cluster["stack"], cluster["name"])
+
+
+def warnings(cluster: Cluster, spec: ClusterSpec) -> list[str]:
+    """What a profile of the user's must allow, since nobody else gives the right."""
+    if not spec.fleet.instance_profile:
+        return []
+    what = f"s3:PutObject on {bucket.arn(of(cluster))}/{bucket.PREFIX}*"
+    return [
+        f"instance_profile {spec.fleet.instance_profile} must allow {what}, or the record does not outlive the machines"
+    ]
 
 
 def bring(cluster: Cluster) -> None:
