@@ -106,6 +106,14 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         ),
     ),
     (
+        {"efs": None, "machines": "1"},
+        (
+            "mnist: train_dir: is on the disk of a machine that ends itself, and would go with it. "
+            'Give efs="new" for a file system of the cluster\'s own, or a URL, or a folder on a volume of yours '
+            '(below "/mnt/volumes/sdf"), or both idle="never" and lifetime="never".'
+        ),
+    ),
+    (
         {"train_dir": "/mnt/tfdeploys/runs"},
         (
             "mnist: train_dir: is not shared by the 3 machines that the tasks stand on. "
@@ -189,7 +197,7 @@ def test_ssm_without_its_commands_is_refused(tmp_path: Path, monkeypatch: pytest
     "args",
     [
         {"efs": None, "train_dir": "s3://bucket/runs"},
-        {"efs": None, "machines": "1"},
+        {"efs": None, "machines": "1", "idle": "never", "lifetime": "never"},
         {"access": "private"},
         {"train_dir": "/mnt/tfdeploy/runs"},
         {"efs": None, "serve": True, "command": None},

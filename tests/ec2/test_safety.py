@@ -27,7 +27,7 @@ SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
     "an overlay network, shared files of its own, new disks": ({"ebs_volumes": ["200GiB:/scratch"]}, Asked()),
     "the host's network": ({"network": "host"}, Asked()),
     "a volume of the user's, no shared files": (
-        {"efs": None, "ps": 0, "workers": 1, "ebs_volumes": ["VOLUME:/data"]},
+        {"efs": None, "ps": 0, "workers": 1, "ebs_volumes": ["VOLUME:/data"], "train_dir": "/mnt/volumes/sdf/runs"},
         Asked(),
     ),
     "spot instances with GPUs": (

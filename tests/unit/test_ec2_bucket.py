@@ -130,14 +130,43 @@ def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str, word
         archive.bring(CLUSTER)
 
 
-def test_a_missing_file_and_one_outside_are_refused(s3: Any) -> None:
+def test_a_missing_file_and_one_outside_are_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written(s3, 100.0, {"life": b"a1", "log": b"one"})
     s3.delete_object(Bucket=archive.of(CLUSTER).name, Key="record/a1/log")
+    monkeypatch.setattr(archive, "_PAUSE", 0.0)
     with pytest.raises(BackendError, match="log is not as the manifest has it"):
         archive.bring(CLUSTER)
     written(s3, 100.0, {"../log": b"one"})
     with pytest.raises(BackendError, match="no file of a record"):
         archive.bring(CLUSTER)
+
+
+def test_what_is_written_anew_each_time_is_in_the_manifest(s3: Any) -> None:
+    written(s3, 100.0, {"life": b"a1"})
+    where, digest = archive.of(CLUSTER), hashlib.md5(b"{}").hexdigest()
+    told = {"life": "a1", "at": 200.0, "files": {"life": [2, digest, "a1"], "runs/r/job.json": [2, digest, "{}"]}}
+    s3.put_object(Bucket=where.name, Key="record/current.json", Body=json.dumps(told))
+    archive.bring(CLUSTER)
+    assert at_home() == {"life": "a1", "runs/r/job.json": "{}", "alive": ""}
+
+
+def test_a_cluster_that_was_taken_away_elsewhere_is_no_longer_known_here(s3: Any) -> None:
+    written(s3, 100.0, {"life": b"a1", "runs/r/job.json": b"{}"})
+    archive.bring(CLUSTER)
+    bucket.end(archive.of(CLUSTER), "a1")
+    archive.bring(CLUSTER)
+    assert at_home() == {}
+
+
+def test_a_record_that_cannot_be_brought_is_that_of_an_earlier_life_all_the_same(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "_PAUSE", 0.0)
+    written(s3, 100.0, {"life": b"a1", "log": b"one"})
+    s3.delete_object(Bucket=archive.of(CLUSTER).name, Key="record/a1/log")
+    said = archive.end(CLUSTER, keep=True)
+    assert said.startswith("not all of the record could be brought here (")
+    archive.bring(CLUSTER)
 
 
 def test_a_record_that_may_not_be_read_is_an_error(s3: Any) -> None:
@@ -172,7 +201,9 @@ def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:
     written(s3, 100.0, {"life": b"a1", "log": b"one"})
     where = archive.of(CLUSTER)
     assert archive.end(CLUSTER, keep=True) == f"its bucket is kept: s3://{where.name}"
-    assert bucket.manifest(where) is None
+    ended = bucket.manifest(where)
+    assert ended is not None
+    assert (ended.life, ended.ended) == ("a1", True)
     assert s3.get_object(Bucket=where.name, Key="record/a1/log")["Body"].read() == b"one"
     assert archive.end(CLUSTER, keep=True) == ""
     for _ in range(2):

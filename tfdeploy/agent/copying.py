@@ -101,7 +101,7 @@ def apply(record: Record, answer: Answer) -> None:
         record.save(Job.from_dict(answer["job"]))
     else:
         record.keep(Job.from_dict(answer["job"]))
-    record.touch()
+    record.touch(answer.get("at"))
 
 
 def bring_on(record: Record, call: Callable[[Dict[str, Any]], Answer], begin_anew: Callable[[], None]) -> Answer:

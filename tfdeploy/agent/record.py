@@ -110,9 +110,11 @@ class Record:
         """What a task printed in a run. One object for each, because it is what keeps writers apart."""
         return self._logs.setdefault((run, hostname), Log(self.run_folder(run) / "logs" / hostname))
 
-    def touch(self) -> None:
-        """Say that the keeper lives."""
+    def touch(self, at: Optional[float] = None) -> None:
+        """Say that the keeper lives, or did at this moment."""
         (self.folder / "alive").touch()
+        if at is not None:
+            os.utime(self.folder / "alive", (at, at))
 
     def last_alive(self) -> float:
         """When the keeper last said that it lives, in seconds since 1970; 0 when it never did."""

@@ -19,7 +19,7 @@ from .upload import Upload
 
 SETTINGS = Path("/etc/tfdeploy/caretaker.json")
 STATE = Path("/var/lib/tfdeploy")
-"""When the machine was `born`, its boot script `ready`, some task last `busy`: the times of files."""
+"""When the machine was `born`, its boot script `ready`, some task last `busy`, tasks last `expected`: the times of files."""
 
 SHOWN = Path("/run/tfdeploy")
 """What the tasks see of the machine: `notice` says why they are to stop."""
@@ -59,7 +59,9 @@ class Caretaker:
         if action != self._action:
             say(f"{'ends' if action.do == END else action.do}: {action.why}", action.do == END)
         if action.do == REST:
-            self._rested, self._saving, self._safe = time.monotonic(), 0.0, False
+            self._rested, self._saving = time.monotonic(), 0.0
+        if action.do != SAVE:
+            self._safe = False
         if action.do == SAVE and not self._saving:
             self._saving = time.monotonic()
         self._action = action
@@ -76,12 +78,12 @@ class Caretaker:
             self._notice = self._tried("metadata", self._about.notice, None) or self._notice
 
     def _facts(self, now: float) -> Facts:
-        busy = _time(STATE / "busy")
+        busy, expected = _time(STATE / "busy"), _time(STATE / "expected")
         return Facts(
             age=now - _time(STATE / "born"),
             ready=(STATE / "ready").exists(),
-            quiet=now - max(busy, self._came),
-            came=busy > 0,
+            quiet=now - max(busy, expected, self._came),
+            came=busy > expected,
             tasks=self._seen.tasks,
             manages=self._seen.manages,
             others=self._seen.others,

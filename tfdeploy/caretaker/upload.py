@@ -13,6 +13,9 @@ EVERY = 300.0
 AT_ONCE = 30.0
 """Seconds that one upload takes at most; the next goes on where it ended."""
 
+_REPLACED = ("life", "current", "job.json")
+"""Files that are written anew each time stand in the list itself, so that it fits them whatever cuts an upload short."""
+
 _ELSEWHERE = ("code", "lock")
 """What of the keeper's folder is no account of anything."""
 
@@ -52,11 +55,11 @@ class Upload:
             if time.monotonic() >= end:
                 self._next = 0.0
                 return False
+            name = path.relative_to(self._folder).as_posix()
             try:
-                sent = self._bring(path)
+                there[name] = _told(path) if path.name in _REPLACED else self._bring(path, name)
             except FileNotFoundError:
                 continue  # the oldest of a log is let go while it grows
-            there[path.relative_to(self._folder).as_posix()] = [sent.size, sent.md5]
         if there != self._listed or verdict != self._verdict:
             self._list(there, verdict)
         self._next = time.monotonic() + EVERY
@@ -66,17 +69,16 @@ class Upload:
         if life != self._life:
             self._life, self._sent, self._listed = life, {}, {}
 
-    def _bring(self, path: Path) -> _Sent:
-        name = path.relative_to(self._folder).as_posix()
+    def _bring(self, path: Path, name: str) -> List[object]:
         about, before = path.stat(), self._sent.get(name)
         if before and (before.size, before.changed) == (about.st_size, about.st_mtime_ns):
-            return before
+            return [before.size, before.md5]
         content = path.read_bytes()
         sent = _Sent(len(content), about.st_mtime_ns, hashlib.md5(content).hexdigest())
         if before is None or (before.size, before.md5) != (sent.size, sent.md5):
             self._put(f"record/{self._life}/{name}", content)
         self._sent[name] = sent
-        return sent
+        return [sent.size, sent.md5]
 
     def _list(self, there: Dict[str, List[object]], verdict: Tuple[str, str]) -> None:
         run, state = verdict
@@ -92,6 +94,11 @@ class Upload:
         except FileNotFoundError:
             return "", ""
         return run, job["verdict"][0] if job["verdict"] else ""
+
+
+def _told(path: Path) -> List[object]:
+    content = path.read_bytes()
+    return [len(content), hashlib.md5(content).hexdigest(), content.decode()]
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -28,7 +28,8 @@ MASTER, WORKER = "Master", "Worker"
 
 _SECONDS = 20
 _ENDED = ["shutting-down", "terminated"]
-_NO_ACCESS = ("AuthFailure", "UnauthorizedOperation", "ExpiredToken", "RequestExpired", "InvalidClientTokenId")
+DENIED = ("AccessDenied", "AccessDeniedException")
+_NO_ACCESS = ("AuthFailure", "UnauthorizedOperation", *DENIED, "ExpiredToken", "RequestExpired", "InvalidClientTokenId")
 
 
 @cache

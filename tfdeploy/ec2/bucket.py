@@ -49,8 +49,10 @@ class Manifest:
     life: str
     at: float
     """When it was written, in seconds since 1970."""
-    files: Mapping[str, tuple[int, str]]
-    """Path in the record to its bytes and the hexadecimal digits of their MD5."""
+    files: Mapping[str, tuple[int, str, str | None]]
+    """Path in the record to its bytes, the hexadecimal digits of their MD5, and the text itself where it is told here."""
+    ended: bool = False
+    """The cluster was taken away: the record is that of an earlier life."""
 
 
 def of(region: str, project: str, stack: str, cluster: str) -> Bucket:
@@ -111,7 +113,9 @@ def manifest(bucket: Bucket) -> Manifest | None:
         return None
     try:
         data = json.loads(text)
-        files = {path: (int(size), str(digest)) for path, (size, digest) in data["files"].items()}
+        if "ended" in data:
+            return Manifest(str(data["ended"]), 0.0, {}, ended=True)
+        files = {path: _file(*told) for path, told in data["files"].items()}
         return Manifest(str(data["life"]), float(data["at"]), files)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BackendError(f"s3://{bucket.name}/{MANIFEST} is no manifest of a record ({error!r})") from None
@@ -123,10 +127,10 @@ def fetch(bucket: Bucket, found: Manifest, folder: Path, known: Path) -> None:
     Raises:
         BackendError: a file is missing or not as the manifest has it.
     """
-    for path, (size, digest) in found.files.items():
+    for path, (size, digest, text) in found.files.items():
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise BackendError(f"s3://{bucket.name}/{MANIFEST} names {path!r}, which is no file of a record")
-        data = _same(known / path, size, digest)
+        data = _same(known / path, size, digest) if text is None else text.encode()
         if data is None:
             with _answers(bucket):
                 data = _object(bucket, f"{PREFIX}{found.life}/{path}")
@@ -137,13 +141,10 @@ def fetch(bucket: Bucket, found: Manifest, folder: Path, known: Path) -> None:
         target.write_bytes(data[:size])
 
 
-def forget(bucket: Bucket) -> bool:
-    """Let the record be that of an earlier life, which stays; whether there was one."""
+def end(bucket: Bucket, life: str) -> None:
+    """Let the record of this life be that of an earlier one, for every computer; it stays."""
     with _answers(bucket):
-        if _or_none(lambda: _s3(bucket).head_object(**_mine(bucket), Key=MANIFEST)) is None:
-            return False
-        _s3(bucket).delete_object(**_mine(bucket), Key=MANIFEST)
-        return True
+        _s3(bucket).put_object(**_mine(bucket), Key=MANIFEST, Body=json.dumps({"ended": life}).encode())
 
 
 def remove(bucket: Bucket) -> None:
@@ -183,12 +184,12 @@ def _or_none(call: Any) -> Any:
 
 @contextmanager
 def _answers(bucket: Bucket) -> Iterator[None]:
-    try:
-        with account.answers(bucket.region):
+    with account.answers(bucket.region):
+        try:
             yield
-    except ClientError as error:
-        wrong = f"{error.operation_name}: {error.response['Error'].get('Message') or error}"
-        raise SpecError(f"s3://{bucket.name}", wrong, "Have the right to it given to you.") from None
+        except ClientError as error:
+            wrong = f"{error.operation_name}: {error.response['Error'].get('Message') or error}"
+            raise SpecError(f"s3://{bucket.name}", wrong, "Have the right to it given to you.") from None
 
 
 def _same(path: Path, size: int, digest: str) -> bytes | None:
@@ -196,6 +197,10 @@ def _same(path: Path, size: int, digest: str) -> bytes | None:
         return None
     data = path.read_bytes()[:size]
     return data if _md5(data) == digest else None
+
+
+def _file(size: int, digest: str, text: str | None = None) -> tuple[int, str, str | None]:
+    return int(size), str(digest), text
 
 
 def _md5(data: bytes) -> str:

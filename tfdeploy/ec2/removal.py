@@ -53,14 +53,15 @@ def remove_all(region: str, tags: Mapping[str, str], keep_files: bool) -> list[s
 
 
 def _files(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
+    """Who may not even list file systems has made none."""
     efs = account.client("efs", region)
     with account.answers(region):
-        systems = [
-            item["FileSystemId"]
-            for page in efs.get_paginator("describe_file_systems").paginate()
-            for item in page["FileSystems"]
-            if tags.items() <= account.key_of(item.get("Tags", [])).items()
-        ]
+        try:
+            systems = _tagged(efs, tags)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in account.DENIED:
+                return []
+            raise
         for system in systems:
             if keep:
                 efs.untag_resource(ResourceId=system, TagKeys=list(tags))
@@ -70,6 +71,15 @@ def _files(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
             _wait(partial(_has_none, efs, system), f"the mount targets of {system} did not go")
             _gone(partial(efs.delete_file_system, FileSystemId=system))
         return systems if keep else []
+
+
+def _tagged(efs: Any, tags: Mapping[str, str]) -> list[str]:
+    return [
+        item["FileSystemId"]
+        for page in efs.get_paginator("describe_file_systems").paginate()
+        for item in page["FileSystems"]
+        if tags.items() <= account.key_of(item.get("Tags", [])).items()
+    ]
 
 
 def _targets(efs: Any, system: str) -> list[str]:

@@ -3,11 +3,11 @@
 The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/services/iam.html.
 """
 
+from typing import Any
+
 from botocore.exceptions import ClientError
 
 from . import account
-
-_MAY_NOT = ("AccessDenied", "AccessDeniedException")
 
 
 def path(project: str, stack: str, cluster: str) -> str:
@@ -20,10 +20,10 @@ def remove(region: str, prefix: str) -> None:
     iam = account.client("iam", region)
     with account.answers(region):
         try:
-            profiles = iam.list_instance_profiles(PathPrefix=prefix)["InstanceProfiles"]
-            roles = iam.list_roles(PathPrefix=prefix)["Roles"]
+            profiles = _all(iam, "list_instance_profiles", "InstanceProfiles", prefix)
+            roles = _all(iam, "list_roles", "Roles", prefix)
         except ClientError as error:
-            if error.response["Error"]["Code"] in _MAY_NOT:
+            if error.response["Error"]["Code"] in account.DENIED:
                 return
             raise
         for profile in profiles:
@@ -37,3 +37,7 @@ def remove(region: str, prefix: str) -> None:
             for policy in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
                 iam.detach_role_policy(RoleName=role, PolicyArn=policy["PolicyArn"])
             iam.delete_role(RoleName=role)
+
+
+def _all(iam: Any, call: str, key: str, prefix: str) -> list[Any]:
+    return [item for page in iam.get_paginator(call).paginate(PathPrefix=prefix) for item in page[key]]

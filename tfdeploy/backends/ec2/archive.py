@@ -5,6 +5,7 @@ The resource's provider is named in the state by this module's name: never renam
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -21,8 +22,8 @@ from . import reach
 
 Props = dict[str, Any]
 
-_TRIES = 3
-"""How often a record is asked for that its machine writes meanwhile."""
+_TRIES, _PAUSE = 5, 2.0
+"""How often a record is asked for that its machine writes meanwhile, and the seconds between."""
 
 
 def of(cluster: Cluster) -> bucket.Bucket:
@@ -49,7 +50,9 @@ def bring(cluster: Cluster) -> None:
     mirror = Mirror(cluster)
     for further in reversed(range(_TRIES)):
         found = bucket.manifest(of(cluster))
-        if found is None or found.at <= mirror.record.last_alive():
+        if found and found.ended and mirror.folder.exists() and mirror.record.life() == found.life:
+            mirror.put_by()
+        if found is None or found.ended or found.at <= mirror.record.last_alive():
             return
         try:
             _take(cluster, found, mirror)
@@ -57,6 +60,7 @@ def bring(cluster: Cluster) -> None:
         except BackendError:
             if not further:
                 raise
+        time.sleep(_PAUSE)
 
 
 def end(cluster: Cluster, keep: bool) -> str:
@@ -69,12 +73,19 @@ def end(cluster: Cluster, keep: bool) -> str:
     if not keep:
         bucket.remove(found)
         return ""
+    said: list[str] = []
     try:
         bring(cluster)
-        there = bucket.forget(found)
     except (BackendError, SpecError) as error:
-        return f"the record's bucket is left as it is ({error})"
-    return f"its bucket is kept: s3://{found.name}" if there else ""
+        said.append(f"not all of the record could be brought here ({error})")
+    try:
+        told = bucket.manifest(found)
+        if told and not told.ended:
+            bucket.end(found, told.life)
+            said.append(f"its bucket is kept: s3://{found.name}")
+    except (BackendError, SpecError) as error:
+        said.append(f"the record's bucket is left as it is ({error})")
+    return "; ".join(said)
 
 
 def _take(cluster: Cluster, found: bucket.Manifest, mirror: Mirror) -> None:

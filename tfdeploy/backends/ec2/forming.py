@@ -18,7 +18,7 @@ from ...errors import BackendError, Unreachable
 from ..base import Cluster
 from ..docker.engine import Engine, refusals
 from ..keeping import wait_for
-from . import failing, fleet, reach
+from . import expecting, failing, fleet, reach
 from .clearing import host_key
 
 BOOT_SECONDS = 900.0
@@ -28,6 +28,7 @@ _TAIL_LINES = 25
 _PORT = 2377
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 class Member(TypedDict):
@@ -53,6 +54,8 @@ class SwarmProps(TypedDict):
     key: str
     pool: str
     mask: int
+    lifetime: float
+    idle: float
     members: list[Member]
 
 
@@ -76,6 +79,8 @@ def form(props: SwarmProps, stood: Collection[str], say: Callable[[str], None]) 
     cluster, members = props["cluster"], props["members"]
     _end_strays(cluster, members)
     _know(props, stood)
+    there = [member["machine"] for member in members if member["instance_id"] in stood]
+    _each(there, lambda machine: expecting.tell(cluster, machine, props["lifetime"], props["idle"]))
     _each(members, lambda member: _watched(cluster, member, stood, lambda: _booted(cluster, member, say)))
     manager = _manager(members)
     swarm = _initialised(props, manager)
@@ -116,7 +121,7 @@ def _watched(cluster: Cluster, member: Member, stood: Collection[str], boots: Ca
         raise
 
 
-def _each(members: Sequence[Member], do: Callable[[Member], T]) -> list[T]:
+def _each(members: Sequence[M], do: Callable[[M], T]) -> list[T]:
     """For all at once; the first failure is raised when all have ended."""
     with ThreadPoolExecutor(max(1, len(members))) as executor:
         return list(executor.map(do, members))

@@ -65,6 +65,8 @@ def supply(
             "key": key[1],
             "pool": pools.overlays(here.vpc_cidrs, spec.engine.subnet),
             "mask": pools.OVERLAY_MASK,
+            "lifetime": here.fleet.lifetime,
+            "idle": here.fleet.idle,
         },
         [_member(machine, plots[machine.name], made[machine.name]) for machine in machines],
         opts,

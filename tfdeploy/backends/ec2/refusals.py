@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...containers import HOST, OVERLAY
 from ...ec2 import account, failures, layout
-from ...ec2.boot import SHARED
+from ...ec2.boot import SHARED, disk
 from ...ec2.facts import Facts
 from ...ec2.failures import Failure
 from ...errors import SpecError
@@ -128,6 +128,22 @@ def refuse_failing(spec: ClusterSpec, plan: Plan, known: Mapping[str, Failure]) 
     failures.refuse(f"{spec.name}: machines", made, known)
 
 
+def _refuse_mortal(spec: ClusterSpec, machines: int) -> None:
+    """Checkpoints on the disk of a machine are neither its neighbours', nor there when it has ended itself."""
+    where, remedy = f"{spec.name}: train_dir", 'Give efs="new" for a file system of the cluster\'s own, or a URL'
+    if machines > 1:
+        raise SpecError(
+            where, f"is not shared by the {counted(machines, 'machine')} that the tasks stand on", f"{remedy}."
+        )
+    disks = [pair for job in spec.jobs for pair in enumerate(job.instance.ebs_volumes)]
+    own = [disk(number) for number, volume in disks if volume.volume_id]
+    stays = any(f"{spec.train_dir}/".startswith(f"{folder}/") for folder in own)
+    if not stays and (spec.fleet.idle or spec.fleet.lifetime):
+        wrong = "is on the disk of a machine that ends itself, and would go with it"
+        others = f'or a folder on a volume of yours (below "{own[0] if own else disk(0)}"), or both idle="never" and lifetime="never"'
+        raise SpecError(where, wrong, f"{remedy}, {others}.")
+
+
 def refuse(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:
     """Refuse what the plan shows not to work; the warnings.
 
@@ -143,10 +159,8 @@ def refuse(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str
     used = {task.machine for task in plan.tasks}
     given = spec.train_dir
     shared = "://" in given or (spec.fleet.efs and (not given or f"{given}/".startswith(f"{SHARED}/")))
-    if not shared and not spec.serve and len(used) > 1:
-        wrong = f"is not shared by the {counted(len(used), 'machine')} that the tasks stand on"
-        remedy = 'Give efs="new" for a file system of the cluster\'s own, or a URL.'
-        raise SpecError(f"{spec.name}: train_dir", wrong, remedy)
+    if not shared and not spec.serve:
+        _refuse_mortal(spec, len(used))
     spot = {machine.name for machine in plan.machines if fleet.plot_of(machine)["spot"]}
     on_spot = any(task.job == "ps" and task.machine in spot for task in plan.tasks)
     lost = "ps on spot instances: when one is taken away, the variables on it are gone until it is back"

@@ -62,4 +62,5 @@ def _profile(here: Here, made: archive.Archive, part: str) -> pulumi.Output[str]
 
 def _may_put(where: bucket.Bucket) -> str:
     allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": f"{bucket.arn(where)}/{bucket.PREFIX}*"}
-    return json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    mine = {"Condition": {"StringEquals": {"s3:ResourceAccount": where.owner}}}
+    return json.dumps({"Version": "2012-10-17", "Statement": [{**allowed, **mine}]})
