@@ -21,7 +21,7 @@ OTHERS = {**LABELS, "tfdeploy.cluster": "other"}
 
 
 def container(service: str, labels: dict[str, str], state: str = "running") -> dict[str, Any]:
-    return {"Labels": {**labels, "com.docker.swarm.service.name": service}, "State": state}
+    return {"Labels": {**labels, "com.docker.swarm.service.name": service}, "State": state, "Created": 1700000000}
 
 
 def node(identity: str, state: str = "ready") -> dict[str, Any]:
@@ -52,13 +52,14 @@ class Docker:
         self.tasks: list[dict[str, Any]] = []
         self.volumes: list[dict[str, Any]] | None = []
 
-    def answer(self, path: str, filters: dict[str, list[str]]) -> tuple[int, Any]:
+    def answer(self, path: str, filters: dict[str, list[str]], everything: bool) -> tuple[int, Any]:
         def labelled(found: dict[str, str]) -> bool:
             return {f"{name}={value}" for name, value in found.items()} >= set(filters.get("label", []))
 
         if path == "/v1.41/containers/json":
-            fit = [one for one in self.containers if labelled(one["Labels"]) and one["State"] in filters["status"]]
-            return 200, fit
+            return 200, [
+                one for one in self.containers if labelled(one["Labels"]) and (everything or one["State"] == "running")
+            ]
         if path == "/v1.41/info":
             return 200, {"Swarm": {"ControlAvailable": self.manages, "NodeID": "m0"}}
         if path == "/v1.41/volumes":
@@ -85,8 +86,9 @@ def engine(docker: Docker, tmp_path: Path) -> Iterator[Engine]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked = urlsplit(self.path)
-            filters = json.loads(parse_qs(asked.query).get("filters", ["{}"])[0])
-            status, content = docker.answer(asked.path, filters)
+            given = parse_qs(asked.query)
+            filters = json.loads(given.get("filters", ["{}"])[0])
+            status, content = docker.answer(asked.path, filters, given.get("all") == ["1"])
             self.send_response_only(status)
             self.end_headers()
             self.wfile.write(json.dumps(content).encode())
@@ -109,7 +111,15 @@ def test_tasks_of_the_cluster_that_run_here_are_counted_and_the_keeper_is_none(d
         container("project_dev_other-worker-0", OTHERS),
         {"Labels": {}, "State": "running"},
     ]
-    assert engine.look() == Seen(tasks=1, elsewhere=0, manages=False, others=0)
+    assert engine.look() == Seen(tasks=1, elsewhere=0, manages=False, others=0, last=1700000000.0)
+
+
+def test_a_task_that_is_over_has_come_all_the_same(docker: Docker, engine: Engine) -> None:
+    docker.manages = False
+    docker.containers = [container("project_dev_mnist-keeper", LABELS)]
+    assert engine.look().last == 0.0
+    docker.containers += [container("project_dev_mnist-worker-0", LABELS, "exited")]
+    assert engine.look() == Seen(tasks=0, elsewhere=0, manages=False, others=0, last=1700000000.0)
 
 
 def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, engine: Engine) -> None:
@@ -157,7 +167,7 @@ def test_the_record_is_the_keepers_volume(docker: Docker, engine: Engine, tmp_pa
 
 def test_an_engine_that_refuses_is_no_answer(docker: Docker, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker, "nodes", None)
-    monkeypatch.setattr(docker, "answer", lambda path, filters: (500, {"message": "rpc error"}))
+    monkeypatch.setattr(docker, "answer", lambda path, filters, everything: (500, {"message": "rpc error"}))
     with pytest.raises(Silent, match="rpc error"):
         engine.look()
 

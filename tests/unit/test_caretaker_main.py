@@ -34,6 +34,22 @@ def test_a_task_in_between_begins_the_time_anew(machine: Machine) -> None:
         assert not machine.after(95, care)
 
 
+def test_a_task_that_comes_and_goes_between_two_looks_has_come(machine: Machine) -> None:
+    care = machine.caretaker()
+    machine.engine.seen = QUIET._replace(last=machine.now)
+    assert not machine.after(95, care)
+    assert machine.after(50, care)
+
+
+def test_a_machine_that_is_told_that_tasks_come_waits_for_the_first(machine: Machine) -> None:
+    care = machine.caretaker()
+    machine.engine.seen = TWO_HERE
+    machine.after(5, care)
+    machine.engine.seen = QUIET
+    machine.touch(main.STATE / "expected")
+    assert not machine.after(900, care)
+
+
 def test_a_task_elsewhere_keeps_the_manager(machine: Machine) -> None:
     care = machine.caretaker()
     machine.engine.seen = Seen(0, 1, True, 1)

@@ -32,6 +32,8 @@ class Seen(NamedTuple):
     manages: bool
     others: int
     """How many other machines are up."""
+    last: float = 0.0
+    """When the last task came to this machine, in seconds since 1970, be it over or not; 0 for never."""
 
 
 class Engine:
@@ -47,14 +49,16 @@ class Engine:
         Raises:
             OSError: it does not answer, or not as it should.
         """
-        running = self._get("/containers/json", {"label": self._labels, "status": ["running"]})
-        tasks = [one for one in running if not one["Labels"].get(_SERVICE, "").endswith(_KEEPER)]
+        ours = self._get("/containers/json", {"label": self._labels}, "all=1&")
+        came = [one for one in ours if not one["Labels"].get(_SERVICE, "").endswith(_KEEPER)]
+        last = max((float(one["Created"]) for one in came), default=0.0)
+        tasks = [one for one in came if one["State"] == "running"]
         swarm = self._get("/info")["Swarm"]
         if not swarm["ControlAvailable"]:
-            return Seen(len(tasks), 0, False, 0)
+            return Seen(len(tasks), 0, False, 0, last)
         nodes = self._get("/nodes")
         up = {node["ID"] for node in nodes if node["Status"]["State"] == "ready"} - {swarm["NodeID"]}
-        return Seen(len(tasks), self._elsewhere(up), True, len(up))
+        return Seen(len(tasks), self._elsewhere(up), True, len(up), last)
 
     def _elsewhere(self, up: Set[str]) -> int:
         """How many tasks run on these nodes. Of a node that is down the Swarm says for long what it said last."""
@@ -69,10 +73,10 @@ class Engine:
         folders = (Path(one["Mountpoint"]) for one in volumes if one["Name"].endswith(_RECORD))
         return next((folder for folder in folders if (folder / "life").exists()), None)
 
-    def _get(self, path: str, filters: Optional[Mapping[str, List[str]]] = None) -> Any:
+    def _get(self, path: str, filters: Optional[Mapping[str, List[str]]] = None, more: str = "") -> Any:
         connection = _Local(self._where)
         try:
-            connection.request("GET", f"{_VERSION}{path}?filters={quote(json.dumps(filters or {}))}")
+            connection.request("GET", f"{_VERSION}{path}?{more}filters={quote(json.dumps(filters or {}))}")
             answer = connection.getresponse()
             text = answer.read()
         finally:

@@ -78,7 +78,8 @@ class Caretaker:
             self._notice = self._tried("metadata", self._about.notice, None) or self._notice
 
     def _facts(self, now: float) -> Facts:
-        busy, expected = _time(STATE / "busy"), _time(STATE / "expected")
+        # One that comes and goes between two looks has come all the same.
+        busy, expected = max(_time(STATE / "busy"), self._seen.last), _time(STATE / "expected")
         return Facts(
             age=now - _time(STATE / "born"),
             ready=(STATE / "ready").exists(),
