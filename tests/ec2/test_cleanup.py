@@ -63,6 +63,13 @@ def test_a_machine_that_does_not_boot_is_named_with_its_console(project: Ec2Proj
     assert "test: machines: test-worker-m0 failed to boot 3 times in a row (m7i.large, ami-" in given_up.output
     assert WHY in given_up.output
     assert project.box.calls("RunInstances") == runs
+
+    machine = project.machine("test-worker-m0").id
+    hurry = 's/"boot": 1800.0/"boot": 1.0/'
+    project.box.run(machine, "sed", "--in-place", hurry, "/etc/tfdeploy/caretaker.json")
+    project.box.run(machine, "systemctl", "restart", "tfdeploy-caretaker")
+    until(lambda: "instances" not in project.left(), "it has ended itself", 60)
+    assert "tfdeploy: ends: boot failed: not ready after 1 s" in project.box.console(machine)
     project.destroy()
     assert failing.read(project.cluster) == {}
 
