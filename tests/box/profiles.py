@@ -11,7 +11,8 @@ from moto.ec2.models.iam_instance_profile import IamInstanceProfileAssociationBa
 @contextmanager
 def replaced_profiles() -> Iterator[None]:
     """Let ReplaceIamInstanceProfileAssociation change what is said of the instance too."""
-    original = IamInstanceProfileAssociationBackend.replace_iam_instance_profile_association
+    name = "replace_iam_instance_profile_association"
+    original = getattr(IamInstanceProfileAssociationBackend, name)
 
     def replace(backend: Any, association_id: str, *arguments: Any, **named: Any) -> Any:
         made = original(backend, association_id, *arguments, **named)
@@ -19,5 +20,5 @@ def replaced_profiles() -> Iterator[None]:
         backend.modify_instance_attribute(made.instance_id, "iam_instance_profile", said)
         return made
 
-    with patch.object(IamInstanceProfileAssociationBackend, original.__name__, replace):
+    with patch.object(IamInstanceProfileAssociationBackend, name, replace):
         yield
