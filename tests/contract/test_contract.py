@@ -39,6 +39,7 @@ MACHINES = {"test-swarm"}
 
 HOSTNAMES = ["ps-0", "worker-0", "worker-1"]
 ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+")
+PAID = ("per_hour", "spent")
 MACHINE = ("machine", "provider", "public_ip", "region", "role", "size", "status")
 COLUMNS = sorted(
     "hostname job index machine container command status exit_code created address public_ip".split()  # noqa: SIM905
@@ -71,8 +72,7 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
     assert all(ADDRESS.fullmatch(address) for address in outputs["endpoints"].values())
     assert all(sorted(row) == COLUMNS for row in outputs["tasks"])
     assert all(row["container"] and row["machine"] and row["created"].endswith("Z") for row in outputs["tasks"])
-    paid = {"per_hour", "spent"} if outputs["cost"] else set()
-    assert {*outputs["machines"][0]} == {*MACHINE, *paid}
+    assert {*outputs["machines"][0]} == {*MACHINE, *(PAID if outputs["cost"] else ())}
     assert outputs["machines"][0]["status"] == "connected"
     assert outputs["status"].endswith("Job succeeded: worker-0, worker-1 succeeded.")
 
