@@ -25,7 +25,7 @@ box-mnist: setup-docker ## The main job on EC2 in a box, by `pulumi up`, from th
 	@$(activate) && exec python -m tests.box.mnist
 
 test: check setup-docker ## All checks and every test
-	@$(activate) && python -m pytest
+	@$(activate) && python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=25
 
 check: setup ## Lint, format, types, import table
 	@$(activate) && tools/check

@@ -3,7 +3,7 @@
 import shutil
 
 from tests.ec2.project import Ec2Project
-from tests.ec2.test_life import JOB, STEPS, TASKS
+from tests.ec2.test_life import JOB, MANAGER, STEPS, TASKS, WORKER
 from tests.waiting import until
 
 
@@ -17,11 +17,11 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     project.up()
     project.until_running(*TASKS)
     runs = project.box.calls("RunInstances")
-    consoles = [one.id for one in project.box.instances()]
+    machines = [project.machine(name).id for name in (MANAGER, "test-worker-m0", WORKER)]
     project.open()
     gone(project)
-    for name in consoles:
-        assert "tfdeploy: ends: idle for 10 s" in project.box.console(name)
+    for machine in machines:
+        assert "tfdeploy: ends: idle for 10 s" in project.box.console(machine)
 
     # As on another computer, which has never looked.
     shutil.rmtree(project.folder / "state")

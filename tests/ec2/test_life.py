@@ -1,5 +1,7 @@
 """Machines that die come back under their names, and the training goes on from where it was."""
 
+import json
+
 from tests.docker.project import GATE
 from tests.ec2.project import Ec2Project
 
@@ -87,7 +89,7 @@ def test_what_a_change_of_machines_touches_is_said_and_done(project: Ec2Project)
     project.until_running("ps-0", "worker-0")
     before = {name: project.machine(name).id for name in (MANAGER, "test-worker-m0")}
 
-    project.write(f'{one}, jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)
+    project.write(f'{one}, lifetime="10h", jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)
     preview = project.call("preview", "--stack", project.stack).output
     assert (
         "test-worker-m0 is made anew (m7i.large gives way to c7i.large); what stands there starts again: worker-0"
@@ -98,6 +100,8 @@ def test_what_a_change_of_machines_touches_is_said_and_done(project: Ec2Project)
     project.until_running("ps-0", "worker-0")
     assert project.machine(MANAGER).id == before[MANAGER]
     assert project.machine("test-worker-m0").type == "c7i.large"
+    told = project.box.run(before[MANAGER], "cat", "/etc/tfdeploy/caretaker.json")
+    assert json.loads(told)["lifetime"] == 36000.0
     assert resumed(project, "worker-0") > 0
 
     project.write(f'{one}, network="host", jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)

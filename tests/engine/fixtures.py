@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -11,6 +12,18 @@ from tests.engine import registry as registries
 
 WITHOUT = "TFDEPLOY_TESTS_WITHOUT_DOCKER"
 LABELS = {"m0": {"zone": "a"}, "m1": {"zone": "b"}, "m2": {"zone": "b"}}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """One engine for all processes of a run: it is there before they are, and each finds that it answers."""
+    if os.environ.get(WITHOUT):
+        return
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    # Who needs one and has none says so.
+    with suppress(daemon.NoEngine):
+        os.environ["DOCKER_HOST"] = stack.enter_context(daemon.engine())
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,12 @@
 """Images for the tests, made of Debian's packages and of PyPI's: nothing comes from an image registry."""
 
+import fcntl
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -40,12 +42,13 @@ SITE = "/usr/local/lib/python3.11/dist-packages"
 def python_image(address: str) -> str:
     """Debian with its Python, as `python` and `python3`; root is its user."""
     recipe = digest(SUITE, *PACKAGES, *NOT_NEEDED)
-    if not _there(address, PYTHON, recipe):
-        tar = cache() / f"python-{recipe}.tar"
-        if not tar.exists():
-            _bootstrap(tar)
-        change = ("--change", f"LABEL {LABEL}={recipe}", "--change", 'CMD ["python3"]')
-        docker(address, "import", *change, tar, PYTHON)
+    with _alone():
+        if not _there(address, PYTHON, recipe):
+            tar = cache() / f"python-{recipe}.tar"
+            if not tar.exists():
+                _bootstrap(tar)
+            change = ("--change", f"LABEL {LABEL}={recipe}", "--change", 'CMD ["python3"]')
+            docker(address, "import", *change, tar, PYTHON)
     return PYTHON
 
 
@@ -81,12 +84,21 @@ def build(
     """Build an image of this name, unless there is one of the same content; `fill` puts files beside the Dockerfile."""
     base = docker(address, "image", "inspect", "--format", "{{.Id}}", dockerfile.split()[1])
     recipe = digest(dockerfile, base, more)
-    if not _there(address, tag, recipe):
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "Dockerfile").write_text(dockerfile)
-            fill(Path(folder))
-            docker(address, "build", "--quiet", "--label", f"{LABEL}={recipe}", "--tag", tag, folder)
+    with _alone():
+        if not _there(address, tag, recipe):
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "Dockerfile").write_text(dockerfile)
+                fill(Path(folder))
+                docker(address, "build", "--quiet", "--label", f"{LABEL}={recipe}", "--tag", tag, folder)
     return tag
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Of several runs one makes the images, and the others wait for them."""
+    with (cache() / "images.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _there(address: str, tag: str, recipe: str) -> bool:

@@ -174,7 +174,6 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "ec2.bucket": ("botocore",),
     "ec2.offers": ("botocore",),
     "ec2.removal": ("botocore",),
-    "ec2.roles": ("botocore",),
     "resources": ("pulumi",),
     "waiting": ("pulumi",),
 }

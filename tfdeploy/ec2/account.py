@@ -5,10 +5,10 @@ The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/ser
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -16,6 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from ..errors import SpecError, Unreachable
 from .facts import LIVE, Instance, Subnet
+
+T = TypeVar("T")
 
 PREFIX = "tfdeploy:"
 MACHINE, LIFE, ROLE, IMAGE, FILES, DISKS, ACCESS = (
@@ -28,8 +30,15 @@ MASTER, WORKER = "Master", "Worker"
 
 _SECONDS = 20
 _ENDED = ["shutting-down", "terminated"]
-DENIED = ("AccessDenied", "AccessDeniedException")
-_NO_ACCESS = ("AuthFailure", "UnauthorizedOperation", *DENIED, "ExpiredToken", "RequestExpired", "InvalidClientTokenId")
+_DENIED = ("AccessDenied", "AccessDeniedException")
+_NO_ACCESS = (
+    "AuthFailure",
+    "UnauthorizedOperation",
+    *_DENIED,
+    "ExpiredToken",
+    "RequestExpired",
+    "InvalidClientTokenId",
+)
 
 
 @cache
@@ -81,6 +90,16 @@ def answers(region: str) -> Iterator[None]:
         raise SpecError("AWS", f"{region} refuses: {error.response['Error']['Message']} ({code})", remedy) from None
     except BotoCoreError as error:
         raise Unreachable(f"AWS in {region} does not answer ({error})") from None
+
+
+def listed(call: Callable[[], list[T]]) -> list[T]:
+    """What a call lists; nothing for somebody who may not even list, and so has made none. Within `answers`."""
+    try:
+        return call()
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _DENIED:
+            return []
+        raise
 
 
 def _no_region() -> SpecError:

@@ -75,7 +75,7 @@ def ensure(bucket: Bucket, tags: Mapping[str, str]) -> None:
     Raises:
         SpecError: it may not be made.
     """
-    s3 = account.client("s3", bucket.region)
+    s3, mine = _s3(bucket), _mine(bucket)
     where = {} if bucket.region == _OLD_REGION else {"LocationConstraint": bucket.region}
     with _answers(bucket):
         try:
@@ -83,7 +83,6 @@ def ensure(bucket: Bucket, tags: Mapping[str, str]) -> None:
         except ClientError as error:
             if error.response["Error"]["Code"] != "BucketAlreadyOwnedByYou":
                 raise
-        mine = {"Bucket": bucket.name, "ExpectedBucketOwner": bucket.owner}
         closed = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
         s3.put_public_access_block(**mine, PublicAccessBlockConfiguration=dict.fromkeys(closed, True))
         s3.put_bucket_policy(**mine, Policy=json.dumps(_tls_alone(bucket)))

@@ -53,15 +53,9 @@ def remove_all(region: str, tags: Mapping[str, str], keep_files: bool) -> list[s
 
 
 def _files(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
-    """Who may not even list file systems has made none."""
     efs = account.client("efs", region)
     with account.answers(region):
-        try:
-            systems = _tagged(efs, tags)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in account.DENIED:
-                return []
-            raise
+        systems = account.listed(lambda: _tagged(efs, tags))
         for system in systems:
             if keep:
                 efs.untag_resource(ResourceId=system, TagKeys=list(tags))

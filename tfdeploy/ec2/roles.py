@@ -5,8 +5,6 @@ The calls: https://boto3.amazonaws.com/v1/documentation/api/latest/reference/ser
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from . import account
 
 
@@ -16,16 +14,11 @@ def path(project: str, stack: str, cluster: str) -> str:
 
 
 def remove(region: str, prefix: str) -> None:
-    """Remove what has this path. Who may not even list roles has made none."""
+    """Remove what has this path."""
     iam = account.client("iam", region)
     with account.answers(region):
-        try:
-            profiles = _all(iam, "list_instance_profiles", "InstanceProfiles", prefix)
-            roles = _all(iam, "list_roles", "Roles", prefix)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in account.DENIED:
-                return
-            raise
+        profiles = account.listed(lambda: _all(iam, "list_instance_profiles", "InstanceProfiles", prefix))
+        roles = account.listed(lambda: _all(iam, "list_roles", "Roles", prefix))
         for profile in profiles:
             name = profile["InstanceProfileName"]
             for role in profile["Roles"]:

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -147,11 +146,8 @@ def _read(cluster: Cluster) -> ledger.Ledger:
 
 
 def _write(cluster: Cluster, before: ledger.Ledger, now: ledger.Ledger) -> None:
-    """Keep it, whole or not at all: several looks may go on at once."""
+    """Keep it, unless nothing has changed."""
     if now == before:
         return
-    path = _file(cluster)
-    make_private(path.parent)
-    fresh = path.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(ledger.to_dict(now), indent=1))
-    fresh.replace(path)
+    make_private(reach.of(cluster))
+    reach.put(_file(cluster), json.dumps(ledger.to_dict(now), indent=1))
