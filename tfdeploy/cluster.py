@@ -1,6 +1,8 @@
 """The component: spec → plan → backend → report."""
 
+import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -8,18 +10,22 @@ from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.runtime.config import is_config_secret
 
+from . import registry
 from .application import version
 from .arguments import TensorFlowClusterArgs
 from .backends.base import KEEPER, load
 from .configuration import resolved
 from .errors import SpecError, TfdeployError
 from .observe import Watch
+from .outline import outline
 from .plan import Given, TaskPlan, consequences, make_plan
 from .quantities import DURATION_FORM, seconds
 from .report import Report
 from .resources import Run, Sweeper, Task
 from .spec import cluster_spec
+from .versions import versions
 from .waiting import observed
 
 if TYPE_CHECKING:
@@ -88,6 +94,8 @@ class TensorFlowCluster(pulumi.ComponentResource):
         except TfdeployError as error:
             raise pulumi.RunError(str(error)) from None
         super().__init__(TYPE, name, {}, opts)
+        if not pulumi.runtime.is_dry_run():
+            _remember(asked)
         seen = self._stand(name, asked)
         self.status = seen.apply(lambda report: report.status)
         self.tasks = seen.apply(lambda report: report.tasks)
@@ -155,6 +163,7 @@ class _Asked:
     without: list[Path]
     secrets: Mapping[str, pulumi.Input[str]]
     containers: Mapping[str, dict[str, Any]]
+    options: Mapping[str, str]
 
 
 def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
@@ -182,6 +191,7 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
         without,
         args.get("secrets", {}),
         backend.containers(cluster, spec, plan),
+        {key: _shown(key, value) for key, value in args.items()},
     )
     if pulumi.runtime.is_dry_run():
         _tell(asked, warnings)
@@ -204,6 +214,22 @@ def _tell(asked: "_Asked", warnings: Sequence[str]) -> None:
     pulumi.log.info("\n".join(lines))
     for text in warnings:
         pulumi.log.warn(f"{watch.spec.name}: {text}.")
+
+
+def _remember(asked: "_Asked") -> None:
+    """Have whoever looks find the cluster from now on."""
+    watch = asked.watch
+    shape = outline(watch.plan, watch.spec)
+    registry.write(registry.Entry(watch.cluster, str(Path.cwd()), shape, asked.options, versions(), time.time()))
+
+
+def _shown(key: str, value: Any) -> str:
+    """An argument as text; what is secret, or only Pulumi will know, is named."""
+    if key == "secrets" or is_config_secret(f"tfdeploy:{key}"):
+        return "(secret)"
+    if isinstance(value, pulumi.Output):
+        return "(an output)"
+    return value if isinstance(value, str) else json.dumps(value, default=lambda _: "(an output)")
 
 
 def _wait(text: str) -> float:

@@ -54,3 +54,7 @@ class CommandError(BackendError):
 
 class Unreachable(BackendError, ConnectionError):
     """An engine or a keeper that does not answer."""
+
+
+class NotFound(TfdeployError, LookupError):
+    """A cluster, a task or a machine of a name that there is none of."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .backends.base import Backend, Cluster
+from .outline import outline
 from .plan import Plan
 from .report import Report, report
 from .spec import ClusterSpec
@@ -32,7 +33,7 @@ class Watch:
         """One look."""
         ask = {"log_lines": max(self.spec.log_lines, _PROGRESS_LINES), "metrics": dict(self.spec.metrics)}
         sight = self.backend.look(self.cluster, self.token, ask)
-        return report(self.plan, sight, self.spec)
+        return report(outline(self.plan, self.spec), sight)
 
     def job_before(self) -> Mapping[str, Any] | None:
         """The job that stands now, as the record has it; None where none does."""

@@ -4,7 +4,7 @@ import datetime
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .agent.states import (
@@ -25,10 +25,8 @@ from .agent.states import (
     Task,
 )
 from .backends.base import GONE, EngineTask, Sight
-from .placement import Machine
-from .plan import Plan
+from .outline import MachineOutline, Outline, TaskOutline
 from .quantities import dollars
-from .spec import ClusterSpec
 
 SILENT_SECONDS = 15.0
 """A launcher that the keeper has not heard for so long is unreachable."""
@@ -62,29 +60,29 @@ class Report:
     """The last lines with the time at which each came, in seconds since 1970."""
 
 
-def report(plan: Plan, sight: Sight, spec: ClusterSpec) -> Report:
-    """The report of one look at the cluster that `spec` asked for."""
+def report(outline: Outline, sight: Sight) -> Report:
+    """The report of one look at the cluster of this shape."""
     data = sight.view["job"]
     job = Job.from_dict(data) if data else None
-    tasks = [_task_row(plan, job, planned.hostname, sight) for planned in plan.tasks]
-    machines = [_machine_row(machine, sight) for machine in plan.machines]
+    tasks = [_task_row(outline, job, planned, sight) for planned in outline.tasks]
+    machines = [_machine_row(machine, sight) for machine in outline.machines]
     state, reason = _state(job, sight)
-    timed = {task.hostname: _lines(sight, task.hostname) for task in plan.tasks}
+    timed = {task.hostname: _lines(sight, task.hostname) for task in outline.tasks}
     return Report(
         state=state,
         reason=reason,
         tasks=tasks,
         machines=machines,
-        logs={hostname: [text for _, text in lines[-spec.log_lines :]] for hostname, lines in timed.items()}
-        if spec.log_lines
+        logs={hostname: [text for _, text in lines[-outline.log_lines :]] for hostname, lines in timed.items()}
+        if outline.log_lines
         else {},
-        metrics={name: _typed(sight.view["metrics"].get(name)) for name in spec.metrics},
+        metrics={name: _typed(sight.view["metrics"].get(name)) for name in outline.metrics},
         endpoints={row["hostname"]: row["address"] for row in tasks if row["address"]},
         observed_at=moment(sight.at),
         status=tables(machines, tasks) + _closing(state, reason),
         run=job.run["id"] if job else "",
         decided=job is not None and job.verdict is not None,
-        cost=_cost(sight, spec),
+        cost=_cost(sight, outline),
         timed=timed,
     )
 
@@ -170,12 +168,12 @@ def _ended_words(task: Task) -> str:
     return f"{task.state} ({detail})" if detail else task.state
 
 
-def _task_row(plan: Plan, job: Job | None, hostname: str, sight: Sight) -> dict[str, Any]:
-    planned = next(task for task in plan.tasks if task.hostname == hostname)
+def _task_row(outline: Outline, job: Job | None, planned: TaskOutline, sight: Sight) -> dict[str, Any]:
+    hostname = planned.hostname
     task = (job.tasks.get(hostname) if job else None) or Task(hostname, planned.job, planned.index)
     engine = (sight.engine or {}).get(hostname)
     unknown = job is None and sight.keeper_silent_since is not None and engine is None
-    command = shlex.join(job.run["command"]) if job else plan.command
+    command = shlex.join(job.run["command"]) if job else outline.command
     return {
         "hostname": hostname,
         "job": planned.job,
@@ -191,25 +189,21 @@ def _task_row(plan: Plan, job: Job | None, hostname: str, sight: Sight) -> dict[
     }
 
 
-def _machine_row(machine: Machine, sight: Sight) -> dict[str, Any]:
+def _machine_row(machine: MachineOutline, sight: Sight) -> dict[str, Any]:
     return {
-        "machine": machine.name,
-        "role": machine.role,
-        "provider": machine.provider,
-        "region": machine.region,
-        "size": machine.size,
-        "public_ip": sight.addresses.get(machine.name, machine.public_ip),
-        "status": sight.machines.get(machine.name, sight.others),
-        **sight.cost.get("machines", {}).get(machine.name, {}),
+        **asdict(machine),
+        "public_ip": sight.addresses.get(machine.machine, machine.public_ip),
+        "status": sight.machines.get(machine.machine, sight.others),
+        **sight.cost.get("machines", {}).get(machine.machine, {}),
     }
 
 
-def _cost(sight: Sight, spec: ClusterSpec) -> dict[str, Any]:
+def _cost(sight: Sight, outline: Outline) -> dict[str, Any]:
     """What the machines cost, and when they end themselves."""
     if not sight.cost:
         return {}
     plain = {key: value for key, value in sight.cost.items() if key != "machines"}
-    return {**plain, "idle": spec.fleet.idle, "lifetime": spec.fleet.lifetime}
+    return {**plain, "idle": outline.idle, "lifetime": outline.lifetime}
 
 
 def _closing(state: str, reason: str) -> str:

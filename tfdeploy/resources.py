@@ -11,6 +11,7 @@ from typing import Any, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
+from . import registry
 from .backends.base import Backend, Cluster, Keep, RunProps, TaskProps, as_given, load
 
 Props = dict[str, Any]
@@ -49,6 +50,7 @@ class SweeperProvider(ResourceProvider):
     def delete(self, _id: str, props: Props) -> None:
         """Remove all that is still there."""
         said = _hands(props).clear(cast(Cluster, props["cluster"]), props["token"], _kept(props))
+        registry.end(props["cluster"])
         if said:
             print(f"{props['cluster']['name']}: {said}")
 

@@ -1,9 +1,9 @@
 """Writes docs/reference.md from the docstrings of the public names: `python -m tools.reference`."""
 
-import ast
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+
+from tfdeploy.documented import documented
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "reference.md"
@@ -42,17 +42,6 @@ Task: `scheduled`, `starting`, `waiting for <peer>`, `running`, `succeeded`, `fa
 `restarting in 8 s (2 of 5)`, `interrupted`, `stopped (job finished)`, `lost`, `unreachable since …`.
 Job: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
-
-
-def documented(module: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Name, type and docstring of each attribute of a class, and first the class's own under an empty name."""
-    tree = ast.parse((ROOT / "tfdeploy" / f"{module}.py").read_text())
-    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    yield "", "", ast.get_docstring(found) or ""
-    for item, following in zip(found.body, found.body[1:], strict=False):
-        if isinstance(item, ast.AnnAssign) and isinstance(following, ast.Expr):
-            text = ast.literal_eval(following.value)
-            yield ast.unparse(item.target), ast.unparse(item.annotation), " ".join(text.split())
 
 
 def section(title: str, module: str, name: str) -> str:

@@ -19,6 +19,7 @@ from tfdeploy.backends.local import BACKEND
 from tfdeploy.backends.local.places import Places
 from tfdeploy.backends.local.supervisor import Supervisor
 from tfdeploy.bundle import collect
+from tfdeploy.outline import outline
 from tfdeploy.plan import Given, Plan, make_plan
 from tfdeploy.report import Report, report
 from tfdeploy.spec import ClusterSpec, cluster_spec
@@ -148,7 +149,7 @@ class Standing:
     def look(self) -> Report:
         """One look."""
         ask = {"log_lines": self.spec.log_lines, "metrics": dict(self.spec.metrics)}
-        return report(self.plan, BACKEND.look(self.cluster, TOKEN, ask), self.spec)
+        return report(outline(self.plan, self.spec), BACKEND.look(self.cluster, TOKEN, ask))
 
     def status(self, hostname: str) -> str:
         """The status of one task, in the report's words."""

@@ -122,10 +122,25 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.ec2.keys": ("errors", "spec"),
     "backends.ec2.reach": ("backends.base", "backends.folders", "errors"),
     "backends.ec2.swarm": ("backends.base", "backends.ec2.forming"),
-    "report": ("agent", "backends.base", "placement", "plan", "quantities", "spec"),
-    "observe": ("agent", "backends.base", "plan", "report", "spec"),
+    "outline": ("placement", "plan", "spec"),
+    "registry": ("backends.base", "backends.folders", "outline"),
+    "report": ("agent", "backends.base", "outline", "quantities"),
+    "versions": (),
+    "observe": ("agent", "backends.base", "outline", "plan", "report", "spec"),
     "waiting": ("observe", "report"),
-    "resources": ("agent", "backends.base"),
+    "documented": (),
+    "cli": (
+        "agent.record",
+        "backends.base",
+        "cli",
+        "documented",
+        "errors",
+        "outline",
+        "quantities",
+        "registry",
+        "report",
+    ),
+    "resources": ("agent", "backends.base", "registry"),
     "cluster": (
         "application",
         "arguments",
@@ -134,11 +149,14 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "configuration",
         "errors",
         "observe",
+        "outline",
         "plan",
         "quantities",
+        "registry",
         "report",
         "resources",
         "spec",
+        "versions",
         "waiting",
     ),
 }
@@ -167,6 +185,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.local": ("psutil", "supervisor"),
     "backends.refusing": ("packaging",),
     "bundle": ("pathspec",),
+    "cli": ("rich", "typer"),
     "cluster": ("pulumi",),
     "configuration": ("pulumi",),
     "ec2.account": ("boto3", "botocore"),
@@ -179,7 +198,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
 }
 """Module, or folder of modules, to the packages besides Python's own that it may import."""
 
-MAY_COMPUTE = ("backends.base",)
+MAY_COMPUTE = ("__init__", "backends.base")
 """Where a module is imported whose name only running the code tells."""
 
 PURE = (
@@ -211,6 +230,7 @@ PURE = (
     "backends.docker.mounts",
     "backends.docker.names",
     "backends.docker.services",
+    "outline",
     "report",
     "agent.states",
     "agent.verdict",

@@ -11,6 +11,7 @@ from tests.unit.cases import check_golden, plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.states import FINAL, Task
 from tfdeploy.backends.base import EngineTask, Sight
+from tfdeploy.outline import outline
 from tfdeploy.report import SILENT_SECONDS, Report, report, table, task_status
 
 ARGS: dict[str, Any] = {
@@ -48,7 +49,7 @@ def sight(
 
 def read(at: Sight, **args: Any) -> Report:
     asked = {**ARGS, **args}
-    return report(plan(**asked), at, spec(**asked))
+    return report(outline(plan(**asked), spec(**asked)), at)
 
 
 def finished() -> World:
@@ -198,7 +199,7 @@ def test_times_are_absolute() -> None:
 def test_a_long_command_is_cut_in_the_table_and_whole_in_the_row() -> None:
     command = ["python", "-c", "x" * 100]
     asked = {**ARGS, "command": command}
-    seen = report(plan(**asked), sight(None), spec(**asked))
+    seen = report(outline(plan(**asked), spec(**asked)), sight(None))
     assert f"python -c {'x' * 29}…" in seen.status
     assert seen.tasks[0]["command"] == f"python -c {'x' * 100}"
 

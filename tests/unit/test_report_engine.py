@@ -7,6 +7,7 @@ import pytest
 from tests.unit.cases import check_golden, plan, spec
 from tests.unit.test_report import ARGS, NOON, finished, noon, worker, world
 from tfdeploy.backends.base import EngineTask, Sight
+from tfdeploy.outline import outline
 from tfdeploy.report import Report, report, task_status
 
 NO_NODE = "no suitable node (insufficient resources on 1 node)"
@@ -106,7 +107,7 @@ def test_the_engine_speaks_while_the_keeper_is_silent(
 
 
 def read(at: Sight) -> Report:
-    return report(plan(**ARGS), at, spec(**ARGS))
+    return report(outline(plan(**ARGS), spec(**ARGS)), at)
 
 
 def empty(silent_since: float | None, engine: dict[str, EngineTask] | None, **more: Any) -> Sight:

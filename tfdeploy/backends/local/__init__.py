@@ -195,7 +195,7 @@ class LocalBackend:
         record = Record(places.record)
         silent: float | None = None
         try:
-            with _keeper(places, token, _LOOK_SECONDS) as keeper:
+            with _keeper(places, token or places.known_token, _LOOK_SECONDS) as keeper:
                 view = keeper.json("POST", "/look", dict(ask))
         except (OSError, CallError):
             view, silent = record.view(dict(ask), record.current()), record.last_alive()

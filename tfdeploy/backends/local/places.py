@@ -28,6 +28,11 @@ class Places:
         """The agent's application, one file for each version of it: those that run go on with their own."""
         return self.home / f"agent-{version}.pyz"
 
+    @property
+    def known_token(self) -> str:
+        """The cluster's token, as it stands here; empty where there is none."""
+        return self.token.read_text() if self.token.exists() else ""
+
     def task(self, hostname: str) -> Path:
         """The folder of one task."""
         return self.tasks / hostname

@@ -1,0 +1,1 @@
+"""The `tfdeploy` command: one file a verb."""

@@ -1,0 +1,47 @@
+"""`tfdeploy endpoints`: where tasks are reached."""
+
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import NotFound
+from ..report import table
+from .common import Asked, answer, say
+from .finding import one
+from .looking import Seen, look
+
+_COLUMNS = ("hostname", "endpoint", "address", "machine", "public_ip")
+
+
+def endpoints(
+    asked: Asked, hostname: Annotated[str, typer.Argument(help="One task, such as worker-0.", show_default=False)] = ""
+) -> None:
+    """Show where each task is reached: by its stable name, at its address, and on which machine.
+
+    The stable name holds among the cluster's tasks; from here, `tfdeploy tunnel` leads there.
+    """
+    seen = look(one(asked))
+    rows = [row for row in _rows(seen) if hostname in ("", row["hostname"])]
+    if not rows:
+        raise NotFound(_no_such(seen, hostname))
+    if asked.as_json:
+        answer(rows)
+    else:
+        say(table(rows, _COLUMNS))
+
+
+def _no_such(seen: Seen, hostname: str) -> str:
+    return f"{seen.entry.title} has no task {hostname!r}; it has {', '.join(row['hostname'] for row in seen.report.tasks)}."
+
+
+def _rows(seen: Seen) -> list[dict[str, Any]]:
+    return [
+        {
+            "hostname": row["hostname"],
+            "endpoint": f"{row['hostname']}:{row['address'].rpartition(':')[2]}" if row["address"] else "",
+            "address": row["address"],
+            "machine": row["machine"],
+            "public_ip": row["public_ip"],
+        }
+        for row in seen.report.tasks
+    ]

@@ -1,0 +1,49 @@
+"""`tfdeploy wait`: until the job is over."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from ..quantities import DURATION_FORM, seconds
+from .common import FAILED, NOT_OVER, Asked, answer, tell
+from .finding import one
+from .looking import Seen, look
+from .show import document
+
+_POLL_SECONDS = 0.5
+_SUCCEEDED = "succeeded"
+
+
+def wait(
+    asked: Asked,
+    timeout: Annotated[str, typer.Option(help="Wait so long at most, such as 10m.", show_default="no limit")] = "",
+) -> None:
+    """Wait until the job is over: exit code 0 when it succeeded, 1 when not, 5 when it is not over in time."""
+    deadline = time.monotonic() + _limit(timeout)
+    entry = one(asked)
+    seen = look(entry)
+    while not _over(seen) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        seen = look(entry)
+    if asked.as_json:
+        answer(document(seen))
+    found = seen.report
+    tell(f"{entry.title}: {found.state}" + (f": {found.reason}" if found.reason else ""))
+    if not found.decided:
+        raise typer.Exit(NOT_OVER)
+    if found.state != _SUCCEEDED:
+        raise typer.Exit(FAILED)
+
+
+def _over(seen: Seen) -> bool:
+    return seen.report.decided or bool(seen.entry.ended)
+
+
+def _limit(text: str) -> float:
+    if not text:
+        return float("inf")
+    try:
+        return seconds(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no duration; it takes {DURATION_FORM}.") from None
