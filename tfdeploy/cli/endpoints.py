@@ -6,7 +6,7 @@ import typer
 
 from ..errors import NotFound
 from ..report import table
-from .common import Asked, answer, say
+from .asking import Asked, answer, say
 from .finding import one
 from .looking import Seen, look
 

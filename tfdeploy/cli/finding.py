@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import registry
 from ..errors import NotFound
 from ..registry import Entry
-from .common import Asked
+from .asking import Asked
 
 _FILES = ("Pulumi.yaml", "Pulumi.yml")
 _NAME = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)

@@ -8,7 +8,7 @@ import typer
 
 from ..errors import NotFound, SpecError, TfdeployError, Unreachable
 from . import endpoints, options, show, wait
-from .common import FAILED, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, tell, verb
+from .asking import FAILED, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, tell, verb
 
 VERBS: tuple[Callable[..., None], ...] = (show.show, wait.wait, endpoints.endpoints, options.options)
 

@@ -8,7 +8,7 @@ import typer
 
 from ..documented import documented
 from ..errors import NotFound
-from .common import Asked, answer, say
+from .asking import Asked, answer, say
 
 _CLASSES = {"": "TensorFlowClusterArgs", "jobs.JOB.": "JobArgs", "restart.": "RestartArgs"}
 _DEFAULT = re.compile(r'("[^"]*"|[\w.]+) (?:\(the default\)|by default)|\((?:the default|by default) ([^)]*)\)')

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from .common import Asked, answer, say
+from .asking import Asked, answer, say
 from .finding import several
 from .looking import Seen, look
 from .tables import tables

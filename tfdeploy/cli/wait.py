@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..quantities import DURATION_FORM, seconds
-from .common import FAILED, NOT_OVER, Asked, answer, tell
+from .asking import FAILED, NOT_OVER, Asked, answer, tell
 from .finding import one
 from .looking import Seen, look
 from .show import document
