@@ -1,3 +1,33 @@
 """Fixtures that several shelves share."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Project
+
 pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures"]
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> Iterator[Callable[[str], Project]]:
+    """Makes projects by name."""
+    made: list[Project] = []
+
+    def make(name: str) -> Project:
+        made.append(Project(tmp_path / name, name))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.clean()
+
+
+@pytest.fixture
+def project(projects: Callable[[str], Project]) -> Project:
+    """One project with its stack."""
+    found = projects("project")
+    found.write('command=["python", "train.py"], code="code", workers=1')
+    found.init()
+    return found

@@ -215,7 +215,7 @@ def tables(machines: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, A
     columns = ["machine", "role", "provider", "region", "size", "public_ip", "status"]
     if any("spent" in machine for machine in machines):
         columns.append("spent")
-        machines = [{**machine, "spent": _spent(machine)} for machine in machines]
+        machines = [{**machine, "spent": spent(machine)} for machine in machines]
     shown = [{**task, "command": _short(task["command"])} for task in tasks]
     return "\n\n".join(
         [
@@ -225,15 +225,16 @@ def tables(machines: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, A
     )
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Rows under the columns' names in capitals, each column as wide as it must be."""
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], gap: int = 3) -> str:
+    """Rows under the columns' names in capitals, each column as wide as it must be, with so many spaces between them."""
     cells = [[column.replace("_", " ").upper() for column in columns]]
     cells += [[str(row[column] or "") for column in columns] for row in rows]
     widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
-    return "\n".join("   ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
+    return "\n".join((" " * gap).join(map(str.ljust, line, widths)).rstrip() for line in cells)
 
 
-def _spent(machine: Mapping[str, Any]) -> str:
+def spent(machine: Mapping[str, Any]) -> str:
+    """What a machine has cost so far, in words."""
     usd = machine.get("spent", 0.0)
     return "unknown" if usd is None else dollars(usd)
 

@@ -4,13 +4,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import psutil
-import pytest
 
 from tests.waiting import until
 from tfdeploy.agent.record import Record
@@ -195,26 +194,3 @@ class Project:
         for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
             about = {"backend": "local", "project": self.name, "stack": self.stack, "name": "test", "home": str(home)}
             BACKEND.clear(cast(Cluster, about), "", {"volumes": False, "record": False})
-
-
-@pytest.fixture
-def projects(tmp_path: Path) -> Iterator[Callable[[str], Project]]:
-    """Makes projects by name."""
-    made: list[Project] = []
-
-    def make(name: str) -> Project:
-        made.append(Project(tmp_path / name, name))
-        return made[-1]
-
-    yield make
-    for project in made:
-        project.clean()
-
-
-@pytest.fixture
-def project(projects: Callable[[str], Project]) -> Project:
-    """One project with its stack."""
-    found = projects("project")
-    found.write('command=["python", "train.py"], code="code", workers=1')
-    found.init()
-    return found

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .. import registry
 from ..errors import NotFound
@@ -66,11 +67,19 @@ def _selected(project: str, file: Path) -> str:
     """The stack that `pulumi stack select` has chosen, from where Pulumi keeps it; nothing where none is."""
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     digest = hashlib.sha1(str(file).encode(), usedforsecurity=False).hexdigest()
-    try:
-        chosen = json.loads((home / "workspaces" / f"{project}-{digest}-workspace.json").read_text()).get("stack", "")
-    except (OSError, ValueError):
-        return ""
+    known = _json(home / "workspaces" / f"{project}-{digest}-workspace.json")
+    by_backend = known.get("stacks", {})
+    backend = os.environ.get("PULUMI_BACKEND_URL") or _json(home / "credentials.json").get("current", "")
+    chosen = by_backend.get(backend) or known.get("stack", "")
     return str(chosen).rpartition("/")[2]
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
 
 
 def _only_stack(project: str, known: Sequence[Entry]) -> str:

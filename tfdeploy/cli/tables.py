@@ -7,15 +7,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..report import table
+from ..report import spent, table
 
 _MACHINES = ("machine", "role", "provider", "region", "size", "public_ip", "status")
 _TASKS = ("container", "machine", "command", "hostname", "status", "created", "public_ip")
-_LEAST = {"command": 12, "container": 7, "size": 10, "status": 16, "machine": 10}
+_LEAST = {"command": 12, "size": 10, "status": 16, "machine": 10}
 """What may be shortened, in this order, and to how many characters."""
 
 _MAY_GO = ("public_ip", "region", "container")
-_PAUSE = 3
+_GAP, _NARROW = 3, 2
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -26,22 +26,25 @@ def tables(machines: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, A
     shown = [
         {**task, "command": " ".join(task["command"].split()), "created": ago(task["created"], now)} for task in tasks
     ]
-    spent = ("spent",) if any("spent" in machine for machine in machines) else ()
-    return "\n\n".join([fitted(machines, (*_MACHINES, *spent), limit), fitted(shown, _TASKS, limit)])
+    paid = any("spent" in machine for machine in machines)
+    known = [{**machine, "spent": spent(machine)} for machine in machines]
+    columns = (*_MACHINES, "spent") if paid else _MACHINES
+    return "\n\n".join([fitted(known, columns, limit), fitted(shown, _TASKS, limit)])
 
 
 def fitted(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], limit: int) -> str:
     """A table of at most so many characters a line, as far as it can be."""
     cells = [{name: str(row[name] if row[name] is not None else "") for name in columns} for row in rows]
+    gap = _GAP if _width(cells, columns, _GAP) <= limit else _NARROW
     for name in _MAY_GO:
-        if _width(cells, columns) > limit and not any(row[name] for row in cells if name in row):
+        if _width(cells, columns, gap) > limit and not any(row[name] for row in cells if name in row):
             columns = [one for one in columns if one != name]
     for name, least in _LEAST.items():
-        over = _width(cells, columns) - limit
+        over = _width(cells, columns, gap) - limit
         if over > 0 and name in columns:
             longest = max([len(row[name]) for row in cells], default=0)
             cells = [{**row, name: _cut(row[name], max(least, longest - over))} for row in cells]
-    return table(cells, columns)
+    return table(cells, columns, gap)
 
 
 def ago(moment: str, now: float) -> str:
@@ -55,9 +58,9 @@ def ago(moment: str, now: float) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'} ago"
 
 
-def _width(cells: Sequence[Mapping[str, str]], columns: Sequence[str]) -> int:
+def _width(cells: Sequence[Mapping[str, str]], columns: Sequence[str], gap: int) -> int:
     widths = [max([len(name), *(len(row[name]) for row in cells)]) for name in columns]
-    return sum(widths) + _PAUSE * (len(columns) - 1)
+    return sum(widths) + gap * (len(columns) - 1)
 
 
 def _cut(text: str, length: int) -> str:

@@ -1,0 +1,82 @@
+"""Clusters are found and looked at: while they come, while they run, when they have ended, after `destroy`."""
+
+import re
+from pathlib import Path
+
+from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
+from tests.integration.conftest import Project
+from tests.waiting import until
+
+
+def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: Project) -> None:
+    nothing = tfdeploy(project, "show")
+    assert (nothing.code, nothing.out) == (3, "")
+    assert nothing.err == "tfdeploy: project/test has no cluster yet. `pulumi up` makes it.\n"
+
+    project.write(ARGUMENTS.replace('wait="0"', 'wait="10m"'), TRAIN)
+    first = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    until(lambda: "running" in tfdeploy(project, "show").out, "it is shown while the first `up` runs", 60)
+    project.until_running("ps-0", "worker-0", "worker-1")
+    shown = tfdeploy(project, "show")
+    assert (shown.code, shown.err) == (0, "")
+    assert re.search(r"^MACHINE +ROLE +PROVIDER +REGION +SIZE +PUBLIC IP +STATUS$", shown.out, re.MULTILINE)
+    assert re.search(r"^CONTAINER +MACHINE +COMMAND +HOSTNAME +STATUS +CREATED +PUBLIC IP$", shown.out, re.MULTILINE)
+    assert re.search(r"worker-0 +running +\d+ seconds? ago$", shown.out, re.MULTILINE)
+    (document,) = tfdeploy(project, "show", "--json").data
+    assert (document["project"], document["stack"], document["name"]) == ("project", "test", "test")
+    assert [row["hostname"] for row in document["tasks"]] == ["ps-0", "worker-0", "worker-1"]
+
+    assert tfdeploy(project, "wait", "--timeout", "0s").code == 5
+    endpoints = tfdeploy(project, "endpoints", "--json").data
+    assert {row["hostname"]: row["address"] for row in endpoints} == {
+        row["hostname"]: row["address"] for row in document["tasks"]
+    }
+    assert endpoints[0]["endpoint"].startswith("ps-0:")
+    missing = tfdeploy(project, "endpoints", "worker-7")
+    assert (missing.code, missing.err) == (
+        3,
+        "tfdeploy: project/test/test has no task 'worker-7'; it has ps-0, worker-0, worker-1.\n",
+    )
+
+    open_gate(project)
+    waited = tfdeploy(project, "wait")
+    assert (waited.code, waited.err) == (
+        0,
+        "project/test/test: succeeded: worker-0, worker-1 succeeded\n",
+    )
+    first.communicate()
+    project.destroy()
+    after = tfdeploy(project, "show")
+    assert after.code == 0
+    assert "Job succeeded" in after.out
+    assert tfdeploy(project, "show", "--json").data[0]["metrics"] == {"accuracy": 0.5}
+
+
+def test_a_failed_job_is_told_by_the_exit_code(project: Project) -> None:
+    project.write('command=["python", "train.py"], code="code", workers=1, wait="0"', "raise SystemExit(3)")
+    project.up()
+    waited = tfdeploy(project, "wait")
+    assert (waited.code, waited.err) == (1, "project/test/test: failed: worker-0 failed (exit 3)\n")
+
+
+def test_where_there_is_nothing_one_sentence_says_what_would_do(training: Project, tmp_path: Path) -> None:
+    elsewhere = tfdeploy(training, "show", folder=tmp_path)
+    assert elsewhere.code == 3
+    assert elsewhere.err == (
+        f"tfdeploy: no Pulumi.yaml in {tmp_path} or above. There are training/test/test; "
+        f"`--cwd {training.program} --stack test` leads to the first.\n"
+    )
+    assert tfdeploy(training, "show", "--cwd", str(training.program), "--stack", "test", folder=tmp_path).code == 0
+    other = tfdeploy(training, "show", "--stack", "production")
+    assert (other.code, other.err.startswith("tfdeploy: training/production has no cluster yet.")) == (3, True)
+    wrong = tfdeploy(training, "show", "--colour")
+    assert wrong.code == 2
+    assert "Traceback" not in elsewhere.err + other.err + wrong.err
+
+
+def test_all_options_are_told_from_the_code(project: Project) -> None:
+    rows = {row["name"]: row for row in tfdeploy(project, "options", "--json").data}
+    assert (rows["workers"]["type"], rows["workers"]["default"]) == ("int", "0")
+    assert (rows["wait"]["default"], rows["jobs.JOB.memory"]["type"]) == ('"10m"', "str")
+    assert "gpus (int" in tfdeploy(project, "options", "gpus").out
+    assert tfdeploy(project, "options", "no-such").code == 3
