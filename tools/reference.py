@@ -1,12 +1,18 @@
-"""Writes docs/reference.md from the docstrings of the public names: `python -m tools.reference`."""
+"""Writes docs/reference.md and docs/command.md from the code's own docstrings: `python -m tools.reference`."""
 
 import sys
 from pathlib import Path
 
+from typer import Context
+from typer.cli import get_docs_for_click
+from typer.main import get_command
+
+from tfdeploy.cli.main import app
 from tfdeploy.documented import documented
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "reference.md"
+COMMAND = ROOT / "docs" / "command.md"
 
 HEAD = """\
 # Reference
@@ -44,6 +50,23 @@ Job: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
 
 
+CODES = """\
+## Exit codes
+
+| code | means |
+|---|---|
+| 0 | yes, or done |
+| 1 | the job, or what was asked about, failed |
+| 2 | wrong usage |
+| 3 | nothing there of that name |
+| 4 | out of reach |
+| 5 | not over within `--timeout` |
+| 130 | ended by Ctrl-C |
+
+Made from the code by `python -m tools.reference`; a test compares.
+"""
+
+
 def section(title: str, module: str, name: str) -> str:
     """A heading, the class's docstring, and a table of its attributes."""
     (_, _, about), *rows = documented(module, name)
@@ -69,6 +92,14 @@ def reference() -> str:
     )
 
 
+def command() -> str:
+    """The page of the `tfdeploy` command, as its own help has it."""
+    found = get_command(app)
+    pages = get_docs_for_click(obj=found, ctx=Context(found, info_name="tfdeploy"), name="tfdeploy")
+    return f"{pages.rstrip()}\n\n{CODES}"
+
+
 if __name__ == "__main__":
     TARGET.write_text(reference())
-    print(f"wrote {TARGET.relative_to(ROOT)}", file=sys.stderr)
+    COMMAND.write_text(command())
+    sys.stdout.write("".join(f"wrote {page.relative_to(ROOT)}\n" for page in (TARGET, COMMAND)))
