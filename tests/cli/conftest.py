@@ -1,9 +1,10 @@
-"""Clusters to call the command on."""
+"""Clusters to call the command on, and a browser."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.cli import browser as chromium
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate
 from tests.integration.conftest import Project
 
@@ -18,3 +19,13 @@ def training(projects: Callable[[str], Project]) -> Iterator[Project]:
     project.until_running("ps-0", "worker-0", "worker-1")
     yield project
     open_gate(project)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[chromium.Browser]:
+    """A real browser; a missing one is a failure."""
+    try:
+        with chromium.browser() as found:
+            yield found
+    except chromium.NoBrowser as reason:
+        pytest.fail(str(reason), pytrace=False)

@@ -1,0 +1,158 @@
+"""A cluster that never was: MNIST on one ps and two workers, 2000 steps, worker-1 killed once and started again."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tfdeploy.page.content import Content, Event
+from tfdeploy.report import Report, moment
+
+BEGIN = 1_795_262_400.0
+STEPS = 2000
+KILLED, BACK = 41.0, 49.5
+COMMAND = (
+    "python -m train --data_dir /home/ada/.cache/tfdeploy/mnist --train_dir {train_dir} --ps_hosts {ps_hosts} "
+    "--worker_hosts {worker_hosts} --job_name {job_name} --task_index {task_index} --steps 2000"
+)
+HAPPENED = (
+    (0.0, "run given"),
+    (0.8, "launcher of ps-0 came"),
+    (1.1, "launcher of worker-0 came"),
+    (6.4, "launcher of worker-1 came"),
+    (7.0, "all 3 tasks have come: ps-0, worker-0, worker-1"),
+    (9.1, "ps-0 started (attempt 1)"),
+    (9.3, "worker-0 started (attempt 1)"),
+    (9.6, "worker-1 started (attempt 1)"),
+    (KILLED, "worker-1 ended (SIGKILL); restarting in 8 s (1 of 3) after SIGKILL"),
+    (BACK, "worker-1 started (attempt 2)"),
+    (96.0, "worker-1 succeeded"),
+    (98.2, "worker-0 succeeded"),
+    (98.2, "job succeeded: worker-0, worker-1 succeeded"),
+    (98.9, "ps-0 stopped (job finished)"),
+)
+
+
+def content(until: float = 100.0, hostile: str = "") -> Content:
+    """The cluster as it was so many seconds after its begin; `hostile` is printed by worker-1 and named as the reason."""
+    events: list[Event] = [{"at": BEGIN + at, "text": text} for at, text in HAPPENED if at <= until]
+    over = until >= 98.2
+    lines = {
+        name: [line for line in printed(name) if line[0] <= BEGIN + until] for name in ("ps-0", "worker-0", "worker-1")
+    }
+    if hostile:
+        lines["worker-1"].append((BEGIN + until, hostile))
+    last = lines["worker-0"][-1][1] if lines["worker-0"] else ""
+    return Content(
+        name="mnist",
+        backend="local",
+        project="digits",
+        stack="dev",
+        report=Report(
+            state="succeeded" if over else "running",
+            reason=hostile or ("worker-0, worker-1 succeeded" if over else ""),
+            tasks=[task(name, status(name, until), place) for place, name in enumerate(lines)],
+            machines=[machine()],
+            logs={},
+            metrics={"accuracy": float(last.split()[-1]) if over else None},
+            endpoints={"ps-0": "127.0.0.1:41873", "worker-0": "127.0.0.1:39211", "worker-1": "127.0.0.1:44127"},
+            observed_at=moment(BEGIN + until),
+            status="",
+            run="20261121-120000-7f3a",
+            decided=over,
+            cost={},
+            timed={},
+        ),
+        events=events,
+        lines=lines,
+        options={"command": COMMAND, "ps": "1", "workers": "2", "restart": "maximum 3, after any", "timeout": "10m"},
+        versions={"tfdeploy": "0.1.0", "Python": "3.11.7", "TensorFlow": "2.20.0", "Pulumi": "3.259.0"},
+    )
+
+
+def paid(made: Content) -> Content:
+    """The same on machines that cost something."""
+    machines = [
+        {**machine(f"mnist-{name}", "aws", "m6i.large"), "spent": spent, "region": "eu-central-1", "role": role}
+        for name, role, spent in (
+            ("master", "Master", 0.021),
+            ("worker-0", "Worker", 0.019),
+            ("worker-1", "Worker", None),
+        )
+    ]
+    cost = {
+        "told": "$0.36/h now; $0.06 so far",
+        "maximum": 25.92,
+        "idle": 900.0,
+        "lifetime": 259_200.0,
+        "after": ["the bucket with the record"],
+        "prices_of": "2026-11-01",
+    }
+    return replace(made, backend="ec2", report=replace(made.report, machines=machines, cost=cost))
+
+
+def machine(name: str = "box", provider: str = "local", size: str = "8 CPUs, 16 GiB") -> dict[str, Any]:
+    return {
+        "machine": name,
+        "role": "Master",
+        "provider": provider,
+        "region": "",
+        "size": size,
+        "public_ip": "",
+        "status": "connected",
+    }
+
+
+def task(name: str, state: str, place: int) -> dict[str, Any]:
+    job, _, index = name.partition("-")
+    return {
+        "hostname": name,
+        "job": job,
+        "index": int(index),
+        "machine": "box",
+        "container": str(48210 + place),
+        "command": COMMAND,
+        "status": state,
+        "exit_code": None,
+        "created": moment(BEGIN + 1 + place),
+        "address": f"127.0.0.1:{41873 + place}",
+        "public_ip": "",
+    }
+
+
+def status(name: str, until: float) -> str:
+    if until >= 98.9:
+        return "stopped (job finished)" if name == "ps-0" else "succeeded"
+    if name == "worker-1" and KILLED <= until < BACK:
+        return "restarting in 8 s (1 of 3)"
+    return "running" if until >= 9.6 else "waiting for worker-1"
+
+
+def printed(name: str) -> list[tuple[float, str]]:
+    """What a task printed, from the begin to the end."""
+    if name == "ps-0":
+        return [(BEGIN + 9.8, "ps-0 serves on grpc://127.0.0.1:41873")]
+    index = int(name[-1])
+    chance = random.Random(index)
+    lines = [(BEGIN + 11.0, "variable hid_w on /job:ps/task:0"), (BEGIN + 12.0, f"worker-{index} started at step 0")]
+    for step in range(10 + 5 * index, STEPS + 1, 10):
+        at = 12.5 + 83.0 * step / STEPS
+        if index == 1 and KILLED <= at < BACK:
+            continue
+        loss = (
+            2.3 * math.exp(-step / 330) + 0.06 + 0.05 * chance.random() + 0.25 * chance.random() * math.exp(-step / 900)
+        )
+        lines.append((BEGIN + at, f"step {step} loss {loss:.4f}"))
+        if step % 100 < 10:
+            accuracy = 0.972 - 0.87 * math.exp(-step / 260) - 0.008 * chance.random()
+            lines.append((BEGIN + at, f"step {step} validation accuracy {accuracy:.4f}"))
+    if index == 1:
+        lines.append((BEGIN + BACK + 1, "\x1b[33mworker-1 resumed at step 870\x1b[0m"))
+        return sorted([*lines, (BEGIN + 95.9, "worker-1 did 912 steps, up to step 2000")])
+    return [*lines, (BEGIN + 96.2, "final loss 0.0812"), (BEGIN + 97.9, "MNIST accuracy: 0.9683")]
+
+
+def hostnames(lines: Sequence[str]) -> list[str]:
+    """Those of these names that train."""
+    return [name for name in lines if name.startswith("worker")]

@@ -1,0 +1,1 @@
+"""The page of `tfdeploy report`: one HTML document that needs nothing else."""
