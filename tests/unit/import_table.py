@@ -146,6 +146,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "registry",
         "report",
     ),
+    "cli.report": ("cli", "errors", "page", "registry"),
     "cli.serving": ("errors", "page"),
     "resources": ("agent", "backends.base", "registry"),
     "cluster": (

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import typer
 
 from ..errors import NotFound, SpecError, TfdeployError, Unreachable
-from . import endpoints, options, show, wait
+from . import endpoints, options, report, show, wait
 from .asking import FAILED, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, tell, verb
 
-VERBS: tuple[Callable[..., None], ...] = (show.show, wait.wait, endpoints.endpoints, options.options)
+VERBS: tuple[Callable[..., None], ...] = (show.show, wait.wait, endpoints.endpoints, report.report, options.options)
 
 _SOFTWARE = 70
 """What sysexits.h calls EX_SOFTWARE."""

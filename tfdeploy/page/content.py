@@ -6,7 +6,6 @@ from typing import Any
 
 from ..report import Report
 
-
 Event = Mapping[str, Any]
 """Something that happened in a run, as the record keeps it: `at` in seconds since 1970, and `text`."""
 

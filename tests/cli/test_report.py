@@ -1,0 +1,70 @@
+"""`tfdeploy report` of a real cluster: as a file, live, and when the cluster is gone."""
+
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+
+from tests.cli.browser import Browser
+from tests.cli.calling import open_gate, tfdeploy
+from tests.integration.conftest import Project
+from tests.waiting import until
+
+
+def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, browser: Browser) -> None:
+    def lines() -> int:
+        shown = tfdeploy(training, "report", "--output", "live.html", "--json")
+        assert shown.code == 0, shown.err
+        return (training.program / "live.html").read_text().count("step 1: loss")
+
+    until(lambda: lines() > 0, "the page has what worker-0 printed", 60)
+    tab = browser.open((training.program / "live.html").as_uri())
+    assert tab.texts("head title") == ["test: running"]
+    assert tab.texts("[aria-label=Tasks] .word") == ["running"] * 3
+    assert tab.texts(".curve h3") == ["Loss by step"]
+    assert tab.requested() == [(training.program / "live.html").as_uri()]
+    tab.close()
+
+    open_gate(training)
+    assert tfdeploy(training, "wait").code == 0
+    training.destroy()
+    written = tfdeploy(training, "report")
+    assert (written.code, written.out) == (0, "test.html\n")
+    tab = browser.open((training.program / "test.html").as_uri())
+    assert tab.texts("head title") == ["test: succeeded"]
+    assert "accuracy" in (training.program / "test.html").read_text()
+    tab.close()
+
+
+def test_a_live_page_follows_until_ctrl_c(training: Project) -> None:
+    process = subprocess.Popen(
+        ["tfdeploy", "report", "--serve"],
+        cwd=training.program,
+        env=training.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:")
+
+        def page() -> str:
+            with urllib.request.urlopen(f"{url}data") as answer:
+                return str(answer.read().decode())
+
+        until(lambda: "step 1: loss" in page(), "the page has what worker-0 printed", 60)
+        open_gate(training)
+        until(lambda: "succeeded" in page(), "the page tells the end", 60)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_page_that_cannot_be_written_is_told_in_a_sentence(training: Project, tmp_path: Path) -> None:
+    refused = tfdeploy(training, "report", "--output", str(tmp_path / "no" / "page.html"))
+    assert refused.code == 1
+    assert refused.err.startswith(f"tfdeploy: cannot write {tmp_path}/no/page.html: No such file or directory.")
