@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from .markup import plain
@@ -91,13 +92,15 @@ _OTHER_LOSSES = frozenset(
 _SHARES = ("accuracy", "precision", "recall", "auc")
 
 
+@lru_cache(maxsize=1 << 17)
 def reading(text: str) -> Reading:
-    """What a line says: `step 1,200 loss 0.31` is step 1200 and a value of `loss`."""
+    """What a line says: `step 1,200 loss 0.31` is step 1200 and a value of `loss`. A live page has most lines read again and again."""
     line = plain(text)[:_LONGEST]
     if not _WORTH_READING.search(line):
         return Reading(None, None, None, {})
-    step = _GLOBAL_STEP.search(line) or _STEP.search(line) or _AFTER.search(line)
-    epoch = _EPOCH.search(line)
+    known = line.lower()
+    step = (_GLOBAL_STEP.search(line) if "global" in known else None) or _STEP.search(line) or _AFTER.search(line)
+    epoch = _EPOCH.search(line) if "epoch" in known else None
     progress = _PROGRESS.match(line)
     values: dict[str, float] = {}
     for found in _QUANTITY.finditer(line):

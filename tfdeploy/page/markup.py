@@ -25,6 +25,8 @@ class Html(str):
 
 def plain(text: str) -> str:
     """Text as a terminal would show it, without colours and without what cannot be seen."""
+    if text.isprintable():
+        return text
     shown = text.rstrip("\r\n").rpartition("\r")[2]
     return _SURROGATES.sub("\ufffd", _UNSEEN.sub("", _ESCAPES.sub("", shown)))
 
