@@ -41,11 +41,15 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.base": ("errors", "placement", "plan", "spec"),
     "backends.folders": ("errors",),
     "backends.keeping": ("agent.protocol", "backends.base", "bundle", "errors"),
+    "backends.access": ("agent.protocol", "agent.states", "backends.base", "backends.keeping", "errors"),
+    "backends.connecting": ("backends.access", "errors"),
     "backends.refusing": ("errors", "plan", "spec"),
     "backends.local": (
         "agent",
         "application",
+        "backends.access",
         "backends.base",
+        "backends.connecting",
         "backends.folders",
         "backends.keeping",
         "backends.local",
@@ -57,8 +61,10 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "backends.docker": (
         "agent.call",
+        "agent.forget",
         "agent.protocol",
         "agent.states",
+        "backends.access",
         "backends.base",
         "backends.docker",
         "backends.folders",
@@ -70,7 +76,8 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "plan",
         "spec",
     ),
-    "backends.docker.engine": ("backends.docker.tunnel", "errors"),
+    "backends.docker.belongings": ("backends.base", "backends.docker.names"),
+    "backends.docker.engine": ("backends.docker.secured", "backends.docker.tunnel", "errors"),
     "backends.docker.images": (
         "backends.base",
         "backends.docker.names",
@@ -91,6 +98,9 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "containers",
         "spec",
     ),
+    "backends.docker.secured": (),
+    "backends.docker.streams": ("backends.docker.engine", "errors"),
+    "backends.docker.terminal": ("backends.docker.streams",),
     "backends.docker.tunnel": ("backends.folders", "errors"),
     "backends.ec2": (
         "agent.container",
@@ -137,7 +147,9 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "documented": (),
     "cli": (
         "agent.record",
+        "backends.access",
         "backends.base",
+        "backends.connecting",
         "cli",
         "documented",
         "errors",
@@ -175,13 +187,16 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "agent.serve": ("tensorflow",),
     "arguments": ("pulumi",),
     "backends.docker": ("docker", "pulumi"),
+    "backends.docker.belongings": (),
     "backends.docker.engine": ("docker", "requests"),
     "backends.docker.images": (),
     "backends.docker.mirror": (),
     "backends.docker.mounts": (),
     "backends.docker.names": (),
+    "backends.docker.secured": (),
     "backends.docker.services": (),
     "backends.docker.supplies": ("docker", "pulumi", "pulumi_docker"),
+    "backends.docker.terminal": (),
     "backends.docker.tunnel": (),
     "backends.ec2": ("pulumi",),
     "backends.ec2.failing": (),
@@ -206,7 +221,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
 }
 """Module, or folder of modules, to the packages besides Python's own that it may import."""
 
-MAY_COMPUTE = ("__init__", "backends.base")
+MAY_COMPUTE = ("__init__", "backends.access", "backends.base")
 """Where a module is imported whose name only running the code tells."""
 
 PURE = (
@@ -235,6 +250,7 @@ PURE = (
     "ec2.rules.rights",
     "ec2.prices",
     "ec2.ledger",
+    "backends.docker.belongings",
     "backends.docker.mounts",
     "backends.docker.names",
     "backends.docker.services",

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.fleets import CLUSTER, instance, spec
-from tfdeploy.backends.ec2 import keys, reach
+from tfdeploy.backends.access import access
+from tfdeploy.backends.ec2 import BACKEND, keys, reach
 from tfdeploy.backends.ec2.clearing import host_key, meet
 from tfdeploy.backends.ec2.reach import Host, Reach
 from tfdeploy.ec2 import account
-from tfdeploy.errors import SpecError, Unreachable
+from tfdeploy.errors import NotFound, SpecError, Unreachable
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"
 HOSTS = {
@@ -215,3 +216,16 @@ def test_the_private_half_is_beside_the_public_one_or_an_agent_has_it(tmp_path: 
     (tmp_path / "cluster").touch()
     assert keys.private(path) == str(tmp_path / "cluster")
     assert keys.private(tmp_path / "cluster") == ""
+
+
+def test_ssh_leads_to_a_machine_by_its_name_or_by_a_task_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    hands = access("ec2")
+    monkeypatch.setattr(BACKEND, "standing_on", lambda _: {"worker-0": "mnist-worker-m0"})
+    with pytest.raises(NotFound, match=r"knows no machine of .*\. `pulumi preview` looks for them"):
+        hands.ssh(CLUSTER, "mnist-ps-m0")
+    reach.write(CLUSTER, known())
+    begins = ["ssh", "-F", str(reach.config(CLUSTER))]
+    assert hands.ssh(CLUSTER, "mnist-ps-m0") == [*begins, "mnist-ps-m0"]
+    assert hands.ssh(CLUSTER, "worker-0") == [*begins, "mnist-worker-m0"]
+    with pytest.raises(NotFound, match=r"has no machine 'm9'; it has mnist-ps-m0, mnist-worker-m0"):
+        hands.ssh(CLUSTER, "m9")

@@ -82,6 +82,14 @@ class Keeper:
                 orders.roll(self._job, hostnames, time.time())
                 self.tick()
 
+    def again(self, hostname: str, word: str) -> None:
+        """The user's word: the hands are about to give this task another launcher, which pauses for no failure."""
+        with self._lock:
+            task = self._job.tasks.get(hostname) if self._job else None
+            if task is not None:
+                task.leaving = word
+                self._settle([f"{hostname} is {word} by request"], time.time())
+
     def stop(self, hostnames: List[str]) -> None:
         """The user's word: these tasks are taken away; or, without one, the whole job is stopped."""
         with self._lock:
@@ -174,6 +182,7 @@ def _routes(keeper: Keeper) -> List[Route]:
         ("PUT", f"/code/{name}", lambda body, code: keeper.keep_code(code, body)),
         ("GET", f"/code/{name}", lambda body, code: keeper.code(code).read_bytes()),
         ("POST", "/roll", lambda body: keeper.roll(json.loads(body)["hostnames"])),
+        ("POST", "/again", lambda body: keeper.again(**json.loads(body))),
         ("POST", "/stop", lambda body: keeper.stop(json.loads(body).get("hostnames", []))),
         ("GET", "/stopped", lambda body: {"stopped": keeper.stopped()}),
     ]

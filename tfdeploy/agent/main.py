@@ -1,4 +1,4 @@
-"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `call`, `forget`."""
+"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `call`, `forget`, `relay`, `enter`."""
 
 import sys
 import time
@@ -42,6 +42,14 @@ def _run(verb: str, rest: List[str]) -> int:
         from .forget import forget
 
         return forget(rest)
+    elif verb == "relay":
+        from .relay import relay
+
+        return relay(*rest)
+    elif verb == "enter":
+        from .enter import enter
+
+        return enter(Path(rest[0]), rest[1:])
     elif verb == "serve":
         from .serve import serve
 

@@ -92,6 +92,8 @@ def _meet(job: Job, task: Task, report: Report, now: float) -> List[str]:
             task.attempt += 1
     if task.state not in FINAL:
         task.state, task.reason = STARTING, ""
+    if task.leaving:
+        task.leaving, task.not_before = "", 0.0
     task.instance, task.ready = report["instance"], False
     task.container, task.machine = report["container"], report["machine"]
     task.created = report["created"]
@@ -110,7 +112,8 @@ def _ended(job: Job, task: Task, end: Dict[str, Any], now: float) -> str:
     task.ended = end["at"]
     if end["cause"] == "interrupted":
         task.state = INTERRUPTED
-        task.reason = end.get("notice") or "its launcher was told to stop, not by the keeper"
+        asked = f"{task.leaving} by request" if task.leaving else ""
+        task.reason = end.get("notice") or asked or "its launcher was told to stop, not by the keeper"
         task.attempt += 1
         return f"{task.hostname} interrupted: {task.reason}"
     if end["cause"] == "stopped" and job.verdict:

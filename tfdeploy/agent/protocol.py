@@ -10,6 +10,7 @@
 | `POST /look` | anyone with the token | what has been seen: see `record.view` |
 | `POST /copy` | anyone with the token | what the record has beyond a copy of it: see `copying.beyond` |
 | `POST /roll` | hands | restart these tasks, one at a time |
+| `POST /again` | hands | a task is about to get another launcher by the user's word |
 | `POST /stop` | hands | the job, or these tasks, are to stop by the user's word |
 """
 

@@ -15,7 +15,10 @@ FINAL = DEAD | {SUCCEEDED, STOPPED}
 
 
 class Task:
-    """What the keeper remembers of one task in one run. Times are seconds since 1970."""
+    """What the keeper remembers of one task in one run. Times are seconds since 1970.
+
+    `leaving` is what happens to it by the user's word, in one word, until the launcher has come that this gives it.
+    """
 
     def __init__(self, hostname: str, job: str, index: int) -> None:
         self.hostname = hostname
@@ -26,6 +29,7 @@ class Task:
         self.attempt = 1
         self.failures = 0
         self.not_before = 0.0
+        self.leaving = ""
         self.instance = ""
         self.container = ""
         self.machine = ""

@@ -30,6 +30,20 @@ def one(asked: Asked) -> Entry:
     return found[0]
 
 
+def standing(asked: Asked) -> Entry:
+    """The cluster that is asked about, of which something is to be done.
+
+    Raises:
+        NotFound: there is none, or it was destroyed.
+    """
+    found = one(asked)
+    if found.ended:
+        raise NotFound(
+            f"{found.title} was destroyed. `pulumi up` makes it again; `tfdeploy show` has what is kept of it."
+        )
+    return found
+
+
 def several(asked: Asked) -> list[Entry]:
     """The clusters of the stack, by name; those that were destroyed only where there is no other.
 

@@ -7,10 +7,21 @@ from collections.abc import Callable
 import typer
 
 from ..errors import NotFound, SpecError, TfdeployError, Unreachable
-from . import endpoints, options, report, show, wait
+from . import endpoints, entering, options, report, restart, show, tunnel, wait
 from .asking import FAILED, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, tell, verb
 
-VERBS: tuple[Callable[..., None], ...] = (show.show, wait.wait, endpoints.endpoints, report.report, options.options)
+VERBS: tuple[Callable[..., None], ...] = (
+    show.show,
+    wait.wait,
+    endpoints.endpoints,
+    tunnel.tunnel,
+    report.report,
+    restart.restart,
+    restart.replace,
+    entering.exec_,
+    entering.ssh,
+    options.options,
+)
 
 _SOFTWARE = 70
 """What sysexits.h calls EX_SOFTWARE."""
@@ -23,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _verb in VERBS:
-    app.command()(verb(_verb))
+    app.command(_verb.__name__.rstrip("_"))(verb(_verb))
 
 
 @app.callback()

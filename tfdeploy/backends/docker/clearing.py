@@ -1,13 +1,14 @@
 """Everything of a cluster's taken off the Swarm, however it came to be left."""
 
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from docker.errors import APIError
 
+from ...agent.forget import ONLY
 from ...errors import BackendError
 from ..keeping import wait_for
 from . import names
@@ -17,6 +18,7 @@ from .services import PYTHON
 from .swarm import Swarm
 
 _SECONDS = 30.0
+_FORGET = "forget"
 _ENGINE = "/var/run/docker.sock"
 _ONCE: dict[str, Any] = {"GlobalJob": {}}
 """A mode of a service: one task on each machine, to its end."""
@@ -105,10 +107,15 @@ def _elsewhere(swarm: Swarm, services: list[Any]) -> Template | None:
     specs = [item["Spec"]["TaskTemplate"]["ContainerSpec"] for item in services]
     if not specs or not any(node["Status"]["State"] == "ready" for node in others):
         return None
+    return _forgetting(swarm, specs[0], (), f"node.id!={mine}")
+
+
+def _forgetting(swarm: Swarm, like: Mapping[str, Any], more: Sequence[str], where: str) -> Template:
+    """The agent's `forget` on the machines `where`, in the image of a container `like` this one."""
     container = {
-        "Image": specs[0]["Image"],
-        "Configs": specs[0]["Configs"],
-        "Command": [*PYTHON, "forget", *names.filters(swarm.cluster)["label"]],
+        "Image": like["Image"],
+        "Configs": like["Configs"],
+        "Command": [*PYTHON, "forget", *names.filters(swarm.cluster)["label"], *more],
         "User": "0",
         "Mounts": [bind(_ENGINE, _ENGINE, False)],
         "Labels": dict(names.labels(swarm.cluster)),
@@ -116,20 +123,44 @@ def _elsewhere(swarm: Swarm, services: list[Any]) -> Template | None:
     return {
         "ContainerSpec": container,
         "RestartPolicy": {"Condition": "none"},
-        "Placement": {"Constraints": [f"node.id!={mine}"]},
+        "Placement": {"Constraints": [where]},
     }
 
 
 def _volumes_elsewhere(swarm: Swarm, template: Template, seconds: float) -> None:
     """Run it on every other machine, once; a machine that does not answer keeps what it has."""
-    name = names.service(swarm.cluster, "forget")
-    labels = {**names.labels(swarm.cluster), names.HOSTNAME: "forget"}
+    with _once(swarm, template), suppress(BackendError):
+        wait_for(lambda: swarm.over(_FORGET), "", seconds)
+
+
+def forget_volumes(swarm: Swarm, hostname: str, volumes: Sequence[str], seconds: float) -> None:
+    """Remove volumes of the cluster's from the machine of a task whose container has ended.
+
+    Raises:
+        BackendError: they do not go away.
+    """
+    found = swarm.services()[hostname]["Spec"]
+    like, machine = found["TaskTemplate"]["ContainerSpec"], found["Labels"][names.MACHINE]
+    which = f"the volumes {', '.join(volumes)} of {hostname} on {machine}"
+    with _once(swarm, _forgetting(swarm, like, (ONLY, found["Name"], *volumes), f"node.hostname=={machine}")):
+        wait_for(lambda: swarm.over(_FORGET), f"{which} were not removed", seconds)
+        refused = swarm.fate(_FORGET)[1]
+    if refused:
+        raise BackendError(f"{which} are in use elsewhere, and stay.")
+
+
+@contextmanager
+def _once(swarm: Swarm, template: Template) -> Iterator[None]:
+    """A service that runs this, for as long as it is looked at."""
+    name = names.service(swarm.cluster, _FORGET)
+    labels = {**names.labels(swarm.cluster), names.HOSTNAME: _FORGET}
     swarm.engine.gone(lambda api: api.remove_service(name))
     with refusals(name):
         swarm.engine.call(lambda api: api.create_service(template, name=name, labels=labels, mode=_ONCE))
-    with suppress(BackendError):
-        wait_for(lambda: swarm.over("forget"), "", seconds)
-    swarm.remove("forget", seconds=seconds)
+    try:
+        yield
+    finally:
+        swarm.remove(_FORGET, seconds=_SECONDS)
 
 
 def _containers_gone(swarm: Swarm) -> bool:

@@ -4,11 +4,13 @@ Docker's SDK: https://docker-py.readthedocs.io. Engine API: https://docs.docker.
 """
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import docker
 import requests
@@ -17,6 +19,7 @@ from docker.transport import UnixHTTPAdapter
 from docker.utils import kwargs_from_env
 
 from ...errors import BackendError, SpecError, Unreachable
+from .secured import Secured, context
 from .tunnel import Tunnel
 
 DEFAULT = "unix:///var/run/docker.sock"
@@ -112,6 +115,28 @@ class Engine:
                 tunnel = _tunnels.pop(self.host, None)
                 if tunnel is not None:
                     tunnel.close()
+
+    def connection(self) -> socket.socket | Secured:
+        """A connection of its own, for bytes that go both ways.
+
+        Raises:
+            Unreachable: it does not answer.
+        """
+        self.call(lambda api: api.ping())  # that a tunnel has gone stale is seen, and mended, there
+        api, near = self._connected(), urlsplit(self._near())
+        try:
+            if near.scheme == "unix":
+                plain = socket.socket(socket.AF_UNIX)
+                plain.connect(near.path)
+                return plain
+            where = urlsplit(api.base_url)
+            plain = socket.create_connection((where.hostname, where.port), SECONDS)
+            plain.settimeout(None)
+            if where.scheme != "https":
+                return plain
+            return Secured(plain, str(where.hostname), context(api.verify, api.cert))
+        except OSError as error:
+            raise Unreachable(f"the Docker engine at {self.host} does not answer ({error})") from None
 
     def swarm(self) -> dict[str, Any]:
         """What the engine says of its Swarm (`NodeID`, `NodeAddr`, `Cluster`, …).

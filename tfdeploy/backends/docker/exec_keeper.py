@@ -43,7 +43,8 @@ class ExecKeeper:
         except UnicodeDecodeError:
             text = None
         try:
-            container, address = self._container()
+            container = self.container()
+            address = self._address(container)
             last = self._sent(container, body) if text is None else text
             return self._exec(container, [*PYTHON, "call", address, TOKEN, method, path, last])
         except APIError as error:
@@ -58,16 +59,24 @@ class ExecKeeper:
             raise Unreachable(f"the keeper of {self._cluster['name']} was cut short") from None
         return found
 
-    def _container(self) -> tuple[str, str]:
-        """The running container of the keeper, and the address on which the keeper listens inside it."""
+    def container(self) -> str:
+        """The running container of the keeper.
+
+        Raises:
+            Unreachable: there is none.
+        """
         filters = names.filters(self._cluster)
         filters["label"].append(f"com.docker.swarm.service.name={names.service(self._cluster, KEEPER)}")
         found = self._engine.call(lambda api: api.containers(filters={**filters, "status": ["running"]}))
         if not found:
             raise Unreachable(f"the keeper of {self._cluster['name']} does not run")
-        newest = max(found, key=lambda item: item["Created"])
-        command = self._engine.call(lambda api: api.inspect_container(newest["Id"]))["Args"]
-        return newest["Id"], command[command.index("keep") + 2]
+        newest: str = max(found, key=lambda item: item["Created"])["Id"]
+        return newest
+
+    def _address(self, container: str) -> str:
+        """The address on which the keeper listens inside it."""
+        command: list[str] = self._engine.call(lambda api: api.inspect_container(container))["Args"]
+        return command[command.index("keep") + 2]
 
     def _sent(self, container: str, body: bytes) -> str:
         """Lay the body down in the container; the argument that names it."""

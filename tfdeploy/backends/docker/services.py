@@ -35,7 +35,7 @@ _SECOND = 1_000_000_000
 _RESTART_DELAY = 1 * _SECOND
 _MARGIN = 30.0
 _SHORTEST_STOP = 60.0
-_FOLDER = "/tmp/tfdeploy"
+FOLDER = "/tmp/tfdeploy"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def task(props: TaskProps) -> Service:
         "port": props["port"] or (TASK_PORT if on_overlay else 0),
         "keeper": _keeper_address(props),
         "token": TOKEN,
-        "folder": _FOLDER,
+        "folder": FOLDER,
         "secrets": SECRETS,
         "host": props["hostname"] if on_overlay else "",
     }

@@ -29,6 +29,7 @@ _WORDS = {
 }
 """Swarm's words for a task on its way, in ours. https://docs.docker.com/engine/swarm/how-swarm-mode-works/swarm-task-states/"""
 
+_NONE = {"Replicated": {"Replicas": 0}}
 _OVER = ("complete", "failed", "shutdown", "rejected", "orphaned", "remove")
 
 
@@ -90,9 +91,14 @@ class Swarm:
             self._update(found, wanted.template, wanted.labels, False)
 
     def _update(
-        self, found: Mapping[str, Any], template: Mapping[str, Any], labels: Mapping[str, str], force: bool
+        self,
+        found: Mapping[str, Any],
+        template: Mapping[str, Any],
+        labels: Mapping[str, str],
+        force: bool,
+        mode: Mapping[str, Any] | None = None,
     ) -> None:
-        """`force` starts the task anew though nothing of it differs."""
+        """`force` starts the task anew though nothing of it differs; the engine's own mode is one task."""
         count = found["Spec"]["TaskTemplate"].get("ForceUpdate", 0) + int(force)
         self.engine.call(
             lambda api: api.update_service(
@@ -102,8 +108,36 @@ class Swarm:
                 name=found["Spec"]["Name"],
                 labels=dict(labels),
                 endpoint_spec={"Mode": "dnsrr"},
+                mode=mode,
             )
         )
+
+    def restart(self, hostname: str) -> None:
+        """Start a task anew, whatever it does now.
+
+        Raises:
+            BackendError: the engine refuses it.
+        """
+        self._insist(hostname, None)
+
+    def halt(self, hostname: str, seconds: float) -> None:
+        """Have a service without a task, until `restart`; wait so long until its container has ended."""
+        self._insist(hostname, _NONE)
+        identity = self.services()[hostname]["ID"]
+        wait_for(lambda: not self._ending([identity]), f"the container of {hostname} did not end", seconds)
+
+    def _insist(self, hostname: str, mode: Mapping[str, Any] | None) -> None:
+        with refusals(hostname):
+            for _ in range(_TRIES):
+                with _another_time():
+                    if self._forced(self.services()[hostname], mode):
+                        return
+                time.sleep(_PAUSE)
+        raise BackendError(f"{hostname}: somebody else changes its service at the same time")
+
+    def _forced(self, found: Mapping[str, Any], mode: Mapping[str, Any] | None = None) -> bool:
+        self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True, mode)
+        return True
 
     def start(self, hostnames: Sequence[str]) -> None:
         """Start tasks anew whose launchers have ended; leave alone those that have not."""
@@ -112,7 +146,7 @@ class Swarm:
             found, task = services.get(hostname), tasks.get(hostname)
             if found is not None and (task is None or not task.alive):
                 with refusals(f"starting {hostname}"), _another_time():
-                    self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True)
+                    self._forced(found)
 
     def remove(self, *hostnames: str, seconds: float) -> None:
         """Remove services, and wait so long until their containers have ended."""

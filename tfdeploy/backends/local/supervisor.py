@@ -172,7 +172,23 @@ class Supervisor:
         with suppress(Unreachable):
             self._drop(name, seconds)
 
+    def restart(self, name: str, seconds: float, meanwhile: Callable[[], None]) -> None:
+        """Stop a program, by force after so many seconds, and start it again when `meanwhile` has been done.
+
+        Raises:
+            Unreachable: supervisord does not answer.
+        """
+        with self.locked():
+            self._halt(name, seconds)
+            meanwhile()
+        self.wake(name)
+
     def _drop(self, name: str, seconds: float) -> None:
+        self._halt(name, seconds)
+        with _tolerant(Faults.BAD_NAME):
+            self._call("removeProcessGroup", name)
+
+    def _halt(self, name: str, seconds: float) -> None:
         def ended() -> bool:
             return name not in (known := self.programs()) or known[name]["statename"] in _DEAD_WORDS
 
@@ -181,8 +197,6 @@ class Supervisor:
             if not _came_true(ended, seconds):
                 self._call("signalProcess", name, "KILL")
                 _came_true(ended, _KILL_SECONDS)
-        with _tolerant(Faults.BAD_NAME):
-            self._call("removeProcessGroup", name)
 
     def end(self, seconds: float) -> None:
         """Stop everything it keeps, and itself; then kill whatever still carries the cluster's mark."""

@@ -1,0 +1,67 @@
+"""This process' own streams, and its terminal where it has one, joined to a command in a container."""
+
+import os
+import shutil
+import signal
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from .streams import STDERR, Stream
+
+_CHUNK = 1 << 16
+
+
+def is_terminal() -> bool:
+    """Whether somebody sits at both ends."""
+    return os.isatty(0) and os.isatty(1)
+
+
+def attach(stream: Stream) -> int:
+    """Carry input there and output back, until the command ends; its exit code."""
+    threading.Thread(target=_input, args=(stream,), daemon=True).start()
+    with _raw(stream):
+        while True:
+            kind, data = stream.read()
+            if not data:
+                return stream.code()
+            _write(2 if kind == STDERR else 1, data)
+
+
+def _input(stream: Stream) -> None:
+    with suppress(OSError):
+        while data := os.read(0, _CHUNK):
+            stream.send(data)
+        stream.end()
+
+
+def _write(place: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(place, data) :]
+
+
+@contextmanager
+def _raw(stream: Stream) -> Iterator[None]:
+    """Every key goes there as it is, and there is the size of the window known; as it was, in the end."""
+    if not stream.tty:
+        yield
+        return
+
+    def resize(*_: Any) -> None:
+        size = shutil.get_terminal_size()
+        stream.resize(size.lines, size.columns)
+
+    before = termios.tcgetattr(0)
+    former = signal.signal(signal.SIGWINCH, resize)
+    try:
+        tty.setraw(0, termios.TCSADRAIN)  # what has been typed already counts
+        resize()
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, former)
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        sys.stdout.flush()
