@@ -69,6 +69,14 @@ def read(path: Path) -> Entry:
     return Entry(**{**data, "outline": Outline.from_dict(data["outline"])})
 
 
+def known(entry: Entry) -> Entry:
+    """What the registry says of that cluster now; what was known where it says nothing."""
+    try:
+        return read(path_of(entry.cluster))
+    except (OSError, ValueError, KeyError, TypeError):
+        return entry
+
+
 def entries() -> list[Entry]:
     """All that are known, those first whose update began last; what cannot be read is passed over."""
     found = []

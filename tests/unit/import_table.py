@@ -146,6 +146,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "waiting": ("observe", "report"),
     "documented": (),
     "cli": (
+        "agent.lines",
         "agent.record",
         "backends.access",
         "backends.base",

@@ -106,6 +106,10 @@ class Reader:
         self._rest: Dict[int, List[bytes]] = {pipe: [] for pipe in PIPES}
         self._last: Dict[int, _Entry] = {}
 
+    def go_on_in(self, log: Log) -> None:
+        """Read on in this log, which is the same one in another place."""
+        self._log = log
+
     def more(self) -> Iterator[Line]:
         """The lines that have been completed since the last call."""
         index = self._log.streams["index"]
