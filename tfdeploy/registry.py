@@ -99,6 +99,10 @@ def end(cluster: Cluster) -> None:
 
 def kept(cluster: Cluster) -> Path | None:
     """The newest record that was put by when this cluster was destroyed; None where there is none."""
+    return next(iter(all_kept(cluster)), None)
+
+
+def all_kept(cluster: Cluster) -> list[Path]:
+    """The records of this cluster's earlier lives, the newest first."""
     place = state_folder() / "kept" / cluster_folder(cluster["project"], cluster["stack"], cluster["name"])
-    records = sorted(place.glob("*/record"))
-    return records[-1] if records else None
+    return sorted(place.glob("*/record"), reverse=True)

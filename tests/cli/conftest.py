@@ -1,11 +1,13 @@
 """Clusters to call the command on, and a browser."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cli import browser as chromium
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate
+from tests.docker.project import DockerProject
 from tests.integration.conftest import Project
 
 
@@ -29,3 +31,16 @@ def browser() -> Iterator[chromium.Browser]:
             yield found
     except chromium.NoBrowser as reason:
         pytest.fail(str(reason), pytrace=False)
+
+
+@pytest.fixture
+def docker_project(
+    tmp_path: Path, engine: str, python_image: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DockerProject]:
+    """A project on a real engine, with its stack."""
+    project = DockerProject(tmp_path / "docker", engine, python_image)
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
+    project.write('command=["python", "train.py"], code="code", workers=1')
+    project.init()
+    yield project
+    project.clean()

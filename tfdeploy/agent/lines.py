@@ -7,7 +7,7 @@ raw bytes stand untouched in the streams `stdout` and `stderr`, so that a person
 import re
 import struct
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Pattern, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Pattern, Set, Tuple
 
 from .stream import Stream
 
@@ -75,6 +75,22 @@ class Log:
     def ends(self) -> Dict[str, int]:
         """How far each stream has come."""
         return {name: stream.end for name, stream in self.streams.items()}
+
+    def attempts(self) -> List[int]:
+        """The attempts that have printed anything, the newest last."""
+        index = self.streams["index"]
+        begin = _whole_entry(index.start)
+        found: Set[int] = set()
+        while True:
+            block = index.span(begin, begin + _BLOCK * _ENTRY.size)
+            whole = len(block) - len(block) % _ENTRY.size
+            found.update(_Entry(*fields).attempt for fields in _ENTRY.iter_unpack(block[:whole]))
+            begin += whole
+            if not whole:
+                following = index.next_segment(begin)
+                if following is None:
+                    return sorted(found)
+                begin = _whole_entry(following)
 
     def tail(self, count: int) -> List[Line]:
         """The last `count` lines of both pipes, in the order of time.

@@ -117,6 +117,8 @@ class Sight:
     """The status of machines that are not among these."""
     cost: Mapping[str, Any] = field(default_factory=dict)
     """The component's output `cost`, and `machines`: each machine's `per_hour` and `spent`. Nothing where nobody is paid."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Machine to why its last boot failed; from the second line on, the end of what it wrote meanwhile."""
 
 
 class Backend(Protocol):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import completing
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,10 +24,24 @@ Cwd = Annotated[
     Path, typer.Option("--cwd", "-C", help="The folder of the Pulumi program.", file_okay=False, show_default=False)
 ]
 Stack = Annotated[
-    str, typer.Option("--stack", "-s", help="The stack; by default the selected one.", show_default=False)
+    str,
+    typer.Option(
+        "--stack",
+        "-s",
+        help="The stack; by default the selected one.",
+        show_default=False,
+        autocompletion=completing.stacks,
+    ),
 ]
 Name = Annotated[
-    str, typer.Option("--cluster", "-c", help="The cluster, where the stack has several.", show_default=False)
+    str,
+    typer.Option(
+        "--cluster",
+        "-c",
+        help="The cluster, where the stack has several.",
+        show_default=False,
+        autocompletion=completing.clusters,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", show_default=False)]
 

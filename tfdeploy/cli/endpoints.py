@@ -6,6 +6,7 @@ import typer
 
 from ..errors import NotFound
 from ..report import table
+from . import completing
 from .asking import Asked, answer, say
 from .finding import one
 from .looking import Seen, look
@@ -14,7 +15,11 @@ _COLUMNS = ("hostname", "endpoint", "address", "machine", "public_ip")
 
 
 def endpoints(
-    asked: Asked, hostname: Annotated[str, typer.Argument(help="One task, such as worker-0.", show_default=False)] = ""
+    asked: Asked,
+    hostname: Annotated[
+        str,
+        typer.Argument(help="One task, such as worker-0.", show_default=False, autocompletion=completing.hostnames),
+    ] = "",
 ) -> None:
     """Show where each task is reached: by its stable name, at its address, and on which machine.
 

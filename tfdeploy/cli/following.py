@@ -1,10 +1,13 @@
 """Lines as they come: each once, whether the cluster stands or is taken away meanwhile."""
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .. import registry
+from ..agent import lines
 from ..agent.lines import PIPES, Reader
 from ..agent.record import Record
 from ..registry import Entry
@@ -20,6 +23,10 @@ class Line:
     pipe: str
     """`stdout` or `stderr`."""
     text: str
+    """As a terminal would show it."""
+    attempt: int = 1
+    content: bytes = b""
+    """As it was printed, without its newline."""
 
 
 class Follower:
@@ -51,20 +58,12 @@ class Follower:
 
     def lines(self) -> list[Line]:
         """The lines that are here and were not given yet, oldest first."""
-        found = [
-            _line(hostname, item.at, item.pipe, item.text)
-            for hostname, reader in self._present()
-            for item in reader.more()
-        ]
+        found = [_line(hostname, item) for hostname, reader in self._present() for item in reader.more()]
         return sorted(found, key=lambda line: line.at)
 
     def rest(self) -> list[Line]:
         """What each task printed last and has ended with no newline."""
-        found = [
-            _line(hostname, item.at, item.pipe, item.text)
-            for hostname, reader in self._present()
-            for item in reader.unfinished()
-        ]
+        found = [_line(hostname, item) for hostname, reader in self._present() for item in reader.unfinished()]
         return sorted(found, key=lambda line: line.at)
 
     def _present(self) -> Iterator[tuple[str, Reader]]:
@@ -83,5 +82,16 @@ class Follower:
             reader.go_on_in(record.log(run, hostname))
 
 
-def _line(hostname: str, at: float, pipe: int, text: str) -> Line:
-    return Line(at, hostname, PIPES[pipe], text)
+def printed(record: Record, run: str, hostnames: Sequence[str]) -> Iterator[Line]:
+    """All that these tasks have printed in a run, in the order of time; what no newline has ended comes last."""
+    readers = {hostname: Reader(record.log(run, hostname)) for hostname in hostnames}
+    yield from heapq.merge(*(map(partial(_line, name), reader.more()) for name, reader in readers.items()), key=_at)
+    yield from sorted((_line(name, item) for name, reader in readers.items() for item in reader.unfinished()), key=_at)
+
+
+def _line(hostname: str, item: lines.Line) -> Line:
+    return Line(item.at, hostname, PIPES[item.pipe], item.text, item.attempt, item.content)
+
+
+def _at(line: Line) -> float:
+    return line.at

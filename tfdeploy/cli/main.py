@@ -7,11 +7,14 @@ from collections.abc import Callable
 import typer
 
 from ..errors import NotFound, SpecError, TfdeployError, Unreachable
-from . import endpoints, entering, options, report, restart, show, tunnel, wait
+from . import endpoints, entering, events, explain, logs, options, report, restart, show, tunnel, wait
 from .asking import FAILED, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, tell, verb
 
 VERBS: tuple[Callable[..., None], ...] = (
     show.show,
+    logs.logs,
+    events.events,
+    explain.explain,
     wait.wait,
     endpoints.endpoints,
     tunnel.tunnel,

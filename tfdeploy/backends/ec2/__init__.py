@@ -16,7 +16,7 @@ from ...errors import SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec, JobSpec
-from ..base import GONE, KEEPER, Cluster, Keep, RunProps
+from ..base import GONE, KEEPER, Cluster, Keep, RunProps, Sight
 from ..docker import DockerBackend, mounts, outfit
 from ..docker.engine import ROUTES
 from ..docker.exec_keeper import keeper_of
@@ -144,6 +144,11 @@ class Ec2Backend(DockerBackend):
         outlives = archive.end(cluster, keep["record"])
         said = [Mirror(cluster).end(), outlives, *(f"the shared files are kept: efs={one}" for one in files)]
         return "; ".join(filter(None, said))
+
+    def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
+        """As `docker` looks; and which machines could not boot."""
+        failures = {name: f"{one.reason}\n{one.console}".rstrip() for name, one in failing.read(cluster).items()}
+        return replace(super().look(cluster, token, ask), failures=failures)
 
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The status and the public address of all machines that are there."""

@@ -1,0 +1,278 @@
+"""`logs`, `events`, `explain` and `show --watch` on real clusters of this machine."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
+from tests.integration.conftest import Project
+from tests.waiting import until
+
+ONE = 'command=["python", "train.py"], code="code", workers=1, wait="0"'
+
+
+def start(project: Project, *arguments: str) -> "subprocess.Popen[str]":
+    """Start the command, its output into a pipe."""
+    return subprocess.Popen(
+        ["tfdeploy", *arguments],
+        cwd=project.program,
+        env=project.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+class Terminal:
+    """The command in a pseudo-terminal."""
+
+    def __init__(self, project: Project, *arguments: str, **env: str) -> None:
+        self.pid, self.screen = pty.fork()
+        if not self.pid:
+            os.chdir(project.program)
+            os.execvpe("tfdeploy", ["tfdeploy", *arguments], {**project.env, "TERM": "xterm", "COLUMNS": "100", **env})
+        self.shown = ""
+
+    def read(self) -> bool:
+        """Take in what it draws; whether it has ended."""
+        while select.select([self.screen], [], [], 0)[0]:
+            try:
+                data = os.read(self.screen, 65536)
+            except OSError:
+                return True
+            self.shown += data.decode("utf-8", "replace")
+            if not data:
+                return True
+        return False
+
+    def until(self, text: str) -> None:
+        """Wait until it has drawn this."""
+        until(lambda: self.read() or text in self.shown, f"{text!r} in {self.shown!r}", 60)
+        assert text in self.shown
+
+    def press(self, key: str) -> None:
+        os.write(self.screen, key.encode())
+
+    def end(self) -> int:
+        """Wait for its end; the exit code."""
+        until(self.read, "it ends", 60)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_logs_follow_until_the_job_is_over_and_are_there_after_destroy(training: Project) -> None:
+    following = start(training, "logs", "-f")
+    only = start(training, "logs", "-f", "worker:1", "--json")
+    assert following.stdout is not None
+    first = [following.stdout.readline() for _ in range(8)]
+    assert all(re.match(r"\[(ps|worker):[01]\] ", line) for line in first)
+    open_gate(training)
+    lines = [*first, *following.stdout]
+    assert following.stderr is not None
+    assert (following.wait(60), following.stderr.read()) == (0, "")
+    assert {"[worker:0] accuracy: 0.5\n", "[worker:1] accuracy: 0.5\n", "[ps:0] a warning of ps-0\n"} <= {*lines}
+    documents = [json.loads(line) for line in only.communicate(timeout=60)[0].splitlines()]
+    assert {one["task"] for one in documents} == {"worker-1"}
+    assert documents[-1]["text"] == "accuracy: 0.5"
+
+    whole = tfdeploy(training, "logs")
+    assert sorted(whole.out.splitlines(keepends=True)) == sorted(lines)
+    assert tfdeploy(training, "logs", "--stderr", "worker-0").out == "[worker:0] a warning of worker-0\n"
+    last = tfdeploy(training, "logs", "worker", "--tail", "1").out
+    assert sorted(last.splitlines()) == ["[worker:0] accuracy: 0.5", "[worker:1] accuracy: 0.5"]
+    (row,) = [row for row in tfdeploy(training, "show", "--json").data[0]["tasks"] if row["hostname"] == "worker-0"]
+    by_container = tfdeploy(training, "logs", row["container"], "--grep", "^begins")
+    assert by_container.out == "[worker:0] begins worker-0\n"
+    assert tfdeploy(training, "logs", "worker-7").code == 3
+    assert tfdeploy(training, "logs", "--grep", "(").code == 2
+
+    training.destroy()
+    assert tfdeploy(training, "logs").out == whole.out
+    run = tfdeploy(training, "show", "--json").data[0]["run"]
+    assert tfdeploy(training, "logs", "--run", run, "--since", "1h").out == whole.out
+    assert tfdeploy(training, "logs", "--since", "2999-01-01").out == ""
+    assert "has no run 'x'; it has" in tfdeploy(training, "logs", "--run", "x").err
+
+
+def test_a_reader_that_goes_away_ends_logs_quietly(training: Project) -> None:
+    for arguments in ("logs", "logs -f", "logs -f ps-0"):
+        done = subprocess.run(
+            ["bash", "-c", f"tfdeploy {arguments} | head -1"],
+            cwd=training.program,
+            env=training.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
+
+
+def test_ctrl_c_ends_following_quietly(training: Project) -> None:
+    following = start(training, "logs", "-f")
+    assert following.stdout is not None
+    following.stdout.readline()
+    following.send_signal(signal.SIGINT)
+    assert (following.communicate(timeout=30)[1], following.returncode) == ("", 130)
+
+
+BYTES = b"\xff\xfe binary\r10%\r100%\x1b]0;stolen\x07 \x1b[31mred\x1b[0m \x1b[2J end\n\nno newline"
+
+
+def test_bytes_are_saved_as_they_are_and_a_terminal_is_safe(project: Project) -> None:
+    project.write(ONE, f"import sys\nsys.stdout.buffer.write({BYTES!r})\n")
+    project.up(env={"TFDEPLOY_WAIT": "1m"})
+    target = project.folder / "saved"
+    assert tfdeploy(project, "logs", "worker-0", "--save", str(target)).out == ""
+    assert target.read_bytes() == BYTES + b"\n"
+    terminal = Terminal(project, "logs")
+    assert terminal.end() == 0
+    assert "100% \x1b[31mred\x1b[0m  end\x1b[0m\r\n" in terminal.shown
+    assert "\x1b]" not in terminal.shown
+    assert "\x1b[2J" not in terminal.shown
+    assert terminal.shown.startswith("\x1b[36m[worker:0] \x1b[0m")
+    plain = Terminal(project, "logs", NO_COLOR="1")
+    assert plain.end() == 0
+    assert "\x1b" not in plain.shown
+
+
+DIES_ONCE = """\
+import os, pathlib, signal, time
+counter = pathlib.Path(os.environ["COUNTER"])
+number = len(list(counter.glob("life-*")))
+(counter / f"life-{number}").touch()
+print("life", number, flush=True)
+if number == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_worker_stands_in_events_and_its_attempt_in_logs(project: Project) -> None:
+    project.write(f'{ONE}, env={{"COUNTER": __import__("os").environ["COUNTER"]}}', DIES_ONCE)
+    project.up()
+    followed = tfdeploy(project, "events", "--follow")
+    assert followed.code == 0
+    told = [(one["task"], one["what"], one["reason"]) for one in tfdeploy(project, "events", "--json").data]
+    assert told[0] == ("", "scheduled", "")
+    assert ("worker-0", "SIGKILL", "restarting in 1 s (1 of 3)") in told
+    assert ("worker-0", "restarted", "attempt 2") in told
+    assert told[-1] == ("", "job finished", "worker-0 succeeded")
+    assert len(followed.out.splitlines()) == len(told)
+    assert re.search(r"worker-0 +SIGKILL: restarting in 1 s \(1 of 3\)$", followed.out, re.MULTILINE)
+    assert tfdeploy(project, "logs", "--previous").out == "[worker:0] life 0\n"
+    assert tfdeploy(project, "logs").out == "[worker:0] life 0\n[worker:0] life 1\n"
+    fine = tfdeploy(project, "explain")
+    assert (fine.code, fine.out) == (0, "The job succeeded: worker-0 succeeded. Nothing is wrong.\n")
+
+
+FAILS_AS_PS = """\
+import os, time
+if os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    import no_such_module
+time.sleep(600)
+"""
+
+
+def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> None:
+    project.write(ONE.replace("workers=1", "ps=1, workers=1"), FAILS_AS_PS)
+    project.up()
+    until(lambda: tfdeploy(project, "wait", "--timeout", "0s").code == 1, "the job has failed", 60)
+    explained = tfdeploy(project, "explain")
+    assert explained.code == 1
+    assert "The job failed: ps-0 failed (exit 1)." in explained.out
+    assert "ps-0 failed with exit code 1." in explained.out
+    assert "    ModuleNotFoundError: No module named 'no_such_module'" in explained.out
+    assert "Add the package that has no_such_module to `requirements`" in explained.out
+    findings = tfdeploy(project, "explain", "ps-0", "--json").data
+    assert [one["about"] for one in findings] == ["", "ps-0"]
+    assert tfdeploy(project, "explain", "worker-7").code == 3
+
+
+def test_explain_says_that_all_is_well_and_when_supervisord_is_gone(training: Project) -> None:
+    fine = tfdeploy(training, "explain")
+    assert (fine.code, fine.out) == (0, "All 3 tasks run. Nothing is wrong.\n")
+    supervisord = training.supervisord()
+    supervisord.kill()
+    supervisord.wait()
+    gone = tfdeploy(training, "explain")
+    assert gone.code == 1
+    assert gone.out.startswith("The cluster's supervisord is gone")
+    training.up()
+
+
+def test_watch_draws_progress_until_the_job_is_over(project: Project) -> None:
+    steps = ARGUMENTS.replace('"train.py"]', '"train.py", "--train_steps=100000"]')
+    project.write(steps, TRAIN)
+    project.up()
+    project.until_running("ps-0", "worker-0", "worker-1")
+    watching = Terminal(project, "show", "--watch")
+    quits = Terminal(project, "show", "--watch")
+    for terminal in (watching, quits):
+        terminal.until("/100000 0%")
+        terminal.until("steps/s")
+    quits.press("q")
+    assert quits.end() == 0
+    assert re.search(r"worker-1  .*loss [0-9.e-]+ [▁-█]+", quits.shown)
+    silent = start(project, "show", "--watch")
+    open_gate(project)
+    assert watching.end() == 0
+    assert watching.shown.rstrip().rpartition("Job ")[2].startswith("succeeded: worker-0, worker-1 succeeded.")
+    assert "\x1b[?1049h" not in watching.shown
+    said, _ = silent.communicate(timeout=60)
+    assert silent.returncode == 0
+    assert "\x1b" not in said
+    assert "Job succeeded" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("tfdeploy logs wor", ["worker-0", "worker-1"]),
+        ("tfdeploy logs worker-0 worker-", ["worker-1"]),
+        ("tfdeploy explain p", ["ps-0"]),
+        ("tfdeploy endpoints p", ["ps-0"]),
+        ("tfdeploy show --cluster t", ["test"]),
+        ("tfdeploy show --stack t", ["test"]),
+        ("tfdeploy ev", ["events"]),
+    ],
+)
+def test_the_shell_completes_names(completing: Project, words: str, found: list[str]) -> None:
+    begin = time.monotonic()
+    told = tfdeploy(
+        completing,
+        _TFDEPLOY_COMPLETE="complete_bash",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+    )
+    assert told.out.split() == found
+    assert time.monotonic() - begin < 10
+
+
+@pytest.fixture(scope="module")
+def completing(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose cluster stands in the registry, and nowhere else."""
+    project = Project(tmp_path_factory.mktemp("completing"))
+    project.write(ARGUMENTS, TRAIN)
+    project.init()
+    entry = {
+        "cluster": {"backend": "local", "project": "project", "stack": "test", "name": "test", "home": "/nowhere"},
+        "folder": str(project.program),
+        "outline": {
+            "tasks": [
+                {"hostname": name, "job": name[:-2], "index": int(name[-1])}
+                for name in ("ps-0", "worker-0", "worker-1")
+            ],
+            "machines": [],
+        },
+    }
+    path = project.folder / "state/tfdeploy/registry/project.test.test.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(entry))
+    return project

@@ -1,0 +1,52 @@
+"""`logs`, `events` and `explain` where tasks are containers."""
+
+from tests.cli.calling import tfdeploy
+from tests.docker.project import GATED, DockerProject
+from tests.waiting import until
+
+JOB = 'command=["python", "train.py"], code="code", env={"COUNTER": __import__("os").environ["COUNTER"]}, wait="0"'
+NO_IMAGE = "jobs={'ps': {'image': '127.0.0.1:9/no-such-image:1'}}"
+
+
+def test_logs_follow_a_container_and_outlive_it(docker_project: DockerProject) -> None:
+    project = docker_project
+    project.write(f"{JOB}, workers=1", GATED)
+    project.up()
+    project.until_running("worker-0")
+    container = project.container("worker-0")
+    assert tfdeploy(project, "logs", container, "--tail", "1").out.startswith("[worker:0] tick ")
+    project.open()
+    followed = tfdeploy(project, "logs", "-f")
+    assert followed.code == 0
+    assert followed.out.startswith("[worker:0] worker-0 begins\n[worker:0] tick 0\n")
+    assert followed.out.splitlines()[-1].startswith("[worker:0] worker-0 ends after ")
+    told = [(one["task"], one["what"]) for one in tfdeploy(project, "events", "--json").data]
+    assert [pair for pair in told if pair[1] in ("started", "succeeded", "job finished")] == [
+        ("worker-0", "started"),
+        ("worker-0", "succeeded"),
+        ("", "job finished"),
+    ]
+    project.destroy()
+    assert tfdeploy(project, "logs").out == followed.out
+
+
+def test_explain_names_the_ps_whose_image_cannot_be_pulled(docker_project: DockerProject) -> None:
+    project = docker_project
+    project.write(f"{JOB}, ps=1, workers=1, {NO_IMAGE}", GATED)
+    first = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    try:
+        found = until(
+            lambda: [line for line in tfdeploy(project, "explain").out.splitlines() if "cannot start" in line],
+            "it is explained",
+            120,
+        )
+        assert found[0].startswith("ps-0 cannot start (rejected): ")
+        assert "no-such-image" in tfdeploy(project, "explain").out
+        explained = tfdeploy(project, "explain")
+        assert explained.code == 1
+        assert "`jobs={'ps': {'image': …}}`; `docker pull IMAGE` tries it." in explained.out
+        assert ("ps-0", "rejected") in [
+            (one["task"], one["what"]) for one in tfdeploy(project, "events", "--json").data
+        ]
+    finally:
+        project.kill(first)

@@ -1,0 +1,99 @@
+"""The keeper's own words become a timeline with reasons."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.simulation import World
+from tfdeploy.timeline import happenings
+
+
+def told(*texts: str) -> list[tuple[str, str, str]]:
+    return [one[1:] for one in happenings([{"at": float(at), "text": text} for at, text in enumerate(texts)])]
+
+
+@pytest.mark.parametrize(
+    ("text", "happening"),
+    [
+        ("run given", ("", "scheduled", "")),
+        ("this run is the present one again", ("", "resumed", "")),
+        ("launcher of worker-0 came", ("worker-0", "came", "")),
+        ("worker-0 started (attempt 1)", ("worker-0", "started", "")),
+        ("worker-0 started (attempt 3)", ("worker-0", "restarted", "attempt 3")),
+        (
+            "worker-0 ended (SIGKILL); restarting in 8 s (1 of 3) after SIGKILL",
+            ("worker-0", "SIGKILL", "restarting in 8 s (1 of 3)"),
+        ),
+        (
+            "worker-0 ended (out of memory); restarting in 1 s (1 of 3) after out of memory",
+            ("worker-0", "out of memory", "restarting in 1 s (1 of 3)"),
+        ),
+        ("worker-0 failed (exit 3); not restarted", ("worker-0", "exit 3", "not restarted")),
+        ("worker-0 out of memory (out of memory); not restarted", ("worker-0", "out of memory", "not restarted")),
+        ("worker-0 succeeded", ("worker-0", "succeeded", "")),
+        ("worker-0 stopped (job finished)", ("worker-0", "stopped", "job finished")),
+        ("worker-0 interrupted: spot: it goes", ("worker-0", "interrupted", "spot: it goes")),
+        ("worker-0 is restarted: its settings have changed", ("worker-0", "restarting", "its settings have changed")),
+        ("worker-0 is taken away", ("worker-0", "taken away", "")),
+        ("job succeeded: worker-0 succeeded", ("", "job finished", "worker-0 succeeded")),
+        ("job failed: worker-0 failed (exit 3)", ("", "job failed", "worker-0 failed (exit 3)")),
+        ("job stopped by request", ("", "job stopped", "by request")),
+        (
+            "an address has changed: all tasks start again",
+            ("", "an address has changed", "all tasks start again"),
+        ),
+        ("who knows what", ("", "who knows what", "")),
+    ],
+)
+def test_each_of_the_keepers_words_has_its_task_and_reason(text: str, happening: tuple[str, str, str]) -> None:
+    assert told(text) == [happening]
+
+
+def test_a_launcher_that_comes_again_tells_that_its_machine_or_process_was_lost() -> None:
+    ((task, what, reason),) = told("launcher of worker-0 was lost with its child")
+    assert (task, what) == ("worker-0", "lost")
+    assert "machine" in reason
+
+
+def test_who_came_earlier_has_waited_for_the_last() -> None:
+    assert told(
+        "launcher of ps-0 came", "launcher of worker-0 came", "launcher of ps-1 came", "all 3 tasks have come: a, b, c"
+    )[3:] == [
+        ("ps-0", "waited for ps-1", "3.0 s"),
+        ("worker-0", "waited for ps-1", "2.0 s"),
+        ("", "all here", "a, b, c"),
+    ]
+
+
+def test_nobody_waits_alone() -> None:
+    assert told("launcher of w-0 came", "all 1 tasks have come: w-0")[1:] == [("", "all here", "w-0")]
+
+
+class Diary(World):
+    """A world that keeps what happened."""
+
+    def __init__(self, **args: Any) -> None:
+        self.told: list[dict[str, Any]] = []
+        super().__init__(**args)
+
+    def note(self, events: list[str]) -> None:
+        self.told += [{"at": self.now, "text": text} for text in events]
+
+
+def test_nothing_that_the_keeper_says_in_a_life_is_unknown() -> None:
+    world = Diary(ps=1, workers=1, restart={"maximum": 1, "backoff": "1s", "on": ["any"]})
+    world.come("worker-0")
+    world.wait(1)
+    world.come("ps-0")
+    world.wait(1)
+    world.exit("worker-0", 3)
+    world.wait(10)
+    world.exit("worker-0", 3)
+    found = happenings(world.told)
+    assert [(one.task, one.what) for one in found if " " in one.what] == [
+        ("worker-0", "waited for ps-0"),
+        ("", "all here"),
+        ("worker-0", "exit 3"),
+        ("worker-0", "exit 3"),
+        ("", "job failed"),
+    ]
