@@ -146,7 +146,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "waiting": ("observe", "report"),
     "timeline": (),
     "progress": ("page.curves",),
-    "page": ("page",),
     "remedies": ("agent.states",),
     "explaining": ("agent.states", "backends.base", "quantities", "remedies", "report"),
     "documented": (),
