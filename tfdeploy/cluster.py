@@ -220,7 +220,8 @@ def _remember(asked: "_Asked") -> None:
     """Have whoever looks find the cluster from now on."""
     watch = asked.watch
     shape = outline(watch.plan, watch.spec)
-    registry.write(registry.Entry(watch.cluster, str(Path.cwd()), shape, asked.options, versions(), time.time()))
+    about = (watch.cluster, str(Path.cwd()), shape, asked.options, versions())
+    registry.write(registry.Entry(*about, begun=time.time(), login=registry.login()))
 
 
 def _shown(key: str, value: Any) -> str:

@@ -32,11 +32,23 @@ class Entry:
     """When the last update began."""
     ended: float = 0.0
     """When it was destroyed, in seconds since 1970; 0 while it is not."""
+    login: str = ""
+    """Where Pulumi kept its stack; empty where that is not known."""
 
     @property
     def title(self) -> str:
         """Which cluster it is, for people: `project/stack/name`."""
         return "/".join((self.cluster["project"], self.cluster["stack"], self.cluster["name"]))
+
+
+def login() -> str:
+    """Where Pulumi keeps stacks now, as a URL; empty where nobody is logged in."""
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    try:
+        chosen = json.loads((home / "credentials.json").read_text()).get("current", "")
+    except (OSError, ValueError, AttributeError):
+        chosen = ""
+    return os.environ.get("PULUMI_BACKEND_URL") or str(chosen)
 
 
 def folder() -> Path:

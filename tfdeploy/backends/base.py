@@ -121,6 +121,34 @@ class Sight:
     """Machine to why its last boot failed; from the second line on, the end of what it wrote meanwhile."""
 
 
+@dataclass(frozen=True)
+class Found:
+    """What one cluster has, found by our labels, tags or folders alone: nothing of it need be known before."""
+
+    cluster: Cluster
+    has: Mapping[str, int]
+    """Kind of thing to how many there are."""
+    since: float = 0.0
+    """When the oldest of them was made, in seconds since 1970; 0 where that is not told."""
+    per_hour: float | None = 0.0
+    """USD; None where a price is unknown."""
+
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+"""What a check comes to."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether something that a backend needs is as it should be."""
+
+    what: str
+    state: str
+    detail: str
+    remedy: str = ""
+    """What would do, where it is not."""
+
+
 class Backend(Protocol):
     """The hands. `local`, `docker` and `ec2` each have one class of this shape."""
 
@@ -228,11 +256,37 @@ def load(name: str) -> Backend:
     Raises:
         SpecError: there is none, or the packages that it needs are not installed.
     """
+    backend: Backend = _module(name, name).BACKEND
+    return backend
+
+
+def search(name: str, place: str = "") -> Sequence[Found]:
+    """What clusters the backend of that name has at a place, as `Cluster.home` says where: an engine's address, a region;
+    nothing for where its own tools would look.
+
+    Raises:
+        SpecError: there is no such backend, the packages that it needs are not installed, or it is not set up.
+        Unreachable: nobody answers there.
+    """
+    found: Sequence[Found] = _module(name, f"{name}.search").found(place)
+    return found
+
+
+def health(name: str, place: str = "") -> Sequence[Check]:
+    """Whether the backend of that name has what it needs; `place` as for `search`. It asks others, so it takes its time.
+
+    Raises:
+        SpecError: there is no such backend, or the packages that it needs are not installed.
+    """
+    checks: Sequence[Check] = _module(name, f"{name}.health").health(place)
+    return checks
+
+
+def _module(name: str, path: str) -> Any:
     if name not in BACKENDS:
         raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
     try:
-        backend: Backend = importlib.import_module(f"{__package__}.{name}").BACKEND
+        return importlib.import_module(f"{__package__}.{path}")
     except ModuleNotFoundError as error:
         wrong = f"{name!r} needs the package {error.name}, which is not installed"
         raise SpecError("backend", wrong, f"Install what it needs: pip install 'pulumi-tfdeploy[{name}]'.") from None
-    return backend

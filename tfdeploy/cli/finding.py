@@ -12,6 +12,7 @@ from .. import registry
 from ..errors import NotFound
 from ..registry import Entry
 from .asking import Asked
+from .labelled import labelled
 
 _FILES = ("Pulumi.yaml", "Pulumi.yml")
 _NAME = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -53,13 +54,29 @@ def several(asked: Asked) -> list[Entry]:
     project, file = project_of(asked.cwd)
     stack = asked.stack.rpartition("/")[2] or _selected(project, file)
     known = [entry for entry in registry.entries() if entry.cluster["project"] == project]
-    if not stack:
-        stack = _only_stack(project, known)
-    here = [entry for entry in known if entry.cluster["stack"] == stack]
-    here = [entry for entry in here if asked.cluster in ("", entry.cluster["name"])]
+    here = _here(asked, project, stack, known)
+    if not here:
+        known += labelled(project, stack, file)
+        here = _here(asked, project, stack, known)
     if not here:
         raise NotFound(_nothing(project, stack, asked.cluster, known))
     return sorted([entry for entry in here if not entry.ended] or here, key=lambda entry: entry.cluster["name"])
+
+
+def _here(asked: Asked, project: str, stack: str, known: Sequence[Entry]) -> list[Entry]:
+    """Those of the stack that is meant."""
+    stack = stack or _only_stack(project, known)
+    here = [entry for entry in known if entry.cluster["stack"] == stack]
+    return [entry for entry in here if asked.cluster in ("", entry.cluster["name"])]
+
+
+def stack_here(asked: Asked) -> tuple[Path | None, str]:
+    """The file of the project in this folder, and the stack that is meant; nothing where there is none."""
+    try:
+        project, file = project_of(asked.cwd)
+    except NotFound:
+        return None, ""
+    return file, asked.stack.rpartition("/")[2] or _selected(project, file)
 
 
 def project_of(folder: Path) -> tuple[str, Path]:

@@ -7,7 +7,22 @@ from collections.abc import Callable
 import typer
 
 from ..errors import NotFound, SpecError, TfdeployError, Unreachable
-from . import endpoints, entering, events, explain, logs, options, report, restart, show, tunnel, wait
+from . import (
+    doctor,
+    endpoints,
+    entering,
+    events,
+    explain,
+    heal,
+    leftovers,
+    logs,
+    options,
+    report,
+    restart,
+    show,
+    tunnel,
+    wait,
+)
 from .asking import FAILED, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, tell, verb
 
 VERBS: tuple[Callable[..., None], ...] = (
@@ -23,6 +38,9 @@ VERBS: tuple[Callable[..., None], ...] = (
     restart.replace,
     entering.exec_,
     entering.ssh,
+    heal.heal,
+    leftovers.leftovers,
+    doctor.doctor,
     options.options,
 )
 

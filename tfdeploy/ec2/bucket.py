@@ -26,7 +26,7 @@ _LONGEST = 63
 """Of a bucket's name: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html."""
 
 _DIGEST = 12
-_NOT_THERE = ("NoSuchBucket", "NoSuchKey", "404")
+_NOT_THERE = ("NoSuchBucket", "NoSuchKey", "NoSuchTagSet", "301", "404")
 _OLD_REGION = "us-east-1"
 """The one region that must not be named when a bucket is made in it.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateBucket.html"""
@@ -98,6 +98,18 @@ def stands(bucket: Bucket) -> bool:
     """Whether it is there."""
     with _answers(bucket):
         return _or_none(lambda: _s3(bucket).head_bucket(**_mine(bucket))) is not None
+
+
+def region_of(region: str, name: str) -> str:
+    """Where a bucket of this account is; empty where that is not told. Within `account.answers`."""
+    found = _or_none(lambda: account.client("s3", region).head_bucket(Bucket=name))
+    return str(found["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)) if found else ""
+
+
+def tags_of(region: str, name: str) -> list[dict[str, str]]:
+    """What a bucket of this account is tagged with. Within `account.answers`."""
+    found = _or_none(lambda: account.client("s3", region).get_bucket_tagging(Bucket=name))
+    return list(found["TagSet"]) if found else []
 
 
 def manifest(bucket: Bucket) -> Manifest | None:

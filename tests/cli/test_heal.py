@@ -1,0 +1,66 @@
+"""What died comes back; an edit is refused."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
+from tests.integration.conftest import Project
+from tests.waiting import until
+from tfdeploy.backends.local.supervisor import marked
+
+
+def kill(project: Project) -> None:
+    """A power cut: all processes of the cluster are gone at once."""
+    for process in (project.supervisord(), *marked(project.places().home)):
+        if process.is_running():
+            process.kill()
+    until(lambda: not marked(project.places().home), "all are gone")
+
+
+def test_a_killed_supervisord_comes_back_and_an_edit_is_refused(training: Project) -> None:
+    nothing = tfdeploy(training, "heal")
+    assert (nothing.code, nothing.out) == (0, "training/test: nothing has died.\n"), nothing.err
+    kill(training)
+    training.write(ARGUMENTS.replace("workers=2", "workers=3"), TRAIN)
+    refused = tfdeploy(training, "heal")
+    assert refused.code == 2
+    assert "test-worker-2 would be made, and has not stood before" in refused.err
+    assert "Run `pulumi up` to apply that too" in refused.err
+    assert not training.supervisor().running()
+
+    training.write(ARGUMENTS, TRAIN)
+    dry = tfdeploy(training, "heal", "--dry-run", "--json").data
+    assert sorted(dry["back"]) == ["test-ps-0", "test-run", "test-worker-0", "test-worker-1"]
+    assert not training.supervisor().running()
+    healed = tfdeploy(training, "heal")
+    assert healed.code == 0, healed.out + healed.err
+    assert "training/test: 4 resources brought back" in healed.out
+    training.until_running("ps-0", "worker-0", "worker-1")
+    lock = training.folder / "backend/.pulumi/locks/organization/training/test/lock.json"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.write_text("{}")
+    locked = tfdeploy(training, "heal")
+    lock.unlink()
+    assert (locked.code, "`pulumi cancel` frees it" in locked.err) == (1, True)
+
+
+def test_a_job_that_is_over_needs_nothing(training: Project) -> None:
+    open_gate(training)
+    assert tfdeploy(training, "wait", "--timeout", "1m").code == 0
+    kill(training)
+    over = tfdeploy(training, "heal")
+    assert (over.code, over.out) == (0, "training/test: the job is over, so nothing is brought back.\n")
+    assert not training.supervisor().running()
+
+
+@pytest.fixture
+def empty(projects: Callable[[str], Project]) -> Project:
+    """A project that was never brought up."""
+    project = projects("empty")
+    project.write(ARGUMENTS, TRAIN)
+    return project
+
+
+def test_where_nothing_was_made_there_is_nothing_to_heal(empty: Project) -> None:
+    assert tfdeploy(empty, "heal", "--stack", "test").code == 3

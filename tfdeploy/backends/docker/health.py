@@ -1,0 +1,47 @@
+"""Whether there is an engine that clusters can stand on."""
+
+import os
+import shutil
+from pathlib import Path
+
+from docker.errors import APIError
+
+from ...errors import SpecError, Unreachable
+from ..base import FAIL, OK, WARN, Check
+from .engine import Engine, address
+
+
+def health(place: str = "") -> list[Check]:
+    """Pulumi's provider, the engine, and whether it manages a Swarm."""
+    return [provider("docker"), *_engine(Engine(address(place)))]
+
+
+def provider(name: str) -> Check:
+    """Whether Pulumi's provider of that name is here."""
+    what = f"pulumi-resource-{name}"
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    found = [
+        *([shutil.which(what)] if shutil.which(what) else []),
+        *map(str, home.glob(f"plugins/resource-{name}-v*[0-9]")),
+    ]
+    if found:
+        return Check(what, OK, str(found[0]))
+    return Check(
+        what, WARN, "is not here: the first `pulumi up` downloads it", f"pulumi plugin install resource {name}"
+    )
+
+
+def _engine(engine: Engine) -> list[Check]:
+    try:
+        info = engine.call(lambda api: api.info())
+    except (Unreachable, APIError) as error:
+        remedy = "Start it, or say where it is: DOCKER_HOST, or `pulumi config set tfdeploy:docker_host ssh://…`."
+        return [Check("docker engine", FAIL, str(error), remedy), Check("swarm", FAIL, "no engine, no Swarm", remedy)]
+    told = Check("docker engine", OK, f"{info['ServerVersion']} at {engine.host}")
+    try:
+        swarm = engine.swarm()
+    except (SpecError, Unreachable) as error:
+        remedy = error.remedy if isinstance(error, SpecError) else "Have its managers come back."
+        wrong = error.wrong if isinstance(error, SpecError) else str(error)
+        return [told, Check("swarm", FAIL, wrong, remedy)]
+    return [told, Check("swarm", OK, f"this engine manages it, with {swarm.get('Nodes', 1)} machine(s)")]
