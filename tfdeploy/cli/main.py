@@ -19,6 +19,7 @@ from . import (
     options,
     report,
     restart,
+    run,
     show,
     tunnel,
     wait,
@@ -56,6 +57,8 @@ app = typer.Typer(
 )
 for _verb in VERBS:
     app.command(_verb.__name__.rstrip("_"))(verb(_verb))
+# What follows the options is somebody else's command, with options of its own; and which stack it is about is not asked.
+app.command(context_settings={"allow_interspersed_args": False})(run.run)
 
 
 @app.callback()
