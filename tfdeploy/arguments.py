@@ -107,8 +107,13 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     evaluator: int
     """1 for an evaluator, which stands outside the cluster spec; 0 by default."""
 
+    tensorboard: bool
+    """True: TensorBoard on `train_dir`, where each run has a folder, as the task tensorboard-0 on port 6006 (on "local" on another
+    one where that is taken); the output `endpoints` says where. It goes on after the job's end, until `destroy`, and the job
+    does not fail with it. It needs the package tensorboard in the tasks' environment or image. False by default."""
+
     jobs: dict[str, JobArgs]
-    """What one job (chief, ps, worker, evaluator) has of its own."""
+    """What one job (chief, ps, worker, evaluator, tensorboard) has of its own."""
 
     metrics: dict[str, str]
     """Name to regular expression. The metric is what the pattern (its group 1, where it has one) found last in this

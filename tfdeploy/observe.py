@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from .agent.states import TENSORBOARD
 from .backends.base import Backend, Cluster
 from .outline import outline
 from .plan import Plan
@@ -42,7 +43,7 @@ class Watch:
 
 
 async def follow(watch: Watch, seconds: float, say: Callable[[str], None]) -> Report:
-    """Look until the job's verdict stands and all its tasks have ended, or `seconds` have passed; the last look.
+    """Look until the job's verdict stands and all its tasks but TensorBoard have ended, or `seconds` have passed; the last look.
 
     Tasks that only serve have no end to wait for: then until all of them run. Each new line of the task that people look at
     (the chief, else worker 0) goes to `say`. Looking has a thread of its own, so that several clusters wait side by side.
@@ -65,9 +66,8 @@ async def follow(watch: Watch, seconds: float, say: Callable[[str], None]) -> Re
 
 def over(spec: ClusterSpec, seen: Report) -> bool:
     """Whether there is nothing more to wait for."""
-    if spec.serve and all(task["status"] == "running" for task in seen.tasks):
-        return True
-    return seen.decided and not any(task["status"] == "running" for task in seen.tasks)
+    running = [task["status"] == "running" for task in seen.tasks if task["job"] != TENSORBOARD]
+    return (spec.serve and all(running)) or (seen.decided and not any(running))
 
 
 class _Progress:

@@ -17,6 +17,8 @@ class TaskOutline:
     job: str
     index: int
     machine: str = ""
+    command: str = ""
+    """Its own; empty for the cluster's."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ class Outline:
 def outline(plan: Plan, spec: ClusterSpec) -> Outline:
     """That of a cluster which was asked for and planned."""
     return Outline(
-        tasks=[TaskOutline(task.hostname, task.job, task.index, task.machine) for task in plan.tasks],
+        tasks=[
+            TaskOutline(task.hostname, task.job, task.index, task.machine, plan.own_command(task.job))
+            for task in plan.tasks
+        ],
         machines=list(map(_machine, plan.machines)),
         command=plan.command,
         metrics=dict(spec.metrics),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .agent import wiring
+from .agent.states import TENSORBOARD
 from .constraints import Constraint, parse
 from .errors import PlacementError, SpecError
 from .placement import Demand, Machine, Place, place, spares
@@ -71,6 +72,10 @@ class Plan:
         """The command as the user wrote it."""
         return shlex.join(self.run["command"])
 
+    def own_command(self, job: str) -> str:
+        """What a job runs in the place of that; empty where it runs that."""
+        return shlex.join(self.run["jobs"][job].get("command", []))
+
     @property
     def summary(self) -> str:
         """One line about it."""
@@ -85,10 +90,9 @@ class Plan:
         book = [wiring.Entry(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks]
         mine = next(entry for entry in book if entry.hostname == task.hostname)
         known = {**wiring.values(book, mine), **wiring.folders(dict(self.run))}
-        command = shlex.join(wiring.command_line(self.run["command"], known))
-        return (
-            f"  {task.hostname} on {task.machine} {limits}\n    {command}\n    TF_CONFIG={wiring.tf_config(book, mine)}"
-        )
+        command = shlex.join(wiring.command_of(dict(self.run), task.job, known))
+        row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
+        return row if task.job == TENSORBOARD else f"{row}\n    TF_CONFIG={wiring.tf_config(book, mine)}"
 
 
 @dataclass(frozen=True)
@@ -169,12 +173,15 @@ def consequences(plan: Plan, before: Mapping[str, Any] | None) -> list[str]:
     old, new = before["run"]["id"], plan.run["id"]
     if old != new:
         return [f"run {old} gives way to run {new}: all tasks start anew, in a train_dir of their own"]
-    have, want = list(before["tasks"]), [task.hostname for task in plan.tasks]
+    crew = {name: task["job"] != TENSORBOARD for name, task in before["tasks"].items()}
+    have, want = list(crew), [task.hostname for task in plan.tasks]
+    crew.update({task.hostname: task.job != TENSORBOARD for task in plan.tasks})
     if have == want:
         return []
-    told = [f"{name} goes" for name in have if name not in want] + [
-        f"{name} comes" for name in want if name not in have
-    ]
+    gone, new = [name for name in have if name not in want], [name for name in want if name not in have]
+    told = [*(f"{name} goes" for name in gone), *(f"{name} comes" for name in new)]
+    if not any(crew[name] for name in (*gone, *new)):
+        return [f"{', '.join(told)}: the others go on"]
     end = "the run is finished, so nothing starts" if before["verdict"] else "all tasks start again with the new flags"
     return [f"{', '.join(told)}: {end}"]
 
@@ -189,7 +196,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str
         "command": list(spec.command),
         "code": given.code,
         "env": dict(spec.env),
-        "jobs_env": {job.name: dict(job.env) for job in spec.jobs if job.env},
+        "jobs_env": {job.name: dict(job.env) for job in spec.crew if job.env},
         "requirements": list(spec.requirements),
         "data_dir": given.data_dir,
         "context": spec.context,
@@ -211,8 +218,13 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str
         "start_timeout": spec.start_timeout,
         "path": [],
         "tasks": [{"hostname": task.hostname, "job": task.job, "index": task.index} for task in tasks],
-        "jobs": {job.name: {"env": dict(job.env), "restart": _restart(job)} for job in spec.jobs},
+        "jobs": {job.name: _job(job) for job in spec.jobs},
     }
+
+
+def _job(job: JobSpec) -> dict[str, Any]:
+    own = {"command": list(job.command)} if job.command else {}
+    return {"env": dict(job.env), "restart": _restart(job), **own}
 
 
 def _restart(job: JobSpec) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def _state(job: Job | None, sight: Sight) -> tuple[str, str]:
         return job.verdict.state, job.verdict.reason
     if sight.keeper_silent_since is not None:
         return UNKNOWN, "; ".join([f"the keeper is {_unreachable(sight.keeper_silent_since)}", *sight.problems])
-    started = any(task.started for task in job.tasks.values())
+    started = any(task.started for task in job.crew)
     return ("running" if started else "starting"), ""
 
 
@@ -135,6 +135,8 @@ def task_status(task: Task, sight: Sight) -> str:
     engine = (sight.engine or {}).get(task.hostname)
     if sight.machines.get(task.machine, sight.others) == GONE:
         engine = None  # a Swarm goes on to speak of it for a while
+        if task.looks_on:
+            return f"{STOPPED} (with its machine)"
     if engine is not None and _tells_more(engine, task, sight):
         return f"{engine.word} ({engine.reason})" if engine.reason else engine.word
     if sight.keeper_silent_since is not None:
@@ -173,14 +175,14 @@ def _task_row(outline: Outline, job: Job | None, planned: TaskOutline, sight: Si
     task = (job.tasks.get(hostname) if job else None) or Task(hostname, planned.job, planned.index)
     engine = (sight.engine or {}).get(hostname)
     unknown = job is None and sight.keeper_silent_since is not None and engine is None
-    command = shlex.join(job.run["command"]) if job else outline.command
+    own = job.run["jobs"].get(planned.job, {}).get("command") or job.run["command"] if job else []
     return {
         "hostname": hostname,
         "job": planned.job,
         "index": planned.index,
         "machine": task.machine or planned.machine,
         "container": (engine.container if engine else "") or task.container,
-        "command": command,
+        "command": shlex.join(own) if job else planned.command or outline.command,
         "status": SCHEDULED if unknown else task_status(task, sight),
         "exit_code": task.exit_code,
         "created": moment(task.created),

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .agent.states import TENSORBOARD
 from .asked import Asked
 from .containers import KEYS as CONTAINER_KEYS
 from .containers import ContainerSpec, EngineSpec, container_spec, engine_spec
@@ -14,7 +15,7 @@ from .instances import KEYS as INSTANCE_KEYS
 from .instances import FleetSpec, InstanceSpec, fleet_spec, instance_spec, steady
 from .restarts import Restart, restarts
 
-JOBS = ("chief", "ps", "worker", "evaluator")
+JOBS = ("chief", "ps", "worker", "evaluator", TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
 
 _STEADY = ("ps",)
@@ -50,6 +51,8 @@ class JobSpec:
     restart: Restart = field(default_factory=Restart)
     container: ContainerSpec = field(default_factory=ContainerSpec)
     instance: InstanceSpec = field(default_factory=InstanceSpec)
+    command: tuple[str, ...] = ()
+    """Its own; none for the cluster's."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,11 @@ class ClusterSpec:
     image: str = ""
     engine: EngineSpec = field(default_factory=EngineSpec)
     fleet: FleetSpec = field(default_factory=FleetSpec)
+
+    @property
+    def crew(self) -> tuple[JobSpec, ...]:
+        """The jobs that the cluster is for: all but the one that looks on."""
+        return tuple(job for job in self.jobs if job.name != TENSORBOARD)
 
     def job(self, name: str) -> JobSpec | None:
         """The job of that name, if the cluster has it."""
@@ -147,6 +155,7 @@ def _refuse_long(ask: Asked, key: str, text: str) -> None:
 
 
 _JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *CONTAINER_KEYS, *INSTANCE_KEYS)
+_TENSORBOARD_KEYS = tuple(key for key in _JOB_KEYS if key not in ("gpus", *INSTANCE_KEYS))
 
 
 def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
@@ -158,16 +167,17 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
         "evaluator": ask.whole("evaluator", 0, 0, 1),
     }
     own = ask.mapping("jobs", values=Mapping)
+    looks_on = ask.flag(TENSORBOARD)
     for name in own:
-        if not counts.get(name):
-            has = ", ".join(job for job in JOBS if counts[job]) or "none"
+        if not counts.get(name) and not (looks_on and name == TENSORBOARD):
+            has = ", ".join([*filter(counts.get, counts), *([TENSORBOARD] if looks_on else [])]) or "none"
             raise ask.refuse("jobs", f"{name!r} is no job of this cluster", f"Its jobs are: {has}.")
     if not any(counts.values()):
         raise ask.refuse(
             "workers", "and ps, chief, evaluator are all 0: there is no task at all", "Give workers=1 or more."
         )
     if not serve and not counts["chief"] and not counts["worker"]:
-        alone = " and ".join(name for name in JOBS if counts[name])
+        alone = " and ".join(name for name in counts if counts[name])
         raise ask.refuse("workers", f"is 0: {alone} alone trains nothing", "Give workers or chief, or serve=True.")
     common = JobSpec(
         "",
@@ -176,7 +186,15 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
         container=container_spec(ask, ContainerSpec()),
         instance=instance_spec(ask, InstanceSpec()),
     )
-    return tuple(_job(ask, name, counts[name], own.get(name, {}), common) for name in JOBS if counts[name])
+    crew = [_job(ask, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
+    return (*crew, *([_tensorboard(ask, own.get(TENSORBOARD, {}), common)] if looks_on else []))
+
+
+def _tensorboard(ask: Asked, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+    """It has no machine, and no GPU, of its own, and stands where the cluster's constraints are not about it."""
+    Asked(f"{ask.where}: jobs: {TENSORBOARD}", own).only("its settings", _TENSORBOARD_KEYS)
+    anywhere = replace(common, container=replace(common.container, placement=()), instance=InstanceSpec())
+    return replace(_job(ask, TENSORBOARD, 1, own, anywhere), command=("python3", "{agent}", TENSORBOARD))
 
 
 def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:

@@ -67,8 +67,8 @@ def machine_image(address: str) -> str:
 
 
 def tensorflow_image(address: str) -> str:
-    """Python and the TensorFlow that requirements.lock names."""
-    pins = _pins("tensorflow-cpu")
+    """Python and the TensorFlow that requirements.lock names, with TensorBoard."""
+    pins = _pins("tensorflow-cpu", "tensorboard")
     compiled = f"RUN python3 -m compileall -q -j 0 {SITE} || true\n"  # some are for other versions of Python
     dockerfile = f"FROM {python_image(address)}\nCOPY packages {SITE}\n{compiled}"
 
@@ -123,12 +123,12 @@ def _bootstrap(tar: Path) -> None:
         draft.rename(tar)
 
 
-def _pins(package: str) -> list[str]:
-    """The package and all that it needs, in the versions that requirements.lock has for the image."""
+def _pins(*packages: str) -> list[str]:
+    """The packages and all that it needs, in the versions that requirements.lock has for the image."""
     lines = (ROOT / "requirements.lock").read_text().splitlines()
     locked = [Requirement(line.rstrip(" \\")) for line in lines if "==" in line and line[0].isalnum()]
     pins = {pin.name: f"{pin.name}{pin.specifier}" for pin in locked if _holds(pin)}
-    wanted = [package]
+    wanted = list(packages)
     for name in wanted:
         needs = [canonicalize_name(need.name) for need in map(Requirement, requires(name) or []) if _holds(need)]
         wanted += [need for need in needs if need not in wanted]

@@ -97,6 +97,7 @@ _ANY_BACKEND = st.fixed_dictionaries(
         "ps": st.integers(0, 3),
         "chief": st.integers(0, 1),
         "evaluator": st.integers(0, 1),
+        "tensorboard": st.booleans(),
         "jobs": st.fixed_dictionaries({}, optional={"worker": _JOB}),
         "metrics": st.dictionaries(_TEXT, st.sampled_from([r"accuracy: (\S+)", "loss"]), max_size=2),
         "env": _ENV,

@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.unit.cases import plan
 from tfdeploy.agent import orders
-from tfdeploy.agent.states import FINAL, STOPPED, Job, Verdict
+from tfdeploy.agent.states import FINAL, Job
 
 BEGIN = 1_000.0
 _ROUNDS = 12
-_PORTS = {"ps": 20_000, "worker": 21_000, "chief": 22_000, "evaluator": 23_000}
+_PORTS = {"ps": 20_000, "worker": 21_000, "chief": 22_000, "evaluator": 23_000, "tensorboard": 6006}
 
 
 class Launcher:
@@ -146,7 +146,7 @@ class World:
 
     def stop(self) -> None:
         """The user's word."""
-        self.job.verdict = self.job.verdict or Verdict(STOPPED, "by request", self.now)
+        self.note(orders.dismiss(self.job, self.now))
         self.settle()
 
     def states(self) -> str:

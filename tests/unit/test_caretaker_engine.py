@@ -49,6 +49,7 @@ class Docker:
         self.containers: list[dict[str, Any]] = []
         self.nodes = [node("m0")]
         self.services = [service("keeper"), service("worker-0"), service("worker-1"), service("worker-9", OTHERS)]
+        self.services += [service("tensorboard-0")]
         self.tasks: list[dict[str, Any]] = []
         self.volumes: list[dict[str, Any]] | None = []
 
@@ -102,12 +103,15 @@ def engine(docker: Docker, tmp_path: Path) -> Iterator[Engine]:
         thread.join()
 
 
-def test_tasks_of_the_cluster_that_run_here_are_counted_and_the_keeper_is_none(docker: Docker, engine: Engine) -> None:
+def test_tasks_of_the_cluster_that_run_here_are_counted_and_keeper_and_tensorboard_are_none(
+    docker: Docker, engine: Engine
+) -> None:
     docker.manages = False
     docker.containers = [
         container("project_dev_mnist-worker-0", LABELS),
         container("project_dev_mnist-worker-1", LABELS, "exited"),
         container("project_dev_mnist-keeper", LABELS),
+        container("project_dev_mnist-tensorboard-0", LABELS),
         container("project_dev_other-worker-0", OTHERS),
         {"Labels": {}, "State": "running"},
     ]
@@ -126,6 +130,7 @@ def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, e
     docker.nodes = [node("m0"), node("m1"), node("m2"), node("m3", "down")]
     docker.tasks = [
         task("keeper", "m0"),
+        task("tensorboard-0", "m1"),
         task("worker-0", "m0"),
         task("worker-1", "m1"),
         task("worker-1", "m2", "preparing"),

@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.unit.simulation import World
 from tfdeploy.agent.states import FINAL, Task
 
-TASKS = st.sampled_from(["ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0"])
+TASKS = st.sampled_from(["ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0", "tensorboard-0"])
+GO_ON = ("evaluator-0", "tensorboard-0")
 SETTINGS: dict[str, Any] = {"restart": {"on": ["any"], "maximum": 2}, "start_timeout": "10m", "grace": "5s"}
 ENDS = [
     {"code": 0},
@@ -58,7 +59,7 @@ class LifeOfAJob(RuleBasedStateMachine):
             task = self.world.job.tasks.get(hostname)
             assert order["do"] in ("prepare", "wait", "run", "stop", "end")
             assert order["do"] != "run" or (task and task.state not in FINAL)
-            assert order["do"] != "run" or not self.world.job.verdict or hostname == "evaluator-0"
+            assert order["do"] != "run" or not self.world.job.verdict or hostname in GO_ON
 
     @precondition(lambda self: self.reports)
     @rule(data=st.data())
@@ -80,9 +81,9 @@ class LifeOfAJob(RuleBasedStateMachine):
     def the_keeper_is_killed(self) -> None:
         self.world.restart_keeper()
 
-    @rule(workers=st.integers(1, 3))
-    def the_run_is_given_again(self, workers: int) -> None:
-        self.world.give(workers=workers, **self.others, **SETTINGS)
+    @rule(workers=st.integers(1, 3), tensorboard=st.booleans())
+    def the_run_is_given_again(self, workers: int, tensorboard: bool) -> None:
+        self.world.give(workers=workers, tensorboard=tensorboard, **self.others, **SETTINGS)
         for known in (self.final, self.attempts):
             for hostname in [name for name in known if name not in self.world.job.tasks]:
                 del known[hostname]
@@ -104,7 +105,7 @@ class LifeOfAJob(RuleBasedStateMachine):
     def a_task_that_is_done_stays_done(self) -> None:
         for name, state in self.final.items():
             assert self.tasks()[name].state == state
-        self.final = {name: task.state for name, task in self.tasks().items() if task.state in FINAL}
+        self.final = {task.hostname: task.state for task in self.world.job.crew if task.state in FINAL}
 
     @invariant()
     def attempts_never_go_back(self) -> None:
@@ -117,7 +118,8 @@ class LifeOfAJob(RuleBasedStateMachine):
         for name, launcher in self.world.launchers.items():
             task = self.tasks().get(name)
             if task and launcher.running and launcher.attempt == task.attempt and task.state not in FINAL:
-                assert {entry[0]: entry[3] for entry in launcher.book} == self.world.job.book
+                book = {name: task.address} if task.looks_on else self.world.job.book
+                assert {entry[0]: entry[3] for entry in launcher.book} == book
 
     def teardown(self) -> None:
         """When launchers live and programs do their work, the job comes to its end and nobody is left."""

@@ -20,7 +20,7 @@ from . import copying, orders, training, workplace
 from .child import die_with_parent, wait_for_signal
 from .protocol import INTERRUPTED_CODE, TOKEN_HEADER, UNIX
 from .record import Record
-from .states import FINAL, STOPPED, Job, Verdict
+from .states import FINAL, Job
 
 TICK = 0.25
 """Seconds between two looks at the clock."""
@@ -98,9 +98,8 @@ class Keeper:
                 return
             if hostnames:
                 self._settle(orders.take_away(self._job, hostnames), now)
-            elif self._job.verdict is None:
-                self._job.verdict = Verdict(STOPPED, "by request", now)
-                self._settle(["job stopped by request"], now)
+            elif not self._job.dismissed:
+                self._settle(orders.dismiss(self._job, now), now)
 
     def tick(self) -> None:
         """Let time have its effect."""

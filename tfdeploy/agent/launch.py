@@ -192,7 +192,7 @@ class Launcher:
         task = next(item for item in book if item.hostname == self._settings["hostname"])
         self._settings = {**self._settings, **_latest(self._folder / "task.json")}
         known = {**wiring.values(book, task), **wiring.folders(self._spec), "agent": str(Path(sys.argv[0]).resolve())}
-        command = wiring.command_line(self._spec["command"], known)
+        command = wiring.command_of(self._spec, task.job, known)
         env = workplace.environment(os.environ, book, task, self._spec, self._settings)
         self._attempt, self._exit, self._started = order["attempt"], None, time.time()
         folder = self._folder / "work" / self._spec["id"]

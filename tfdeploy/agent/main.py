@@ -1,4 +1,4 @@
-"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `call`, `forget`, `relay`, `enter`."""
+"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `tensorboard`, `call`, `forget`, `relay`, `enter`."""
 
 import sys
 import time
@@ -54,6 +54,10 @@ def _run(verb: str, rest: List[str]) -> int:
         from .serve import serve
 
         serve()
+    elif verb == "tensorboard":
+        from .board import board
+
+        board()
     else:
         print(f"tfdeploy agent: no such command: {verb}", file=sys.stderr)
         return 2

@@ -6,29 +6,20 @@ known by run and attempt; a launcher whose child is of another attempt than the 
 
 from typing import Any, Dict, List, Optional
 
+from .ends import ended, stop
 from .states import (
-    FAILED,
     FINAL,
-    INTERRUPTED,
-    KILLED,
-    OUT_OF_MEMORY,
-    RESTARTING,
     RUNNING,
     SCHEDULED,
     STARTING,
     STOPPED,
-    SUCCEEDED,
+    TENSORBOARD_PORT,
     WAITING,
     Job,
     Task,
     Verdict,
 )
-from .verdict import decide, how_it_ended
-
-LONGEST_BACKOFF = 300.0
-"""Back-off doubles with each restart, up to this many seconds."""
-
-_MOST_DOUBLINGS = 60
+from .verdict import decide
 
 ROLL_SECONDS = 2.0
 """In a rolling restart the next task waits until the one before has run this long."""
@@ -58,7 +49,7 @@ def absorb(job: Job, report: Report, now: float) -> List[str]:
         task.exit_code, task.signal = None, ""
         return [*events, f"{task.hostname} started (attempt {task.attempt})"]
     if report["phase"] == "exited":
-        return [*events, _ended(job, task, report["exit"], now)]
+        return [*events, ended(job, task, report["exit"], now)]
     return events
 
 
@@ -67,9 +58,23 @@ def take_away(job: Job, hostnames: List[str]) -> List[str]:
     found = [name for name in hostnames if name in job.tasks]
     for name in found:
         job.gone[name] = job.tasks[name].instance
-        if job.verdict is None:
+        if job.verdict is None or job.tasks[name].looks_on:
             del job.tasks[name]
     return [f"{name} is taken away" for name in found]
+
+
+def dismiss(job: Job, now: float) -> List[str]:
+    """The user's word: the whole job is to stop, and what looks on."""
+    job.dismissed = True
+    if job.verdict is not None:
+        return ["dismissed"]
+    job.verdict = Verdict(STOPPED, "by request", now)
+    return ["job stopped by request"]
+
+
+def _over(job: Job, task: Task) -> bool:
+    """Whether the job's end is the task's."""
+    return job.verdict is not None and (job.dismissed or not task.looks_on)
 
 
 def _welcome(job: Job, report: Report) -> Optional[Task]:
@@ -86,10 +91,12 @@ def _meet(job: Job, task: Task, report: Report, now: float) -> List[str]:
     events = [f"launcher of {task.hostname} came"]
     if task.state == RUNNING:
         events.insert(0, f"launcher of {task.hostname} was lost with its child")
-        if job.verdict:
-            _stop(task, job.verdict, now)
+        if job.verdict and _over(job, task):
+            stop(task, job.verdict, now)
         else:
             task.attempt += 1
+    if task.looks_on and task.state in FINAL and not job.dismissed:
+        task.state, task.attempt, task.failures = STARTING, task.attempt + 1, 0
     if task.state not in FINAL:
         task.state, task.reason = STARTING, ""
     if task.leaving:
@@ -104,60 +111,17 @@ def _unprepared(job: Job, task: Task, now: float) -> List[str]:
     """A launcher with another run in hand has not prepared this one, whatever this run's account says from before."""
     if not task.ready or task.state in FINAL:
         return []
-    _gather(job, now)
+    if task.looks_on:
+        _again(job, task)
+        task.ready = False
+    else:
+        _gather(job, now)
     return [f"launcher of {task.hostname} comes from another run"]
-
-
-def _ended(job: Job, task: Task, end: Dict[str, Any], now: float) -> str:
-    task.ended = end["at"]
-    if end["cause"] == "interrupted":
-        task.state = INTERRUPTED
-        asked = f"{task.leaving} by request" if task.leaving else ""
-        task.reason = end.get("notice") or asked or "its launcher was told to stop, not by the keeper"
-        task.attempt += 1
-        return f"{task.hostname} interrupted: {task.reason}"
-    if end["cause"] == "stopped" and job.verdict:
-        _stop(task, job.verdict, now)
-        return f"{task.hostname} {STOPPED} ({task.reason})"
-    task.exit_code, task.signal = end["code"], end["signal"]
-    if end["code"] == 0:
-        task.state = SUCCEEDED
-        return f"{task.hostname} succeeded"
-    task.state = OUT_OF_MEMORY if end["oom"] else KILLED if end["signal"] else FAILED
-    how = how_it_ended(task)
-    policy = job.run["jobs"][task.job]["restart"]
-    if task.failures >= policy["maximum"] or not _covers(policy["on"], end):
-        task.reason = end.get("detail", "")
-        return f"{task.hostname} {task.state} ({how}); not restarted"
-    task.failures += 1
-    task.attempt += 1
-    doubled = policy["backoff"] * 2.0 ** min(task.failures - 1, _MOST_DOUBLINGS)
-    pause = min(doubled, max(LONGEST_BACKOFF, policy["backoff"]))
-    task.not_before = now + pause
-    task.state = RESTARTING
-    task.reason = f"in {pause:g} s ({task.failures} of {policy['maximum']}) after {how}"
-    return f"{task.hostname} ended ({how}); restarting {task.reason}"
-
-
-def _covers(kinds: List[str], end: Dict[str, Any]) -> bool:
-    def match(kind: str) -> bool:
-        if kind in ("any", "oom", "signal"):
-            is_oom = bool(end["oom"])
-            return {"any": True, "oom": is_oom, "signal": bool(end["signal"]) and not is_oom}[kind]
-        low, _, high = kind.partition("-")
-        return int(low) <= int(end["code"]) <= int(high or low)
-
-    return any(match(kind) for kind in kinds)
-
-
-def _stop(task: Task, verdict: Verdict, now: float) -> None:
-    words = {"succeeded": "job finished", "failed": "job failed"}
-    task.state, task.reason, task.ended = STOPPED, words.get(verdict.state, verdict.reason), now
 
 
 def _again(job: Job, task: Task) -> None:
     """A child that runs, or that an order may have started, is to be followed by one of the next attempt."""
-    if task.state == RUNNING or (task.hostname in job.book and task.state not in FINAL):
+    if task.state == RUNNING or ((task.looks_on or task.hostname in job.book) and task.state not in FINAL):
         task.attempt += 1
     if task.state == RUNNING:
         task.state = STARTING
@@ -165,7 +129,7 @@ def _again(job: Job, task: Task) -> None:
 
 def _gather(job: Job, now: float) -> None:
     """Begin the start barrier anew: nobody has come until it says so."""
-    for task in job.tasks.values():
+    for task in job.crew:
         _again(job, task)
         task.ready = False
         if task.state == WAITING:
@@ -175,7 +139,7 @@ def _gather(job: Job, now: float) -> None:
 
 def missing(job: Job) -> List[str]:
     """The tasks that have not come yet, so that nobody may start."""
-    return [hostname for hostname, task in job.tasks.items() if not task.ready and task.state not in FINAL]
+    return [task.hostname for task in job.crew if not task.ready and task.state not in FINAL]
 
 
 def advance(job: Job, now: float) -> List[str]:
@@ -190,25 +154,25 @@ def advance(job: Job, now: float) -> List[str]:
             events.append(f"job {verdict.state}: {verdict.reason}")
     if job.verdict is not None:
         for task in job.tasks.values():
-            if task.state not in FINAL and task.state != RUNNING:
-                _stop(task, job.verdict, now)
+            if task.state not in FINAL and task.state != RUNNING and _over(job, task):
+                stop(task, job.verdict, now)
     return events
 
 
 def _wire(job: Job, now: float) -> List[str]:
     absent = missing(job)
-    live = [task for task in job.tasks.values() if task.state not in FINAL]
+    live = [task for task in job.crew if task.state not in FINAL]
     for task in live:
         if task.state in (SCHEDULED, STARTING, WAITING):
             task.state = (WAITING if not job.wired and absent else STARTING) if task.ready else task.state
             task.reason = absent[0] if task.state == WAITING else ""
-    addresses = {task.hostname: task.address for task in job.tasks.values()}
+    addresses = {task.hostname: task.address for task in job.crew}
     if job.wired and not absent and addresses != job.book:
         _gather(job, now)
         return ["an address has changed: all tasks start again"]
     if not job.wired and not absent:
         job.book = addresses
-        return [f"all {len(addresses)} tasks have come: {', '.join(job.tasks)}"]
+        return [f"all {len(addresses)} tasks have come: {', '.join(addresses)}"]
     return []
 
 
@@ -252,13 +216,16 @@ def order(job: Job, hostname: str, now: float) -> Order:
     grace = job.run["grace"]
     if task is None or task.state in FINAL:
         return {"do": "end", "grace": grace}
-    if job.verdict is not None and not _may_finish(job, task, now):
+    if _over(job, task) and not _may_finish(job, task, now):
         return {"do": "stop", "grace": grace}
     about = {"run": job.run["id"], "attempt": task.attempt, "grace": grace}
     if now < task.not_before:
         return {**about, "do": "wait"}
     if not task.ready:
-        return {**about, "do": "prepare", "spec": job.run, "port": task.port}
+        usual = TENSORBOARD_PORT if task.looks_on else 0
+        return {**about, "do": "prepare", "spec": job.run, "port": task.port or usual}
+    if task.looks_on:
+        return {**about, "do": "run", "book": [[hostname, task.job, task.index, task.address]]}
     if not job.wired or job.book.get(hostname, task.address) != task.address:
         return {**about, "do": "wait"}
     book = [
@@ -288,11 +255,12 @@ def come_back(job: Job, now: float) -> None:
 
 def hand_over(job: Job, run: Dict[str, Any], now: float) -> List[str]:
     """The same run with other counts or policies: new tasks join, removed ones go, all start again with new flags."""
-    before = list(job.tasks)
-    job.run = run
+    before = [task.hostname for task in job.crew]
+    job.run, job.dismissed = run, False
     wanted = {item["hostname"]: item for item in run["tasks"]}
     job.tasks = {name: job.tasks.get(name) or Task(**item) for name, item in wanted.items()}
-    changed = list(job.tasks) != before and job.verdict is None
+    crew = [task.hostname for task in job.crew]
+    changed = crew != before and job.verdict is None
     if changed or not job.wired:
         _gather(job, now)
-    return [f"the tasks are now {', '.join(job.tasks)}: all start again"] if changed else []
+    return [f"the tasks are now {', '.join(crew)}: all start again"] if changed else []

@@ -124,7 +124,7 @@ class Record:
     def metrics(self, job: Job, patterns: Dict[str, str]) -> Dict[str, str]:
         """What each pattern found last in this run: in the lines of the tasks that decide, in order; else in the others'."""
         first = [task.hostname for task in deciders(job)]
-        order = first + [hostname for hostname in job.tasks if hostname not in first]
+        order = first + [task.hostname for task in job.crew if task.hostname not in first]
         found: Dict[str, str] = {}
         for hostname in order if patterns else []:
             key = (job.run["id"], hostname, json.dumps(patterns, sort_keys=True))

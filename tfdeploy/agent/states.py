@@ -13,6 +13,9 @@ DEAD = frozenset({FAILED, KILLED, OUT_OF_MEMORY})
 FINAL = DEAD | {SUCCEEDED, STOPPED}
 """A task that this run starts no more."""
 
+TENSORBOARD, TENSORBOARD_PORT = "tensorboard", 6006
+"""The job that looks on, and the port that people know it by."""
+
 
 class Task:
     """What the keeper remembers of one task in one run. Times are seconds since 1970.
@@ -44,6 +47,11 @@ class Task:
         self.seen = 0.0
 
     @property
+    def looks_on(self) -> bool:
+        """No part of the cluster: nobody waits for it, nothing ends with it, and it goes on after the job's end."""
+        return self.job == TENSORBOARD
+
+    @property
     def address(self) -> str:
         """`host:port` where the task's peers find it."""
         return f"{self.host}:{self.port}"
@@ -72,6 +80,7 @@ class Job:
     """What the keeper remembers of one run: what was asked, its tasks, and the verdict once there is one.
 
     `gone` has the launcher's instance of each task that was taken away, by hostname: it is not to come back, another may.
+    `dismissed` is the user's word that nothing is to go on, nor what looks on.
     """
 
     def __init__(self, run: Dict[str, Any], now: float) -> None:
@@ -85,6 +94,12 @@ class Job:
         self.rolling = ""
         self.roll_from = 0.0
         self.gone: Dict[str, str] = {}
+        self.dismissed = False
+
+    @property
+    def crew(self) -> List[Task]:
+        """The tasks whose job it is: all but those that look on."""
+        return [task for task in self.tasks.values() if not task.looks_on]
 
     @property
     def wired(self) -> bool:
@@ -108,5 +123,5 @@ class Job:
         job.verdict = Verdict(*data["verdict"]) if data["verdict"] else None
         job.roll, job.rolling, job.roll_from = data["roll"], data["rolling"], data.get("roll_from", 0.0)
         job.waiting_since = data["waiting_since"]
-        job.gone = data.get("gone", {})
+        job.gone, job.dismissed = data.get("gone", {}), data.get("dismissed", False)
         return job

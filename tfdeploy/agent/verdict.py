@@ -30,15 +30,15 @@ def how_it_ended(task: Task) -> str:
 def decide(job: Job, now: float) -> Optional[Verdict]:
     """The job's verdict, or None while it is open.
 
-    A task that failed for good fails the job; the success of all that decide is the job's. Tasks that only serve
+    A task of the crew that failed for good fails the job; the success of all that decide is the job's. Tasks that only serve
     succeed as a job only when every one of them has ended well.
     """
-    dead = min((task for task in job.tasks.values() if task.state in DEAD), key=lambda task: task.ended, default=None)
+    dead = min((task for task in job.crew if task.state in DEAD), key=lambda task: task.ended, default=None)
     if dead is not None:
         word = {FAILED: "failed", KILLED: "was killed", OUT_OF_MEMORY: "ran"}[dead.state]
         end = how_it_ended(dead) if dead.state == OUT_OF_MEMORY else f"({how_it_ended(dead)})"
         return Verdict("failed", f"{dead.hostname} {word} {end}", now)
-    decisive = deciders(job) or list(job.tasks.values())
+    decisive = deciders(job) or job.crew
     if decisive and all(task.state == SUCCEEDED for task in decisive):
         return Verdict("succeeded", f"{', '.join(task.hostname for task in decisive)} succeeded", now)
     return None

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, List, Sequence
 
+from .states import TENSORBOARD
+
 FLAGS = ("job_name", "task_index", "ps_hosts", "worker_hosts")
 """The four standard flags, and the placeholders of the same names."""
 
@@ -60,6 +62,12 @@ def command_line(command: Sequence[str], known: Dict[str, str]) -> List[str]:
     return [fill(part, known) for part in command] + flags
 
 
+def command_of(run: Dict[str, Any], job: str, known: Dict[str, str]) -> List[str]:
+    """The command of a job's task, with its placeholders filled: the job's own, else the run's with the flags."""
+    own = run["jobs"][job].get("command", [])
+    return [fill(part, known) for part in own] if own else command_line(run["command"], known)
+
+
 def tf_config(book: Sequence[Entry], task: Entry) -> str:
     """`TF_CONFIG` as JSON text."""
     cluster: Dict[str, Any] = {job: hosts(book, job) for job in CLUSTER_JOBS if hosts(book, job)}
@@ -74,7 +82,7 @@ def environment(book: Sequence[Entry], task: Entry, run: Dict[str, Any]) -> Dict
     """
     known = values(book, task)
     ours = {
-        "TF_CONFIG": tf_config(book, task),
+        **({} if task.job == TENSORBOARD else {"TF_CONFIG": tf_config(book, task)}),
         "GRPC_FAIL_FAST": "use_caller",
         "PYTHONUNBUFFERED": "1",
         "TFDEPLOY_HOSTNAME": task.hostname,

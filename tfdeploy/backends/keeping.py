@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from .. import bundle
 from ..agent.protocol import CallError
+from ..agent.states import FINAL, Task
 from ..errors import BackendError
 from .base import RunProps
 
@@ -50,17 +51,23 @@ def give(keeper: Keeper, props: RunProps, run: dict[str, Any], seconds: float = 
     return answers[-1]
 
 
-def wake(keeper: Keeper, given: dict[str, Any], run: dict[str, Any], start: Callable[[Sequence[str]], None]) -> None:
-    """Start the launchers that have ended, once the run has been given (`given` is the answer). One that the run before has
-    just told to end still lives, for a moment: so each is waited for until it has spoken with the keeper again. `start` leaves
-    alone what runs."""
-    deaf = [task["hostname"] for task in run["tasks"]]
+def wake(keeper: Keeper, given: dict[str, Any], start: Callable[[Sequence[str]], None]) -> None:
+    """Start the launchers that have ended and have something to do, once the run has been given (`given` is the answer). One that
+    the run before has just told to end still lives, for a moment: so each is waited for until it has spoken with the keeper again.
+    `start` leaves alone what runs."""
+    asked = {name: Task.from_dict(task) for name, task in _tasks(keeper).items()}
+    deaf = [name for name, task in asked.items() if task.looks_on or task.state not in FINAL]
     deadline = time.monotonic() + _WAKE_SECONDS
     while deaf and time.monotonic() < deadline:
         start(deaf)
         time.sleep(_POLL_SECONDS)
-        tasks = keeper.json("POST", "/look", {"log_lines": 0, "metrics": {}})["job"]["tasks"]
+        tasks = _tasks(keeper)
         deaf = [name for name in deaf if name in tasks and tasks[name]["seen"] < given["at"]]
+
+
+def _tasks(keeper: Keeper) -> dict[str, Any]:
+    found: dict[str, Any] = keeper.json("POST", "/look", {"log_lines": 0, "metrics": {}})["job"]["tasks"]
+    return found
 
 
 def stop(keeper: Keeper, over: Callable[[], bool], seconds: float) -> bool:

@@ -13,7 +13,9 @@ from urllib.parse import quote
 SOCKET = "/var/run/docker.sock"
 _VERSION = "/v1.41"
 _SECONDS = 10.0
-_KEEPER = "-keeper"
+_IDLE = ("-keeper", "-tensorboard-0")
+"""What the names of services end with that run for no job: of the one that keeps it, and of the one that looks on."""
+
 _RECORD = "-record"
 _SERVICE = "com.docker.swarm.service.name"
 
@@ -50,7 +52,7 @@ class Engine:
             OSError: it does not answer, or not as it should.
         """
         ours = self._get("/containers/json", {"label": self._labels}, "all=1&")
-        came = [one for one in ours if not one["Labels"].get(_SERVICE, "").endswith(_KEEPER)]
+        came = [one for one in ours if not one["Labels"].get(_SERVICE, "").endswith(_IDLE)]
         last = max((float(one["Created"]) for one in came), default=0.0)
         tasks = [one for one in came if one["State"] == "running"]
         swarm = self._get("/info")["Swarm"]
@@ -63,7 +65,7 @@ class Engine:
     def _elsewhere(self, up: Set[str]) -> int:
         """How many tasks run on these nodes. Of a node that is down the Swarm says for long what it said last."""
         services = self._get("/services", {"label": self._labels})
-        names = [one["Spec"]["Name"] for one in services if not one["Spec"]["Name"].endswith(_KEEPER)]
+        names = [one["Spec"]["Name"] for one in services if not one["Spec"]["Name"].endswith(_IDLE)]
         tasks = self._get("/tasks", {"service": names, "desired-state": ["running"]}) if names else []
         return sum(task["Status"]["State"] == "running" and task.get("NodeID") in up for task in tasks)
 

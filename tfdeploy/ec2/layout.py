@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..agent.states import TENSORBOARD
 from ..errors import SpecError
 from ..instances import PACKED, PER_TASK, InstanceSpec
 from ..quantities import text_of_size
@@ -24,7 +25,7 @@ class Wanted:
     machine: str
     pool: str
     jobs: tuple[str, ...]
-    """Whose tasks stand in the pool."""
+    """Whose tasks may stand on it: those of the pool, and TensorBoard on the one that manages, or where it is placed."""
     kind: InstanceType
     spec: InstanceSpec
     manages: bool = False
@@ -56,13 +57,14 @@ def usable(kind: InstanceType) -> int:
 
 
 def pools(spec: ClusterSpec) -> Mapping[str, tuple[JobSpec, ...]]:
-    """Pool to the jobs whose tasks stand in it. Jobs that ask for the same machines share them, unless each task has its own."""
+    """Pool to the jobs whose tasks stand in it. Jobs that ask for the same machines share them, unless each task has its own.
+    For TensorBoard no machine is made."""
     alike: dict[object, list[JobSpec]] = {}
-    for job in spec.jobs:
+    for job in spec.crew:
         own = job.name if job.instance.machines == PER_TASK else ""
         alike.setdefault((job.instance, own), []).append(job)
     return {
-        "all" if len(jobs) == len(spec.jobs) and jobs[0].instance.machines != PER_TASK else jobs[0].name: tuple(jobs)
+        "all" if len(jobs) == len(spec.crew) and jobs[0].instance.machines != PER_TASK else jobs[0].name: tuple(jobs)
         for jobs in alike.values()
     }
 
@@ -93,7 +95,13 @@ def wanted(
         raise SpecError(f"{spec.name}: max_machines", wrong, f"Give max_machines={len(found)} if you mean it.")
     _refuse_shared_volumes(spec, found)
     master = manager(found, instances)
-    return tuple(replace(item, manages=item.machine == master) for item in found)
+    return tuple(_settled(spec, item, item.machine == master) for item in found)
+
+
+def _settled(spec: ClusterSpec, item: Wanted, manages: bool) -> Wanted:
+    board = spec.job(TENSORBOARD)
+    takes_board = board is not None and (manages or bool(board.container.placement))
+    return replace(item, manages=manages, jobs=(*item.jobs, TENSORBOARD) if takes_board else item.jobs)
 
 
 def manager(found: Sequence[Wanted], instances: Mapping[str, Instance]) -> str:

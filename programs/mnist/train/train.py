@@ -22,6 +22,7 @@ from evaluate import evaluate_and_export, trained_steps
 
 START_WAIT = 120.0
 REPORT_STEPS = 100
+SUMMARY_STEPS = 10
 
 
 def say(text: str) -> None:
@@ -100,7 +101,7 @@ def open_session(
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{asked.task_index}"])
     # On this worker's own device, or each ps writes its part, to a folder that it may not share.
     with tf.device(f"/job:worker/task:{asked.task_index}"):
-        scaffold = tf.train.Scaffold(saver=tf.train.Saver())
+        scaffold = tf.train.Scaffold(saver=tf.train.Saver(), summary_op=tf.summary.merge_all())
     hooks = [
         StartLine(asked.task, resumes, asked.steps),
         tf.train.StopAtStepHook(last_step=asked.steps),
@@ -116,7 +117,7 @@ def open_session(
         config=config,
         save_checkpoint_steps=asked.save_steps,
         save_graph_def=False,
-        save_summaries_steps=None,
+        save_summaries_steps=SUMMARY_STEPS,
         save_summaries_secs=None,
         log_step_count_steps=None,
     )
@@ -136,6 +137,9 @@ def train(
         global_step = tf.train.get_or_create_global_step()
         optimizer = tf.train.AdamOptimizer(asked.learning_rate)
         train_op = optimizer.minimize(network.loss, global_step=global_step)
+        if asked.is_chief:  # of its own batches, into train_dir
+            tf.summary.scalar("loss", network.loss)
+            tf.summary.scalar("accuracy", network.accuracy)
     with tf.control_dependencies([train_op]):
         new_step = global_step.read_value()
     for variable in [*tf.trainable_variables(), global_step]:

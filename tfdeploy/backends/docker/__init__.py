@@ -167,7 +167,7 @@ class DockerBackend:
             seen = swarm.tasks().get(KEEPER)
             why = f" ({seen.word}: {seen.reason})" if seen and seen.reason else ""
             raise BackendError(f"{error}{why}") from None
-        keeping.wake(keeper, answer, props["run"], swarm.start)
+        keeping.wake(keeper, answer, swarm.start)
         Mirror(props["cluster"]).bring_on(keeper)
         clearing.tidy(swarm, props["supplies"].values())
         return {"given": keeping.now(), "train_dir": answer["train_dir"]}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...agent.states import TENSORBOARD, TENSORBOARD_PORT
 from ...containers import HOST, OVERLAY
 from ..base import KEEPER, RunProps, TaskProps
 from . import names
@@ -27,6 +28,8 @@ MANAGER = "{manager}"
 
 TASK_PORT, KEEPER_PORT = 2222, 2220
 """On an overlay network every task has an address of its own, so all may have TensorFlow's usual port."""
+
+_PORTS = {TENSORBOARD: TENSORBOARD_PORT}
 
 TRAIN_MODE = "1777"
 """The keeper's user makes a run's folder in `train_dir`; the tasks' users write into it."""
@@ -53,7 +56,7 @@ def task(props: TaskProps) -> Service:
     on_overlay = container["network"] == OVERLAY
     settings = {
         **{key: props[key] for key in ("hostname", "job", "index", "memory")},
-        "port": props["port"] or (TASK_PORT if on_overlay else 0),
+        "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
         "keeper": _keeper_address(props),
         "token": TOKEN,
         "folder": FOLDER,

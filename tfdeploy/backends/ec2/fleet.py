@@ -108,10 +108,10 @@ def facts(cluster: Cluster, spec: ClusterSpec) -> Facts:
     where, fleet = reach.region(cluster), spec.fleet
     _refuse_no_type(spec)
     types = offers.instance_types(
-        where, f"{spec.name}: instance_type", {job.instance.instance_type for job in spec.jobs}
+        where, f"{spec.name}: instance_type", {job.instance.instance_type for job in spec.crew}
     )
     images: dict[str, str] = {}
-    for job in spec.jobs:
+    for job in spec.crew:
         kind = types[job.instance.instance_type]
         name = catalog.image_name(job.instance.ami, kind)
         if catalog.is_parameter(name):
@@ -203,7 +203,7 @@ def _machine(item: layout.Wanted, fleet: FleetSpec, known: Facts, stands: Instan
 
 
 def _refuse_no_type(spec: ClusterSpec) -> None:
-    for job in spec.jobs:
+    for job in spec.crew:
         if not job.instance.instance_type:
             wrong = f"is not given for {job.name}"
             remedy = 'Give one, such as "m7i.large", or "g6.xlarge" for a job with gpus.'
@@ -213,7 +213,7 @@ def _refuse_no_type(spec: ClusterSpec) -> None:
 def _near(where: str, spec: ClusterSpec, found: list[Subnet], instance_ids: list[str]) -> list[Subnet]:
     """Those of the subnets in which machines can have the user's own volumes."""
     key = f"{spec.name}: ebs_volumes"
-    volumes = [volume.volume_id for job in spec.jobs for volume in job.instance.ebs_volumes if volume.volume_id]
+    volumes = [volume.volume_id for job in spec.crew for volume in job.instance.ebs_volumes if volume.volume_id]
     names = list(dict.fromkeys(volumes))
     zone = disks.zone(where, key, names, instance_ids)
     near = [one for one in found if zone in ("", one.zone)]
@@ -226,7 +226,7 @@ def _near(where: str, spec: ClusterSpec, found: list[Subnet], instance_ids: list
 
 def _subnet(spec: ClusterSpec, found: list[Subnet], offered: frozenset[str]) -> Subnet:
     """The first whose zone has all types."""
-    types = ", ".join(sorted({job.instance.instance_type for job in spec.jobs}))
+    types = ", ".join(sorted({job.instance.instance_type for job in spec.crew}))
     for subnet in found:
         if subnet.zone in offered:
             return subnet

@@ -73,7 +73,7 @@ def refuse_facts(spec: ClusterSpec, known: Facts) -> None:
     Raises:
         SpecError: with the argument, what is wrong with it, and what would do.
     """
-    for job in spec.jobs:
+    for job in spec.crew:
         kind = known.types[job.instance.instance_type]
         if job.instance.spot and not kind.spot:
             wrong = f"{kind.name} cannot be had as a spot instance"
@@ -135,7 +135,7 @@ def _refuse_mortal(spec: ClusterSpec, machines: int) -> None:
         raise SpecError(
             where, f"is not shared by the {counted(machines, 'machine')} that the tasks stand on", f"{remedy}."
         )
-    disks = [pair for job in spec.jobs for pair in enumerate(job.instance.ebs_volumes)]
+    disks = [pair for job in spec.crew for pair in enumerate(job.instance.ebs_volumes)]
     own = [disk(number) for number, volume in disks if volume.volume_id]
     stays = any(f"{spec.train_dir}/".startswith(f"{folder}/") for folder in own)
     if not stays and (spec.fleet.idle or spec.fleet.lifetime):

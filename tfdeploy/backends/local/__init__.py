@@ -21,7 +21,6 @@ from ...spec import ClusterSpec
 from .. import keeping
 from ..base import KEEPER, Cluster, EngineTask, Keep, RunProps, Sight, TaskProps
 from ..folders import absolute, cluster_folder, make_private, put_by, runtime_root, state_folder
-from ..refusing import refuse_requirements
 from . import capacity, packages, refusals
 from .places import Places, write_private
 from .supervisor import Supervisor
@@ -62,7 +61,7 @@ class LocalBackend:
     def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
         """Refuse a missing program, requirement, folder, or a taken port."""
         refusals.refuse_program(spec, code_files)
-        refuse_requirements(spec)
+        refusals.refuse_packages(spec)
         refusals.refuse_ports(plan, cluster["home"])
         refusals.refuse_folders(spec, plan.run["data_dir"])
         return ()
@@ -150,7 +149,7 @@ class LocalBackend:
         with _keeper(places, props["token"]) as keeper:
             given = keeping.give(keeper, props, run)
             if not first:
-                keeping.wake(keeper, given, run, partial(_wake, supervisor))
+                keeping.wake(keeper, given, partial(_wake, supervisor))
         return {"given": keeping.now(), "train_dir": given["train_dir"]}
 
     def given(self, props: RunProps) -> bool:

@@ -1,18 +1,25 @@
 """What a local cluster is refused for, before anything is made."""
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from ...agent.record import Record
+from ...agent.states import TENSORBOARD
 from ...agent.workplace import bindable
 from ...errors import SpecError
 from ...plan import Plan
 from ...spec import ClusterSpec
-from ..refusing import refuse_same_ports, refuse_script
+from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
 from .packages import interpreter_folder
 from .places import Places
+
+_BRING_BOARD = ("tensorboard", "tensorflow", "tensorflow-cpu")
 
 
 def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
@@ -30,6 +37,17 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
     if shutil.which(program, path=path) is None and not spec.requirements:
         raise SpecError(where, f"the program {program!r} is not to be found", f"Install it; looked in {path}.")
     refuse_script(spec, code_files)
+
+
+def refuse_packages(spec: ClusterSpec) -> None:
+    """pip must be able to read the requirements; TensorBoard must be there, or among them, be it with TensorFlow up to 2.20."""
+    refuse_requirements(spec)
+    brought = any(canonicalize_name(Requirement(line).name) in _BRING_BOARD for line in spec.requirements)
+    if spec.job(TENSORBOARD) and not brought and importlib.util.find_spec(TENSORBOARD) is None:
+        wrong = (
+            f"the package is not installed beside {interpreter_folder() / 'python'}: it does not come with TensorFlow"
+        )
+        raise SpecError(f"{spec.name}: tensorboard", wrong, "Install it: pip install tensorboard.")
 
 
 def refuse_ports(plan: Plan, home: str) -> None:

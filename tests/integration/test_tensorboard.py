@@ -1,0 +1,80 @@
+"""TensorBoard beside a real training: what it shows, what it outlives, and what it leaves alone."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import Project
+from tests.integration.test_mnist import mnist_project
+from tests.waiting import until
+
+SHOWN = {"accuracy", "loss"}
+
+
+def answer(project: Project, path: str) -> bytes:
+    """What TensorBoard says at its endpoint, by loopback and no proxy; nothing while it does not."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{project.outputs()['endpoints']['tensorboard-0']}{path}", timeout=10) as found:
+            content: bytes = found.read()
+            return content
+    except OSError:
+        return b""
+
+
+def curves(project: Project) -> dict[str, Any]:
+    """Run to the names of its scalars."""
+    found: dict[str, Any] = json.loads(answer(project, "/data/plugin/scalars/tags") or "{}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A short training that is over, and its TensorBoard, asked for by the stack's configuration."""
+    made = mnist_project(tmp_path_factory.mktemp("tensorboard") / "mnist")
+    program = made.program / "programs/mnist/__main__.py"
+    program.write_text(program.read_text().replace('"train.py"]', '"train.py", "--steps=200"]'))
+    assert made.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", made.stack).exit_code == 0
+    made.up()
+    yield made
+    made.clean()
+
+
+def places(project: Project) -> list[Path]:
+    return [path for path in project.places("mnist").train.iterdir() if path.is_dir()]
+
+
+def test_it_shows_the_curves_of_a_run_that_is_over(project: Project) -> None:
+    until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running", 120)
+    outputs = project.outputs()
+    assert outputs["state"] == "succeeded"
+    assert outputs["endpoints"]["tensorboard-0"].startswith("127.0.0.1:")
+    (run,) = places(project)
+    until(lambda: {*curves(project).get(run.name, {})} >= SHOWN, "the run's curves", 120)
+    assert json.loads(answer(project, "/data/runs")) == [run.name]
+    assert b"<title>TensorBoard</title>" in answer(project, "/")
+    assert len(json.loads(answer(project, f"/data/plugin/scalars/scalars?run={run.name}&tag=loss"))) >= 10
+
+
+def test_a_second_up_makes_no_step(project: Project) -> None:
+    assert project.up().steps() == {"unchanged": 8}
+    assert project.up("--refresh").steps() == {"unchanged": 8}
+
+
+def test_without_it_nothing_else_changes_and_destroy_leaves_nothing(project: Project) -> None:
+    def crew() -> list[Any]:
+        return [row for row in project.outputs()["tasks"] if row["job"] != "tensorboard"]
+
+    before, runs = crew(), places(project)
+    assert project.call("config", "rm", "tfdeploy:tensorboard", "--stack", project.stack).exit_code == 0
+    assert project.up().touched() == {"mnist-sweeper", "mnist-tensorboard-0", "mnist-run"}
+    assert (crew(), places(project)) == (before, runs)
+    assert project.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", project.stack).exit_code == 0
+    assert project.up().touched() == {"mnist-sweeper", "mnist-tensorboard-0", "mnist-run"}
+    assert (crew(), places(project)) == (before, runs)
+    until(lambda: {*curves(project).get(runs[0].name, {})} >= SHOWN, "the run's curves again", 120)
+    project.destroy()
