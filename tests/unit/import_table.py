@@ -1,4 +1,4 @@
-"""The house's import table: who may import whom, what of others, and who computes and does nothing else."""
+"""The house's import table: who may import whom of ours, and what of others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -250,76 +250,3 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
 
 MAY_COMPUTE = ("__init__", "backends.access", "backends.base")
 """Where a module is imported whose name only running the code tells."""
-
-PURE = (
-    "errors",
-    "quantities",
-    "asked",
-    "containers",
-    "instances",
-    "restarts",
-    "spec",
-    "constraints",
-    "board",
-    "placement",
-    "plan",
-    "ec2.facts",
-    "ec2.failures",
-    "ec2.catalog",
-    "ec2.pools",
-    "ec2.boot",
-    "ec2.layout",
-    "ec2.rules",
-    "ec2.rules.base",
-    "ec2.rules.left",
-    "ec2.rules.machines",
-    "ec2.rules.network",
-    "ec2.rules.rights",
-    "ec2.prices",
-    "ec2.ledger",
-    "backends.docker.belongings",
-    "backends.docker.mounts",
-    "backends.docker.names",
-    "backends.docker.services",
-    "outline",
-    "report",
-    "page.axes",
-    "page.chart",
-    "page.content",
-    "page.curves",
-    "page.document",
-    "page.lanes",
-    "page.markup",
-    "page.phases",
-    "page.tables",
-    "timeline",
-    "progress",
-    "remedies",
-    "explaining",
-    "cli.terminal",
-    "cli.belonging",
-    "cli.mending",
-    "cli.commanding",
-    "agent.states",
-    "agent.verdict",
-    "agent.ends",
-    "agent.orders",
-    "agent.wiring",
-    "caretaker.decisions",
-    "caretaker.signing",
-)
-"""What computes and does nothing else."""
-
-WORLD = ("os", "pathlib", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "uuid")
-CLOCKLESS = (
-    *PURE,
-    "agent.copying",
-    "agent.lines",
-    "agent.stream",
-    "agent.training",
-    "backends.docker.images",
-    "bundle",
-)
-CLOCKS = ("now", "today", "utcnow", "monotonic")
-
-NEWER_THAN_38 = ("graphlib", "tomllib", "zoneinfo")

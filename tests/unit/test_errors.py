@@ -14,7 +14,7 @@ LEAVES = [item for item in CLASSES if item is not TfdeployError]
 @pytest.mark.parametrize("error", LEAVES, ids=lambda error: error.__name__)
 def test_each_error_has_our_root_and_is_a_python_error_too(error: type[Exception]) -> None:
     assert issubclass(error, TfdeployError)
-    assert issubclass(error, (ValueError, RuntimeError))
+    assert issubclass(error, (ValueError, RuntimeError, LookupError))
 
 
 def test_a_refusal_says_where_what_is_wrong_and_what_would_do() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.import_table import ANYTHING, CLOCKLESS, CLOCKS, FOREIGN, MAY_COMPUTE, NEWER_THAN_38, PURE, TABLE, WORLD
+from tests.unit.import_table import ANYTHING, FOREIGN, MAY_COMPUTE, TABLE
+from tests.unit.pure_modules import CLOCKLESS, CLOCKS, NEWER_THAN_38, PURE, WORLD
 from tests.unit.sources import COMPUTED, Import, imports, is_standard, modules
 
 PACKAGE = Path(__file__).parents[2] / "tfdeploy"
