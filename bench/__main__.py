@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from . import (
+    command,
     docker_edit,
     docker_many,
     docker_steps,
@@ -32,6 +33,7 @@ ROWS: Mapping[str, Callable[[], list[table.Row]]] = {
     "import": imports.run,
     "steps": steps.run,
     "first-step": first_step.run,
+    "command": command.run,
     "ends": ends.run,
     "flood": flood.run,
     "docker-steps": docker_steps.run,

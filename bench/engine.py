@@ -115,6 +115,11 @@ class Project:
         """Where the cluster of `bench/cluster` keeps what is its own."""
         return self._workplace.state / "tfdeploy" / "clusters" / f"bench.{STACK}.bench"
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What leads a program to this project's stacks and state."""
+        return self._workplace.environment
+
     def ship(self, name: str) -> None:
         """Copy one program of `bench/tasks` into the code folder."""
         shutil.copy(TASKS / name, self.code)

@@ -1,0 +1,41 @@
+"""How long the command takes to say how a cluster of this machine is, against Pulumi's own word of it, which is a snapshot."""
+
+import subprocess
+import time
+
+from .engine import CLUSTER, UP, project, workplace
+from .pairs import by_turns
+from .table import Row, limit, ratio
+
+_PAIRS = 10
+_SHOW = ["tfdeploy", "show"]
+
+
+def run() -> list[Row]:
+    """Both by turns, on a cluster that trains."""
+    config = {
+        "tfdeploy:ps": 1,
+        "tfdeploy:workers": 2,
+        "tfdeploy:command": ["python", "chatter.py"],
+        "tfdeploy:wait": "0",
+    }
+    with workplace() as place, project(place, CLUSTER, "command", config) as made:
+        made.ship("chatter.py")
+        made.pulumi(*UP)
+
+        def ours() -> float:
+            begun = time.perf_counter()
+            subprocess.run(_SHOW, cwd=made.folder, env=made.environment, stdout=subprocess.DEVNULL, check=True)
+            return time.perf_counter() - begun
+
+        def peer() -> float:
+            begun = time.perf_counter()
+            made.pulumi("stack", "output", "status")
+            return time.perf_counter() - begun
+
+        ours(), peer()
+        found, others = by_turns(_PAIRS, "command", ours, peer)
+    return [
+        ratio("`tfdeploy show`, a fresh look, against `pulumi stack output`, a snapshot", found, others, None),
+        limit("`tfdeploy show` on a local cluster (worst of the calls)", found, 1, " s"),
+    ]
