@@ -6,14 +6,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+SHORTEST, LONGEST, PAUSES = 0.05, 1.0, 3
+"""Seconds between two looks: so many times as long as a look took, so that looking leaves the machine to what is waited for."""
+
 
 def until(condition: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
     """The first true value of `condition`; fails the test when there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"{what}: not within {seconds:g} s")
-        time.sleep(0.05)
+        time.sleep(min(max(SHORTEST, PAUSES * (now - begun)), LONGEST))

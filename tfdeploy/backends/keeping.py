@@ -14,6 +14,9 @@ from ..errors import BackendError
 from .base import RunProps
 
 _POLL_SECONDS = 0.05
+_LONGEST_PAUSE = 1.0
+"""A look that takes long, as `exec` in a container does, is not repeated without a rest."""
+
 _KEEPER_SECONDS = 20.0
 _WAKE_SECONDS = 5.0
 
@@ -97,12 +100,14 @@ def wait_for(call: Callable[[], Any], otherwise: str, seconds: float) -> None:
     """
     deadline = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         with suppress(OSError):
             if call():
                 return
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise BackendError(f"{otherwise} within {seconds:g} s")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(min(max(_POLL_SECONDS, now - begun), _LONGEST_PAUSE))
 
 
 def now() -> str:
