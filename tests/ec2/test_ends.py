@@ -22,6 +22,7 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     gone(project)
     for machine in machines:
         assert "tfdeploy: ends: idle for 10 s" in project.box.console(machine)
+    assert project.look().view["job"]["verdict"][0] == "succeeded", "whoever only looks is told too"
 
     # As on another computer, which has never looked.
     shutil.rmtree(project.folder / "state")

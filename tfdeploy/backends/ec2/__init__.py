@@ -12,7 +12,7 @@ from ...agent.container import NOTICE
 from ...containers import HOST, OVERLAY
 from ...ec2 import boot
 from ...ec2.boot import GPU, SHARED, disk
-from ...errors import SpecError, Unreachable
+from ...errors import BackendError, SpecError, Unreachable
 from ...placement import Machine
 from ...plan import Plan
 from ...spec import ClusterSpec, JobSpec
@@ -146,8 +146,15 @@ class Ec2Backend(DockerBackend):
         return "; ".join(filter(None, said))
 
     def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
-        """As `docker` looks; and which machines could not boot."""
+        """As `docker` looks, and which machines could not boot; where none is left, what they put into the bucket."""
         failures = {name: f"{one.reason}\n{one.console}".rstrip() for name, one in failing.read(cluster).items()}
+        seen = replace(super().look(cluster, token, ask), failures=failures)
+        if seen.keeper_silent_since is None or any(status != GONE for status in seen.machines.values()):
+            return seen
+        try:
+            archive.bring(cluster)
+        except (BackendError, SpecError) as error:
+            return replace(seen, problems=[*seen.problems, str(error)])
         return replace(super().look(cluster, token, ask), failures=failures)
 
     def _seen(self, cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
