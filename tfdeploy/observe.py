@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from .agent.states import TENSORBOARD
+from .agent.states import RUNNING, TENSORBOARD
 from .backends.base import Backend, Cluster
 from .outline import outline
 from .plan import Plan
 from .report import Report, report
+from .report import over as is_over
 from .spec import ClusterSpec
 
 _POLL_SECONDS = 0.5
@@ -66,8 +67,8 @@ async def follow(watch: Watch, seconds: float, say: Callable[[str], None]) -> Re
 
 def over(spec: ClusterSpec, seen: Report) -> bool:
     """Whether there is nothing more to wait for."""
-    running = [task["status"] == "running" for task in seen.tasks if task["job"] != TENSORBOARD]
-    return (spec.serve and all(running)) or (seen.decided and not any(running))
+    serving = spec.serve and all(row["status"] == RUNNING for row in seen.tasks if row["job"] != TENSORBOARD)
+    return serving or is_over(seen)
 
 
 class _Progress:

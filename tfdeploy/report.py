@@ -18,6 +18,7 @@ from .agent.states import (
     SCHEDULED,
     STARTING,
     STOPPED,
+    TENSORBOARD,
     UNKNOWN,
     UNREACHABLE,
     WAITING,
@@ -85,6 +86,11 @@ def report(outline: Outline, sight: Sight) -> Report:
         cost=_cost(sight, outline),
         timed=timed,
     )
+
+
+def over(seen: Report) -> bool:
+    """Whether the verdict stands, and none of the tasks runs any more; what looks on goes on, and is not waited for."""
+    return seen.decided and not any(row["status"] == RUNNING for row in seen.tasks if row["job"] != TENSORBOARD)
 
 
 def moment(at: float) -> str:

@@ -11,8 +11,8 @@ from .. import registry
 from ..timeline import LOST, Happening, happenings
 from .asking import Asked, answer, say, tell
 from .finding import one
-from .logs import over, pause
-from .looking import Seen, look
+from .logs import pause
+from .looking import Seen, look, over
 from .terminal import safe
 
 _POLL_SECONDS = 0.5

@@ -12,7 +12,7 @@ from .asking import NOT_OVER, tell
 from .calls import Call, Engine
 from .commanding import exit_code
 from .following import Follower, Line
-from .looking import Seen
+from .looking import Seen, over
 
 _POLL_SECONDS = 0.3
 _INTERRUPT_SECONDS = 30.0
@@ -93,7 +93,7 @@ class Foreground:
         deadline = time.monotonic() + self._seconds
         while not self._told:
             seen = self._look()
-            if seen is not None and _over(seen):
+            if seen is not None and over(seen):
                 self._code, self._complete = exit_code(seen.sight.view["job"]), True
                 self._print(self._follower.rest() if self._follower else [])
                 return
@@ -167,7 +167,3 @@ def take_away(call: Call, shown: bool) -> None:
     engine.ended(float("inf"))
     engine.demand("`pulumi destroy`")
     call.forget()
-
-
-def _over(seen: Seen) -> bool:
-    return seen.report.decided and not any(task["status"] == "running" for task in seen.report.tasks)

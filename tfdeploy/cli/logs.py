@@ -23,7 +23,7 @@ from . import completing, writing
 from .asking import Asked, tell
 from .finding import one
 from .following import Follower, Line, printed
-from .looking import Seen, look
+from .looking import look, over
 
 _POLL_SECONDS = 0.5
 
@@ -171,12 +171,6 @@ def _follow(entry: Entry, names: Sequence[str], wanted: Wanted, write: writing.W
             write(line for line in follower.rest() if line.hostname in hostnames and wanted.takes(line))
             return
         pause(_POLL_SECONDS)
-
-
-def over(seen: Seen) -> bool:
-    """Whether there is nothing more to come: the job is over and nothing runs any more, or the cluster was destroyed."""
-    running = any(task["status"] == "running" for task in seen.report.tasks)
-    return bool(seen.entry.ended) or (seen.report.decided and not running)
 
 
 def pause(duration: float) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import registry
+from .. import report as reports
 from ..agent.record import Record
 from ..backends.base import GONE, Sight, load
 from ..errors import NotFound
@@ -41,6 +42,11 @@ def look(entry: Entry, log_lines: int = 0, events: int = ALL_EVENTS) -> Seen:
     sight = _remembered(entry, ask) if entry.ended else load(entry.cluster["backend"]).look(entry.cluster, "", ask)
     outline = entry.outline if entry.outline.tasks else outline_of(sight.view["job"])
     return Seen(entry, report(outline, sight), sight)
+
+
+def over(seen: Seen) -> bool:
+    """Whether there is nothing more to wait for: the job is over and its tasks have ended, or the cluster was destroyed."""
+    return bool(seen.entry.ended) or reports.over(seen.report)
 
 
 def _remembered(entry: Entry, ask: dict[str, Any]) -> Sight:

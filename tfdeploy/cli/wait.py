@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from .. import registry
 from ..quantities import DURATION_FORM, seconds
 from .asking import FAILED, NOT_OVER, Asked, answer, tell
 from .finding import one
-from .looking import Seen, look
+from .looking import look, over
 from .show import document
 
 _POLL_SECONDS = 0.5
@@ -23,21 +24,17 @@ def wait(
     deadline = time.monotonic() + _limit(timeout)
     entry = one(asked)
     seen = look(entry)
-    while not _over(seen) and time.monotonic() < deadline:
+    while not over(seen) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        seen = look(entry)
+        seen = look(registry.known(entry))
     if asked.as_json:
         answer(document(seen))
     found = seen.report
     tell(f"{entry.title}: {found.state}" + (f": {found.reason}" if found.reason else ""))
-    if not found.decided:
+    if not found.decided and not seen.entry.ended:
         raise typer.Exit(NOT_OVER)
     if found.state != _SUCCEEDED:
         raise typer.Exit(FAILED)
-
-
-def _over(seen: Seen) -> bool:
-    return seen.report.decided or bool(seen.entry.ended)
 
 
 def _limit(text: str) -> float:

@@ -19,8 +19,8 @@ from ..quantities import text_of_seconds
 from ..registry import Entry
 from .asking import console, say
 from .following import Follower
-from .logs import over, pause
-from .looking import Seen
+from .logs import pause
+from .looking import Seen, over
 from .terminal import safe
 
 _SECONDS = 1.0

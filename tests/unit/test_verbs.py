@@ -1,0 +1,113 @@
+"""The verbs of the command, on clusters that only the registry and a made-up backend know."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.unit.cases import plan, spec
+from tests.unit.simulation import World
+from tests.unit.test_observe import Looks, sight
+from tfdeploy import registry
+from tfdeploy.agent.record import Record
+from tfdeploy.backends.base import Cluster, Sight
+from tfdeploy.cli import events, looking, wait
+from tfdeploy.cli.main import app
+from tfdeploy.errors import NotFound
+from tfdeploy.outline import Outline, outline
+
+ARGS = {"ps": 1, "workers": 1, "tensorboard": True}
+CLUSTER: Cluster = {"backend": "local", "project": "p", "stack": "dev", "name": "mnist", "home": "/nowhere"}
+MOST_LOOKS = 5
+
+Call = Callable[..., tuple[int, str]]
+
+
+class Beheld(Looks):
+    """What is looked at so often that whoever looks would never end is an error."""
+
+    def look(self, cluster: Cluster, token: str, ask: object) -> Sight:
+        assert self.count < MOST_LOOKS, "it looks for ever"
+        return super().look(cluster, token, ask)
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls a verb, in a program's folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(wait, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(events, "_POLL_SECONDS", 0.0)
+    (tmp_path / "Pulumi.yaml").write_text("name: p\n")
+
+    def calls(verb: str, *more: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, [verb, "--cwd", str(tmp_path), "--stack", "dev", *more])
+        if isinstance(done.exception, Exception):
+            raise done.exception
+        return done.exit_code, done.output
+
+    return calls
+
+
+def stands(monkeypatch: pytest.MonkeyPatch, sights: Sequence[Sight], known: Outline | None = None) -> registry.Entry:
+    """Have a cluster stand that looks like this, one look after the other."""
+    entry = registry.Entry(CLUSTER, "/folder", outline(plan(**ARGS), spec(**ARGS)) if known is None else known)
+    registry.write(entry)
+    monkeypatch.setattr(looking, "load", lambda name: Beheld(sights))
+    return entry
+
+
+def world(*ended: str) -> World:
+    """A job of which all tasks run, or have ended well."""
+    made = World(**ARGS)
+    made.come()
+    for hostname in ended:
+        made.exit(hostname)
+    return made
+
+
+@pytest.mark.parametrize("verb", [["wait"], ["logs", "--follow"], ["events", "--follow"], ["show", "--watch"]])
+def test_a_job_is_over_though_tensorboard_goes_on(
+    verb: list[str], call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = world("worker-0")
+    assert made.running() == "tensorboard-0/1"
+    Record(tmp_path).save(made.job)
+    stands(monkeypatch, [replace(sight(made), kept_at=str(tmp_path))])
+    assert call(*verb)[0] == 0
+
+
+def test_a_job_is_not_over_while_its_tasks_still_end() -> None:
+    made = world()
+    made.launchers["worker-0"].end_child(0, made.now)
+    made.sync("worker-0")
+    entry = registry.Entry(CLUSTER, "/folder", outline(plan(**ARGS), spec(**ARGS)))
+    seen = looking.Seen(entry, looking.report(entry.outline, sight(made)), sight(made))
+    assert seen.report.decided
+    assert not looking.over(seen)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_who_waits_hears_that_the_cluster_was_destroyed(
+    recorded: bool, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = world()
+    looks = Beheld([sight(made)])
+    stands(monkeypatch, [])
+    if recorded:
+        kept = tmp_path / "state/tfdeploy/kept/p.dev.mnist/20261121T000000Z/record"
+        Record(kept).save(made.job)
+
+    def load(name: str) -> Beheld:
+        registry.end(CLUSTER)
+        return looks
+
+    monkeypatch.setattr(looking, "load", load)
+    if recorded:
+        code, said = call("wait")
+        assert code == 1
+        assert "p/dev/mnist: unknown" in said
+    else:
+        with pytest.raises(NotFound, match="was destroyed"):
+            call("wait")
