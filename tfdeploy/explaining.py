@@ -12,6 +12,7 @@ from .agent.states import (
     OUT_OF_MEMORY,
     RESTARTING,
     RUNNING,
+    TENSORBOARD,
     UNREACHABLE,
     WAITING,
 )
@@ -109,7 +110,7 @@ def _failed(facts: Facts) -> Iterator[Finding]:
 def _dead(facts: Facts) -> Iterator[Finding]:
     """Each task that ended badly, the one that failed the job first."""
     tasks = [task for task in _tasks(facts).values() if task["state"] in _DEAD]
-    for task in sorted(tasks, key=lambda task: float(task["ended"])):
+    for task in sorted(tasks, key=lambda task: (_looks_on(task), float(task["ended"]))):
         lines = _last(facts, task["hostname"])
         says = f"{task['hostname']} {_how(task)}."
         yield Finding(task["hostname"], says, after_end(task, lines), lines)
@@ -185,7 +186,7 @@ def _engine_causes(facts: Facts, waiters: Sequence[str]) -> Iterator[Finding]:
         engine: EngineTask | None = (facts.sight.engine or {}).get(row["hostname"])
         if engine is None or not engine.reason or row["status"] == RUNNING:
             continue
-        others = [name for name in waiters if name != row["hostname"]]
+        others = [name for name in waiters if name != row["hostname"] and not _looks_on(row)]
         wait = f" {', '.join(others)} {'waits' if len(others) == 1 else 'wait'} for it." if others else ""
         remedy = of_engine(engine.reason, row["job"]) or f"Mend that; then `{facts.heal}`."
         yield Finding(
@@ -224,6 +225,11 @@ def _ended(task: Mapping[str, Any]) -> str:
     return f"ended ({task['reason'].partition(' after ')[2] or 'exit ' + str(task['exit_code'])})"
 
 
+def _looks_on(task: Mapping[str, Any]) -> bool:
+    """Whether nobody waits for this task."""
+    return bool(task["job"] == TENSORBOARD)
+
+
 def _is_coming(row: Mapping[str, Any], explained: set[str]) -> bool:
     status = str(row["status"])
     words = ("scheduled", "pulling", "starting")
@@ -235,9 +241,10 @@ def _coming(
 ) -> Iterator[Finding]:
     job = facts.sight.view["job"]
     told = ", ".join(f"{row['hostname']} ({row['status']})" for row in coming)
-    wait = f" {', '.join(waiters)} wait for that." if waiters else ""
+    awaited = not all(map(_looks_on, coming))
+    wait = f" {', '.join(waiters)} wait for that." if waiters and awaited else ""
     limit = ""
-    if job is not None and not job["book"]:
+    if job is not None and not job["book"] and awaited:
         left = job["run"]["start_timeout"] - (facts.sight.view["at"] - job["waiting_since"])
         limit = f"The job fails when they have not come in {max(0, round(left))} s more (`start_timeout`)."
     pulling = any(str(row["status"]).startswith("pulling") for row in coming)

@@ -4,8 +4,25 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-GIVEN, CAME, WAITED, STARTED, RESTARTED = "given", "came", "waited", "started", "restarted"
-ENDED, BACKING_OFF, LOST, JOB = "ended", "restarting", "lost", "job"
+from .agent.states import (
+    FAILED,
+    INTERRUPTED,
+    KILLED,
+    LOST,
+    OUT_OF_MEMORY,
+    RESTARTING,
+    RUNNING,
+    STARTING,
+    STOPPED,
+    SUCCEEDED,
+    WAITING,
+)
+
+GONE = "taken away"
+CAME, STARTED, RESTARTED, ALL_HERE, DISMISSED = "came", "started", "restarted", "all here", "dismissed"
+BY_REQUEST = "by request"
+
+_LAUNCHER_LOST = "its launcher came again: the container, the process or its machine was gone"
 
 
 class Happening(NamedTuple):
@@ -18,80 +35,103 @@ class Happening(NamedTuple):
     reason: str
 
 
-class _Rule(NamedTuple):
-    pattern: re.Pattern[str]
+class Told(NamedTuple):
+    """What one text of the keeper's says."""
+
+    task: str
+    """The hostname; empty where it is about the job."""
     what: str
+    reason: str
+    state: str
+    """The state that begins with it: the task's, the job's, or in `STARTING` that of all tasks; empty where none does."""
+    note: str
+    """What there is to say of that state."""
 
 
+class _Rule(NamedTuple):
+    pattern: str
+    what: str
+    reason: str = ""
+    state: str = ""
+    note: str = ""
+
+
+_TASK = r"(?P<task>\S+)"
 _RULES = tuple(
-    _Rule(re.compile(pattern, re.DOTALL), what)
-    for pattern, what in (
-        (r"run given", "scheduled"),
-        (r"this run is the present one again", "resumed"),
-        (r"launcher of (?P<task>\S+) was lost with its child", LOST),
-        (r"launcher of (?P<task>\S+) came", CAME),
-        (r"launcher of (?P<task>\S+) comes (?P<reason>from another run)", CAME),
-        (r"(?P<task>\S+) started \(attempt 1\)", STARTED),
-        (r"(?P<task>\S+) started \((?P<reason>attempt \d+)\)", RESTARTED),
-        (r"(?P<task>\S+) ended \((?P<what>.*?)\); restarting (?P<reason>.*?)(?: after .*)?", ""),
-        (r"(?P<task>\S+) is restarted: (?P<reason>.*)", BACKING_OFF),
-        (r"(?P<task>\S+) (?:failed|killed|out of memory) \((?P<what>.*)\); (?P<reason>not restarted)", ""),
-        (r"(?P<task>\S+) interrupted: (?P<reason>.*)", "interrupted"),
-        (r"(?P<task>\S+) (?P<what>succeeded)", ""),
-        (r"(?P<task>\S+) (?P<what>stopped) \((?P<reason>.*)\)", ""),
-        (r"(?P<task>\S+) is (?P<what>taken away)", ""),
-        (r"job (?P<what>stopped) (?P<reason>by request)", ""),
-        (r"job (?P<what>succeeded|failed|stopped): (?P<reason>.*)", ""),
-        (r"(?P<what>an address has changed|the tasks are now .*): (?P<reason>all (?:tasks )?start again)", ""),
+    (re.compile(rule.pattern, re.DOTALL), rule)
+    for rule in (
+        _Rule(r"run given", "scheduled"),
+        _Rule(r"this run is the present one again", "resumed", "", STARTING),
+        _Rule(rf"launcher of {_TASK} was lost with its child", "lost", _LAUNCHER_LOST, LOST),
+        _Rule(rf"launcher of {_TASK} came", CAME, "", WAITING),
+        _Rule(rf"launcher of {_TASK} comes from another run", CAME, "from another run", WAITING),
+        _Rule(rf"{_TASK} started \(attempt 1\)", STARTED, "", RUNNING, "attempt 1"),
+        _Rule(rf"{_TASK} started \((?P<which>attempt \d+)\)", RESTARTED, "{which}", RUNNING, "{which}"),
+        _Rule(
+            rf"{_TASK} ended \((?P<how>.*?)\); restarting (?P<when>.*?)(?: after .*)?",
+            "{how}",
+            "restarting {when}",
+            RESTARTING,
+            "{how}",
+        ),
+        _Rule(rf"{_TASK} is restarted: (?P<why>.*)", "restarting", "{why}", RESTARTING, "{why}"),
+        # Only said: what comes of it has texts of its own.
+        _Rule(rf"{_TASK} is restarted by request", "restarting", BY_REQUEST),
+        _Rule(rf"{_TASK} is replaced by request", "replacing", BY_REQUEST),
+        _Rule(
+            rf"{_TASK} (?P<state>{FAILED}|{KILLED}|{OUT_OF_MEMORY}) \((?P<how>.*)\); not restarted",
+            "{how}",
+            "not restarted",
+            "{state}",
+            "{how}",
+        ),
+        _Rule(rf"{_TASK} interrupted: (?P<why>.*)", "interrupted", "{why}", INTERRUPTED, "{why}"),
+        _Rule(rf"{_TASK} succeeded", "succeeded", "", SUCCEEDED),
+        _Rule(rf"{_TASK} stopped \((?P<why>.*)\)", "stopped", "{why}", STOPPED, "{why}"),
+        _Rule(rf"{_TASK} is taken away", GONE, "", GONE),
+        _Rule(r"job stopped by request", "job stopped", BY_REQUEST, STOPPED),
+        _Rule(r"job succeeded: (?P<why>.*)", "job finished", "{why}", SUCCEEDED),
+        _Rule(r"job (?P<state>failed|stopped): (?P<why>.*)", "job {state}", "{why}", "{state}"),
+        _Rule(r"dismissed", DISMISSED, "nothing is to go on"),
+        _Rule(r"all \d+ tasks have come: (?P<names>.*)", ALL_HERE, "{names}"),
+        _Rule(
+            r"(?P<what>an address has changed|the tasks are now .*): (?P<how>all (?:tasks )?start again)",
+            "{what}",
+            "{how}",
+            STARTING,
+        ),
     )
 )
-_ALL_CAME = re.compile(r"all \d+ tasks have come: (.*)", re.DOTALL)
-_WORDS = {LOST: "its launcher came again: the container, the process or its machine was gone"}
-_JOB_WORDS = {"succeeded": "job finished", "failed": "job failed", "stopped": "job stopped"}
+
+
+def told(text: str) -> Told:
+    """What a text says; one that is not known stands as it is."""
+    for pattern, rule in _RULES:
+        if found := pattern.fullmatch(text):
+            parts = found.groupdict()
+            return Told(parts.get("task", ""), *(part.format_map(parts) for part in rule[1:]))
+    return Told("", text, "", "", "")
 
 
 def happenings(events: Iterable[Mapping[str, Any]]) -> list[Happening]:
-    """The timeline of a run's events (`at` and `text`), oldest first; a text that is not known stands as it is."""
+    """The timeline of a run's events (`at` and `text`), oldest first."""
     found: list[Happening] = []
     came: dict[str, float] = {}
     for event in events:
-        at, text = float(event["at"]), str(event["text"])
-        if all_came := _ALL_CAME.fullmatch(text):
-            found += _waited(came, all_came[1].split(", "), at)
-            came = {}
-            continue
-        one = _happening(at, text)
-        found.append(one)
+        at, one = float(event["at"]), told(str(event["text"]))
+        if one.what == ALL_HERE:
+            found += _waited({name: came[name] for name in one.reason.split(", ") if name in came}, at)
+        found.append(Happening(at, one.task, one.what, one.reason))
         if one.what == CAME:
             came[one.task] = at
-        if one.reason.endswith("start again"):
+        if one.what == ALL_HERE or (one.state == STARTING and one.reason):
             came = {}
     return found
 
 
-def _waited(came: Mapping[str, float], tasks: Sequence[str], at: float) -> list[Happening]:
+def _waited(came: Mapping[str, float], at: float) -> Sequence[Happening]:
     """Who was there before the last one came: those have waited for it."""
-    if not came:
-        return [Happening(at, "", "all here", ", ".join(tasks))]
-    last = max(came, key=lambda name: came[name])
-    waited = [(name, at - since) for name, since in came.items() if name != last]
+    last = max(came, key=lambda name: came[name], default="")
     return [
-        *(Happening(at, name, f"waited for {last}", f"{seconds:.1f} s") for name, seconds in waited),
-        Happening(at, "", "all here", ", ".join(tasks)),
+        Happening(at, name, f"waited for {last}", f"{at - since:.1f} s") for name, since in came.items() if name != last
     ]
-
-
-def _happening(at: float, text: str) -> Happening:
-    for pattern, what in _RULES:
-        if match := pattern.fullmatch(text):
-            parts = {key: value or "" for key, value in match.groupdict().items()}
-            said = what or parts["what"]
-            if text.startswith("job "):
-                said = _JOB_WORDS[said]
-            reason = parts.get("reason", "") or _WORDS.get(said, "")
-            return Happening(at, parts.get("task", ""), said, _again(what, text, reason))
-    return Happening(at, "", text, "")
-
-
-def _again(what: str, text: str, reason: str) -> str:
-    return f"restarting {reason}" if not what and "); restarting " in text else reason

@@ -140,6 +140,14 @@ class World:
         orders.roll(self.job, list(hostnames), self.now)
         self.settle()
 
+    def again(self, hostname: str, word: str = "restarted") -> None:
+        """The user's word: another launcher for a task."""
+        self.note(orders.leave(self.job, hostname, word))
+        if hostname in self.launchers:
+            self.launchers[hostname].end_child(143, self.now, "SIGTERM", cause="interrupted")
+            self.sync(hostname)
+        self.come(hostname)
+
     def restart_keeper(self) -> None:
         """The keeper is killed and knows no more than its record."""
         self.job = Job.from_dict(json.loads(json.dumps(self.job.to_dict())))

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tests.unit.test_report import NOON, failed, finished, noon, read, sight, waiting, world
 from tfdeploy.backends.base import EngineTask, Sight
 from tfdeploy.explaining import Facts, Finding, explain
+from tfdeploy.outline import outline
 from tfdeploy.remedies import after_end, of_engine
+from tfdeploy.report import report
 
 ALL = {"ps-0": True, "worker-0": True, "worker-1": True}
 NO_IMAGE = "No such image: registry.example.com/team/train:1"
@@ -136,6 +139,22 @@ def test_one_task_that_waits_is_told_whom_for_and_why() -> None:
     found = why(NO_PS, "worker-0")
     assert found[0].about == "ps-0"
     assert found[-1] == Finding("worker-0", "worker-0 is waiting for ps-0.", wrong=True)
+
+
+def test_nobody_waits_for_tensorboard() -> None:
+    asked: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
+    made = World(**asked)
+    made.begin_at(NOON)
+    made.come("worker-0")
+    look = with_engine(sight(made, engine={"ps-0": True, "worker-0": True}), tensorboard_0=rejected())
+    found = explain(Facts("p/s/mnist", report(outline(plan(**asked), spec(**asked)), look), look, "heal"))
+    assert found[0].says == f"tensorboard-0 cannot start (rejected): {NO_IMAGE}."
+    assert found[1].says == "On the way is ps-0 (scheduled). worker-0 wait for that."
+    made.come("ps-0")
+    made.exit("worker-0", 3)
+    look = sight(made, engine={})
+    found = explain(Facts("p/s/mnist", report(outline(plan(**asked), spec(**asked)), look), look, "heal"))
+    assert [one.about for one in found] == ["", "worker-0"]
 
 
 def test_one_task_that_runs_is_well() -> None:

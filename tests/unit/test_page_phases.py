@@ -123,6 +123,40 @@ def test_a_job_is_told_as_it_was_lived() -> None:
     assert states(found, "ps-0") == ["scheduled", "running", "stopped"]
 
 
+def test_tensorboard_is_told_as_it_was_lived() -> None:
+    world = Diary(ps=1, workers=1, tensorboard=True, restart={"maximum": 0})
+    world.wait(1)
+    world.come()
+    world.wait(1)
+    world.lose("ps-0")
+    world.come("ps-0", port=29_999)
+    assert "an address has changed: all tasks start again" in [event["text"] for event in world.happened]
+    world.wait(1)
+    world.exit("worker-0")
+    found = timeline(list(world.job.tasks), world.happened, world.now)
+    assert states(found, "tensorboard-0") == ["running"]
+    assert states(found, "worker-0") == ["running", "running", "succeeded"]
+    world.wait(1)
+    world.exit("tensorboard-0", 1)
+    world.wait(1)
+    world.again("tensorboard-0")
+    world.wait(1)
+    world.stop()
+    found = timeline(list(world.job.tasks), world.happened, world.now)
+    assert states(found, "tensorboard-0") == ["running", "failed", "running", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("end", "state"), [("job failed: why", "starting"), ("job stopped by request", "stopped"), ("dismissed", "stopped")]
+)
+def test_what_looks_on_ends_by_the_users_word_alone(end: str, state: str) -> None:
+    assert drawn("tensorboard-0", "run given", "launcher of tensorboard-0 came", end, "what else")[-1][0] == state
+
+
+def test_a_new_launcher_changes_nothing_of_a_task_that_has_ended() -> None:
+    assert drawn("w-0", "w-0 started (attempt 1)", "w-0 succeeded", "launcher of w-0 came")[-1][0] == "succeeded"
+
+
 @given(
     st.lists(st.tuples(st.floats(0, 1e10), st.text(max_size=30) | st.sampled_from(["w-0 succeeded", "job failed: x"])))
 )

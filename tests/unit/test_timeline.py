@@ -34,9 +34,12 @@ def told(*texts: str) -> list[tuple[str, str, str]]:
         ("worker-0 stopped (job finished)", ("worker-0", "stopped", "job finished")),
         ("worker-0 interrupted: spot: it goes", ("worker-0", "interrupted", "spot: it goes")),
         ("worker-0 is restarted: its settings have changed", ("worker-0", "restarting", "its settings have changed")),
+        ("worker-0 is restarted by request", ("worker-0", "restarting", "by request")),
+        ("worker-0 is replaced by request", ("worker-0", "replacing", "by request")),
         ("worker-0 is taken away", ("worker-0", "taken away", "")),
         ("job succeeded: worker-0 succeeded", ("", "job finished", "worker-0 succeeded")),
         ("job failed: worker-0 failed (exit 3)", ("", "job failed", "worker-0 failed (exit 3)")),
+        ("dismissed", ("", "dismissed", "nothing is to go on")),
         ("job stopped by request", ("", "job stopped", "by request")),
         (
             "an address has changed: all tasks start again",
@@ -56,12 +59,19 @@ def test_a_launcher_that_comes_again_tells_that_its_machine_or_process_was_lost(
 
 
 def test_who_came_earlier_has_waited_for_the_last() -> None:
-    assert told(
-        "launcher of ps-0 came", "launcher of worker-0 came", "launcher of ps-1 came", "all 3 tasks have come: a, b, c"
-    )[3:] == [
+    came = [f"launcher of {name} came" for name in ("ps-0", "worker-0", "ps-1")]
+    assert told(*came, "all 3 tasks have come: ps-0, ps-1, worker-0")[3:] == [
         ("ps-0", "waited for ps-1", "3.0 s"),
         ("worker-0", "waited for ps-1", "2.0 s"),
-        ("", "all here", "a, b, c"),
+        ("", "all here", "ps-0, ps-1, worker-0"),
+    ]
+
+
+def test_nobody_waits_for_what_looks_on() -> None:
+    came = [f"launcher of {name} came" for name in ("ps-0", "worker-0", "tensorboard-0")]
+    assert told(*came, "all 2 tasks have come: ps-0, worker-0")[3:] == [
+        ("ps-0", "waited for worker-0", "3.0 s"),
+        ("", "all here", "ps-0, worker-0"),
     ]
 
 
@@ -97,3 +107,25 @@ def test_nothing_that_the_keeper_says_in_a_life_is_unknown() -> None:
         ("worker-0", "exit 3"),
         ("", "job failed"),
     ]
+
+
+def test_nor_in_one_with_tensorboard_a_restart_by_request_and_a_dismissal() -> None:
+    world = Diary(ps=1, workers=1, tensorboard=True)
+    world.come("worker-0", "ps-0", "tensorboard-0")
+    for hostname in ("worker-0", "tensorboard-0"):
+        world.again(hostname)
+    world.again("ps-0", "replaced")
+    world.exit("worker-0")
+    world.exit("tensorboard-0", 1)
+    world.again("tensorboard-0")
+    world.wait(60)
+    world.stop()
+    found = happenings(world.told)
+    assert "dismissed" in [one.what for one in found]
+    assert [(one.task, one.what) for one in found if " " in one.what] == [
+        ("worker-0", "waited for ps-0"),
+        ("", "all here"),
+        ("", "job finished"),
+        ("tensorboard-0", "exit 1"),
+    ]
+    assert {one.task for one in found if one.reason == "restarted by request"} == {"worker-0", "tensorboard-0"}

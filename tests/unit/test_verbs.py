@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,8 +18,9 @@ from tfdeploy.cli import events, looking, wait
 from tfdeploy.cli.main import app
 from tfdeploy.errors import NotFound
 from tfdeploy.outline import Outline, outline
+from tfdeploy.report import report
 
-ARGS = {"ps": 1, "workers": 1, "tensorboard": True}
+ARGS: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
 CLUSTER: Cluster = {"backend": "local", "project": "p", "stack": "dev", "name": "mnist", "home": "/nowhere"}
 MOST_LOOKS = 5
 
@@ -83,7 +85,7 @@ def test_a_job_is_not_over_while_its_tasks_still_end() -> None:
     made.launchers["worker-0"].end_child(0, made.now)
     made.sync("worker-0")
     entry = registry.Entry(CLUSTER, "/folder", outline(plan(**ARGS), spec(**ARGS)))
-    seen = looking.Seen(entry, looking.report(entry.outline, sight(made)), sight(made))
+    seen = looking.Seen(entry, report(entry.outline, sight(made)), sight(made))
     assert seen.report.decided
     assert not looking.over(seen)
 

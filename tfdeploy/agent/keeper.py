@@ -85,10 +85,8 @@ class Keeper:
     def again(self, hostname: str, word: str) -> None:
         """The user's word: the hands are about to give this task another launcher, which pauses for no failure."""
         with self._lock:
-            task = self._job.tasks.get(hostname) if self._job else None
-            if task is not None:
-                task.leaving = word
-                self._settle([f"{hostname} is {word} by request"], time.time())
+            if self._job is not None:
+                self._settle(orders.leave(self._job, hostname, word), time.time())
 
     def stop(self, hostnames: List[str]) -> None:
         """The user's word: these tasks are taken away; or, without one, the whole job is stopped."""

@@ -53,6 +53,14 @@ def absorb(job: Job, report: Report, now: float) -> List[str]:
     return events
 
 
+def leave(job: Job, hostname: str, word: str) -> List[str]:
+    """The user's word: this task is about to get another launcher."""
+    if hostname not in job.tasks:
+        return []
+    job.tasks[hostname].leaving = word
+    return [f"{hostname} is {word} by request"]
+
+
 def take_away(job: Job, hostnames: List[str]) -> List[str]:
     """The user's word: these tasks go. What they have come to stays in the account of a job that is over."""
     found = [name for name in hostnames if name in job.tasks]

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from .. import registry
-from ..timeline import LOST, Happening, happenings
+from ..agent.states import LOST
+from ..timeline import Happening, happenings
 from .asking import Asked, answer, say, tell
 from .finding import one
 from .logs import pause

@@ -15,10 +15,11 @@ from ..agent.states import (
     WAITING,
 )
 from ..report import moment
+from ..timeline import GONE
 from .axes import Axis, duration, time_axis
 from .chart import bottom, percent
 from .markup import Html, element, joined
-from .phases import ENDED, GONE, Phase, Timeline
+from .phases import ENDED, Phase, Timeline
 
 KINDS = {
     SCHEDULED: "idle",

@@ -1,9 +1,7 @@
 """What happened becomes who was in which state from when to when. Pure."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..agent.states import (
     FINAL,
@@ -14,12 +12,12 @@ from ..agent.states import (
     SCHEDULED,
     STARTING,
     STOPPED,
-    SUCCEEDED,
+    TENSORBOARD,
     WAITING,
 )
+from ..timeline import ALL_HERE, BY_REQUEST, CAME, DISMISSED, GONE, Told, told
 from .content import Event
 
-GONE = "taken away"
 ENDED = FINAL | {GONE}
 
 
@@ -43,54 +41,33 @@ class Timeline:
     verdict: tuple[float, str] | None
 
 
-class _Change(NamedTuple):
-    hostname: str
-    state: str
-    note: str
-
-
-_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.DOTALL), state)
-    for pattern, state in (
-        (r"launcher of (?P<who>\S+) was lost\b.*", LOST),
-        (r"launcher of (?P<who>\S+) (?:came|comes from another run)", WAITING),
-        (r"(?P<who>\S+) started \((?P<note>attempt \d+)\)", RUNNING),
-        (r"(?P<who>\S+) ended \((?P<note>.*?)\); restarting.*", RESTARTING),
-        (r"(?P<who>\S+) is restarted: (?P<note>.*)", RESTARTING),
-        (r"(?P<who>\S+) (?P<state>failed|killed|out of memory) \((?P<note>.*)\); not restarted", ""),
-        (r"(?P<who>\S+) succeeded", SUCCEEDED),
-        (r"(?P<who>\S+) stopped \((?P<note>.*)\)", STOPPED),
-        (r"(?P<who>\S+) interrupted: (?P<note>.*)", INTERRUPTED),
-        (r"(?P<who>\S+) is taken away", GONE),
-    )
-)
-"""The keeper's words (`agent.orders`) that change one task."""
-
-_ALL_HAVE_COME = re.compile(r"all \d+ tasks have come: .*")
-_ALL_AGAIN = re.compile(r"(?:.*: all (?:tasks )?start again|this run is the present one again)")
-_VERDICT = re.compile(r"job (succeeded|failed|stopped)\b.*", re.DOTALL)
-
-
 def timeline(hostnames: Sequence[str], events: Sequence[Event], now: float) -> Timeline | None:
     """The phases of these tasks, and of others that came and went, up to now or the job's end; None where nothing happened."""
     if not events:
         return None
     begin = min(event["at"] for event in events)
     last = max(event["at"] for event in events)
-    verdict = next(
-        ((event["at"], found[1]) for event in reversed(events) if (found := _VERDICT.fullmatch(event["text"]))), None
-    )
-    drawn = _Drawing([*hostnames, *_others(hostnames, events)], begin)
-    for event in events:
-        drawn.take(event["text"], event["at"])
+    texts = [(event["at"], told(event["text"])) for event in events]
+    verdict = next(((at, one.state) for at, one in reversed(texts) if _is_verdict(one)), None)
+    drawn = _Drawing([*hostnames, *_others(hostnames, [one for _, one in texts])], begin)
+    for at, one in texts:
+        drawn.take(one, at)
     return Timeline(
         begin, last if verdict else max(last, now), drawn.finish(last if verdict else max(last, now)), verdict
     )
 
 
-def _others(hostnames: Sequence[str], events: Iterable[Event]) -> list[str]:
-    came = (re.fullmatch(r"launcher of (\S+) came", event["text"]) for event in events)
-    return [name for name in dict.fromkeys(found[1] for found in came if found) if name not in hostnames]
+def _others(hostnames: Sequence[str], texts: Iterable[Told]) -> list[str]:
+    came = dict.fromkeys(one.task for one in texts if one.what == CAME)
+    return [name for name in came if name not in hostnames]
+
+
+def _is_verdict(one: Told) -> bool:
+    return not one.task and one.state in FINAL
+
+
+def _looks_on(hostname: str) -> bool:
+    return hostname.rpartition("-")[0] == TENSORBOARD
 
 
 class _Drawing:
@@ -100,21 +77,22 @@ class _Drawing:
         self._lanes: dict[str, list[Phase]] = {name: [Phase(SCHEDULED, begin, begin, "")] for name in hostnames}
         self._all_have_come = False
 
-    def take(self, text: str, at: float) -> None:
+    def take(self, one: Told, at: float) -> None:
         """What one event changes; nothing where it tells of something else."""
-        if _ALL_HAVE_COME.fullmatch(text):
+        crew = [name for name in self._lanes if not _looks_on(name)]
+        if one.task:
+            if one.state and one.task in self._lanes:
+                self._put(one.task, self._begins(one), one.note, at)
+        elif one.what == ALL_HERE:
             self._all_have_come = True
-            self._change_all((WAITING,), STARTING, at)
-        elif _ALL_AGAIN.fullmatch(text):
+            self._change(crew, (WAITING,), STARTING, at)
+        elif one.state == STARTING:
             self._all_have_come = False
-            self._change_all((WAITING, STARTING, RUNNING, RESTARTING), STARTING, at)
-        elif _VERDICT.fullmatch(text):
-            self._change_all((SCHEDULED, WAITING, STARTING, RESTARTING, INTERRUPTED, LOST), STOPPED, at)
-        else:
-            change = _change(text)
-            if change is not None and change.hostname in self._lanes:
-                state = STARTING if change.state == WAITING and self._all_have_come else change.state
-                self._put(change.hostname, state, change.note, at)
+            self._change(crew, (WAITING, STARTING, RUNNING, RESTARTING), STARTING, at)
+        elif _is_verdict(one) or one.what == DISMISSED:
+            # By the user's word what looks on ends too.
+            ending = self._lanes if one.what == DISMISSED or one.reason == BY_REQUEST else crew
+            self._change(ending, (SCHEDULED, WAITING, STARTING, RESTARTING, INTERRUPTED, LOST), STOPPED, at)
 
     def finish(self, end: float) -> dict[str, list[Phase]]:
         """All lanes up to this moment, without phases that lasted for no time."""
@@ -125,9 +103,18 @@ class _Drawing:
             for name, lane in self._lanes.items()
         }
 
-    def _change_all(self, states: Sequence[str], state: str, at: float) -> None:
-        for name, lane in self._lanes.items():
-            if lane[-1].state in states:
+    def _begins(self, one: Told) -> str:
+        """The task's state from now on. That of one which has ended is no other because of its launcher, unless it looks on."""
+        now = self._lanes[one.task][-1].state
+        if one.state != WAITING:
+            return one.state
+        if now in FINAL and not _looks_on(one.task):
+            return now
+        return STARTING if self._all_have_come or _looks_on(one.task) else WAITING
+
+    def _change(self, names: Iterable[str], states: Sequence[str], state: str, at: float) -> None:
+        for name in names:
+            if self._lanes[name][-1].state in states:
                 self._put(name, state, "", at)
 
     def _put(self, hostname: str, state: str, note: str, at: float) -> None:
@@ -140,11 +127,3 @@ class _Drawing:
 
 def _until(phase: Phase, end: float) -> Phase:
     return Phase(phase.state, phase.begin, max(phase.begin, end), phase.note)
-
-
-def _change(text: str) -> _Change | None:
-    for pattern, state in _RULES:
-        if found := pattern.fullmatch(text):
-            parts = found.groupdict()
-            return _Change(parts["who"], state or parts["state"], parts.get("note") or "")
-    return None
