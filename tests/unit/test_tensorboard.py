@@ -13,9 +13,10 @@ from tests.unit.test_observe import followed, sight
 from tests.unit.test_plan import job
 from tfdeploy.agent import board, orders
 from tfdeploy.agent.wiring import Entry, environment
+from tfdeploy.backends.access import to_restart
 from tfdeploy.backends.base import GONE
 from tfdeploy.backends.docker import services
-from tfdeploy.errors import SpecError
+from tfdeploy.errors import BackendError, SpecError
 from tfdeploy.outline import outline
 from tfdeploy.plan import consequences
 from tfdeploy.report import report
@@ -203,6 +204,20 @@ def test_one_that_had_failed_is_tried_again_by_a_new_launcher() -> None:
     assert BOARD not in made.launchers
     made.come(BOARD)
     assert made.running() == "tensorboard-0/2"
+
+
+def test_one_that_has_ended_may_be_restarted_by_request_until_the_job_is_dismissed() -> None:
+    made = over()
+    made.exit(BOARD, 1)
+    cluster: Any = {"name": "mnist"}
+    assert to_restart(made.job, cluster, BOARD).state == "failed"
+    made.again(BOARD)
+    assert made.running() == "tensorboard-0/2"
+    with pytest.raises(BackendError, match="finished is finished"):
+        to_restart(made.job, cluster, "worker-0")
+    made.stop()
+    with pytest.raises(BackendError, match="finished is finished"):
+        to_restart(made.job, cluster, BOARD)
 
 
 def test_a_new_run_has_it_anew() -> None:

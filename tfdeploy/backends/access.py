@@ -4,7 +4,7 @@ Nothing here needs Pulumi, nor waits for the stack's lock.
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,6 +15,8 @@ from ..errors import BackendError, NotFound
 from . import keeping
 from .base import Cluster, load
 from .keeping import Keeper
+
+_TRAINERS = ("chief", "worker")
 
 
 class Line(Protocol):
@@ -97,6 +99,11 @@ def access(name: str) -> Access:
     return found
 
 
+def no_task(title: str, hostname: str, known: Iterable[str]) -> NotFound:
+    """The error where a cluster has no task of that name."""
+    return NotFound(f"{title} has no task {hostname!r}; it has {', '.join(known)}.")
+
+
 def task_of(job: Job | None, cluster: Cluster, hostname: str) -> Task:
     """A task of the present job, by its hostname.
 
@@ -106,7 +113,7 @@ def task_of(job: Job | None, cluster: Cluster, hostname: str) -> Task:
     if job is None:
         raise NotFound(f"{cluster['name']} has no run yet. `tfdeploy show` says what it waits for.")
     if hostname not in job.tasks:
-        raise NotFound(f"{cluster['name']} has no task {hostname!r}; it has {', '.join(job.tasks)}.")
+        raise no_task(cluster["name"], hostname, job.tasks)
     return job.tasks[hostname]
 
 
@@ -117,12 +124,28 @@ def to_restart(job: Job | None, cluster: Cluster, hostname: str) -> Task:
         BackendError: it has ended, and this run starts it no more.
     """
     task = task_of(job, cluster, hostname)
-    if task.state in FINAL:
+    revived = task.looks_on and job is not None and not job.dismissed
+    if task.state in FINAL and not revived:
         raise BackendError(
             f"{hostname} has ended ({task.state}), and finished is finished: started again it would do nothing. "
             "Change the code or an argument, and `pulumi up` begins a new run."
         )
     return task
+
+
+def forgotten(job: Job | None, hostname: str) -> list[str]:
+    """What of the training a task has in its memory alone, in sentences."""
+    crew = job.crew if job else []
+    task = next((one for one in crew if one.hostname == hostname), None)
+    if task is None or task.state in FINAL:
+        return []
+    if task.job == "ps":
+        lost = "What has changed since the last checkpoint in the variables that it holds in memory is lost"
+        return [f"{lost}: the sessions of the other tasks break, and resume from that checkpoint."]
+    alone = not any(one.job == "ps" for one in crew) and sum(one.job in _TRAINERS for one in crew) == 1
+    if task.job in _TRAINERS and alone:
+        return ["What it has in memory alone is lost: it resumes from the last checkpoint."]
+    return []
 
 
 def address_of(job: Job | None, cluster: Cluster, hostname: str) -> tuple[str, int]:

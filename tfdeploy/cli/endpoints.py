@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import NotFound
+from ..backends.access import no_task
 from ..report import table
 from . import completing
 from .asking import Asked, answer, say
@@ -28,15 +28,11 @@ def endpoints(
     seen = look(one(asked))
     rows = [row for row in _rows(seen) if hostname in ("", row["hostname"])]
     if not rows:
-        raise NotFound(_no_such(seen, hostname))
+        raise no_task(seen.entry.title, hostname, [row["hostname"] for row in seen.report.tasks])
     if asked.as_json:
         answer(rows)
     else:
         say(table(rows, _COLUMNS))
-
-
-def _no_such(seen: Seen, hostname: str) -> str:
-    return f"{seen.entry.title} has no task {hostname!r}; it has {', '.join(row['hostname'] for row in seen.report.tasks)}."
 
 
 def _rows(seen: Seen) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ..backends.access import no_task
 from ..backends.base import load
-from ..errors import NotFound
 from ..explaining import LINES, Facts, Finding
 from ..explaining import explain as why
 from . import completing
@@ -27,7 +27,7 @@ def explain(
     seen = look(one(asked), log_lines=LINES)
     known = [row["hostname"] for row in seen.report.tasks]
     if hostname and hostname not in known:
-        raise NotFound(f"{seen.entry.title} has no task {hostname!r}; it has {', '.join(known)}.")
+        raise no_task(seen.entry.title, hostname, known)
     findings = why(_facts(seen), hostname)
     if asked.as_json:
         answer([asdict(one) for one in findings])

@@ -16,6 +16,7 @@ import typer
 
 from .. import registry
 from ..agent.record import Record
+from ..backends.access import no_task
 from ..errors import NotFound
 from ..quantities import DURATION_FORM, seconds
 from ..registry import Entry
@@ -132,7 +133,7 @@ def chosen(title: str, names: Sequence[str], containers: dict[str, str]) -> list
         hits = [one for one in containers if one == wanted or one.rpartition("-")[0] == wanted]
         hits = hits or [one for one, container in containers.items() if container and container.startswith(name)]
         if not hits:
-            raise NotFound(f"{title} has no task {name!r}; it has {', '.join(containers)}.")
+            raise no_task(title, name, containers)
         found += hits
     return [one for one in containers if one in found] if names else list(containers)
 

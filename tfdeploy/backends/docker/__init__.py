@@ -23,7 +23,7 @@ from . import clearing, differences, images, machines, names, outfit, refusals, 
 from .engine import Engine, address
 from .exec_keeper import keeper_of, present_job
 from .mirror import Mirror
-from .swarm import Swarm
+from .swarm import Swarm, halted
 
 _KEEPER_SECONDS = 600.0
 """How long the keeper may take to come: its image may have to be pulled."""
@@ -134,9 +134,10 @@ class DockerBackend:
         return {"stood": keeping.now()}
 
     def standing(self, props: TaskProps) -> bool:
-        """Whether the engine has its service; an engine that does not answer is believed to."""
+        """Whether the engine has its service, with a task; an engine that does not answer is believed to."""
         try:
-            return props["hostname"] in _swarm(props["cluster"]).services()
+            found = _swarm(props["cluster"]).services().get(props["hostname"])
+            return found is not None and not halted(found)
         except Unreachable:
             return True
 

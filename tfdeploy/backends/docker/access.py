@@ -3,14 +3,15 @@
 import base64
 import io
 import os
+import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ...agent.states import Job
-from ...errors import BackendError, NotFound, Unreachable
-from ..access import Way, address_of, announce, task_of, to_restart, until_back
+from ...errors import BackendError, Unreachable
+from ..access import Way, address_of, announce, forgotten, task_of, to_restart, until_back
 from ..base import KEEPER, Cluster
 from . import belongings, clearing, names, terminal
 from .engine import Engine
@@ -18,10 +19,11 @@ from .exec_keeper import keeper_of, present_job
 from .mirror import Mirror
 from .services import AGENT, FOLDER, PYTHON, stop_seconds
 from .streams import Relayed, Stream
-from .swarm import Swarm
+from .swarm import Swarm, one_of
 
 _MARGIN = 60.0
 _FORGET_SECONDS = 120.0
+_TRIES, _PAUSE = 5, 1.0
 
 
 class DockerAccess:
@@ -32,7 +34,8 @@ class DockerAccess:
         job = _job(cluster)
         to_restart(job, cluster, hostname)
         train_dir = job.run["train_dir"] if job else ""
-        return " ".join(belongings.sentences(cluster, _services(cluster, hostname), hostname, train_dir, anew))
+        told = belongings.sentences(cluster, _services(cluster, hostname), hostname, train_dir, anew)
+        return " ".join([*told, *forgotten(job, hostname)])
 
     def restart(self, cluster: Cluster, hostname: str) -> None:
         """Have the Swarm give it a new container."""
@@ -52,11 +55,13 @@ class DockerAccess:
         _services(cluster, hostname)
         seconds = stop_seconds(float(job.run["grace"]) if job else 0.0) + _MARGIN
         announce(keeper_of(cluster), hostname, word)
-        try:
-            if lost:
+        if lost:
+            try:
                 swarm.halt(hostname, seconds)
                 clearing.forget_volumes(swarm, hostname, lost, _FORGET_SECONDS)
-        finally:
+            finally:
+                _bring_back(swarm, hostname)
+        else:
             swarm.restart(hostname)
         try:
             until_back(partial(present_job, cluster), before, seconds)
@@ -66,15 +71,14 @@ class DockerAccess:
 
     def execute(self, cluster: Cluster, hostname: str, command: Sequence[str]) -> int:
         """Run it in the container, with the working directory and the environment of the task's program."""
-        if hostname != KEEPER:
-            task_of(_job(cluster), cluster, hostname)
+        task_of(_job(cluster), cluster, hostname)
         found = _services(cluster, hostname)[hostname]
-        seen = _swarm(cluster).tasks()[hostname]
+        seen = one_of(_swarm(cluster).tasks(), cluster, hostname)
         if not seen.alive or not seen.container:
             why = f" ({seen.reason})" if seen.reason else ""
             raise BackendError(f"{hostname} has no container now: it is {seen.word}{why}.")
         engine = self._engine(cluster, found["Spec"]["Labels"].get(names.MACHINE, ""), hostname, seen.container)
-        if hostname != KEEPER and _has(Engine(cluster["home"]), found, "enter"):
+        if _has(Engine(cluster["home"]), found, "enter"):
             command = [*PYTHON, "enter", FOLDER, *command]
         is_terminal = terminal.is_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
@@ -126,9 +130,25 @@ def _services(cluster: Cluster, hostname: str) -> Mapping[str, Mapping[str, Any]
         NotFound: it has none.
     """
     found = _swarm(cluster).services()
-    if hostname not in found:
-        raise NotFound(f"{hostname} of {cluster['name']} has no service. `pulumi up --refresh` makes it again.")
+    one_of(found, cluster, hostname)
     return found
+
+
+def _bring_back(swarm: Swarm, hostname: str) -> None:
+    """Have the service that was halted start its task again.
+
+    Raises:
+        BackendError: it does not, though it was asked more than once; with what starts it.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            swarm.restart(hostname)
+            return
+        except BackendError as error:
+            if not left:
+                remedy = f"`tfdeploy restart {hostname}` starts it"
+                raise BackendError(f"{hostname} is stopped, and was not started again: {error}. {remedy}.") from error
+        time.sleep(_PAUSE)
 
 
 def _refuse_old(engine: Engine, service: Mapping[str, Any], command: str, hostname: str) -> None:

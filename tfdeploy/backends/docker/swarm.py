@@ -8,6 +8,7 @@ from typing import Any
 
 from docker.errors import APIError, NotFound
 
+from ... import errors
 from ...errors import BackendError
 from ..base import Cluster, EngineTask
 from ..keeping import wait_for
@@ -87,7 +88,7 @@ class Swarm:
         labels = found["Spec"]["Labels"]
         if any(labels.get(key) != value for key, value in names.labels(self.cluster).items()):
             raise BackendError(f"{wanted.name}: a service of that name is there, and is not this cluster's. Remove it.")
-        if labels.get(names.SPEC) != wanted.labels[names.SPEC]:
+        if labels.get(names.SPEC) != wanted.labels[names.SPEC] or halted(found):
             self._update(found, wanted.template, wanted.labels, False)
 
     def _update(
@@ -123,14 +124,14 @@ class Swarm:
     def halt(self, hostname: str, seconds: float) -> None:
         """Have a service without a task, until `restart`; wait so long until its container has ended."""
         self._insist(hostname, _NONE)
-        identity = self.services()[hostname]["ID"]
+        identity = one_of(self.services(), self.cluster, hostname)["ID"]
         wait_for(lambda: not self._ending([identity]), f"the container of {hostname} did not end", seconds)
 
     def _insist(self, hostname: str, mode: Mapping[str, Any] | None) -> None:
         with refusals(hostname):
             for _ in range(_TRIES):
                 with _another_time():
-                    if self._forced(self.services()[hostname], mode):
+                    if self._forced(one_of(self.services(), self.cluster, hostname), mode):
                         return
                 time.sleep(_PAUSE)
         raise BackendError(f"{hostname}: somebody else changes its service at the same time")
@@ -201,6 +202,25 @@ class Swarm:
             if item["ServiceID"] in services:
                 tasks[services[item["ServiceID"]]].append(item)
         return {hostname: sorted(found, key=_created) for hostname, found in tasks.items()}
+
+
+def one_of(services: Mapping[str, Any], cluster: Cluster, hostname: str) -> Any:
+    """What there is of one task.
+
+    Raises:
+        errors.NotFound: nothing.
+    """
+    if hostname not in services:
+        raise errors.NotFound(
+            f"{hostname} of {cluster['name']} has no service. `pulumi up --refresh` makes it again, unless the cluster was destroyed."
+        )
+    return services[hostname]
+
+
+def halted(service: Mapping[str, Any]) -> bool:
+    """Whether a service has no task, as `halt` leaves it."""
+    replicas = service["Spec"].get("Mode", {}).get("Replicated", {}).get("Replicas", 1)
+    return bool(replicas == 0)
 
 
 @contextmanager

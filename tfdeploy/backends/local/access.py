@@ -14,7 +14,7 @@ from ...agent.protocol import UNIX, CallError, Client
 from ...agent.record import Record
 from ...agent.states import Job
 from ...errors import BackendError
-from ..access import Way, address_of, announce, task_of, to_restart, until_back
+from ..access import Way, address_of, announce, forgotten, task_of, to_restart, until_back
 from ..base import Cluster
 from ..connecting import Direct
 from .places import Places
@@ -36,7 +36,7 @@ class LocalAccess:
         told = [f"{hostname} starts again on this computer; the other tasks go on.", _lost(cluster, hostname)]
         if anew:
             told.append("It keeps nothing else for itself, so this is what `tfdeploy restart` does too.")
-        return " ".join([*told, f"What is in train_dir ({kept}) stays."])
+        return " ".join([*told, f"What is in train_dir ({kept}) stays.", *forgotten(job, hostname)])
 
     def restart(self, cluster: Cluster, hostname: str) -> None:
         """Start the launcher again, in a new working directory."""
