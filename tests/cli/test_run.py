@@ -100,7 +100,8 @@ class Shell:
         for path in (self.state / "tfdeploy/registry").glob("*.json"):
             assert json.loads(path.read_text())["ended"] > 0
         assert list((self.state / "tfdeploy/run/calls").iterdir()) == []
-        assert list((self.state / "tfdeploy/run/backend").rglob("run-*")) == []
+        backend = self.state / "tfdeploy/run/backend"
+        assert [path for path in backend.rglob("*") if path.is_file() and not path.name.startswith("meta.")] == []
         assert list((self.state / "tfdeploy/run").glob("Pulumi.*.yaml")) == []
 
 

@@ -32,14 +32,13 @@ def curves(project: Project) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """A short training that is over, and its TensorBoard, asked for by the stack's configuration."""
-    made = mnist_project(tmp_path_factory.mktemp("tensorboard") / "mnist")
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A short training, and its TensorBoard, asked for by the stack's configuration."""
+    made = mnist_project(tmp_path / "mnist")
     program = made.program / "programs/mnist/__main__.py"
     program.write_text(program.read_text().replace('"train.py"]', '"train.py", "--steps=200"]'))
     assert made.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", made.stack).exit_code == 0
-    made.up()
     yield made
     made.clean()
 
@@ -48,7 +47,7 @@ def places(project: Project) -> list[Path]:
     return [path for path in project.places("mnist").train.iterdir() if path.is_dir()]
 
 
-def test_it_shows_the_curves_of_a_run_that_is_over(project: Project) -> None:
+def shows_the_curves_of_a_run_that_is_over(project: Project) -> None:
     until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running", 120)
     outputs = project.outputs()
     assert outputs["state"] == "succeeded"
@@ -60,12 +59,7 @@ def test_it_shows_the_curves_of_a_run_that_is_over(project: Project) -> None:
     assert len(json.loads(answer(project, f"/data/plugin/scalars/scalars?run={run.name}&tag=loss"))) >= 10
 
 
-def test_a_second_up_makes_no_step(project: Project) -> None:
-    assert project.up().steps() == {"unchanged": 8}
-    assert project.up("--refresh").steps() == {"unchanged": 8}
-
-
-def test_without_it_nothing_else_changes_and_destroy_leaves_nothing(project: Project) -> None:
+def comes_and_goes_while_nothing_else_changes(project: Project) -> None:
     def crew() -> list[Any]:
         return [row for row in project.outputs()["tasks"] if row["job"] != "tensorboard"]
 
@@ -77,4 +71,12 @@ def test_without_it_nothing_else_changes_and_destroy_leaves_nothing(project: Pro
     assert project.up().touched() == {"mnist-sweeper", "mnist-tensorboard-0", "mnist-run"}
     assert (crew(), places(project)) == (before, runs)
     until(lambda: {*curves(project).get(runs[0].name, {})} >= SHOWN, "the run's curves again", 120)
+
+
+def test_it_shows_a_training_that_is_over_and_leaves_all_else_alone(project: Project) -> None:
+    project.up()
+    shows_the_curves_of_a_run_that_is_over(project)
+    assert project.up().steps() == {"unchanged": 8}
+    assert project.up("--refresh").steps() == {"unchanged": 8}
+    comes_and_goes_while_nothing_else_changes(project)
     project.destroy()
