@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.cli.commanding import Share, Wanted, arguments, exit_code, pairs, prefix
+from tfdeploy.cli.commanding import Share, Wanted, arguments, exit_code, pairs
 from tfdeploy.errors import SpecError
 
 WANTED = Wanted(["python", "train.py"], Share(2))
@@ -79,7 +79,3 @@ def test_the_exit_code_is_the_jobs() -> None:
     assert exit_code(job("failed", a=("out of memory", 137, 2.0))) == 137
     assert exit_code(job("failed", a=("stopped", None, 2.0))) == 1
     assert exit_code(job("stopped", a=("stopped", None, 2.0))) == 1
-
-
-def test_lines_begin_with_their_task() -> None:
-    assert prefix("worker-0") == "[worker:0] "

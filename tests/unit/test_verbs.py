@@ -1,11 +1,16 @@
 """The verbs of the command, on clusters that only the registry and a made-up backend know."""
 
+import io
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.unit.cases import plan, spec
@@ -13,10 +18,11 @@ from tests.unit.simulation import World
 from tests.unit.test_observe import Looks, sight
 from tfdeploy import registry
 from tfdeploy.agent.record import Record
+from tfdeploy.backends.access import Way
 from tfdeploy.backends.base import Cluster, Sight
-from tfdeploy.cli import events, looking, wait
+from tfdeploy.cli import asking, events, looking, tunnel, wait
 from tfdeploy.cli.main import app
-from tfdeploy.errors import NotFound
+from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.outline import Outline, outline
 from tfdeploy.report import report
 
@@ -113,3 +119,62 @@ def test_who_waits_hears_that_the_cluster_was_destroyed(
     else:
         with pytest.raises(NotFound, match="was destroyed"):
             call("wait")
+
+
+def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world()
+    stands(monkeypatch, [sight(made)], Outline(tasks=()))
+    way = Way("10.0.0.4", 6006, lambda: pytest.fail("nobody connects"), direct=True)
+    monkeypatch.setattr(tunnel, "access", lambda backend: SimpleNamespace(way=lambda cluster, hostname: way))
+    assert call("tunnel") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
+    stands(monkeypatch, [replace(sight(made), view={**sight(made).view, "job": None})], Outline(tasks=()))
+    with pytest.raises(NotFound, match="has no run yet"):
+        call("tunnel")
+
+
+def test_a_port_is_none_below_zero(call: Call) -> None:
+    assert call("tunnel", "--port", "-1")[0] == 2
+
+
+@pytest.mark.parametrize("verb", "logs endpoints explain restart replace exec ssh tunnel".split())  # noqa: SIM905
+def test_names_are_completed(verb: str, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stands(monkeypatch, [])
+    command: Any = get_command(app)
+    found = command.commands[verb]
+    context = typer.Context(found)
+    context.params = {"cwd": str(tmp_path), "stack": "dev"}
+    assert [item.value for item in found.params[0].shell_complete(context, "wor")] == ["worker-0"]
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = world("worker-0")
+    Record(tmp_path).save(made.job)
+    stands(monkeypatch, [replace(sight(made), kept_at=str(tmp_path))])
+    with pytest.raises(BackendError, match=r"^cannot write /no/such/x: No such file or directory\. Give another"):
+        call("logs", "--save", "/no/such/x")
+
+
+class Screen(io.StringIO):
+    """A terminal, or a pipe."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "shown"), [(True, "a table\n  of lines\n"), (False, "a \x1b[2Jtable\n  of lines\n")]
+)
+def test_what_engines_and_programs_say_cannot_move_the_terminal(
+    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, prints in (("stdout", asking.say), ("stderr", asking.tell)):
+        screen = Screen(terminal)
+        monkeypatch.setattr(sys, name, screen)
+        prints("a \x1b[2Jtable\n  of lines")
+        assert screen.getvalue() == shown

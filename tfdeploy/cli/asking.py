@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from ..quantities import DURATION_FORM, seconds
 from . import completing
+from .terminal import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,12 +81,27 @@ def verb(run: Callable[..., None]) -> Callable[..., None]:
 
 def say(text: str = "") -> None:
     """Print what was asked for."""
-    print(text, flush=True)
+    print(_fit_for(sys.stdout, text), flush=True)
 
 
 def tell(text: str) -> None:
     """Print what goes on beside the answer."""
-    print(text, file=sys.stderr, flush=True)
+    print(_fit_for(sys.stderr, text), file=sys.stderr, flush=True)
+
+
+def _fit_for(out: TextIO, text: str) -> str:
+    """The text, without what would move or set a terminal where it goes to one: programs and engines have a say in it."""
+    return "\n".join(safe(line, False) for line in text.split("\n")) if out.isatty() else text
+
+
+def limit(text: str) -> float:
+    """Seconds of an option that says how long at most; no end where it is empty."""
+    if not text:
+        return float("inf")
+    try:
+        return seconds(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no duration; it takes {DURATION_FORM}.") from None
 
 
 def answer(document: Any) -> None:

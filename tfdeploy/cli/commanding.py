@@ -92,12 +92,6 @@ def exit_code(job: Mapping[str, Any] | None) -> int:
     return int(first["exit_code"] or 1) if first else 1
 
 
-def prefix(hostname: str) -> str:
-    """What a task's lines begin with: `[worker:0] `."""
-    job, _, index = hostname.rpartition("-")
-    return f"[{job}:{index}] "
-
-
 def _refuse(wanted: Wanted) -> None:
     for part in wanted.command:
         match = _WHOLE.fullmatch(part)

@@ -8,13 +8,17 @@ import typer
 
 from ..backends.access import access
 from ..errors import BackendError
+from . import completing
 from .asking import Asked
 from .finding import standing
 
 
 def exec_(
     asked: Asked,
-    hostname: Annotated[str, typer.Argument(help="The task, such as worker-0.", show_default=False)],
+    hostname: Annotated[
+        str,
+        typer.Argument(help="The task, such as worker-0.", show_default=False, autocompletion=completing.hostnames),
+    ],
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What to run.", show_default=False)],
 ) -> None:
     """Run a command where a task runs: in its container, working directory and environment.
@@ -27,7 +31,10 @@ def exec_(
 
 def ssh(
     asked: Asked,
-    machine: Annotated[str, typer.Argument(help="The machine, or a task on it.", show_default=False)],
+    machine: Annotated[
+        str,
+        typer.Argument(help="The machine, or a task on it.", show_default=False, autocompletion=completing.hostnames),
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENT…]", help="More for ssh.", show_default=False)
     ] = None,

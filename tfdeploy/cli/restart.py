@@ -7,10 +7,14 @@ import typer
 
 from ..backends.access import access
 from ..errors import SpecError
+from . import completing
 from .asking import Asked, answer, say, tell
 from .finding import standing
 
-Hostname = Annotated[str, typer.Argument(help="The task, such as worker-0.", show_default=False)]
+Hostname = Annotated[
+    str,
+    typer.Argument(help="The task, such as worker-0.", show_default=False, autocompletion=completing.hostnames),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", show_default=False)]
 
 

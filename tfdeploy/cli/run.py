@@ -13,16 +13,16 @@ import typer
 
 from .. import registry
 from ..errors import SpecError
-from ..quantities import DURATION_FORM, seconds
 from . import calls
-from .asking import answer, tell
+from .asking import answer, limit, tell
 from .calls import Call
-from .commanding import Share, Wanted, arguments, pairs, prefix
+from .commanding import Share, Wanted, arguments, pairs
 from .following import Line
 from .foreground import Abandoned, Foreground, Outcome, take_away
 from .here import Terminal
 from .relay import HERE
 from .show import document
+from .terminal import prefix
 
 _STACK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
@@ -117,7 +117,7 @@ def run(
         settings=settings or (),
     )
     call = Call(_stack(name), arguments(wanted), pairs("--set", wanted.settings))
-    outcome = _run(call, wanted, _Way(_limit(wait), keep, verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json))
+    outcome = _run(call, wanted, _Way(limit(wait), keep, verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json))
     raise typer.Exit(outcome.code)
 
 
@@ -189,12 +189,3 @@ def _folder(code: str) -> str:
     """The folder of code, absolute; none where there is nothing in the one that nobody has named."""
     folder = Path(code).expanduser().absolute()
     return str(folder) if code and (code != "." or any(folder.iterdir())) else ""
-
-
-def _limit(text: str) -> float:
-    if not text:
-        return float("inf")
-    try:
-        return seconds(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no duration; it takes {DURATION_FORM}.") from None

@@ -21,10 +21,10 @@ def safe(text: str, colours: bool = True) -> str:
     return shown + _RESET if "\x1b[" in shown else shown
 
 
-def prefix(hostname: str, width: int = 0) -> str:
+def prefix(hostname: str) -> str:
     """A task as the beginning of its lines: `[worker:0] `."""
     job, _, index = hostname.rpartition("-")
-    return f"[{job}:{index}] ".ljust(width)
+    return f"[{job}:{index}] "
 
 
 def coloured(text: str, place: int) -> str:

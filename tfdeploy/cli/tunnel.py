@@ -7,22 +7,30 @@ import typer
 
 from ..backends.access import Way, access
 from ..backends.connecting import LOOPBACK, Forward
-from ..errors import BackendError, SpecError
+from ..errors import BackendError, NotFound, SpecError
 from ..registry import Entry
+from . import completing
 from .asking import Asked, answer, say, tell
 from .finding import standing
+from .looking import look
 
 _TENSORBOARD = "tensorboard-0"
 
 
 def tunnel(
     asked: Asked,
-    hostnames: Annotated[
+    names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[HOSTNAME…]", help="The tasks; by default TensorBoard.", show_default=False),
+        typer.Argument(
+            metavar="[HOSTNAME…]",
+            help="The tasks; by default TensorBoard.",
+            show_default=False,
+            autocompletion=completing.hostnames,
+        ),
     ] = None,
     port: Annotated[
-        int, typer.Option(help="The port of this computer.", show_default="the task's, or a free one", max=65535)
+        int,
+        typer.Option(help="The port of this computer.", show_default="the task's, or a free one", min=0, max=65535),
     ] = 0,
 ) -> None:
     """Make tasks reachable from this computer, at addresses that only its own programs reach, until Ctrl-C.
@@ -30,7 +38,7 @@ def tunnel(
     The way is the one that leads to the cluster's engine: no port is opened anywhere else.
     """
     entry = standing(asked)
-    wanted = list(dict.fromkeys(hostnames or [_by_default(entry)]))
+    wanted = list(dict.fromkeys(names or [_by_default(entry)]))
     if port and len(wanted) > 1:
         raise SpecError("--port", f"is one port, for {len(wanted)} tasks", "Leave it out, or name one task.")
     hands = access(entry.cluster["backend"])
@@ -48,7 +56,9 @@ def tunnel(
 
 
 def _by_default(entry: Entry) -> str:
-    names = [task.hostname for task in entry.outline.tasks]
+    names = [row["hostname"] for row in look(entry).report.tasks]
+    if not names:
+        raise NotFound(f"{entry.title} has no run yet. `tfdeploy show` says what it waits for.")
     if _TENSORBOARD not in names:
         wrong = f"is missing: {entry.title} has no TensorBoard"
         raise SpecError("HOSTNAME", wrong, f"Name a task: {', '.join(names)}.")

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from .. import registry
-from ..quantities import DURATION_FORM, seconds
-from .asking import FAILED, NOT_OVER, Asked, answer, tell
+from .asking import FAILED, NOT_OVER, Asked, answer, limit, tell
 from .finding import one
 from .looking import look, over
 from .show import document
@@ -21,7 +20,7 @@ def wait(
     timeout: Annotated[str, typer.Option(help="Wait so long at most, such as 10m.", show_default="no limit")] = "",
 ) -> None:
     """Wait until the job is over: exit code 0 when it succeeded, 1 when not, 5 when it is not over in time."""
-    deadline = time.monotonic() + _limit(timeout)
+    deadline = time.monotonic() + limit(timeout)
     entry = one(asked)
     seen = look(entry)
     while not over(seen) and time.monotonic() < deadline:
@@ -35,12 +34,3 @@ def wait(
         raise typer.Exit(NOT_OVER)
     if found.state != _SUCCEEDED:
         raise typer.Exit(FAILED)
-
-
-def _limit(text: str) -> float:
-    if not text:
-        return float("inf")
-    try:
-        return seconds(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no duration; it takes {DURATION_FORM}.") from None

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..errors import BackendError
 from .following import Line
 from .terminal import coloured, prefix, safe
 
@@ -18,7 +19,7 @@ Write = Callable[[Iterable[Line]], None]
 def writer(as_json: bool, follow: bool, save: Path | None, hostnames: Sequence[str]) -> Iterator[Write]:
     """How lines are written; `hostnames` are those of the tasks they may be of."""
     if save is not None:
-        with save.expanduser().open("wb") as file:
+        with _file(save) as file:
             yield _bytes(file, len(hostnames) != 1)
     elif as_json:
         yield _each if follow else _whole
@@ -26,6 +27,14 @@ def writer(as_json: bool, follow: bool, save: Path | None, hostnames: Sequence[s
         yield _screen(hostnames)
     else:
         yield _bytes(sys.stdout.buffer, True)
+
+
+def _file(path: Path) -> BinaryIO:
+    try:
+        return path.expanduser().open("wb")
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BackendError(f"cannot write {path}: {why}. Give another file: --save FILE.") from None
 
 
 def _bytes(file: BinaryIO, prefixed: bool) -> Write:
