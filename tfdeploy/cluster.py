@@ -1,6 +1,5 @@
 """The component: spec → plan → backend → report."""
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -10,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.config import is_config_secret
 
 from . import registry
 from .application import version
 from .arguments import TensorFlowClusterArgs
 from .backends.base import KEEPER, load
-from .configuration import resolved
+from .configuration import resolved, shown
 from .errors import SpecError, TfdeployError
 from .observe import Watch
 from .outline import outline
@@ -191,7 +189,7 @@ def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
         without,
         args.get("secrets", {}),
         backend.containers(cluster, spec, plan),
-        {key: _shown(key, value) for key, value in args.items()},
+        {key: shown(key, value) for key, value in args.items()},
     )
     if pulumi.runtime.is_dry_run():
         _tell(asked, warnings)
@@ -222,15 +220,6 @@ def _remember(asked: "_Asked") -> None:
     shape = outline(watch.plan, watch.spec)
     about = (watch.cluster, str(Path.cwd()), shape, asked.options, versions())
     registry.write(registry.Entry(*about, begun=time.time(), login=registry.login()))
-
-
-def _shown(key: str, value: Any) -> str:
-    """An argument as text; what is secret, or only Pulumi will know, is named."""
-    if key == "secrets" or is_config_secret(f"tfdeploy:{key}"):
-        return "(secret)"
-    if isinstance(value, pulumi.Output):
-        return "(an output)"
-    return value if isinstance(value, str) else json.dumps(value, default=lambda _: "(an output)")
 
 
 def _wait(text: str) -> float:

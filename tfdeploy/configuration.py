@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, is_typeddict
 
 import pulumi
+from pulumi.runtime.config import is_config_secret
 
 from .arguments import TensorFlowClusterArgs
 from .errors import SpecError
@@ -55,6 +56,19 @@ def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[
     return found
 
 
+def shown(key: str, value: Any) -> str:
+    """An argument as text; what is secret, or only Pulumi will know, is named."""
+    if key == "secrets" or is_config_secret(f"tfdeploy:{key}"):
+        return "(secret)"
+    if isinstance(value, pulumi.Output):
+        return "(an output)"
+    if key == "env":
+        value = _names_of(value)
+    if key == "jobs" and isinstance(value, Mapping):
+        value = {job: _with_names(own) for job, own in value.items()}
+    return value if isinstance(value, str) else json.dumps(value, default=lambda _: "(an output)", ensure_ascii=False)
+
+
 def _read(key: str, annotation: Any, text: str) -> Any:
     kind = dict if is_typeddict(annotation) else getattr(annotation, "__origin__", annotation)
     read, words = _KINDS[kind.__name__]
@@ -65,3 +79,13 @@ def _read(key: str, annotation: Any, text: str) -> Any:
         remedy = f"Set it again: pulumi config set tfdeploy:{key} VALUE."
         given = "its value (not shown)" if key == "secrets" else repr(text)
         raise SpecError(where, f"{given} is not {words}", remedy) from None
+
+
+def _with_names(own: Any) -> Any:
+    """A job's own arguments without the values of its environment."""
+    return {**own, "env": _names_of(own["env"])} if isinstance(own, Mapping) and "env" in own else own
+
+
+def _names_of(env: Any) -> Any:
+    """An environment without its values, which are often keys and passwords."""
+    return dict.fromkeys(env, "…") if isinstance(env, Mapping) else "(an output)"

@@ -9,7 +9,7 @@ import pytest
 from pulumi.runtime import set_all_config
 
 from tfdeploy.arguments import TensorFlowClusterArgs
-from tfdeploy.configuration import resolved
+from tfdeploy.configuration import resolved, shown
 from tfdeploy.errors import SpecError
 from tfdeploy.spec import cluster_spec
 
@@ -155,3 +155,19 @@ def test_an_unknown_argument_is_refused() -> None:
         read(worker=2)
     known = ", ".join(TensorFlowClusterArgs.__annotations__)
     assert str(refusal.value) == f"mnist: worker: is no argument of TensorFlowCluster. It knows {known}."
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("env", {"HF_TOKEN": "hf_abc", "A": pulumi.Output.from_input("b")}, '{"HF_TOKEN": "…", "A": "…"}'),
+        ("jobs", {"ps": {"env": {"KEY": "b"}, "gpus": 1}}, '{"ps": {"env": {"KEY": "…"}, "gpus": 1}}'),
+        ("jobs", {"ps": {"gpus": 1}}, '{"ps": {"gpus": 1}}'),
+        ("secrets", {"A": "b"}, "(secret)"),
+        ("workers", 2, "2"),
+        ("command", "train", "train"),
+        ("image", pulumi.Output.from_input("tf"), "(an output)"),
+    ],
+)
+def test_an_argument_is_shown_without_what_may_be_secret(key: str, value: Any, text: str) -> None:
+    assert shown(key, value) == text
