@@ -61,6 +61,17 @@ def test_whatever_else_an_update_would_do_is_an_edit(steps: list[Step], edit: st
     assert mending(steps) == Mending((), (edit,))
 
 
+SECRETIVE = state(RUN, run={"id": "a"}, secrets="[secret]", token="[secret]")
+
+
+def test_a_secret_that_was_edited_is_an_edit() -> None:
+    changed = step("update", "t-run", SECRETIVE, SECRETIVE)
+    assert mending([changed]) == Mending((), ("t-run would get another secrets",))
+    assert mending([{**changed, "detailedDiff": {"secrets.A": {}}}]).edits == ("t-run would get another secrets",)
+    assert mending([{**changed, "diffReasons": ["tags"]}]) == Mending(("t-run",), ())
+    assert mending(died("t-run", SECRETIVE, SECRETIVE)) == Mending(("t-run",), ())
+
+
 def machine(life: str, kind: str = "m7i.large", **others: Any) -> Step:
     return state(INSTANCE, instanceType=kind, userData=life, tags={"tfdeploy:life": life, "Name": "a"}, **others)
 

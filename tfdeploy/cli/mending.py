@@ -4,6 +4,8 @@ A step is as `pulumi preview --json` tells it. What died is made again of the sa
 the program or of its settings, and is not ours to apply.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +74,19 @@ def _edit(step: Mapping[str, Any], name: str, old: Mapping[str, Any] | None) -> 
     paths = [
         path for path in _differences(old.get("inputs", {}), new.get("inputs", {})) if not _covered(path, expected)
     ]
+    paths = paths or [path for path in _unseen(step, old, new) if not _covered(path, expected)]
     return f"{name} would get another {' and another '.join(dict.fromkeys(paths))}" if paths else ""
+
+
+def _unseen(step: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The secret inputs for which a resource that stands may be updated, where nothing that is shown differs."""
+    before, after = ({**state.get("inputs", {}), "__provider": ""} for state in (old, new))
+    if step["op"] != "update" or before != after:
+        return []
+    told = {
+        re.split(r"[.\[]", path, maxsplit=1)[0] for path in step.get("detailedDiff") or step.get("diffReasons") or ()
+    }
+    return [key for key, value in sorted(after.items()) if _SECRET in json.dumps(value) and (not told or key in told)]
 
 
 def _covered(path: str, expected: frozenset[str]) -> bool:
