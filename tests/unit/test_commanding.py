@@ -67,7 +67,10 @@ def test_without_containers_the_same_folder_twice_is_no_volume() -> None:
 
 
 def job(state: str, **tasks: tuple[str, int | None, float]) -> dict[str, Any]:
-    rows = {name: {"state": how, "exit_code": code, "ended": ended} for name, (how, code, ended) in tasks.items()}
+    rows = {
+        name: {"job": name, "state": how, "exit_code": code, "ended": ended}
+        for name, (how, code, ended) in tasks.items()
+    }
     return {"verdict": [state, "", 1.0], "tasks": rows}
 
 
@@ -76,6 +79,7 @@ def test_the_exit_code_is_the_jobs() -> None:
     assert exit_code({"verdict": None, "tasks": {}}) == 1
     assert exit_code(job("succeeded", a=("succeeded", 0, 1.0))) == 0
     assert exit_code(job("failed", a=("failed", 3, 2.0), b=("killed", 139, 1.0), c=("stopped", None, 0.5))) == 139
+    assert exit_code(job("failed", tensorboard=("failed", 1, 1.0), a=("failed", 3, 2.0))) == 3
     assert exit_code(job("failed", a=("out of memory", 137, 2.0))) == 137
     assert exit_code(job("failed", a=("stopped", None, 2.0))) == 1
     assert exit_code(job("stopped", a=("stopped", None, 2.0))) == 1

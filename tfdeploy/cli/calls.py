@@ -3,6 +3,7 @@
 The engine works in a process and a session of its own, so that the terminal's Ctrl-C is for `run` alone to act upon.
 """
 
+import fcntl
 import json
 import os
 import secrets
@@ -14,16 +15,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .. import registry
 from ..backends.base import Cluster
 from ..backends.folders import make_private, state_folder
-from ..errors import CommandError, NotFound, SpecError
+from ..errors import BackendError, CommandError, NotFound, SpecError
 from ..registry import Entry
 from .commanding import CLUSTER
 
 PROJECT = "tfdeploy-run"
+_ORGANIZATION = "organization"
+"""What Pulumi calls that of all stacks which are kept in files."""
+
 REFUSED = 3
 """What the engine's process exits with when the cluster was refused; the file `refusal` says why."""
 
@@ -36,6 +40,8 @@ class Call:
     args: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     """What of the stack's configuration stands for arguments."""
+    keep: bool = False
+    """Whether its cluster is to stay when the job is over."""
 
     @property
     def path(self) -> Path:
@@ -70,8 +76,13 @@ class Call:
         except (OSError, ValueError, KeyError, TypeError):
             raise NotFound(f"{PROJECT}/{self.stack} has no cluster.") from None
 
-    def begin(self) -> None:
-        """Write it down.
+    @property
+    def abandoned(self) -> bool:
+        """Whether nobody is at work on it who would take its cluster away, and nobody has asked for it to stay."""
+        return not (self.keep or _held(self.path) or _held(self.lock))
+
+    def begin(self) -> IO[str]:
+        """Write it down; what says, while it is open, that it is in the foreground.
 
         Raises:
             SpecError: one of that name stands.
@@ -84,21 +95,25 @@ class Call:
         if not _passphrase().exists():
             _write(_passphrase(), secrets.token_hex(32))
         try:
-            with self.path.open("x") as file:
-                json.dump(asdict(self), file)
+            file = self.path.open("x")
         except FileExistsError:
             remedy = f"Choose another, or take that one away: tfdeploy run --remove {self.stack}."
             raise SpecError("--name", f"{self.stack!r} stands", remedy) from None
+        fcntl.flock(file, fcntl.LOCK_EX)
+        json.dump(asdict(self), file)
+        file.flush()
+        return file
 
     def forget(self) -> None:
         """It is over, and nothing of it stands; also where it ended before Pulumi had a resource that would tell."""
         with suppress(NotFound):
             if not self.entry.ended:
                 registry.end(self.entry.cluster)
-        backend = home() / "backend"
-        for folder in list(backend.rglob(self.stack)):  # Pulumi's history, backups and locks of it
-            shutil.rmtree(folder, ignore_errors=True)
-        for path in (*backend.rglob(f"{self.stack}.json*"), self.log, self.refusal, self.lock, self.path):
+        kept = home() / "backend" / ".pulumi"
+        for folder in (kept / "history", kept / "backups", kept / "locks" / _ORGANIZATION):
+            shutil.rmtree(folder / PROJECT / self.stack, ignore_errors=True)
+        states = (kept / "stacks" / PROJECT).glob(f"{self.stack}.json*")
+        for path in (*states, self.log, self.refusal, self.lock, self.path):
             path.unlink(missing_ok=True)
 
 
@@ -112,12 +127,18 @@ def known(stack: str) -> Call:
 
     Raises:
         NotFound: there is none of that name.
+        BackendError: it was cut short while it was written down.
     """
     try:
         return Call(**json.loads(Call(stack).path.read_text()))
     except OSError:
         names = ", ".join(sorted(path.stem for path in (home() / "calls").glob("*.json"))) or "none"
         raise NotFound(f"no run {stack!r} stands; there is: {names}.") from None
+    except (ValueError, TypeError):
+        path = Call(stack).path
+        raise BackendError(
+            f"{path} is torn: that run was cut short before it made anything. Remove that file."
+        ) from None
 
 
 def environment() -> dict[str, str]:
@@ -147,7 +168,7 @@ class Engine:
             out = sys.stderr if self._shown else log
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, "PATH": path},
+                env={**os.environ, **environment(), "PATH": path},
                 cwd=home(),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -188,6 +209,18 @@ class Refused(SpecError):
 
     def __init__(self, text: str) -> None:
         ValueError.__init__(self, text)
+
+
+def _held(path: Path) -> bool:
+    """Whether a process that lives has locked this file."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
 
 
 def _passphrase() -> Path:

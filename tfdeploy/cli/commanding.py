@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..agent.states import DEAD
+from ..agent.states import DEAD, TENSORBOARD
 from ..agent.wiring import FLAGS
 from ..errors import SpecError
 
@@ -82,12 +82,12 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def exit_code(job: Mapping[str, Any] | None) -> int:
-    """0 for success; else the exit code of the task that failed first (128 + n for a signal), 1 where none did."""
+    """0 for success; else the exit code of the task that failed first, but for TensorBoard (128 + n for a signal), 1 where none did."""
     if job is None or not job["verdict"]:
         return 1
     if job["verdict"][0] == "succeeded":
         return 0
-    dead = [task for task in job["tasks"].values() if task["state"] in DEAD]
+    dead = [task for task in job["tasks"].values() if task["state"] in DEAD and task["job"] != TENSORBOARD]
     first = min(dead, key=lambda task: float(task["ended"]), default=None)
     return int(first["exit_code"] or 1) if first else 1
 

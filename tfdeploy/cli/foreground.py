@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from ..errors import NotFound
-from .asking import NOT_OVER, tell
+from ..errors import CommandError, NotFound
+from .asking import NOT_OVER, UNREACHABLE, tell
 from .calls import Call, Engine
 from .commanding import exit_code
 from .following import Follower, Line
@@ -16,6 +16,9 @@ from .looking import Seen, over
 
 _POLL_SECONDS = 0.3
 _INTERRUPT_SECONDS = 30.0
+_LOST_SECONDS = 60.0
+"""How long neither engine nor keeper may answer before the cluster is taken for lost."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -56,6 +59,8 @@ class Foreground:
         self._said = False
         self._complete = False
         self._removing = False
+        self._silent_since: float | None = None
+        self._lost = False
 
     def run(self) -> Outcome:
         """All of it.
@@ -74,7 +79,9 @@ class Foreground:
             except BaseException:
                 self._remove()
                 raise
-            if not self._keep or self._told:
+            if self._lost:
+                self._remove_lost()
+            elif not self._keep or self._told:
                 self._remove()
         return Outcome(128 + self._told if self._told else self._code, self._seen)
 
@@ -100,7 +107,31 @@ class Foreground:
             if time.monotonic() > deadline:
                 self._code = NOT_OVER
                 return
+            if self._is_lost(seen):
+                tell(
+                    f"tfdeploy run: the cluster has not answered for {_LOST_SECONDS:g} s: it is lost, and is taken away"
+                )
+                self._code, self._lost = UNREACHABLE, True
+                return
             time.sleep(_POLL_SECONDS)
+
+    def _is_lost(self, seen: Seen | None) -> bool:
+        """Whether nobody there has answered for long."""
+        silent = seen is not None and seen.sight.engine is None and seen.sight.keeper_silent_since is not None
+        if not silent:
+            self._silent_since = None
+            return False
+        now = time.monotonic()
+        self._silent_since = self._silent_since or now
+        return now - self._silent_since >= _LOST_SECONDS
+
+    def _remove_lost(self) -> None:
+        """Take away what there may be of it; who cannot be reached may keep it."""
+        try:
+            self._remove()
+        except CommandError as error:
+            stack = self._call.stack
+            tell(f"tfdeploy run: {error}\nOnce it can be reached, `tfdeploy run --remove {stack}` removes what stays.")
 
     def _remove(self) -> None:
         self._removing = True

@@ -49,7 +49,10 @@ class Terminal:
 
     def _attend(self, connection: socket.socket) -> None:
         words = connection.makefile()
-        asked = json.loads(words.readline())
+        try:
+            asked = json.loads(words.readline())
+        except (OSError, ValueError):  # the relay was gone before it had said what it wants
+            return
         command = asked["command"]
         try:
             process = subprocess.Popen(command, env={**os.environ, **asked["env"]}, cwd=self._folder)

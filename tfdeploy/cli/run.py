@@ -22,7 +22,7 @@ from .foreground import Abandoned, Foreground, Outcome, take_away
 from .here import Terminal
 from .relay import HERE
 from .show import document
-from .terminal import prefix
+from .terminal import prefix, safe
 
 _STACK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
@@ -116,7 +116,7 @@ def run(
         here=here,
         settings=settings or (),
     )
-    call = Call(_stack(name), arguments(wanted), pairs("--set", wanted.settings))
+    call = Call(_stack(name), arguments(wanted), pairs("--set", wanted.settings), keep)
     outcome = _run(call, wanted, _Way(limit(wait), keep, verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json))
     raise typer.Exit(outcome.code)
 
@@ -133,16 +133,17 @@ class _Way:
 
 def _run(call: Call, wanted: Wanted, way: _Way) -> Outcome:
     terminal = Terminal(Path(wanted.code or Path.cwd())) if wanted.here else None
-    if terminal:
-        call = replace(call, args={**call.args, "command": terminal.command(wanted.command)})
     hidden = HERE if terminal else ""
     outcome = Outcome(1, None)
-    call.begin()
     try:
-        outcome = Foreground(call, _shower(way.as_json, hidden), way.seconds, way.keep, way.verbose).run()
+        if terminal:
+            call = replace(call, args={**call.args, "command": terminal.command(wanted.command)})
+        with call.begin():
+            outcome = Foreground(call, shower(way.as_json, hidden), way.seconds, way.keep, way.verbose).run()
     except Abandoned as abandoned:
         begun = "; its removal goes on by itself" if abandoned.goes_on else ""
-        remedy = f"`tfdeploy run --remove {call.stack}`, or `tfdeploy leftovers --delete`, removes what stays"
+        other = "" if call.keep else ", or `tfdeploy leftovers --delete`,"
+        remedy = f"`tfdeploy run --remove {call.stack}`{other} removes what stays"
         tell(f"tfdeploy run: {call.stack} may be left on {wanted.backend}{begun}. {remedy}.")
         outcome = Outcome(abandoned.code, None)
     finally:
@@ -168,15 +169,21 @@ def _conclude(call: Call, outcome: Outcome, way: _Way) -> None:
     tell(f"tfdeploy run: {seen.report.state}{reason}; the record is kept in {place}, {look}{stands}")
 
 
-def _shower(as_json: bool, hidden: str) -> Callable[[Line], None]:
+def shower(as_json: bool, hidden: str) -> Callable[[Line], None]:
     """Prints lines where they belong; those of the task `hidden` are in this terminal already."""
 
     def show(line: Line) -> None:
         if line.hostname != hidden:
             out = sys.stderr if as_json or line.pipe == "stderr" else sys.stdout
-            print(f"{prefix(line.hostname)}{line.text}", file=out, flush=True)
+            text = safe(line.text, "NO_COLOR" not in os.environ) if out.isatty() else line.text
+            print(prefix(line.hostname) + _printable(text, out.encoding), file=out, flush=True)
 
     return show
+
+
+def _printable(text: str, encoding: str) -> str:
+    """The text with what this encoding lacks as escapes."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _stack(name: str) -> str:

@@ -1,4 +1,5 @@
-"""The engine's process of `tfdeploy run`: `python -m tfdeploy.cli.standing up|destroy STACK`."""
+"""The engine's process of `tfdeploy run`: `python -m tfdeploy.cli.standing up|destroy STACK`, in `calls.environment`: the program
+that runs in it is told of the login that the stack has, and not of the user's."""
 
 import fcntl
 import os
@@ -56,7 +57,7 @@ def destroy(call: Call) -> int:
 
 
 def _options() -> automation.LocalWorkspaceOptions:
-    return automation.LocalWorkspaceOptions(work_dir=str(calls.home()), env_vars=calls.environment())
+    return automation.LocalWorkspaceOptions(work_dir=str(calls.home()))
 
 
 def _failed(error: Exception) -> int:
