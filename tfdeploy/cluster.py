@@ -219,7 +219,8 @@ def _remember(asked: "_Asked") -> None:
     watch = asked.watch
     shape = outline(watch.plan, watch.spec)
     about = (watch.cluster, str(Path.cwd()), shape, asked.options, versions())
-    registry.write(registry.Entry(*about, begun=time.time(), login=registry.login()))
+    whose = pulumi.get_organization()
+    registry.write(registry.Entry(*about, begun=time.time(), login=registry.login(), organization=whose))
 
 
 def _wait(text: str) -> float:

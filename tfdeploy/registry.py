@@ -34,6 +34,8 @@ class Entry:
     """When it was destroyed, in seconds since 1970; 0 while it is not."""
     login: str = ""
     """Where Pulumi kept its stack; empty where that is not known."""
+    organization: str = ""
+    """Whose stack it is there; empty where that is not known."""
 
     @property
     def title(self) -> str:

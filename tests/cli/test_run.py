@@ -220,6 +220,21 @@ def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shel
     shell.assert_nothing_left()
 
 
+def test_a_run_is_left_over_only_when_it_was_cut_short(shell: Shell) -> None:
+    shell.write(SLEEPER)
+    terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
+    terminal.until("[worker:0] begins")
+    delete = ["tfdeploy", "leftovers", "--delete", "--yes", "--stack", "mine"]
+    said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
+    assert "tfdeploy-run/mine" not in said.stdout
+    assert marked(shell.homes()[0]) != []
+    os.kill(terminal.pid, signal.SIGKILL)
+    terminal.end()
+    said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
+    assert "tfdeploy-run/mine/run: removed" in said.stdout
+    shell.assert_nothing_left()
+
+
 def test_in_containers_it_is_the_same(shell: Shell, engine: str, python_image: str) -> None:
     shell.env["DOCKER_HOST"] = engine
     shell.write("import pathlib, sys; print(sys.argv[1:], list(pathlib.Path('/data').iterdir())); sys.exit(4)")

@@ -250,9 +250,9 @@ class Standing:
             return int((self.places.runtime / "supervisord.pid").read_text())
         return int(self.supervisor().programs()[program]["pid"])
 
-    def clear(self) -> str:
+    def clear(self, token: str = TOKEN) -> str:
         """Clear it away; what that says."""
-        return BACKEND.clear(self.cluster, TOKEN, {"volumes": False, "record": True})
+        return BACKEND.clear(self.cluster, token, {"volumes": False, "record": True})
 
     def kept(self, said: str) -> Path:
         """The folder that `clear` has named."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.components.conftest import WAITS, Standing
+from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.backends.folders import runtime_root
@@ -41,10 +41,12 @@ def test_nothing_is_left_of_a_cluster_that_runs(cluster: Standing) -> None:
     assert not runtime_root().exists() or cluster.places.runtime.name not in str(list(runtime_root().iterdir()))
 
 
-def test_the_kept_record_says_that_the_job_was_stopped(cluster: Standing) -> None:
+@pytest.mark.parametrize("token", [TOKEN, ""])
+def test_the_kept_record_says_that_the_job_was_stopped(token: str, cluster: Standing) -> None:
+    """Also where nobody has said the token, as in `leftovers`: it stands in the cluster's folder."""
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_running("ps-0", "worker-0")
-    job = cluster.recorded_in(cluster.kept(cluster.clear()) / "record")
+    job = cluster.recorded_in(cluster.kept(cluster.clear(token)) / "record")
     assert job.verdict is not None
     assert job.verdict[:2] == ("stopped", "by request")
     assert {task.state for task in job.tasks.values()} == {"stopped"}

@@ -6,7 +6,19 @@ from typing import Any
 import pytest
 
 from tfdeploy.backends.base import Cluster, Found
-from tfdeploy.cli.belonging import BUSY, LEFT, MARGIN, STACK, UNKNOWN, Answer, belonging, clusters_of, entry_of, refusal
+from tfdeploy.cli.belonging import (
+    BUSY,
+    KEPT,
+    LEFT,
+    MARGIN,
+    STACK,
+    UNKNOWN,
+    Answer,
+    belonging,
+    clusters_of,
+    entry_of,
+    refusal,
+)
 from tfdeploy.outline import Outline
 from tfdeploy.registry import Entry
 
@@ -14,6 +26,8 @@ CLUSTER: Cluster = {"backend": "docker", "project": "p", "stack": "dev", "name":
 FOUND = Found(CLUSTER, {"service": 2}, since=1.0)
 WHERE = "file:///stacks"
 ENTRY = Entry(CLUSTER, "/program", Outline(tasks=()), begun=1.0, login=WHERE)
+SERVICE = "https://api.pulumi.com"
+KEEPS = replace(ENTRY, ended=2.0, options={"keep_volumes": "true"})
 HERS = frozenset({("docker", "p", "dev", "mnist")})
 LONG_AGO, JUST_NOW = MARGIN + 2.0, MARGIN
 
@@ -38,15 +52,36 @@ def export(*clusters: Cluster) -> dict[str, Any]:
         (ENTRY, Answer(locked=False), JUST_NOW, LEFT),
         (ENTRY, Answer(), LONG_AGO, LEFT),
         (ENTRY, Answer(missing=True), LONG_AGO, LEFT),
-        (replace(ENTRY, login="https://elsewhere"), Answer(missing=True), LONG_AGO, UNKNOWN),
         (replace(ENTRY, login=""), Answer(missing=True), LONG_AGO, UNKNOWN),
-        (replace(ENTRY, login="https://elsewhere"), Answer(), LONG_AGO, LEFT),
+        (replace(ENTRY, login=""), Answer(), LONG_AGO, UNKNOWN),
+        (replace(ENTRY, login=""), Answer(HERS), LONG_AGO, STACK),
+        (replace(ENTRY, login=SERVICE, organization="lab"), Answer(missing=True), LONG_AGO, UNKNOWN),
+        (replace(ENTRY, login=SERVICE, organization="lab"), Answer(), LONG_AGO, LEFT),
+        (replace(ENTRY, login=SERVICE), Answer(), LONG_AGO, UNKNOWN),
     ],
 )
 def test_only_what_is_known_to_belong_to_none_is_left_over(
     entry: Entry | None, answer: Answer, now: float, state: str
 ) -> None:
-    assert belonging(FOUND, entry, answer, WHERE, now)[0] == state
+    assert belonging(FOUND, entry, answer, now)[0] == state
+
+
+@pytest.mark.parametrize(
+    ("entry", "has", "answer", "state"),
+    [
+        (KEEPS, {"volume": 2}, Answer(), KEPT),
+        (KEEPS, {"volume": 2}, Answer(silent="it is on fire"), KEPT),
+        (KEEPS, {"volume": 2}, Answer(HERS), STACK),
+        (KEEPS, {"volume": 2, "network": 1}, Answer(), LEFT),
+        (replace(KEEPS, ended=0.0), {"volume": 2}, Answer(), LEFT),
+        (replace(KEEPS, options={}), {"volume": 2}, Answer(), LEFT),
+        (replace(KEEPS, options={"keep_volumes": "false"}), {"volume": 2}, Answer(), LEFT),
+    ],
+)
+def test_volumes_that_destroy_was_to_leave_are_kept_on_purpose(
+    entry: Entry, has: dict[str, int], answer: Answer, state: str
+) -> None:
+    assert belonging(replace(FOUND, has=has), entry, answer, LONG_AGO)[0] == state
 
 
 def test_the_clusters_of_a_stack_are_those_that_have_a_sweeper_there() -> None:

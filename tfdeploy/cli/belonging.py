@@ -11,12 +11,14 @@ from ..backends.base import Cluster, Found
 from ..quantities import text_of_seconds
 from ..registry import Entry
 
-STACK, LEFT, UNKNOWN, BUSY = "stack", "left over", "unknown", "busy"
-"""It belongs to a stack; to none; nobody here can know; an update may be making it."""
+STACK, LEFT, UNKNOWN, BUSY, KEPT = "stack", "left over", "unknown", "busy", "kept"
+"""It belongs to a stack; to none; nobody here can know; an update may be making it; `destroy` was to leave it."""
 
 MARGIN = 600.0
 """Seconds in which an update has its `Sweeper`, its first resource, in the state, with much to spare."""
 
+_FILE = "file://"
+_VOLUME = "volume"
 _SWEEPER = "pulumi-python:dynamic/tfdeploy:Sweeper"
 
 
@@ -55,22 +57,38 @@ def entry_of(cluster: Cluster, entries: Sequence[Entry]) -> Entry | None:
     return None
 
 
-def belonging(found: Found, entry: Entry | None, answer: Answer, login: str, now: float) -> tuple[str, str]:
-    """Whether it belongs to a stack, and why that is thought."""
+def belonging(found: Found, entry: Entry | None, answer: Answer, now: float) -> tuple[str, str]:
+    """Whether it belongs to a stack, and why that is thought. The answer comes from where the entry says that the stack was kept."""
     if entry is None:
         return UNKNOWN, "it was not made from here"
-    if answer.silent:
-        return UNKNOWN, f"Pulumi could not be asked: {answer.silent}"
     if whose(found.cluster) in answer.clusters:
         return STACK, ""
+    if entry.ended and _keeps_volumes(entry) and set(found.has) <= {_VOLUME}:
+        return KEPT, "`destroy` was to leave them (`keep_volumes`)"
+    if answer.silent:
+        return UNKNOWN, f"Pulumi could not be asked: {answer.silent}"
     if answer.locked:
         return BUSY, "its stack is locked: an update is under way; where none is, `pulumi cancel` frees it"
-    if answer.missing and entry.login != login:
-        there = entry.login or "an unknown place"
-        return UNKNOWN, f"its stack was kept in {there}, and Pulumi keeps them in {login or 'none'} now"
+    if doubt := _doubt(entry, answer):
+        return UNKNOWN, doubt
     if answer.locked is None and now - entry.begun < MARGIN:
         return BUSY, f"its update began {text_of_seconds(round(now - entry.begun))} ago, and may still be under way"
     return LEFT, "its stack is gone" if answer.missing else "its stack does not have it"
+
+
+def _doubt(entry: Entry, answer: Answer) -> str:
+    """Why that answer may be of another stack than the cluster's; nothing where it is not."""
+    if not entry.login:
+        return "nothing tells where Pulumi kept its stack"
+    if entry.login.startswith(_FILE):
+        return ""
+    if answer.missing:
+        return f"{entry.login} has no such stack for who asks now; another account may"
+    return "" if entry.organization else f"nothing tells whose stack it was in {entry.login}"
+
+
+def _keeps_volumes(entry: Entry) -> bool:
+    return entry.options.get("keep_volumes", "false").lower() != "false"
 
 
 def refusal(state: str, why: str, found: Found, now: float) -> str:

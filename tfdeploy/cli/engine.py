@@ -15,11 +15,13 @@ NO_STACK = "no stack named"
 
 _INSTALL = "Install it: https://www.pulumi.com/docs/install/, or `source tools/activate` in a clone of tfdeploy."
 _QUIET = {"PULUMI_SKIP_UPDATE_CHECK": "1"}
-_FILE = "file://"
+FILE = "file://"
 
 
-def pulumi(folder: Path, *arguments: str, seconds: float | None = None) -> "subprocess.CompletedProcess[str]":
-    """One call in a folder, ended, however it went.
+def pulumi(
+    folder: Path, *arguments: str, seconds: float | None = None, where: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """One call in a folder, ended, however it went; of the stacks that are kept at `where`, if that is said.
 
     Raises:
         BackendError: there is no Pulumi, no such folder, or no answer in so many seconds.
@@ -28,7 +30,7 @@ def pulumi(folder: Path, *arguments: str, seconds: float | None = None) -> "subp
         return subprocess.run(
             ["pulumi", *arguments, "--non-interactive"],
             cwd=folder,
-            env={**os.environ, **_QUIET},
+            env={**os.environ, **_QUIET, **({"PULUMI_BACKEND_URL": where} if where else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -102,12 +104,11 @@ def locked_error(stack: str) -> BackendError:
     )
 
 
-def locked(project: str, stack: str) -> bool | None:
-    """Whether an update has the stack; None where only Pulumi's service would know."""
-    where = login()
-    if not where.startswith(_FILE):
+def locked(project: str, stack: str, where: str) -> bool | None:
+    """Whether an update has the stack that is kept at `where`; None where only Pulumi's service would know."""
+    if not where.startswith(FILE):
         return None
-    root = Path(where.removeprefix(_FILE)).expanduser() / ".pulumi" / "locks"
+    root = Path(where.removeprefix(FILE).partition("?")[0]).expanduser() / ".pulumi" / "locks"
     folders = (root / "organization" / project / stack, root / stack)
     return any(folder.is_dir() and any(folder.glob("*.json")) for folder in folders)
 

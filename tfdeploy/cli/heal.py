@@ -9,7 +9,7 @@ import typer
 from ..backends.base import load
 from ..errors import BackendError, NotFound, SpecError
 from ..quantities import counted
-from ..registry import Entry
+from ..registry import Entry, login
 from ..report import moment
 from .asking import Asked, answer, say, tell
 from .engine import follow, locked, locked_error, preview, refusal
@@ -38,7 +38,7 @@ def heal(
         _tell(asked, [], f"{title}: the job is over, so nothing is brought back.")
         return
     folder, stack = Path(entries[0].folder), entries[0].cluster["stack"]
-    if locked(entries[0].cluster["project"], stack):
+    if locked(entries[0].cluster["project"], stack, login()):
         raise locked_error(stack)
     refresh = any(_REFRESH in load(entry.cluster["backend"]).heal for entry in entries)
     found = mending(preview(folder, stack, refresh))

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,11 +19,13 @@ from ..errors import BackendError, NotFound, SpecError, TfdeployError
 from ..quantities import counted, dollars, text_of_size
 from ..registry import Entry
 from ..report import moment, table
+from . import calls
 from .asking import FAILED, Asked, answer, say, tell
 from .at_once import at_once
-from .belonging import LEFT, STACK, Answer, belonging, clusters_of, entry_of, refusal
+from .belonging import BUSY, KEPT, LEFT, STACK, Answer, belonging, clusters_of, entry_of, refusal
 from .engine import NO_STACK, locked, pulumi
-from .finding import stack_here
+from .finding import project_of, stack_here
+from .foreground import take_away
 from .labelled import at_home, everywhere
 from .settings import places, settings
 from .tables import ago
@@ -42,6 +45,8 @@ class _Row:
     found: Found
     state: str
     why: str
+    call: calls.Call | None = None
+    """The one of `run` whose stack has it, and takes it away."""
 
     @property
     def title(self) -> str:
@@ -65,8 +70,8 @@ def leftovers(
     """Show what clusters have left that belong to no stack, on this machine, the Docker engine and EC2; `--delete` removes it.
 
     What an update may be making is never removed, nor what belongs to a stack. What was not made from here, or whose stack Pulumi
-    cannot be asked for, is `unknown`: only `--cluster PROJECT/STACK/NAME` removes it. Records that `pulumi destroy` has kept are
-    no leftovers.
+    cannot be asked for, is `unknown`: only `--cluster PROJECT/STACK/NAME` removes it, and volumes that `keep_volumes` has kept.
+    Records that `pulumi destroy` has kept are no leftovers.
     """
     search = _searched(asked)
     rows = [row for row in search.found if _meant(row, asked)]
@@ -75,14 +80,18 @@ def leftovers(
     if delete:
         _delete(asked, rows, yes)
         return
-    rows = [row for row in rows if row.state != STACK]
+    meant = [row for row in rows if row.state == KEPT]
+    rows = [row for row in rows if row.state not in (STACK, KEPT)]
     if asked.as_json:
-        answer({"leftovers": [row.document() for row in rows], "problems": search.problems, "kept": _kept()})
+        kept = {**_kept(), "volumes": [row.document() for row in meant]}
+        answer({"leftovers": [row.document() for row in rows], "problems": search.problems, "kept": kept})
         return
     say(table([_shown(row) for row in rows], _COLUMNS) if rows else "Nothing is left over.")
     for row in rows:
         if row.state != LEFT:
             say(f"{row.title} is {row.state}: {row.why}.")
+    for row in meant:
+        say(f"{row.title} has {_what(row.found)} on {row.found.cluster['backend']}: {row.why}.")
     if _kept()["records"]:
         say(f"{counted(_kept()['records'], 'record')} of destroyed clusters are kept on purpose: {_kept()['told']}.")
 
@@ -108,20 +117,40 @@ def _judged(found: Sequence[Found], entries: Sequence[Entry]) -> list[_Row]:
     known = [entry_of(one.cluster, entries) for one in found]
     stacks = {_stack(entry): entry for entry in known if entry is not None}
     said = at_once({key: partial(_export, entry) for key, entry in stacks.items()}, _SECONDS)
-    now, login = time.time(), registry.login()
+    now = time.time()
     rows = []
     for one, entry in zip(found, known, strict=True):
         told = said[_stack(entry)] if entry else Answer()
-        told = Answer(silent=str(told)) if isinstance(told, Exception) else told
-        rows.append(_Row(one, *belonging(one, entry, told, login, now)))
+        told = Answer(silent=str(told) or repr(told)) if isinstance(told, Exception) else told
+        state, why = belonging(one, entry, told, now)
+        call = _abandoned(one) if state in (STACK, BUSY) else None
+        rows.append(_Row(one, LEFT, "its `tfdeploy run` was cut short", call) if call else _Row(one, state, why))
     return rows
 
 
+def _abandoned(found: Found) -> calls.Call | None:
+    """The call of `run` that was for this cluster, and was cut short; None where there is none such."""
+    if found.cluster["project"] != calls.PROJECT:
+        return None
+    with suppress(TfdeployError):
+        call = calls.known(found.cluster["stack"])
+        return call if call.abandoned else None
+    return None
+
+
 def _export(entry: Entry) -> Answer:
-    """What a stack's state has."""
+    """What a stack's state has, where it was kept when the cluster was last brought up.
+
+    Raises:
+        BackendError: that cannot be known.
+    """
     project, stack = entry.cluster["project"], entry.cluster["stack"]
-    held = locked(project, stack)
-    done = pulumi(Path(entry.folder), "stack", "export", "--stack", stack, seconds=_SECONDS)
+    now = project_of(Path(entry.folder))[0]
+    if now != project:
+        raise BackendError(f"{entry.folder} has the program of {now} now")
+    held = locked(project, stack, entry.login or registry.login())
+    name = f"{entry.organization}/{project}/{stack}" if entry.organization else stack
+    done = pulumi(Path(entry.folder), "stack", "export", "--stack", name, seconds=_SECONDS, where=entry.login)
     if done.returncode == 0:
         return Answer(clusters_of(json.loads(done.stdout)), locked=held)
     if NO_STACK in done.stderr:
@@ -166,6 +195,10 @@ def _named(asked: Asked, rows: Sequence[_Row]) -> list[_Row]:
     why = refusal(row.state, row.why, row.found, time.time())
     if why:
         raise SpecError(row.title, "is not removed", f"{why[0].upper()}{why[1:]}.")
+    if row.state != LEFT and asked.cluster != row.title:
+        raise SpecError(
+            row.title, f"is {row.state}: {row.why}", f"Only its full name removes it: --cluster {row.title}."
+        )
     return [row]
 
 
@@ -180,10 +213,17 @@ def _ask(lines: Sequence[str]) -> None:
 def _removed(row: _Row) -> dict[str, str]:
     cluster = row.found.cluster
     try:
+        if row.call:
+            take_away(row.call, shown=False)
+            return {"cluster": row.title, "said": "", "error": ""}
         said = load(cluster["backend"]).clear(cluster, "", {"volumes": False, "record": True})
         registry.end(cluster)
-    except (TfdeployError, OSError) as error:
-        return {"cluster": row.title, "said": "", "error": str(error)}
+    except Exception as error:  # of one: the others are still to go
+        return {
+            "cluster": row.title,
+            "said": "",
+            "error": str(error) if isinstance(error, TfdeployError) else repr(error),
+        }
     return {"cluster": row.title, "said": said, "error": ""}
 
 
@@ -230,5 +270,5 @@ def _key(found: Found) -> tuple[str, ...]:
     return (cluster["backend"], cluster["project"], cluster["stack"], cluster["name"])
 
 
-def _stack(entry: Entry) -> tuple[str, str]:
-    return entry.folder, entry.cluster["stack"]
+def _stack(entry: Entry) -> tuple[str, ...]:
+    return entry.folder, entry.login, entry.organization, entry.cluster["project"], entry.cluster["stack"]

@@ -261,7 +261,7 @@ def _stop_job(places: Places, token: str) -> bool:
     job = Record(places.record).current()
     if job is None:
         return True
-    with _keeper(places, token) as keeper:
+    with _keeper(places, token or places.known_token) as keeper:
         return keeping.stop(keeper, lambda: not _launchers_live(places), _patience(job))
 
 
