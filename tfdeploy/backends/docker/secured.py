@@ -36,6 +36,7 @@ class Secured(io.RawIOBase):
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = how.wrap_bio(self._in, self._out, server_hostname=host)
         self._state, self._sending = threading.Lock(), threading.Lock()
+        self._early = b""
         while not self._shaken():
             self._feed()
         self._flush()
@@ -50,10 +51,11 @@ class Secured(io.RawIOBase):
 
     def _feed(self) -> None:
         data = self._plain.recv(_CHUNK)
-        if data:
-            self._in.write(data)
-        else:
-            self._in.write_eof()
+        with self._state:
+            if data:
+                self._in.write(data)
+            else:
+                self._in.write_eof()
 
     def _flush(self) -> None:
         if self._out.pending:
@@ -68,7 +70,8 @@ class Secured(io.RawIOBase):
         while True:
             with self._state:
                 try:
-                    data = self._tls.read(len(buffer))
+                    data = self._early[: len(buffer)] or self._tls.read(len(buffer))
+                    self._early = self._early[len(data) :]
                     break
                 except ssl.SSLWantReadError:
                     pass
@@ -77,6 +80,12 @@ class Secured(io.RawIOBase):
             self._feed()
         buffer[: len(data)] = data
         return len(data)
+
+    def _take_early(self) -> None:
+        """What has come by now: OpenSSL throws away what it meets when it ends the sending half."""
+        with suppress(ssl.SSLWantReadError, ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            while data := self._tls.read(_CHUNK):
+                self._early += data
 
     def makefile(self, mode: str, size: int) -> io.BufferedReader:
         """What reads from it."""
@@ -97,6 +106,7 @@ class Secured(io.RawIOBase):
             return
         with self._sending:
             with self._state:
+                self._take_early()
                 with suppress(ssl.SSLError):  # the other half goes on
                     self._tls.unwrap()
                 ready = self._out.read()
