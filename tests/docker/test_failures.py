@@ -133,7 +133,10 @@ def test_what_others_have_reserved_is_not_free(project: DockerProject) -> None:
         project.docker("service", "rm", name)
     assert done.exit_code != 0
     assert "no machine has that free" in done.output
-    assert f"cpus, {text_of_size(total - half)} of {text_of_size(total)}" in done.output
+    found = re.search(rf"cpus, ([0-9.]+) GiB of {re.escape(text_of_size(total))}", done.output)
+    # Others may have reserved more on this engine meanwhile.
+    assert found is not None
+    assert float(found[1]) <= (total - half) / 2**30 + 0.1
 
 
 @contextmanager

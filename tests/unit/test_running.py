@@ -49,6 +49,7 @@ class Lost:
 
     def __init__(self, *_: Any) -> None:
         self.seen = SimpleNamespace(
+            entry=SimpleNamespace(ended=0.0),
             sight=SimpleNamespace(engine=None, keeper_silent_since=1.0),
             report=SimpleNamespace(decided=False, tasks=[]),
         )

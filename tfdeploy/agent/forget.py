@@ -10,7 +10,7 @@ from .protocol import UNIX, Connection
 
 _SOCKET = "/var/run/docker.sock"
 _SECONDS = 30.0
-_PATIENCE, _PAUSE = 20.0, 0.5
+_PATIENCE, _PAUSE = 60.0, 0.5
 _SERVICE = "com.docker.swarm.service.name"
 
 ONLY = "--"

@@ -43,6 +43,8 @@ def _profile(here: Here, made: archive.Archive, part: str) -> pulumi.Output[str]
         description=f"A machine of the TensorFlow cluster {here.name}: {_PURPOSES[part]}",
         path=path,
         assume_role_policy=json.dumps(_TRUST),
+        # An update that was killed may have made a policy that no state knows, and AWS deletes no role that has one.
+        force_detach_policies=True,
         tags=here.tags(),
         opts=here.opts,
     )
