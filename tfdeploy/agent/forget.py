@@ -11,7 +11,8 @@ from .protocol import UNIX, Connection
 _SOCKET = "/var/run/docker.sock"
 _SECONDS = 30.0
 _PATIENCE, _PAUSE = 60.0, 0.5
-_SERVICE = "com.docker.swarm.service.name"
+SERVICE = "com.docker.swarm.service.name"
+"""The label by which the engine says of a container whose it is."""
 
 ONLY = "--"
 """Between labels and what of theirs is meant: the name of a service, then those of volumes."""
@@ -28,7 +29,7 @@ def forget(arguments: List[str], path: str = _SOCKET) -> int:
     deadline = time.monotonic() + (_PATIENCE if only else 0)
     while True:
         if only:
-            _bury(path, [*labels, f"{_SERVICE}={only[0]}"])
+            _bury(path, [*labels, f"{SERVICE}={only[0]}"])
         left = [name for name in left if _call(path, "DELETE", f"/volumes/{quote(name)}").status not in (204, 404)]
         if not left or time.monotonic() >= deadline:
             break

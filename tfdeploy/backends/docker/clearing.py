@@ -8,7 +8,7 @@ from typing import Any
 
 from docker.errors import APIError
 
-from ...agent.forget import ONLY
+from ...agent.forget import ONLY, SERVICE
 from ...errors import BackendError
 from ..keeping import wait_for
 from . import names
@@ -142,11 +142,30 @@ def forget_volumes(swarm: Swarm, hostname: str, volumes: Sequence[str], seconds:
     found = swarm.services()[hostname]["Spec"]
     like, machine = found["TaskTemplate"]["ContainerSpec"], found["Labels"][names.MACHINE]
     which = f"the volumes {', '.join(volumes)} of {hostname} on {machine}"
+    if machine == swarm.engine.call(lambda api: api.info())["Name"]:
+        wait_for(
+            lambda: _forgotten_here(swarm, found["Name"], volumes),
+            f"{which} are in use elsewhere, and stay: not",
+            seconds,
+        )
+        return
     with _once(swarm, _forgetting(swarm, like, (ONLY, found["Name"], *volumes), f"node.hostname=={machine}")):
         wait_for(lambda: swarm.over(_FORGET), f"{which} were not removed", seconds)
         refused = swarm.fate(_FORGET)[1]
     if refused:
         raise BackendError(f"{which} are in use elsewhere, and stay.")
+
+
+def _forgotten_here(swarm: Swarm, service: str, volumes: Sequence[str]) -> bool:
+    """Remove them from this engine, and the ended containers that have them still; whether none is left."""
+    of_service = [*names.filters(swarm.cluster)["label"], f"{SERVICE}={service}"]
+    for container in swarm.engine.call(partial(_ENDED.find, {"label": of_service})):
+        swarm.engine.gone(partial(_ENDED.remove, container))
+    left = set(volumes) & set(_found(swarm, _VOLUME))
+    for volume in left:
+        with suppress(APIError):
+            swarm.engine.gone(partial(_VOLUME.remove, volume))
+    return not left
 
 
 @contextmanager
