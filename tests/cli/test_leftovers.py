@@ -63,16 +63,16 @@ def test_what_was_not_made_from_here_is_unknown_and_still_looked_at(training: Pr
     assert training.supervisor().running()
 
 
-@pytest.mark.parametrize("login", ["file:///elsewhere", ""])
+@pytest.mark.parametrize(("login", "state"), [("file:///elsewhere", "unknown"), ("", "")])
 def test_a_stack_that_is_kept_elsewhere_may_still_have_it(
-    login: str, training: Project, monkeypatch: pytest.MonkeyPatch
+    login: str, state: str, training: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(training.folder / "state"))
     (entry,) = registry.entries()
     assert entry.login == training.env["PULUMI_BACKEND_URL"]
     about = {**entry.__dict__, "login": login}
     registry.write(registry.Entry(**about))
-    assert state_of(training) == "", "whatever the registry says, the stack of that name here has it"
+    assert state_of(training) == state, "Pulumi is asked where the registry says"
     elsewhere = training.folder / "empty"
     elsewhere.mkdir()
     training.env["PULUMI_BACKEND_URL"] = f"file://{elsewhere}"

@@ -5,7 +5,7 @@ from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
 
 JOB = 'command=["python", "train.py"], code="code", env={"COUNTER": __import__("os").environ["COUNTER"]}, wait="0"'
-NO_IMAGE = "jobs={'ps': {'image': '127.0.0.1:9/no-such-image:1'}}"
+NO_IMAGE = "127.0.0.1:9/no-such-image:1"
 
 
 def test_logs_follow_a_container_and_outlive_it(docker_project: DockerProject) -> None:
@@ -18,8 +18,10 @@ def test_logs_follow_a_container_and_outlive_it(docker_project: DockerProject) -
     project.open()
     followed = tfdeploy(project, "logs", "-f")
     assert followed.code == 0
-    assert followed.out.startswith("[worker:0] worker-0 begins\n[worker:0] tick 0\n")
-    assert followed.out.splitlines()[-1].startswith("[worker:0] worker-0 ends after ")
+    first, second, *_, last = followed.out.splitlines()
+    assert first.startswith("[worker:0] worker-0 begins")
+    assert second == "[worker:0] tick 0"
+    assert last.startswith("[worker:0] worker-0 ends after ")
     told = [(one["task"], one["what"]) for one in tfdeploy(project, "events", "--json").data]
     assert [pair for pair in told if pair[1] in ("started", "succeeded", "job finished")] == [
         ("worker-0", "started"),
@@ -32,21 +34,14 @@ def test_logs_follow_a_container_and_outlive_it(docker_project: DockerProject) -
 
 def test_explain_names_the_ps_whose_image_cannot_be_pulled(docker_project: DockerProject) -> None:
     project = docker_project
-    project.write(f"{JOB}, ps=1, workers=1, {NO_IMAGE}", GATED)
-    first = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
-    try:
-        found = until(
-            lambda: [line for line in tfdeploy(project, "explain").out.splitlines() if "cannot start" in line],
-            "it is explained",
-            120,
-        )
-        assert found[0].startswith("ps-0 cannot start (rejected): ")
-        assert "no-such-image" in tfdeploy(project, "explain").out
-        explained = tfdeploy(project, "explain")
-        assert explained.code == 1
-        assert "`jobs={'ps': {'image': …}}`; `docker pull IMAGE` tries it." in explained.out
-        assert ("ps-0", "rejected") in [
-            (one["task"], one["what"]) for one in tfdeploy(project, "events", "--json").data
-        ]
-    finally:
-        project.kill(first)
+    project.write(f"{JOB}, ps=1, workers=1", GATED)
+    project.up()
+    project.until_running("ps-0", "worker-0")
+    update = ("service", "update", "--detach", "--quiet", "--no-resolve-image", "--image", NO_IMAGE)
+    project.docker(*update, project.service("ps-0"))
+    until(lambda: "ps-0 cannot start (rejected): " in tfdeploy(project, "explain").out, "it is explained", 120)
+    explained = tfdeploy(project, "explain")
+    assert explained.code == 1
+    assert "no-such-image" in explained.out
+    assert "`jobs={'ps': {'image': …}}`; `docker pull IMAGE` tries it." in explained.out
+    assert ("ps-0", "rejected") in [(one["task"], one["what"]) for one in tfdeploy(project, "events", "--json").data]
