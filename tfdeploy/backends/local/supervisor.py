@@ -14,7 +14,7 @@ import xmlrpc.client
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 from supervisor.xmlrpc import Faults, SupervisorTransport
@@ -37,6 +37,7 @@ _HANDED_ON = (
 _HANDED_ON_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
 _KILL_SECONDS = 10.0
+_TRIES = 20
 _DEAD_WORDS = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
 
 _CONFIG = """\
@@ -99,10 +100,17 @@ class Supervisor:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Several tasks are made at once: what changes the supervisord is done by one at a time."""
-        make_private(runtime_root())
-        with self._places.lock.open("w") as lock:
+        with self._lock() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    def _lock(self) -> IO[str]:
+        """The file of the lock. Who takes another cluster away takes the folder too when nothing else is in it at that moment."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                make_private(runtime_root())
+                return self._places.lock.open("w")
+        raise BackendError(f"{runtime_root()} goes away again and again: look who removes it")
 
     def running(self) -> bool:
         """Whether it answers."""
