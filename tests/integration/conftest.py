@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -108,7 +109,8 @@ class Project:
         process.wait()
         stale = [plugin for plugin in plugins if plugin.is_running()]
         for plugin in stale:
-            plugin.kill()
+            with suppress(psutil.NoSuchProcess):
+                plugin.kill()
         psutil.wait_procs(stale)
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Call:

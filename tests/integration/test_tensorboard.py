@@ -70,6 +70,7 @@ def comes_and_goes_while_nothing_else_changes(project: Project) -> None:
     assert project.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", project.stack).exit_code == 0
     assert project.up().touched() == {"mnist-sweeper", "mnist-tensorboard-0", "mnist-run"}
     assert (crew(), places(project)) == (before, runs)
+    until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running again", 120)
     until(lambda: {*curves(project).get(runs[0].name, {})} >= SHOWN, "the run's curves again", 120)
 
 
