@@ -52,6 +52,16 @@ print("begins", flush=True)
 time.sleep(600)
 """
 
+FAILS = """\
+import sys, time
+if sys.argv[2] == "0":
+    time.sleep(600)
+print("no newline", end="")
+print("why", file=sys.stderr)
+sys.exit(int(sys.argv[1]))
+"""
+"""The first worker goes on; the second fails."""
+
 
 class Shell:
     """A folder of a user's, and a state of its own."""
@@ -129,11 +139,11 @@ def test_a_program_that_knows_nothing_of_tfdeploy_runs_by_one_command(shell: She
 
 
 def test_the_exit_code_is_that_of_the_task_that_failed(shell: Shell) -> None:
-    shell.write("import sys; print('no newline', end=''); print('why', file=sys.stderr); sys.exit(int(sys.argv[1]))")
-    code, out, err = shell.run("-w2", "-Mw", "512", "-e", "A=b", "python", "train.py", "7")
-    assert (code, min(out.splitlines())) == (7, "[worker:0] no newline")
-    assert "[worker:0] why\n" in err
-    assert "run: failed: worker-" in err
+    shell.write(FAILS)
+    code, out, err = shell.run("-w2", "-Mw", "512", "-e", "A=b", "python", "train.py", "7", "{task_index}")
+    assert (code, out) == (7, "[worker:1] no newline\n")
+    assert "[worker:1] why\n" in err
+    assert "run: failed: worker-1" in err
     shell.assert_nothing_left()
     shell.write("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     code, out, _ = shell.run("--json", "--", "python", "train.py")

@@ -1,14 +1,16 @@
 """A service that was left without a task, and one that is gone while something is done to it."""
 
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
+from docker.errors import APIError
 
 from tests.unit.props import task_props
 from tfdeploy.backends import docker
 from tfdeploy.backends.base import Cluster
-from tfdeploy.backends.docker import access, services
-from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker import access, engine, services
+from tfdeploy.backends.docker.engine import Engine, insist
 from tfdeploy.backends.docker.swarm import Swarm, halted
 from tfdeploy.errors import BackendError, NotFound, Unreachable
 
@@ -73,6 +75,32 @@ def test_what_is_destroyed_meanwhile_is_not_found() -> None:
     for work in (gone.restart, lambda hostname: gone.halt(hostname, 1.0)):
         with pytest.raises(NotFound, match="worker-0 of mnist has no service"):
             work("worker-0")
+
+
+@pytest.mark.parametrize(("changes", "tries"), [(2, 3), (99, 10)])
+def test_what_somebody_else_has_changed_is_looked_at_again(
+    changes: int, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+
+    def change() -> bool:
+        looks.append("look")
+        if len(looks) <= changes:
+            raise APIError("500", explanation="rpc error: code = Unknown desc = update out of sequence")
+        return True
+
+    monkeypatch.setattr(engine, "_PAUSE", 0.0)
+    with nullcontext() if tries > changes else pytest.raises(BackendError, match="m0: somebody else changes it"):
+        insist("m0", change)
+    assert len(looks) == tries
+
+
+def test_a_no_of_the_engine_is_not_asked_for_again() -> None:
+    def change() -> bool:
+        raise APIError("400", explanation="not so")
+
+    with pytest.raises(BackendError, match="m0: not so"):
+        insist("m0", change)
 
 
 class Failing:

@@ -6,6 +6,7 @@ Docker's SDK: https://docker-py.readthedocs.io. Engine API: https://docs.docker.
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,12 @@ SECONDS = 60
 _NO_MANAGER = 503
 _HEADLESS = ("does not have a leader", "context deadline exceeded")
 """What a manager says that has lost the others."""
+
+_SEQUENCE = "out of sequence"
+"""What a manager says of a change to something that has changed since it was looked at."""
+
+_TRIES = 10
+_PAUSE = 0.1
 
 T = TypeVar("T")
 
@@ -171,6 +178,31 @@ def refusals(what: str) -> Iterator[None]:
         yield
     except APIError as error:
         raise BackendError(f"{what}: {error.explanation or error}") from None
+
+
+@contextmanager
+def another_time() -> Iterator[None]:
+    """Somebody else, the Swarm itself too, was quicker to change a service or a node: it is looked at again."""
+    try:
+        yield
+    except APIError as error:
+        if _SEQUENCE not in str(error.explanation):
+            raise
+
+
+def insist(what: str, change: Callable[[], bool]) -> None:
+    """Look at something of the Swarm and change it, until `change` says that it is as it should be.
+
+    Raises:
+        BackendError: the engine refuses it, or others go on changing it.
+    """
+    with refusals(what):
+        for _ in range(_TRIES):
+            with another_time():
+                if change():
+                    return
+            time.sleep(_PAUSE)
+    raise BackendError(f"{what}: somebody else changes it at the same time")
 
 
 def _words(error: Exception) -> str:

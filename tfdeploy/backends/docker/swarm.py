@@ -1,8 +1,6 @@
 """Services made, changed, removed and looked at on a Swarm."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +11,9 @@ from ...errors import BackendError
 from ..base import Cluster, EngineTask
 from ..keeping import wait_for
 from . import names
-from .engine import Engine, refusals
+from .engine import Engine, another_time, insist, refusals
 from .services import Service
 
-_TRIES = 10
-_SEQUENCE = "out of sequence"
-_PAUSE = 0.1
 _WORDS = {
     "new": "scheduled",
     "allocated": "scheduled",
@@ -52,13 +47,7 @@ class Swarm:
         Raises:
             BackendError: the engine refuses it, or the name is another's.
         """
-        with refusals(wanted.name):
-            for _ in range(_TRIES):
-                with _another_time():
-                    if self._stands(wanted):
-                        return
-                time.sleep(_PAUSE)
-        raise BackendError(f"{wanted.name}: somebody else changes it at the same time")
+        insist(wanted.name, lambda: self._stands(wanted))
 
     def _stands(self, wanted: Service) -> bool:
         """Change it, or make it where it is not there; whether it stands now: not when somebody else was quicker to make it."""
@@ -128,13 +117,7 @@ class Swarm:
         wait_for(lambda: not self._ending([identity]), f"the container of {hostname} did not end", seconds)
 
     def _insist(self, hostname: str, mode: Mapping[str, Any] | None) -> None:
-        with refusals(hostname):
-            for _ in range(_TRIES):
-                with _another_time():
-                    if self._forced(one_of(self.services(), self.cluster, hostname), mode):
-                        return
-                time.sleep(_PAUSE)
-        raise BackendError(f"{hostname}: somebody else changes its service at the same time")
+        insist(hostname, lambda: self._forced(one_of(self.services(), self.cluster, hostname), mode))
 
     def _forced(self, found: Mapping[str, Any], mode: Mapping[str, Any] | None = None) -> bool:
         self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True, mode)
@@ -146,7 +129,7 @@ class Swarm:
         for hostname in hostnames:
             found, task = services.get(hostname), tasks.get(hostname)
             if found is not None and (task is None or not task.alive):
-                with refusals(f"starting {hostname}"), _another_time():
+                with refusals(f"starting {hostname}"), another_time():
                     self._forced(found)
 
     def remove(self, *hostnames: str, seconds: float) -> None:
@@ -221,16 +204,6 @@ def halted(service: Mapping[str, Any]) -> bool:
     """Whether a service has no task, as `halt` leaves it."""
     replicas = service["Spec"].get("Mode", {}).get("Replicated", {}).get("Replicas", 1)
     return bool(replicas == 0)
-
-
-@contextmanager
-def _another_time() -> Iterator[None]:
-    """Somebody else was quicker to change the service: it is looked at again."""
-    try:
-        yield
-    except APIError as error:
-        if _SEQUENCE not in str(error.explanation):
-            raise
 
 
 def _created(item: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from ...ec2.facts import LIVE
 from ...ec2.failures import Failure, Kind
 from ...errors import BackendError, Unreachable
 from ..base import Cluster
-from ..docker.engine import Engine, refusals
+from ..docker.engine import Engine, insist, refusals
 from ..keeping import wait_for
 from . import expecting, failing, fleet, reach
 from .clearing import host_key
@@ -269,21 +269,25 @@ def _label(cluster: Cluster, manager: Member, members: Sequence[Member]) -> None
         otherwise = f"{name} joined the Swarm of {manager['machine']}, but did not become ready"
         wait_for(partial(_ready, cluster, manager, identity), otherwise, JOIN_SECONDS)
     for node in _nodes(cluster, manager):
-        member = next((one for one in members if identities[one["machine"]] == node["ID"]), None)
-        if member is None:
+        if node["ID"] not in identities.values():
             engine.gone(_removal(node["ID"]))
-        elif node["Spec"].get("Labels") != member["labels"]:
-            _relabel(engine, node, member)
+    for member in members:
+        insist(
+            f"{member['machine']}: docker node update",
+            partial(_labelled, engine, identities[member["machine"]], member["labels"]),
+        )
 
 
 def _removal(identity: str) -> Callable[[Any], Any]:
     return lambda api: api.remove_node(identity, force=True)
 
 
-def _relabel(engine: Engine, node: Mapping[str, Any], member: Member) -> None:
-    spec = {**node["Spec"], "Labels": member["labels"], "Name": node["Spec"].get("Name", "")}
-    with refusals(f"{member['machine']}: docker node update"):
-        engine.call(lambda api: api.update_node(node["ID"], node["Version"]["Index"], spec))
+def _labelled(engine: Engine, identity: str, labels: Mapping[str, str]) -> bool:
+    node = engine.call(lambda api: api.inspect_node(identity))
+    if node["Spec"].get("Labels") != labels:
+        spec = {**node["Spec"], "Labels": labels, "Name": node["Spec"].get("Name", "")}
+        engine.call(lambda api: api.update_node(identity, node["Version"]["Index"], spec))
+    return True
 
 
 def _node_id(engine: Engine) -> str:
