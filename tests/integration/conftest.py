@@ -154,6 +154,15 @@ class Project:
         """Where a cluster of this project is."""
         return Places(str(self.folder / "state/tfdeploy/clusters" / f"{self.name}.{self.stack}.{cluster}"))
 
+    def log(self, hostname: str, cluster: str = "test") -> str:
+        """All that a task has printed on stdout in the present run."""
+        record = Record(self.places(cluster).record)
+        job = record.current()
+        if job is None:
+            return ""
+        stream = record.log(job.run["id"], hostname).streams["stdout"]
+        return stream.span(stream.start, stream.end).decode()
+
     def supervisor(self, cluster: str = "test") -> Supervisor:
         """A cluster's supervisord."""
         return Supervisor(self.places(cluster))
@@ -186,13 +195,16 @@ class Project:
         """No process, socket, lock, or folder of a cluster of this project."""
         clusters = self.folder / "state/tfdeploy/clusters"
         assert not clusters.exists() or list(clusters.iterdir()) == []
-        places = self.places()
-        assert marked(places.home) == []
-        assert not places.runtime.exists()
-        assert not places.lock.exists(), list(runtime_root().iterdir())
+        known = [json.loads(path.read_text()) for path in (self.folder / "state/tfdeploy/registry").glob("*.json")]
+        for name in {"test", *(entry["cluster"]["name"] for entry in known)}:
+            places = self.places(name)
+            assert marked(places.home) == []
+            assert not places.runtime.exists()
+            assert not places.lock.exists(), list(runtime_root().iterdir())
 
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
         for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
-            about = {"backend": "local", "project": self.name, "stack": self.stack, "name": "test", "home": str(home)}
+            name = home.name.rpartition(".")[2]
+            about = {"backend": "local", "project": self.name, "stack": self.stack, "name": name, "home": str(home)}
             BACKEND.clear(cast(Cluster, about), "", {"volumes": False, "record": False})

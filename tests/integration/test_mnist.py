@@ -11,7 +11,6 @@ import pytest
 
 from tests.integration.conftest import ROOT, Call, Project
 from tests.waiting import until
-from tfdeploy.agent.record import Record
 
 
 def mnist_project(folder: Path) -> Project:
@@ -23,19 +22,9 @@ def mnist_project(folder: Path) -> Project:
     return project
 
 
-def log_of(project: Project, hostname: str) -> str:
-    """All that a task has printed in the present run."""
-    record = Record(project.places("mnist").record)
-    job = record.current()
-    if job is None:
-        return ""
-    stream = record.log(job.run["id"], hostname).streams["stdout"]
-    return stream.span(stream.start, stream.end).decode()
-
-
 def last_step(project: Project) -> int:
     """The last step that worker-0 told of."""
-    told = re.findall(r"^step (\d+) ", log_of(project, "worker-0"), re.MULTILINE)
+    told = re.findall(r"^step (\d+) ", project.log("worker-0", "mnist"), re.MULTILINE)
     return int(told[-1]) if told else 0
 
 
@@ -67,10 +56,10 @@ def test_the_accuracy_is_a_stack_output(trained: tuple[Project, Call]) -> None:
 
 def test_the_variables_live_on_the_ps_and_both_workers_train(trained: tuple[Project, Call]) -> None:
     project, _ = trained
-    devices = re.findall(r"variable (\S+) on (\S+)", log_of(project, "worker-0"))
+    devices = re.findall(r"variable (\S+) on (\S+)", project.log("worker-0", "mnist"))
     assert devices
     assert {device.partition("/task")[0] for _, device in devices} == {"/job:ps"}
-    steps = [re.search(rf"{name} did (\d+) steps", log_of(project, name)) for name in ("worker-0", "worker-1")]
+    steps = [re.search(rf"{name} did (\d+) steps", project.log(name, "mnist")) for name in ("worker-0", "worker-1")]
     assert [found is not None and int(found.group(1)) > 50 for found in steps] == [True, True]
 
 
@@ -103,7 +92,7 @@ def test_with_shuffled_labels_it_learns_nothing_and_the_new_run_trains_from_the_
     try:
         assert project.up().touched() == {"mnist-run"}
         assert project.outputs()["accuracy"] < 0.2
-        assert "resumed" not in log_of(project, "worker-0")
+        assert "resumed" not in project.log("worker-0", "mnist")
     finally:
         program.write_text(text)
     assert project.up().touched() == {"mnist-run"}
@@ -126,7 +115,7 @@ def test_a_killed_task_comes_back_and_training_resumes_from_the_checkpoint(tmp_p
         assert outputs["state"] == "succeeded", outputs["status"]
         assert outputs["accuracy"] > 0.9
         resumed = "worker-1" if hostname == "worker-1" else "worker-0"
-        told = re.findall(r"resumed at step (\d+)", log_of(project, resumed))
+        told = re.findall(r"resumed at step (\d+)", project.log(resumed, "mnist"))
         assert told
         assert all(0 < int(step) <= 3001 for step in told)
         project.destroy()
