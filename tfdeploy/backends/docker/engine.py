@@ -123,8 +123,8 @@ class Engine:
                 if tunnel is not None:
                     tunnel.close()
 
-    def connection(self) -> socket.socket | Secured:
-        """A connection of its own, for bytes that go both ways.
+    def connection(self, seconds: float | None = None) -> socket.socket | Secured:
+        """A connection of its own, for bytes that go both ways; it waits for them so long, or for ever.
 
         Raises:
             Unreachable: it does not answer.
@@ -134,11 +134,12 @@ class Engine:
         try:
             if near.scheme == "unix":
                 plain = socket.socket(socket.AF_UNIX)
+                plain.settimeout(seconds)
                 plain.connect(near.path)
                 return plain
             where = urlsplit(api.base_url)
             plain = socket.create_connection((where.hostname, where.port), SECONDS)
-            plain.settimeout(None)
+            plain.settimeout(seconds)
             if where.scheme != "https":
                 return plain
             return Secured(plain, str(where.hostname), context(api.verify, api.cert))

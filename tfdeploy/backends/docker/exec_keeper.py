@@ -10,13 +10,15 @@ from typing import Any
 from docker.errors import APIError
 
 from ...agent.call import REFUSED
+from ...agent.forget import SERVICE
 from ...agent.protocol import CallError
 from ...agent.states import Job
-from ...errors import Unreachable
+from ...errors import BackendError, Unreachable
 from ..base import KEEPER, Cluster
 from . import names
-from .engine import Engine
+from .engine import SECONDS, Engine
 from .services import PYTHON, TOKEN
+from .streams import STDERR, STDOUT, Stream
 
 _LONGEST_ARGUMENT = 60_000
 """Longer bodies travel as a file: Linux takes no single argument over 128 KiB."""
@@ -47,8 +49,10 @@ class ExecKeeper:
             address = self._address(container)
             last = self._sent(container, body) if text is None else text
             return self._exec(container, [*PYTHON, "call", address, TOKEN, method, path, last])
-        except APIError as error:
-            raise Unreachable(f"the keeper of {self._cluster['name']}: {error.explanation or error}") from None
+        except Unreachable:
+            raise
+        except (APIError, BackendError, OSError) as error:
+            raise Unreachable(f"the keeper of {self._cluster['name']}: {error}") from None
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One call with JSON both ways."""
@@ -66,7 +70,7 @@ class ExecKeeper:
             Unreachable: there is none.
         """
         filters = names.filters(self._cluster)
-        filters["label"].append(f"com.docker.swarm.service.name={names.service(self._cluster, KEEPER)}")
+        filters["label"].append(f"{SERVICE}={names.service(self._cluster, KEEPER)}")
         found = self._engine.call(lambda api: api.containers(filters={**filters, "status": ["running"]}))
         if not found:
             raise Unreachable(f"the keeper of {self._cluster['name']} does not run")
@@ -90,12 +94,17 @@ class ExecKeeper:
         return f"@{_FOLDER}/{name}"
 
     def _exec(self, container: str, command: list[str]) -> bytes:
-        made = self._engine.call(lambda api: api.exec_create(container, command))
-        out, err = self._engine.call(lambda api: api.exec_start(made["Id"], demux=True))
-        code = self._engine.call(lambda api: api.exec_inspect(made["Id"]))["ExitCode"]
+        stream = Stream(self._engine, container, command, seconds=SECONDS)
+        said = {STDOUT: bytearray(), STDERR: bytearray()}
+        try:
+            while (part := stream.read())[1]:
+                said[part[0]] += part[1]
+            code = stream.code()
+        finally:
+            stream.close()
         if code == 0:
-            return out or b""
-        text = (err or out or b"").decode("utf-8", "replace").strip()
+            return bytes(said[STDOUT])
+        text = (said[STDERR] or said[STDOUT]).decode("utf-8", "replace").strip()
         if code == REFUSED:
             raise CallError(text)
         raise Unreachable(f"the keeper of {self._cluster['name']} does not answer ({text or f'exit {code}'})")

@@ -22,26 +22,32 @@ STDOUT, STDERR = 1, 2
 _CHUNK = 1 << 16
 _HEADER = struct.Struct(">BxxxL")
 _SWITCHED = (101, 200)
-_END_SECONDS, _POLL_SECONDS = 10.0, 0.02
+_END_SECONDS, _POLL_SECONDS = 30.0, 0.02
 
 
 class Stream:
     """One command that runs in a container."""
 
     def __init__(
-        self, engine: Engine, container: str, command: Sequence[str], env: Mapping[str, str] = {}, tty: bool = False
+        self,
+        engine: Engine,
+        container: str,
+        command: Sequence[str],
+        env: Mapping[str, str] = {},
+        tty: bool = False,
+        seconds: float | None = None,
     ) -> None:
-        """Start it.
+        """Start it; it has input, unless it may say nothing for so many `seconds` only.
 
         Raises:
             Unreachable: the engine does not answer.
             BackendError: it will not.
         """
         self._engine, self.tty = engine, tty
-        options = {"stdin": True, "tty": tty, "environment": dict(env)}
+        options = {"stdin": seconds is None, "tty": tty, "environment": dict(env)}
         with refusals(f"the container {container[:12]}"):
             self._id = engine.call(lambda api: api.exec_create(container, list(command), **options))["Id"]
-        self._socket = engine.connection()
+        self._socket = engine.connection(seconds)
         try:
             self._reader = cast(io.BufferedReader, self._socket.makefile("rb", _CHUNK))
             self._start(json.dumps({"Detach": False, "Tty": tty}).encode())
