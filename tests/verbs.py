@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 COMMAND = str(Path(sys.executable).with_name("tfdeploy"))
 
@@ -96,7 +96,7 @@ class Terminal:
     def until_said(self, text: str) -> None:
         """Wait until this is to be read."""
         try:
-            until(lambda: text in self.read(), f"{text!r} in the terminal", 60)
+            until(lambda: text in self.read(), f"{text!r} in the terminal")
         except AssertionError as error:
             raise AssertionError(f"{error}; there is {self.said!r}") from None
 
@@ -114,7 +114,7 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for the end; the exit code."""
-        until(lambda: (self.read(), self._process.poll() is not None)[1], "the command ends", 60)
+        until(lambda: (self.read(), self._process.poll() is not None)[1], "the command ends")
         self.read()
         os.close(self._near)
         return self._process.wait()
@@ -123,7 +123,7 @@ class Terminal:
 def talk(address: str, data: bytes) -> bytes:
     """All that comes back for all that is sent; the sending half ends before anything else does."""
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), 60) as near:
+    with socket.create_connection((host, int(port)), PATIENCE) as near:
         sending = threading.Thread(target=_send_all, args=(near, data))
         sending.start()
         found = b"".join(iter(lambda: near.recv(1 << 16), b""))

@@ -6,11 +6,15 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 240.0
+"""Seconds until a test gives up: on two cores that three processes of tests share all takes ten times as long as alone, and a
+deadline that is met costs nothing."""
+
 SHORTEST, LONGEST, PAUSES = 0.05, 1.0, 3
 """Seconds between two looks: so many times as long as a look took, so that looking leaves the machine to what is waited for."""
 
 
-def until(condition: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
+def until(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """The first true value of `condition`; fails the test when there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:

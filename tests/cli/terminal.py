@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 
 class Terminal:
     """A command that runs with a terminal of its own."""
@@ -24,14 +26,14 @@ class Terminal:
         """Type this; `\\x03` is Ctrl-C."""
         os.write(self._file, text.encode())
 
-    def until(self, word: str, seconds: float = 120.0) -> None:
+    def until(self, word: str, seconds: float = PATIENCE) -> None:
         """Read on until this has been shown."""
         deadline = time.monotonic() + seconds
         while word not in self.text:
             if time.monotonic() > deadline or not self._read(0.2):
                 raise AssertionError(f"{word!r} was not shown within {seconds:g} s:\n{self.text}")
 
-    def end(self, seconds: float = 120.0) -> int:
+    def end(self, seconds: float = PATIENCE) -> int:
         """Read on until the command has ended; its exit code."""
         deadline = time.monotonic() + seconds
         while self._read(0.2):

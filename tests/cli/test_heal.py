@@ -1,7 +1,9 @@
 """What died comes back; an edit is refused."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
@@ -13,7 +15,7 @@ from tfdeploy.backends.local.supervisor import marked
 def kill(project: Project) -> None:
     """A power cut: all processes of the cluster are gone at once."""
     for process in (project.supervisord(), *marked(project.places().home)):
-        if process.is_running():
+        with suppress(psutil.NoSuchProcess):
             process.kill()
     until(lambda: not marked(project.places().home), "all are gone")
 
@@ -47,7 +49,7 @@ def test_a_killed_supervisord_comes_back_and_an_edit_is_refused(training: Projec
 
 def test_a_job_that_is_over_needs_nothing(training: Project) -> None:
     open_gate(training)
-    assert tfdeploy(training, "wait", "--timeout", "1m").code == 0
+    assert tfdeploy(training, "wait", "--timeout", "5m").code == 0
     kill(training)
     over = tfdeploy(training, "heal")
     assert (over.code, over.out) == (0, "training/test: the job is over, so nothing is brought back.\n")

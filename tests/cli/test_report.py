@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.browser import Browser
 from tests.cli.calling import open_gate, tfdeploy
 from tests.integration.conftest import Project
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, browser: Browser) -> None:
@@ -17,7 +17,7 @@ def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, 
         assert shown.code == 0, shown.err
         return (training.program / "live.html").read_text().count("step 1: loss")
 
-    until(lambda: lines() > 0, "the page has what worker-0 printed", 60)
+    until(lambda: lines() > 0, "the page has what worker-0 printed")
     tab = browser.open((training.program / "live.html").as_uri())
     assert tab.texts("head title") == ["test: running"]
     assert tab.texts("[aria-label=Tasks] .word") == ["running"] * 3
@@ -54,11 +54,11 @@ def test_a_live_page_follows_until_ctrl_c(training: Project) -> None:
             with urllib.request.urlopen(f"{url}data") as answer:
                 return str(answer.read().decode())
 
-        until(lambda: "step 1: loss" in page(), "the page has what worker-0 printed", 60)
+        until(lambda: "step 1: loss" in page(), "the page has what worker-0 printed")
         open_gate(training)
-        until(lambda: "succeeded" in page(), "the page tells the end", 60)
+        until(lambda: "succeeded" in page(), "the page tells the end")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.communicate()

@@ -177,7 +177,7 @@ def test_ctrl_c_stops_the_job_and_leaves_nothing(shell: Shell) -> None:
 def test_a_signal_while_the_cluster_is_made_leaves_nothing(shell: Shell) -> None:
     shell.write(SLEEPER)
     process = shell.start("--", "python", "train.py")
-    until(shell.homes, "the cluster is being made", 60)
+    until(shell.homes, "the cluster is being made")
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate()
     assert process.returncode == 143, err

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
 from tests.integration.conftest import Project
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ONE = 'command=["python", "train.py"], code="code", workers=1, wait="0"'
 
@@ -55,7 +55,7 @@ class Terminal:
 
     def until(self, text: str) -> None:
         """Wait until it has drawn this."""
-        until(lambda: self.read() or text in self.shown, f"{text!r} in {self.shown!r}", 60)
+        until(lambda: self.read() or text in self.shown, f"{text!r} in {self.shown!r}")
         assert text in self.shown
 
     def press(self, key: str) -> None:
@@ -63,7 +63,7 @@ class Terminal:
 
     def end(self) -> int:
         """Wait for its end; the exit code."""
-        until(self.read, "it ends", 60)
+        until(self.read, "it ends")
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
@@ -76,9 +76,9 @@ def test_logs_follow_until_the_job_is_over_and_are_there_after_destroy(training:
     open_gate(training)
     lines = [*first, *following.stdout]
     assert following.stderr is not None
-    assert (following.wait(60), following.stderr.read()) == (0, "")
+    assert (following.wait(PATIENCE), following.stderr.read()) == (0, "")
     assert {"[worker:0] accuracy: 0.5\n", "[worker:1] accuracy: 0.5\n", "[ps:0] a warning of ps-0\n"} <= {*lines}
-    documents = [json.loads(line) for line in only.communicate(timeout=60)[0].splitlines()]
+    documents = [json.loads(line) for line in only.communicate(timeout=PATIENCE)[0].splitlines()]
     assert {one["task"] for one in documents} == {"worker-1"}
     assert documents[-1]["text"] == "accuracy: 0.5"
 
@@ -109,7 +109,7 @@ def test_a_reader_that_goes_away_ends_logs_quietly(training: Project) -> None:
             env=training.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         )
         assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
@@ -120,7 +120,7 @@ def test_ctrl_c_ends_following_quietly(training: Project) -> None:
     assert following.stdout is not None
     following.stdout.readline()
     following.send_signal(signal.SIGINT)
-    assert (following.communicate(timeout=30)[1], following.returncode) == ("", 130)
+    assert (following.communicate(timeout=PATIENCE)[1], following.returncode) == ("", 130)
 
 
 BYTES = b"\xff\xfe binary\r10%\r100%\x1b]0;stolen\x07 \x1b[31mred\x1b[0m \x1b[2J end\n\nno newline"
@@ -128,7 +128,7 @@ BYTES = b"\xff\xfe binary\r10%\r100%\x1b]0;stolen\x07 \x1b[31mred\x1b[0m \x1b[2J
 
 def test_bytes_are_saved_as_they_are_and_a_terminal_is_safe(project: Project) -> None:
     project.write(ONE, f"import sys\nsys.stdout.buffer.write({BYTES!r})\n")
-    project.up(env={"TFDEPLOY_WAIT": "1m"})
+    project.up(env={"TFDEPLOY_WAIT": "10m"})
     target = project.folder / "saved"
     assert tfdeploy(project, "logs", "worker-0", "--save", str(target)).out == ""
     assert target.read_bytes() == BYTES + b"\n"
@@ -183,7 +183,7 @@ time.sleep(600)
 def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> None:
     project.write(ONE.replace("workers=1", "ps=1, workers=1"), FAILS_AS_PS)
     project.up()
-    until(lambda: tfdeploy(project, "wait", "--timeout", "0s").code == 1, "the job has failed", 60)
+    until(lambda: tfdeploy(project, "wait", "--timeout", "0s").code == 1, "the job has failed")
     explained = tfdeploy(project, "explain")
     assert explained.code == 1
     assert "The job failed: ps-0 failed (exit 1)." in explained.out
@@ -208,24 +208,26 @@ def test_explain_says_that_all_is_well_and_when_supervisord_is_gone(training: Pr
 
 
 def test_watch_draws_progress_until_the_job_is_over(project: Project) -> None:
-    steps = ARGUMENTS.replace('"train.py"]', '"train.py", "--train_steps=100000"]')
+    steps = ARGUMENTS.replace('"train.py"]', '"train.py", "--train_steps=100000000"]')
     project.write(steps, TRAIN)
     project.up()
     project.until_running("ps-0", "worker-0", "worker-1")
     watching = Terminal(project, "show", "--watch")
     quits = Terminal(project, "show", "--watch")
     for terminal in (watching, quits):
-        terminal.until("/100000 0%")
+        terminal.until("/100000000 0%")
         terminal.until("steps/s")
+    curve = r"worker-1  .*loss [0-9.e-]+ [▁-█]+"
+    until(lambda: quits.read() or re.search(curve, quits.shown), "the curve of worker-1")
     quits.press("q")
     assert quits.end() == 0
-    assert re.search(r"worker-1  .*loss [0-9.e-]+ [▁-█]+", quits.shown)
+    assert re.search(curve, quits.shown)
     silent = start(project, "show", "--watch")
     open_gate(project)
     assert watching.end() == 0
     assert watching.shown.rstrip().rpartition("Job ")[2].startswith("succeeded: worker-0, worker-1 succeeded.")
     assert "\x1b[?1049h" not in watching.shown
-    said, _ = silent.communicate(timeout=60)
+    said, _ = silent.communicate(timeout=PATIENCE)
     assert silent.returncode == 0
     assert "\x1b" not in said
     assert "Job succeeded" in said
@@ -252,7 +254,7 @@ def test_the_shell_completes_names(completing: Project, words: str, found: list[
         COMP_CWORD=str(len(words.split()) - 1),
     )
     assert told.out.split() == found
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def test_explain_names_the_ps_whose_image_cannot_be_pulled(docker_project: Docke
     project.until_running("ps-0", "worker-0")
     update = ("service", "update", "--detach", "--quiet", "--no-resolve-image", "--image", NO_IMAGE)
     project.docker(*update, project.service("ps-0"))
-    until(lambda: "ps-0 cannot start (rejected): " in tfdeploy(project, "explain").out, "it is explained", 120)
+    until(lambda: "ps-0 cannot start (rejected): " in tfdeploy(project, "explain").out, "it is explained")
     explained = tfdeploy(project, "explain")
     assert explained.code == 1
     assert "no-such-image" in explained.out

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.components.processes import alive
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.states import Job
 from tfdeploy.application import version
@@ -164,7 +164,7 @@ class Standing:
         """When the keeper last said that it lives."""
         return Record(self.places.record).last_alive()
 
-    def until_status(self, hostname: str, status: str, seconds: float = 30.0) -> None:
+    def until_status(self, hostname: str, status: str, seconds: float = PATIENCE) -> None:
         """Wait until a task's status begins with `status`."""
         try:
             until(lambda: self.status(hostname).startswith(status), f"{hostname} {status}", seconds)
@@ -179,7 +179,7 @@ class Standing:
             self.until_started(hostname, times)
             self.until_status(hostname, "running")
 
-    def until_state(self, state: str, seconds: float = 60.0) -> Report:
+    def until_state(self, state: str, seconds: float = PATIENCE) -> Report:
         """Wait until the job is in a state and nothing runs any more."""
 
         def there() -> Report | None:

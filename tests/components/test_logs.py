@@ -94,7 +94,7 @@ def test_lines_are_shown_as_a_terminal_shows_them(cluster: Standing) -> None:
 def test_a_line_is_in_the_record_soon_after_it_was_printed(cluster: Standing) -> None:
     cluster.up("from steps import *\nprint('hello', flush=True)\nbegin()\nwait_for('gate')", workers=1)
     cluster.until_started("worker-0")
-    until(lambda: cluster.output("worker-0") == b"hello\n", "the line is in the record", 10)
+    until(lambda: cluster.output("worker-0") == b"hello\n", "the line is in the record")
 
 
 def test_as_many_last_lines_are_shown_as_asked_for(cluster: Standing) -> None:

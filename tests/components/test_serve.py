@@ -28,7 +28,7 @@ with tf.Graph().as_default():
 
 def test_a_client_computes_on_tasks_that_serve(cluster: Standing) -> None:
     cluster.up(serve=True, ps=1, workers=1)
-    until(lambda: str(cluster.look().logs).count("serving at grpc://") == 2, "both serve", 120)
+    until(lambda: str(cluster.look().logs).count("serving at grpc://") == 2, "both serve")
     client = [sys.executable, "-c", ADDS_ON_THE_WORKERS, json.dumps(cluster.look().endpoints)]
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(client, capture_output=True, text=True, timeout=120, check=False, env=env)

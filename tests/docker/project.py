@@ -98,7 +98,7 @@ class DockerProject(Project):
             job = BACKEND.look(self.cluster, "", {"log_lines": 0, "metrics": {}}).view["job"]
             return bool(job) and all(job["tasks"].get(name, {}).get("state") == "running" for name in hostnames)
 
-        until(running, f"{hostnames} running", 90)
+        until(running, f"{hostnames} running")
 
     def open(self) -> None:
         """Let `GATED` programs end."""
@@ -110,8 +110,13 @@ class DockerProject(Project):
         return {path.name: int(path.read_text() or 0) for path in files}
 
     def look(self, log_lines: int = 0) -> Sight:
-        """One look, without Pulumi."""
-        return BACKEND.look(self.cluster, "", {"log_lines": log_lines, "metrics": {}})
+        """One look, without Pulumi, which the keeper has answered."""
+
+        def answered() -> Sight | None:
+            sight = BACKEND.look(self.cluster, "", {"log_lines": log_lines, "metrics": {}})
+            return sight if sight.keeper_silent_since is None else None
+
+        return until(answered, "the keeper answers")
 
     def job(self) -> Job:
         """The job as it is now."""
@@ -128,11 +133,11 @@ class DockerProject(Project):
 
     def until_event(self, text: str) -> None:
         """Wait until the record tells this."""
-        until(lambda: any(text in event for event in self.events()), f"event {text!r}", 60)
+        until(lambda: any(text in event for event in self.events()), f"event {text!r}")
 
     def finished(self) -> dict[str, Any]:
         """All stack outputs after an `up` that waits for the end of the job."""
-        self.up(env={"TFDEPLOY_WAIT": "1m"})
+        self.up(env={"TFDEPLOY_WAIT": "10m"})
         return self.outputs()
 
     def record(self) -> Record:

@@ -39,18 +39,20 @@ def told(project: DockerProject, hostname: str) -> list[list[int]]:
 
 
 def starts_again(project: DockerProject, verbs: Verbs) -> None:
-    """Restarts and replaces."""
+    """Restarts and replaces, once the first life of both has told."""
+    for hostname in ("ps-0", "worker-0"):
+        until(lambda name=hostname: told(project, name), f"the first life of {hostname}")  # type: ignore[misc]
     before = project.job()
     code, _, said = verbs.call("restart", "ps-0", "--yes")
     assert code == 0, said
     stays = ", ".join(f"{project.name}-{part}" for part in ("own", "both", "mine"))
     assert f"The volumes {stays} stay. What is in train_dir ({before.run['train_dir']}) stays." in said
-    until(lambda: told(project, "ps-0") == [[1, 1, 1, 1, 1], [1, 2, 2, 2, 2]], "the second life", 60)
-    assert "ps-0 interrupted: restarted by request" in project.events()
+    until(lambda: told(project, "ps-0") == [[1, 1, 1, 1, 1], [1, 2, 2, 2, 2]], "the second life")
+    project.until_event("ps-0 interrupted: restarted by request")
 
     code, _, said = verbs.call("replace", "ps-0", "--yes")
     assert code == 0, said
-    until(lambda: told(project, "ps-0")[2:] == [[1, 3, 1, 3, 3]], "the third life", 60)
+    until(lambda: told(project, "ps-0")[2:] == [[1, 3, 1, 3, 3]], "the third life")
     after = project.job()
     assert after.book == before.book
     assert {name: task.failures for name, task in after.tasks.items()} == {"ps-0": 0, "worker-0": 0}

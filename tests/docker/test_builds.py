@@ -104,5 +104,5 @@ def test_an_image_is_pushed_and_pulled_with_the_credentials_of_docker_login(
     before = project.container("worker-0")
     project.docker("image", "rm", "--force", name)
     project.docker("kill", before)
-    until(lambda: project.container("worker-0") not in ("", before), "the Swarm pulls it with these credentials", 60)
+    until(lambda: project.container("worker-0") not in ("", before), "the Swarm pulls it with these credentials")
     project.destroy()

@@ -27,7 +27,7 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
 ) -> None:
     project.write(JOB + ", secrets={'KEY': 'x'}", GATED)
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
-    until(lambda: FIRST[kind](project), f"the first {kind}", 60)
+    until(lambda: FIRST[kind](project), f"the first {kind}")
     assert process.poll() is None
     project.kill(process)
     assert project.left() != {}
@@ -65,7 +65,7 @@ def remove_by_hand(project: DockerProject, *kinds: str) -> None:
                 project.docker(kind, "rm", *project.left().get(kind, "").split())
             return kind not in project.left()
 
-        until(gone, f"no {kind}", 60)
+        until(gone, f"no {kind}")
 
 
 def test_an_engine_that_is_gone_is_forgotten_only_by_request(project: DockerProject) -> None:

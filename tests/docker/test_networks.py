@@ -55,7 +55,7 @@ def namespaces(project: DockerProject) -> set[bool]:
 def flags(project: DockerProject, counts: int) -> str:
     """What the worker was started with last, once all tasks have been started so often."""
     wanted = {"ps-0": counts, "worker-0": counts}
-    until(lambda: min(project.counts().values()) == counts, f"start {counts} of all tasks", 60)
+    until(lambda: min(project.counts().values()) == counts, f"start {counts} of all tasks")
     project.until_running("ps-0", "worker-0")
     assert project.counts() == wanted
     lines = [text for _, _, text in project.look(10000).view["logs"]["worker-0"] if "begins" in text]

@@ -13,7 +13,7 @@ IMPATIENT = """\
 import sys
 if "pulumi.dynamic" in " ".join(sys.orig_argv):
     import tfdeploy.backends.docker.rolling
-    tfdeploy.backends.docker.rolling._COME_UP_SECONDS = 6.0
+    tfdeploy.backends.docker.rolling._COME_UP_SECONDS = 30.0
 """
 """In the process that runs the providers, as a `sitecustomize`: a task that does not come up is given up sooner."""
 

@@ -79,13 +79,13 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
     project.up()
     project.until_running("ps-0", "worker-0", "worker-1")
     for hostname in ("worker-0", "worker-1"):
-        until(lambda name=hostname: "heard the ps" in logs(project, name), f"{hostname} heard the ps", 60)  # type: ignore[misc]
+        until(lambda name=hostname: "heard the ps" in logs(project, name), f"{hostname} heard the ps")  # type: ignore[misc]
     assert places(project) == {"ps-0": "m0", "worker-0": "m1", "worker-1": "m2"}
 
     nested.kill("m1")
     nested.wait("m1", "down")
     try:
-        until(lambda: _statuses(project)["worker-0"].startswith("unreachable since"), "worker-0 is unreachable", 60)
+        until(lambda: _statuses(project)["worker-0"].startswith("unreachable since"), "worker-0 is unreachable")
         seen = project.outputs()
         assert {row["machine"]: row["status"] for row in seen["machines"]}["m1"].startswith("unreachable")
         assert _statuses(project)["worker-1"] == "running"
@@ -93,7 +93,7 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
     finally:
         nested.start("m1")
     project.until_running("worker-0")
-    until(lambda: "began again" in logs(project, "worker-0"), "worker-0 found its checkpoint", 60)
+    until(lambda: "began again" in logs(project, "worker-0"), "worker-0 found its checkpoint")
 
     moved = SPREAD.replace('"zone:IS:b"', '"hostname:UNLIKE:m1"').replace('"zone:IS:a"', '"hostname:LIKE:m[01]"')
     project.write(moved + ", volumes=[]", TALKS)
@@ -144,7 +144,8 @@ def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_st
         assert project.statuses()["worker-0"] == "succeeded"
         found.kill("m0")
         found.start("m0")
-        until(lambda: project.container("keeper"), "the keeper is back", 60)
+        until(lambda: project.container("keeper"), "the keeper is back")
+        project.look()
         for call in (project.up(), project.up("--refresh")):
             assert list(call.steps()) == ["unchanged"], call.output
         assert project.statuses()["worker-0"] == "succeeded"

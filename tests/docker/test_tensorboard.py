@@ -36,7 +36,7 @@ def test_it_shows_the_curves_of_a_run_that_is_over(project: DockerProject, tenso
     def shown() -> bool:
         return {"loss", "accuracy"} <= set(curves(project).get(run, {}))
 
-    until(shown, "the run's curves", 120)
+    until(shown, "the run's curves")
     assert project.up().steps().keys() == {"unchanged"}
     project.destroy()
 
@@ -44,7 +44,7 @@ def test_it_shows_the_curves_of_a_run_that_is_over(project: DockerProject, tenso
 def test_an_image_without_it_says_so_and_the_job_does_not_fail(project: DockerProject) -> None:
     project.write('command=["python", "-c", "print(1)"], workers=1, tensorboard=True')
     project.up()
-    until(lambda: project.sees()["tensorboard-0"] == "failed (exit 1)", "TensorBoard failed", 60)
+    until(lambda: project.sees()["tensorboard-0"] == "failed (exit 1)", "TensorBoard failed")
     outputs = project.looked()
     assert outputs["state"] == "succeeded"
     assert "TensorBoard is not installed here" in "".join(outputs["logs"]["tensorboard-0"])

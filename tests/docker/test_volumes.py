@@ -85,15 +85,15 @@ def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, 
 
     project.write(base, LIVES)
     project.up()
-    until(lambda: told("train=1 own=1 as 1000 0"), "the first life", 60)
+    until(lambda: told("train=1 own=1 as 1000 0"), "the first life")
     project.docker("kill", project.container("worker-0"))
-    until(lambda: told("train=2 own=1 as 1000 0"), "the second life, after a restart", 60)
+    until(lambda: told("train=2 own=1 as 1000 0"), "the second life, after a restart")
     project.write(f'{base}, jobs={{"worker": {{"memory": "256MiB"}}}}', LIVES)
     assert project.up().touched() == {"test-worker-0"}
-    until(lambda: told("train=3 own=1 as 1000 0"), "the third life, after a change of limits", 60)
+    until(lambda: told("train=3 own=1 as 1000 0"), "the third life, after a change of limits")
     project.write(f'{base}, user="1000:5", volumes=["{project.name}-other:/other"]', LIVES)
     assert project.up().touched() == {"test-worker-0"}
-    until(lambda: told("train=4 own=1 as 1000 5"), "the fourth life, after a change of user and volumes", 60)
+    until(lambda: told("train=4 own=1 as 1000 5"), "the fourth life, after a change of user and volumes")
 
     done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
     assert done.exit_code == 0, done.output

@@ -90,7 +90,7 @@ class Ec2Project(Project):
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until a look says that these tasks run."""
-        until(lambda: all(self.sees().get(name) == "running" for name in hostnames), f"{hostnames} running", 180)
+        until(lambda: all(self.sees().get(name) == "running" for name in hostnames), f"{hostnames} running")
 
     def counts(self) -> dict[str, int]:
         """How often each task's program was started; 0 while it writes that down."""

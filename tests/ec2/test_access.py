@@ -89,7 +89,7 @@ def test_machines_are_reached_through_ssm_and_open_no_port_for_ssh(project: Ec2P
     shutil.rmtree(reach.of(project.cluster))
     project.call("preview", "--stack", project.stack)
     assert reach.read(project.cluster) == known
-    until(lambda: project.sees()["worker-0"] == "running", "it is seen through SSM", 60)
+    until(lambda: project.sees()["worker-0"] == "running", "it is seen through SSM")
     project.destroy()
     assert project.box.left().keys().isdisjoint({"IAM roles", "IAM instance profiles"})
 

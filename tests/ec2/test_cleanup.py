@@ -29,9 +29,9 @@ def test_pulumi_killed_while_machines_are_made(project: Ec2Project) -> None:
     project.write(JOB, STEPS)
     runs = project.box.calls("RunInstances")
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
-    until(lambda: project.box.calls("RunInstances") > runs, "a machine is asked for", 60)
+    until(lambda: project.box.calls("RunInstances") > runs, "a machine is asked for")
     project.kill(process)
-    until(lambda: "instances" in project.left(), "it is there", 60)
+    until(lambda: "instances" in project.left(), "it is there")
 
     assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
     project.destroy()
@@ -40,7 +40,7 @@ def test_pulumi_killed_while_machines_are_made(project: Ec2Project) -> None:
 def test_pulumi_killed_while_the_swarm_is_formed(project: Ec2Project) -> None:
     project.write(JOB, STEPS)
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
-    until(lambda: any("connecting" in word for word in project.sees_machines().values()), "machines run", 60)
+    until(lambda: any("connecting" in word for word in project.sees_machines().values()), "machines run")
     project.kill(process)
     assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
 
@@ -68,7 +68,7 @@ def test_a_machine_that_does_not_boot_is_named_with_its_console(project: Ec2Proj
     hurry = 's/"boot": 1800.0/"boot": 1.0/'
     project.box.run(machine, "sed", "--in-place", hurry, "/etc/tfdeploy/caretaker.json")
     project.box.run(machine, "systemctl", "restart", "tfdeploy-caretaker")
-    until(lambda: "instances" not in project.left(), "it has ended itself", 60)
+    until(lambda: "instances" not in project.left(), "it has ended itself")
     assert "tfdeploy: ends: boot failed: not ready after 1 s" in project.box.console(machine)
     project.destroy()
     assert failing.read(project.cluster) == {}

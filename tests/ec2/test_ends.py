@@ -9,7 +9,7 @@ from tests.waiting import until
 
 def gone(project: Ec2Project) -> None:
     """Wait until no machine is left, without anybody's word."""
-    until(lambda: "instances" not in project.left(), "machines have ended themselves", 180)
+    until(lambda: "instances" not in project.left(), "machines have ended themselves")
 
 
 def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Project) -> None:
@@ -40,7 +40,7 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
 
 
 def test_a_lifetime_ends_in_training_and_the_next_up_goes_on(project: Ec2Project) -> None:
-    project.write(f'{JOB}, lifetime="60s"', STEPS)
+    project.write(f'{JOB}, lifetime="100s"', STEPS)
     project.up()
     project.until_running(*TASKS)
     gone(project)

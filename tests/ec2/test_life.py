@@ -66,7 +66,7 @@ def test_dead_machines_come_back_under_their_names_and_training_goes_on(project:
     assert project.up().steps().keys() == {"unchanged"}
 
     project.open()
-    assert project.up(env={"TFDEPLOY_WAIT": "2m"}).steps().keys() == {"unchanged"}
+    assert project.up(env={"TFDEPLOY_WAIT": "10m"}).steps().keys() == {"unchanged"}
     assert project.outputs()["state"] == "succeeded"
     runs = project.box.calls("RunInstances")
     for name in (MANAGER, WORKER):

@@ -48,7 +48,7 @@ def test_a_notice_lets_tasks_save_and_the_next_up_goes_on(project: Ec2Project) -
     described = project.box.client("ec2").describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"][0]
     assert described["InstanceLifecycle"] == "spot"
     for hostname in ("ps-0", "worker-0"):
-        until(partial(lines, project, hostname, "metadata:"), "it has asked", 60)
+        until(partial(lines, project, hostname, "metadata:"), "it has asked")
         assert lines(project, hostname, "metadata:") == ["<urlopen error [Errno 111] Connection refused>"]
 
     project.box.notice_spot(machine, 120)
@@ -63,5 +63,5 @@ def test_a_notice_lets_tasks_save_and_the_next_up_goes_on(project: Ec2Project) -
     assert f"{WORKER} is made: m7i.large" in preview
     project.up()
     project.until_running("ps-0", "worker-0")
-    until(lambda: lines(project, "worker-0", "resumed from")[-1] == saved, "it has resumed", 60)
+    until(lambda: lines(project, "worker-0", "resumed from")[-1] == saved, "it has resumed")
     project.destroy()

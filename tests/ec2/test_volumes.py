@@ -45,19 +45,19 @@ def test_the_users_volume_outlives_machines_and_a_new_one_does_not(project: Ec2P
         (project.program / "code" / f"{name}.py").write_text(text)
     project.up()
     project.until_running("ps-0", "worker-0")
-    until(lambda: was(project, "data") == ["''"] == was(project, "scratch"), "both disks are empty", 60)
+    until(lambda: was(project, "data") == ["''"] == was(project, "scratch"), "both disks are empty")
     first = project.machine(WORKER).id
     for folder in ("sdf", "sdg"):
         assert project.box.run(first, "findmnt", "-no", "FSTYPE", f"/mnt/volumes/{folder}").strip() == "ext4"
     assert project.up().steps().keys() == {"unchanged"}
 
     ec2.reboot_instances(InstanceIds=[first])
-    until(lambda: was(project, "data") == ["''", "'x'"] == was(project, "scratch"), "both are kept", 120)
+    until(lambda: was(project, "data") == ["''", "'x'"] == was(project, "scratch"), "both are kept")
 
     project.box.kill(first)
     assert ec2.describe_volumes(VolumeIds=[volume])["Volumes"][0]["State"] == "available"
     project.up()
-    until(lambda: was(project, "data")[-1] == "'xx'" and was(project, "scratch")[-1] == "''", "one is kept", 120)
+    until(lambda: was(project, "data")[-1] == "'xx'" and was(project, "scratch")[-1] == "''", "one is kept")
     assert project.machine(WORKER).id != first
     assert project.up().steps().keys() == {"unchanged"}
 

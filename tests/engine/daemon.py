@@ -64,7 +64,9 @@ def swarm(address: str) -> Iterator[None]:
         return
     if state != "inactive false":
         raise NoEngine(f"the engine at {address} is in a Swarm that it does not manage, or cannot ({state})")
-    docker(address, "swarm", "init", "--advertise-addr", LOOPBACK, "--listen-addr", f"{LOOPBACK}:2377")
+    # On a busy machine its only node shall not count as lost, and its tasks start again.
+    patient = "--dispatcher-heartbeat=60s"
+    docker(address, "swarm", "init", "--advertise-addr", LOOPBACK, "--listen-addr", f"{LOOPBACK}:2377", patient)
     try:
         yield
     finally:
@@ -114,7 +116,7 @@ def _dockerd(home: Path, data: Path) -> Iterator[str]:
         return answers(address)
 
     try:
-        until(ready, "dockerd answers", 60)
+        until(ready, "dockerd answers")
         yield address
     finally:
         if process.poll() is None:

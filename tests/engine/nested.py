@@ -51,7 +51,7 @@ class Machine:
 
     def wait(self) -> None:
         """Wait until its engine answers."""
-        until(lambda: answers(self.engine), f"the engine of {self.hostname} answers", 60)
+        until(lambda: answers(self.engine), f"the engine of {self.hostname} answers")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Nested:
 
     def wait(self, hostname: str, state: str = "ready") -> None:
         """Wait until the manager says this of a node: `ready`, `down`."""
-        until(lambda: self.state(hostname) == state, f"{hostname} is {state}", 60)
+        until(lambda: self.state(hostname) == state, f"{hostname} is {state}")
 
     def state(self, hostname: str) -> str:
         """What the manager says of a node; nothing where there is none of the name, or no manager."""

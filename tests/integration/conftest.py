@@ -182,7 +182,7 @@ class Project:
                 name in job.tasks and job.tasks[name].state == "running" for name in hostnames
             )
 
-        until(running, f"{hostnames} running", 60)
+        until(running, f"{hostnames} running")
 
     def destroy(self) -> Call:
         """`pulumi destroy`, which must succeed and leave nothing."""

@@ -116,6 +116,6 @@ def test_up_need_not_wait_and_a_later_one_tells_the_end(project: Project) -> Non
     )
     project.up()
     assert project.outputs()["state"] in ("starting", "running", "succeeded")
-    project.up(env={"TFDEPLOY_WAIT": "2m"})
+    project.up(env={"TFDEPLOY_WAIT": "10m"})
     assert project.outputs()["state"] == "succeeded"
     project.destroy()

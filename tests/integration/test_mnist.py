@@ -107,10 +107,10 @@ def test_a_killed_task_comes_back_and_training_resumes_from_the_checkpoint(tmp_p
     program.write_text(program.read_text().replace('"train.py"]', '"train.py", "--steps=3000"]'))
     try:
         project.up(env={"TFDEPLOY_WAIT": "0"})
-        until(lambda: last_step(project) >= 400, "step 400", 240)
+        until(lambda: last_step(project) >= 400, "step 400")
         child = child_of(project, hostname)
         child.send_signal(signal.SIGKILL)
-        project.up(env={"TFDEPLOY_WAIT": "4m"})
+        project.up(env={"TFDEPLOY_WAIT": "10m"})
         outputs = project.outputs()
         assert outputs["state"] == "succeeded", outputs["status"]
         assert outputs["accuracy"] > 0.9

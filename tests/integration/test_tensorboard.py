@@ -48,12 +48,12 @@ def places(project: Project) -> list[Path]:
 
 
 def shows_the_curves_of_a_run_that_is_over(project: Project) -> None:
-    until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running", 120)
+    until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running")
     outputs = project.outputs()
     assert outputs["state"] == "succeeded"
     assert outputs["endpoints"]["tensorboard-0"].startswith("127.0.0.1:")
     (run,) = places(project)
-    until(lambda: {*curves(project).get(run.name, {})} >= SHOWN, "the run's curves", 120)
+    until(lambda: {*curves(project).get(run.name, {})} >= SHOWN, "the run's curves")
     assert json.loads(answer(project, "/data/runs")) == [run.name]
     assert b"<title>TensorBoard</title>" in answer(project, "/")
     assert len(json.loads(answer(project, f"/data/plugin/scalars/scalars?run={run.name}&tag=loss"))) >= 10
@@ -70,8 +70,8 @@ def comes_and_goes_while_nothing_else_changes(project: Project) -> None:
     assert project.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", project.stack).exit_code == 0
     assert project.up().touched() == {"mnist-sweeper", "mnist-tensorboard-0", "mnist-run"}
     assert (crew(), places(project)) == (before, runs)
-    until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running again", 120)
-    until(lambda: {*curves(project).get(runs[0].name, {})} >= SHOWN, "the run's curves again", 120)
+    until(lambda: project.looked()["tasks"][-1]["status"] == "running", "TensorBoard running again")
+    until(lambda: {*curves(project).get(runs[0].name, {})} >= SHOWN, "the run's curves again")
 
 
 def test_it_shows_a_training_that_is_over_and_leaves_all_else_alone(project: Project) -> None:

@@ -13,7 +13,7 @@ def test_any_command_runs_with_flags_and_environment(project: Project) -> None:
     project.write(
         'command=["python", "train.py", "--mine=1"], code="code", ps=1, workers=1, context={"rate": 0.5}', script
     )
-    project.up(env={"TFDEPLOY_WAIT": "2m"})
+    project.up(env={"TFDEPLOY_WAIT": "10m"})
     outputs = project.outputs()
     argv, environment = json.loads(outputs["logs"]["worker-0"][-1])
     endpoints = outputs["endpoints"]
