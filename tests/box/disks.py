@@ -26,7 +26,7 @@ class Disks:
     def attach(self, instance_id: str, device: str, volume_id: str, gib: int) -> None:
         """Have a volume be a device of an instance; its file is made when it is first attached."""
         file = self.file(volume_id)
-        until(lambda: not self._loop(file), f"the last machine of {volume_id} has let it go", 60)
+        until(lambda: not self._loop(file), f"the last machine of {volume_id} has let it go")
         with _LOCK:
             if not file.exists():
                 file.touch(mode=0o600)

@@ -22,7 +22,7 @@ echo once >>/root/ran
 systemctl disable --now ecs
 systemctl start nothing || echo "refused with $?"
 """
-BOOT = 60
+BOOT = 240
 
 
 @dataclass(frozen=True)

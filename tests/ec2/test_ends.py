@@ -3,7 +3,7 @@
 import shutil
 
 from tests.ec2.project import Ec2Project
-from tests.ec2.test_life import JOB, MANAGER, STEPS, TASKS, WORKER
+from tests.ec2.test_life import JOB, MANAGER, STEPS, TASKS, WORKER, until_resumed
 from tests.waiting import until
 
 
@@ -48,8 +48,6 @@ def test_a_lifetime_ends_in_training_and_the_next_up_goes_on(project: Ec2Project
 
     project.write(f'{JOB}, lifetime="1h", keep_record=False', STEPS)
     project.up()
-    project.until_running(*TASKS)
-    logs = project.look(10_000).view["logs"]["worker-0"]
-    assert [text for _, _, text in logs if text.startswith("resumed from ")][-1] != "resumed from 0"
+    until_resumed(project, *TASKS)
     project.destroy()
     assert project.bucket() == ""

@@ -4,6 +4,7 @@ import json
 
 from tests.docker.project import GATE
 from tests.ec2.project import Ec2Project
+from tests.waiting import until
 
 STEPS = f"""\
 import os, pathlib, sys, time
@@ -32,13 +33,20 @@ MANAGER, WORKER = "test-ps-m0", "test-worker-m1"
 def resumed(project: Ec2Project, hostname: str) -> int:
     """The step from which a task's program last went on."""
     lines = [text for _, _, text in project.look(10_000).view["logs"][hostname] if text.startswith("resumed from ")]
-    return int(lines[-1].split()[2])
+    return int(lines[-1].split()[2]) if lines else -1
+
+
+def until_resumed(project: Ec2Project, *hostnames: str, least: int = 1) -> None:
+    """Wait until tasks run that have told from which step: it comes a moment after they are known to run."""
+    project.until_running(*hostnames)
+    for hostname in hostnames:
+        until(lambda name=hostname: resumed(project, name) >= least, f"{hostname} has told from where")  # type: ignore[misc]
 
 
 def test_dead_machines_come_back_under_their_names_and_training_goes_on(project: Ec2Project) -> None:
     project.write(JOB, STEPS)
     project.up()
-    project.until_running(*TASKS)
+    until_resumed(project, *TASKS, least=0)
     names = {one.name: one.id for one in project.box.instances()}
 
     project.box.kill(names[WORKER])
@@ -49,8 +57,8 @@ def test_dead_machines_come_back_under_their_names_and_training_goes_on(project:
     done = project.up()
     assert done.steps()["replaced"] == 1, done.output
     assert done.touched() == {"test-swarm"}
+    until_resumed(project, "worker-1")
     project.until_running(*TASKS)
-    assert resumed(project, "worker-1") > 0
     assert [project.machine(name).id for name in (MANAGER, "test-worker-m0")] == [
         names[MANAGER],
         names["test-worker-m0"],
@@ -59,8 +67,7 @@ def test_dead_machines_come_back_under_their_names_and_training_goes_on(project:
     project.box.kill(names[MANAGER])
     assert project.sees_machines()[MANAGER] == "gone"
     project.up()
-    project.until_running(*TASKS)
-    assert all(resumed(project, name) > 0 for name in TASKS)
+    until_resumed(project, *TASKS)
     assert project.machine("test-worker-m0").id == names["test-worker-m0"]
     assert set(project.sees_machines().values()) == {"connected"}
     assert project.up().steps().keys() == {"unchanged"}
@@ -86,7 +93,7 @@ def test_what_a_change_of_machines_touches_is_said_and_done(project: Ec2Project)
     one = JOB.replace("workers=2", "workers=1")
     project.write(one, STEPS)
     project.up()
-    project.until_running("ps-0", "worker-0")
+    until_resumed(project, "ps-0", "worker-0", least=0)
     before = {name: project.machine(name).id for name in (MANAGER, "test-worker-m0")}
 
     project.write(f'{one}, lifetime="10h", jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)
@@ -102,7 +109,7 @@ def test_what_a_change_of_machines_touches_is_said_and_done(project: Ec2Project)
     assert project.machine("test-worker-m0").type == "c7i.large"
     told = project.box.run(before[MANAGER], "cat", "/etc/tfdeploy/caretaker.json")
     assert json.loads(told)["lifetime"] == 36000.0
-    assert resumed(project, "worker-0") > 0
+    until_resumed(project, "worker-0")
 
     project.write(f'{one}, network="host", jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)
     project.up()

@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import json
+import subprocess
+from contextlib import suppress
 
 from tests.docker.test_secrets import CANARY, PLAIN, READS, SECRETS, command_lines
 from tests.ec2.project import Ec2Project
@@ -17,6 +19,8 @@ def test_secrets_are_in_the_tasks_and_nowhere_else(project: Ec2Project) -> None:
     argv = ""
     while running.poll() is None:
         argv += command_lines()
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(0.05)
     assert running.stdout is not None
     places = {"shown": running.stdout.read()}
     assert running.returncode == 0, places["shown"]

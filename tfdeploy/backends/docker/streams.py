@@ -23,6 +23,7 @@ _CHUNK = 1 << 16
 _HEADER = struct.Struct(">BxxxL")
 _SWITCHED = (101, 200)
 _END_SECONDS, _POLL_SECONDS = 30.0, 0.02
+_RESIZES = 3
 
 
 class Stream:
@@ -91,9 +92,11 @@ class Stream:
         return self._kind, data
 
     def resize(self, rows: int, columns: int) -> None:
-        """The terminal has another size now."""
-        with suppress(APIError, Unreachable):
-            self._engine.call(lambda api: api.exec_resize(self._id, rows, columns))
+        """The terminal has another size now; an engine that is busy may not have started the command yet."""
+        for _ in range(_RESIZES):
+            with suppress(APIError, Unreachable):
+                self._engine.call(lambda api: api.exec_resize(self._id, rows, columns))
+                return
 
     def code(self) -> int:
         """The exit code, once its output has ended.
