@@ -29,7 +29,7 @@ class JobArgs(TypedDict, total=False):
     by default."""
 
     gpus: int
-    """GPUs of each task's own, given by `CUDA_VISIBLE_DEVICES`; 0, the default, shows it none."""
+    """GPUs of each task's own, given by `CUDA_VISIBLE_DEVICES`; 0, the default but for gpu_worker (1), shows it none."""
 
     port: int
     """The port of task 0; task 1 has the next one, and so on. By default each task takes a free one."""
@@ -101,6 +101,10 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     workers: int
     """How many workers; 0 by default."""
 
+    gpu_workers: int
+    """How many workers with GPUs: the job gpu_worker, whose tasks gpu-worker-0, … are TensorFlow's workers after those of
+    `workers`; 0 by default."""
+
     chief: int
     """1 for a chief; 0 by default."""
 
@@ -113,7 +117,7 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     does not fail with it. It needs the package tensorboard in the tasks' environment or image. False by default."""
 
     jobs: dict[str, JobArgs]
-    """What one job (chief, ps, worker, evaluator, tensorboard) has of its own."""
+    """What one job (chief, ps, worker, gpu_worker, evaluator, tensorboard) has of its own."""
 
     metrics: dict[str, str]
     """Name to regular expression. The metric is what the pattern (its group 1, where it has one) found last in this

@@ -76,7 +76,7 @@ class _Progress:
 
     def __init__(self, watch: Watch, say: Callable[[str], None]) -> None:
         names = [task.hostname for task in watch.plan.tasks]
-        self._hostname = next((name for name in ("chief-0", "worker-0") if name in names), names[0])
+        self._hostname = next((name for name in ("chief-0", "worker-0", "gpu-worker-0") if name in names), names[0])
         self._say = say
         self._last: tuple[float, str] = (0.0, "")
         self._words = ""

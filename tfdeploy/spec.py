@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .agent.states import TENSORBOARD
+from .agent.states import GPU_WORKER, TENSORBOARD, WORKERS
 from .asked import Asked
 from .containers import KEYS as CONTAINER_KEYS
 from .containers import ContainerSpec, EngineSpec, container_spec, engine_spec
@@ -15,7 +15,7 @@ from .instances import KEYS as INSTANCE_KEYS
 from .instances import FleetSpec, InstanceSpec, fleet_spec, instance_spec, steady
 from .restarts import Restart, restarts
 
-JOBS = ("chief", "ps", "worker", "evaluator", TENSORBOARD)
+JOBS = ("chief", "ps", *WORKERS, "evaluator", TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
 
 _STEADY = ("ps",)
@@ -164,6 +164,7 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
         "chief": ask.whole("chief", 0, 0, 1),
         "ps": ask.whole("ps", 0, 0, MOST_TASKS),
         "worker": ask.whole("workers", 0, 0, MOST_TASKS),
+        GPU_WORKER: ask.whole("gpu_workers", 0, 0, MOST_TASKS),
         "evaluator": ask.whole("evaluator", 0, 0, 1),
     }
     own = ask.mapping("jobs", values=Mapping)
@@ -176,7 +177,7 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
         raise ask.refuse(
             "workers", "and ps, chief, evaluator are all 0: there is no task at all", "Give workers=1 or more."
         )
-    if not serve and not counts["chief"] and not counts["worker"]:
+    if not serve and not any(counts[name] for name in ("chief", *WORKERS)):
         alone = " and ".join(name for name in counts if counts[name])
         raise ask.refuse("workers", f"is 0: {alone} alone trains nothing", "Give workers or chief, or serve=True.")
     common = JobSpec(
@@ -208,7 +209,7 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobS
         count=count,
         cpus=asked.number("cpus"),
         memory=asked.bytes("memory"),
-        gpus=asked.whole("gpus", 0, 0, 1_000),
+        gpus=asked.whole("gpus", int(name == GPU_WORKER), 0, 1_000),
         port=port,
         env=_environment(asked),
         restart=restarts(asked, common.restart),
@@ -218,7 +219,7 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobS
 
 
 def _success(ask: Asked, jobs: Sequence[JobSpec], serve: bool) -> str:
-    present = {job.name for job in jobs}
+    present = {"worker" if job.name in WORKERS else job.name for job in jobs}
     rule = ask.text("success")
     if not rule:
         return "chief" if "chief" in present else "all workers"

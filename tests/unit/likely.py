@@ -97,6 +97,7 @@ _ANY_BACKEND = st.fixed_dictionaries(
         "ps": st.integers(0, 3),
         "chief": st.integers(0, 1),
         "evaluator": st.integers(0, 1),
+        "gpu_workers": st.integers(0, 2),
         "tensorboard": st.booleans(),
         "jobs": st.fixed_dictionaries({}, optional={"worker": _JOB}),
         "metrics": st.dictionaries(_TEXT, st.sampled_from([r"accuracy: (\S+)", "loss"]), max_size=2),
@@ -137,7 +138,9 @@ _ANYTHING = st.recursive(
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["ps", "worker", "on", "port", "env", "A", ""]), inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["ps", "worker", "gpu_worker", "on", "port", "env", "A", ""]), inner, max_size=3
+        ),
     ),
     max_leaves=5,
 )

@@ -11,7 +11,14 @@ from tfdeploy.agent.states import FINAL, Job
 
 BEGIN = 1_000.0
 _ROUNDS = 12
-_PORTS = {"ps": 20_000, "worker": 21_000, "chief": 22_000, "evaluator": 23_000, "tensorboard": 6006}
+_PORTS = {
+    "ps": 20_000,
+    "worker": 21_000,
+    "chief": 22_000,
+    "evaluator": 23_000,
+    "gpu-worker": 24_000,
+    "tensorboard": 6006,
+}
 
 
 class Launcher:

@@ -22,6 +22,7 @@ EVERY: dict[str, Any] = {
     "workers": 2,
     "chief": 1,
     "evaluator": 1,
+    "gpu_workers": 1,
     "tensorboard": True,
     "jobs": {"worker": {"memory": "2GiB", "restart": {"maximum": 1}}},
     "metrics": {"accuracy": r"accuracy: (\S+)"},

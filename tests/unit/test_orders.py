@@ -61,6 +61,14 @@ def test_who_does_not_come_in_time_fails_the_job_by_name() -> None:
         ({"workers": 2}, ["worker-0", "worker-1"], "succeeded: worker-0, worker-1 succeeded"),
         ({"workers": 2, "success": "worker 0"}, ["worker-1"], "none"),
         ({"workers": 2, "success": "worker 0"}, ["worker-0"], "succeeded: worker-0 succeeded"),
+        ({"workers": 1, "gpu_workers": 1, "success": "worker 0"}, ["gpu-worker-0"], "none"),
+        ({"gpu_workers": 2, "success": "worker 0"}, ["gpu-worker-0"], "succeeded: gpu-worker-0 succeeded"),
+        ({"workers": 1, "gpu_workers": 1}, ["worker-0"], "none"),
+        (
+            {"workers": 1, "gpu_workers": 1},
+            ["worker-0", "gpu-worker-0"],
+            "succeeded: worker-0, gpu-worker-0 succeeded",
+        ),
         ({"chief": 1, "workers": 1, "success": "all workers"}, ["worker-0"], "none"),
         (
             {"chief": 1, "workers": 1, "success": "all workers"},

@@ -19,6 +19,10 @@ from tfdeploy.plan import Given, Plan, consequences, make_plan
         ("plan-2-ps-3-workers", {"ps": 2, "workers": 3}),
         ("plan-chief-ps-workers-evaluator", {"chief": 1, "ps": 1, "workers": 2, "evaluator": 1}),
         ("plan-chief-alone", {"chief": 1}),
+        (
+            "plan-gpu-workers",
+            {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}},
+        ),
         ("plan-serve", {"serve": True, "ps": 1, "workers": 2}),
         (
             "plan-placeholders",

@@ -30,6 +30,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"workers": 1001}, "workers: is 1001. It takes a whole number from 0 to 1000."),
     ({"chief": 2}, "chief: is 2. It takes a whole number from 0 to 1."),
     ({"evaluator": 2}, "evaluator: is 2. It takes a whole number from 0 to 1."),
+    ({"gpu_workers": -1}, "gpu_workers: is -1. It takes a whole number from 0 to 1000."),
     ({"workers": 1.0}, "workers: is 1.0, of type float. It takes a whole number."),
     ({"workers": True}, "workers: is True, of type bool. It takes a whole number."),
     ({"workers": "2"}, "workers: is '2', of type str. It takes a whole number."),
@@ -190,10 +191,17 @@ def test_what_is_given_too_large_to_show_is_cut() -> None:
         ({"chief": 1, "workers": 2}, "chief"),
         ({"workers": 2, "ps": 1}, "all workers"),
         ({"serve": True, "ps": 2}, "all workers"),
+        ({"gpu_workers": 2, "ps": 1}, "all workers"),
     ],
 )
 def test_without_a_rule_the_chief_decides_else_all_workers(jobs: dict[str, Any], rule: str) -> None:
     assert spec(**jobs).success == rule
+
+
+def test_a_gpu_worker_has_a_gpu_unless_its_job_says_otherwise() -> None:
+    asked = spec(workers=1, gpu_workers=1)
+    assert [(job.name, job.gpus) for job in asked.jobs] == [("worker", 0), ("gpu_worker", 1)]
+    assert [job.gpus for job in spec(gpu_workers=1, jobs={"gpu_worker": {"gpus": 0}}).jobs] == [0]
 
 
 def test_what_is_left_out_has_its_documented_default() -> None:

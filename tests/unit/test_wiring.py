@@ -39,6 +39,19 @@ def test_hosts_stand_in_the_order_of_their_index() -> None:
     assert wiring.hosts(BOOK, "worker") == ["10.0.0.2:21000", "10.0.0.3:21001"]
 
 
+def test_gpu_workers_are_workers_after_the_others() -> None:
+    book = [*BOOK, *(Entry(f"gpu-worker-{index}", "gpu_worker", index, f"10.0.1.{index}:24000") for index in (1, 0))]
+    workers = ["10.0.0.2:21000", "10.0.0.3:21001", "10.0.1.0:24000", "10.0.1.1:24000"]
+    mine = next(item for item in book if item.hostname == "gpu-worker-1")
+    assert json.loads(wiring.tf_config(book, mine)) == {
+        "cluster": {"ps": ["10.0.0.1:20000"], "worker": workers},
+        "task": {"type": "worker", "index": 3},
+        "environment": "cloud",
+    }
+    known = wiring.values(book, mine)
+    assert (known["job_name"], known["task_index"], known["worker_hosts"]) == ("worker", "3", ",".join(workers))
+
+
 def test_the_four_flags_follow_a_command_without_placeholders() -> None:
     assert wiring.command_line(["python", "train.py"], known()) == [
         "python",

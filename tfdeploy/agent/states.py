@@ -16,6 +16,10 @@ FINAL = DEAD | {SUCCEEDED, STOPPED}
 TENSORBOARD, TENSORBOARD_PORT = "tensorboard", 6006
 """The job that looks on, and the port that people know it by."""
 
+GPU_WORKER = "gpu_worker"
+WORKERS = ("worker", GPU_WORKER)
+"""The jobs that are TensorFlow's job `worker`, in the order of their tasks there: it is told nothing of who has GPUs."""
+
 
 class Task:
     """What the keeper remembers of one task in one run. Times are seconds since 1970.

@@ -2,7 +2,7 @@
 
 from typing import List, Optional
 
-from .states import DEAD, FAILED, KILLED, OUT_OF_MEMORY, SUCCEEDED, Job, Task, Verdict
+from .states import DEAD, FAILED, KILLED, OUT_OF_MEMORY, SUCCEEDED, WORKERS, Job, Task, Verdict
 
 CHIEF, WORKER_0, ALL_WORKERS = "chief", "worker 0", "all workers"
 RULES = (CHIEF, WORKER_0, ALL_WORKERS)
@@ -15,8 +15,9 @@ def deciders(job: Job) -> List[Task]:
         return []
     rule = job.run["success"]
     if rule == WORKER_0:
-        return [task for task in job.tasks.values() if task.job == "worker" and task.index == 0]
-    jobs = ("chief",) if rule == CHIEF else ("chief", "worker")
+        first = [task for name in WORKERS for task in job.tasks.values() if task.job == name and task.index == 0]
+        return first[:1]
+    jobs = ("chief",) if rule == CHIEF else ("chief", *WORKERS)
     return [task for task in job.tasks.values() if task.job in jobs]
 
 

@@ -8,9 +8,9 @@ the evaluator's place outside the cluster are as Kubeflow's TFJob has them.
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
-from .states import TENSORBOARD
+from .states import GPU_WORKER, TENSORBOARD
 
 FLAGS = ("job_name", "task_index", "ps_hosts", "worker_hosts")
 """The four standard flags, and the placeholders of the same names."""
@@ -32,16 +32,25 @@ class Entry:
     """`host:port`"""
 
 
+def role(book: Sequence[Entry], task: Entry) -> Tuple[str, int]:
+    """The job and the index that a task has for TensorFlow."""
+    if task.job != GPU_WORKER:
+        return task.job, task.index
+    return "worker", task.index + sum(entry.job == "worker" for entry in book)
+
+
 def hosts(book: Sequence[Entry], job: str) -> List[str]:
-    """The addresses of a job's tasks in the order of their index."""
-    return [entry.address for entry in sorted(book, key=lambda entry: entry.index) if entry.job == job]
+    """The addresses of a job of TensorFlow's in the order of their index."""
+    found = [(index, entry.address) for entry in book for name, index in [role(book, entry)] if name == job]
+    return [address for _, address in sorted(found)]
 
 
 def values(book: Sequence[Entry], task: Entry) -> Dict[str, str]:
     """What the placeholders of wiring stand for in this task."""
+    job, index = role(book, task)
     return {
-        "job_name": task.job,
-        "task_index": str(task.index),
+        "job_name": job,
+        "task_index": str(index),
         "ps_hosts": ",".join(hosts(book, "ps")),
         "worker_hosts": ",".join(hosts(book, "worker")),
         "chief_hosts": ",".join(hosts(book, "chief")),
@@ -71,7 +80,8 @@ def command_of(run: Dict[str, Any], job: str, known: Dict[str, str]) -> List[str
 def tf_config(book: Sequence[Entry], task: Entry) -> str:
     """`TF_CONFIG` as JSON text."""
     cluster: Dict[str, Any] = {job: hosts(book, job) for job in CLUSTER_JOBS if hosts(book, job)}
-    return json.dumps({"cluster": cluster, "task": {"type": task.job, "index": task.index}, "environment": "cloud"})
+    job, index = role(book, task)
+    return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}, "environment": "cloud"})
 
 
 def environment(book: Sequence[Entry], task: Entry, run: Dict[str, Any]) -> Dict[str, str]:

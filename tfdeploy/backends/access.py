@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..agent.protocol import CallError
-from ..agent.states import FINAL, RUNNING, Job, Task
+from ..agent.states import FINAL, RUNNING, WORKERS, Job, Task
 from ..errors import BackendError, NotFound
 from . import keeping
 from .base import Cluster, load
 from .keeping import Keeper
 
-_TRAINERS = ("chief", "worker")
+_TRAINERS = ("chief", *WORKERS)
 
 
 class Line(Protocol):

@@ -129,7 +129,7 @@ def chosen(title: str, names: Sequence[str], containers: dict[str, str]) -> list
     """
     found: list[str] = []
     for name in names:
-        wanted = name.replace(":", "-")
+        wanted = name.replace(":", "-").replace("_", "-")
         hits = [one for one in containers if one == wanted or one.rpartition("-")[0] == wanted]
         hits = hits or [one for one, container in containers.items() if container and container.startswith(name)]
         if not hits:
