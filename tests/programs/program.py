@@ -22,5 +22,5 @@ class Program(Project):
         """`pulumi config set tfdeploy:NAME VALUE`; what is no text goes as JSON."""
         for name, value in settings.items():
             text = value if isinstance(value, str) else json.dumps(value)
-            done = self.call("config", "set", f"tfdeploy:{name}", "--stack", self.stack, "--", text)
+            done = self.call("config", "set", f"tfdeploy:{name}", text, "--stack", self.stack)
             assert done.exit_code == 0, done.output

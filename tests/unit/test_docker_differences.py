@@ -1,14 +1,17 @@
 """What a plan changes in services that stand, in words."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.unit.cases import plan
+from tests.unit.cases import BOX, plan, spec
 from tests.unit.props import task_props
-from tfdeploy.backends.docker.differences import sentences
+from tfdeploy.backends.docker.differences import sentences, unshared
 from tfdeploy.backends.docker.mounts import bind
 from tfdeploy.backends.docker.services import task
+from tfdeploy.placement import Machine
+from tfdeploy.plan import Given, make_plan
 
 ONE_AT_A_TIME = "their containers are replaced, while they run one at a time"
 
@@ -44,3 +47,30 @@ def test_a_change_is_named(container: dict[str, Any], arguments: dict[str, Any],
 
 def test_another_network_replaces_all_at_once() -> None:
     assert told({"network": "host"}) == ["worker-0: network changes: all are replaced at once, and resume"]
+
+
+MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]
+NOT_SHARED = "train_dir is not given, so each machine has a volume of its own"
+SHARE = "Name a folder that all machines share"
+FOUND = f"{NOT_SHARED}, and who starts again finds only what was saved on its machine. {SHARE}"
+APART = f"{NOT_SHARED}: checkpoints of tasks on other machines than the first are not together. {SHARE}"
+
+
+@pytest.mark.parametrize(
+    ("workers", "machines", "standing", "warned"),
+    [
+        (1, MACHINES, {}, []),
+        (2, MACHINES, {}, [APART]),
+        (2, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [APART]),
+        (2, MACHINES, {"worker-0": "m0"}, [f"worker-1 comes to m1: {FOUND}"]),
+        (1, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [f"worker-1 goes from m1: {FOUND}"]),
+        (1, MACHINES[1:], {"worker-0": "m0"}, [f"worker-0 moves from m0 to m1: {FOUND}"]),
+        (2, MACHINES[:1], {"worker-0": "m0"}, []),
+        (1, MACHINES[:1], {"worker-0": "m0", "worker-1": "m0"}, []),
+    ],
+)
+def test_checkpoints_that_are_not_shared_are_warned_of(
+    workers: int, machines: list[Machine], standing: dict[str, str], warned: list[str]
+) -> None:
+    asked = spec(workers=workers)
+    assert unshared(make_plan(asked, machines, Given("", "/train", ""), standing), standing) == warned

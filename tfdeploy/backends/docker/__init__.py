@@ -70,7 +70,7 @@ class DockerBackend:
 
     def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
         """Refuse what cannot work; the warnings."""
-        return refusals.refuse(_swarm(cluster), spec, plan, code_files)
+        return refusals.refuse(_swarm(cluster), spec, plan, code_files, self.standing_on(cluster))
 
     def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
         """An absolute path, mounted at the same place, or a URL; a volume of the cluster's where no `train_dir` is given."""

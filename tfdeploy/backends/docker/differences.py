@@ -22,6 +22,29 @@ def sentences(plan: Plan, containers: Mapping[str, Mapping[str, Any]], standing:
     return [f"{', '.join(hostnames)}: {', '.join(words)} {_effect(words)}" for words, hostnames in groups.items()]
 
 
+def unshared(plan: Plan, standing: Mapping[str, str]) -> list[str]:
+    """A warning where checkpoints are in a volume of each machine's own, and not all of them on one; `standing` is hostname to
+    machine, of the tasks that stand."""
+    now = {task.hostname: task.machine for task in plan.tasks}
+    if len({*now.values(), *standing.values()}) < 2:
+        return []
+    moves = [
+        f"{name} moves from {standing[name]} to {machine}"
+        for name, machine in now.items()
+        if standing.get(name, machine) != machine
+    ]
+    comes = [f"{name} comes to {machine}" for name, machine in now.items() if standing and name not in standing]
+    goes = [f"{name} goes from {machine}" for name, machine in standing.items() if name not in now]
+    told = [*goes, *comes, *moves]
+    own = "train_dir is not given, so each machine has a volume of its own"
+    share = "Name a folder that all machines share"
+    if told:
+        return [f"{', '.join(told)}: {own}, and who starts again finds only what was saved on its machine. {share}"]
+    if len(set(now.values())) < 2:
+        return []
+    return [f"{own}: checkpoints of tasks on other machines than the first are not together. {share}"]
+
+
 def _effect(words: Sequence[str]) -> str:
     verb = "changes" if len(words) == 1 else "change"
     if "network" in words:

@@ -1,6 +1,6 @@
 """What a cluster of containers is refused for, before anything is made; and what is warned of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ...errors import SpecError, Unreachable
 from ...plan import Plan
 from ...spec import ClusterSpec
 from ..refusing import refuse_requirements, refuse_same_ports, refuse_script
-from . import images, names
+from . import differences, images, names
 from .engine import Engine
 from .mounts import Mount, clash
 from .services import RECORD
@@ -20,8 +20,10 @@ from .swarm import Swarm
 _OURS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD)
 
 
-def refuse(swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> list[str]:
-    """Refuse what can be known not to work; the warnings.
+def refuse(
+    swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str], standing: Mapping[str, str]
+) -> list[str]:
+    """Refuse what can be known not to work; the warnings. `standing` is hostname to machine, of the tasks that stand.
 
     Raises:
         SpecError: with the argument, what is wrong with it, and what would do.
@@ -33,13 +35,7 @@ def refuse(swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str
     _refuse_manager(swarm)
     _refuse_subnet(swarm, spec)
     warnings = _refuse_images(swarm, spec, len(plan.machines))
-    used = {task.machine for task in plan.tasks}
-    if not spec.train_dir and len(used) > 1:
-        warnings.append(
-            "train_dir is not given, so each machine has a volume of its own: checkpoints of tasks on other machines than "
-            "the first are not together. Name a folder that all machines share"
-        )
-    return warnings
+    return [*warnings, *([] if spec.train_dir else differences.unshared(plan, standing))]
 
 
 def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:

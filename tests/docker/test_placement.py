@@ -1,0 +1,51 @@
+"""Marathon's operators on three machines, changed one after the other under tasks that run."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.docker.project import DockerProject
+from tests.engine.nested import Nested
+
+SLEEPS = "import time\nprint('here', flush=True)\ntime.sleep(3600)\n"
+JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", volumes=[], placement=["{constraint}"]'
+ZONES = {"m0": "a", "m1": "b", "m2": "b"}
+
+
+def test_constraints_change_under_tasks_that_run(
+    nested: Nested, tmp_path: Path, python_image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = DockerProject(tmp_path / "project", nested.manager, python_image)
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
+
+    def placed(constraint: str) -> tuple[list[str], str]:
+        """The machines of the tasks, in order, after an `up` with this constraint; and what the preview said."""
+        project.write(JOB.format(constraint=constraint), SLEEPS)
+        said = project.call("preview", "--stack", project.stack).output
+        project.up()
+        return [row["machine"] for row in project.outputs()["tasks"]], said
+
+    try:
+        project.write(JOB.format(constraint="hostname:UNIQUE"), SLEEPS)
+        project.init()
+        assert sorted(placed("hostname:UNIQUE")[0]) == ["m0", "m1", "m2"]
+        project.until_running("worker-0", "worker-1", "worker-2")
+
+        machines, said = placed("hostname:LIKE:m[01]")
+        assert set(machines) == {"m0", "m1"}
+        assert "moves from m2 to" in said
+        assert "train_dir is not given, so each machine has a volume of its own" in said
+        assert Counter(ZONES[name] for name in placed("zone:GROUP_BY:2")[0]) in ({"a": 1, "b": 2}, {"a": 2, "b": 1})
+        assert set(placed("hostname:UNLIKE:m0")[0]) == {"m1", "m2"}
+        assert max(Counter(placed("hostname:MAX_PER:1")[0]).values()) == 1
+        assert set(placed("zone:CLUSTER:a")[0]) == {"m0"}
+        assert {ZONES[name] for name in placed("zone:IS:b")[0]} == {"b"}
+        project.until_running("worker-0", "worker-1", "worker-2")
+
+        project.write(JOB.format(constraint="zone:UNIQUE"), SLEEPS)
+        assert "zone:UNIQUE" in project.up(fails=True).output, "three tasks, two zones"
+        assert {ZONES[row["machine"]] for row in project.outputs()["tasks"]} == {"b"}, "what cannot be changes nothing"
+        project.destroy()
+    finally:
+        project.clean()

@@ -1,0 +1,177 @@
+"""TensorFlow on DC/OS: a job from a URL, its options file, and what was done to a service that runs."""
+
+import functools
+import hashlib
+import http.server
+import json
+import re
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.integration.conftest import ROOT
+from tests.programs.program import Program
+from tests.waiting import until
+from tfdeploy.agent.record import Record
+
+JOB = ROOT / "programs/dcos_mnist/service/mnist.py"
+UTILS = "def greet(context):\n    print('context', sorted(context), flush=True)\n"
+MAIN = """\
+import os, sys
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "utils"))
+import greetings, mnist
+
+def main(server, log_dir, context):
+    greetings.greet(context)
+    about = server.server_def
+    jobs = {job.name: len(job.tasks) for job in about.cluster.job}
+    print("I am", about.job_name, about.task_index, "of", sorted(jobs.items()), flush=True)
+    mnist.main(server, log_dir, context)
+"""
+
+Make = Callable[[str], Program]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder, and the address at which it is served."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def options(program: Program, **sections: Any) -> None:
+    """`pulumi config set options "$(cat options.json)"`."""
+    done = program.call("config", "set", "options", json.dumps(sections), "--stack", program.stack)
+    assert done.exit_code == 0, done.output
+
+
+def option(program: Program, path: str, value: Any) -> None:
+    """`pulumi config set --path options.PATH VALUE`."""
+    done = program.call("config", "set", "--path", f"options.{path}", str(value), "--stack", program.stack)
+    assert done.exit_code == 0, done.output
+
+
+def change(program: Program, path: str, value: Any) -> str:
+    """Change one option of a service that runs; what the preview said of it."""
+    option(program, path, value)
+    said = program.call("preview", "--stack", program.stack).output
+    program.up()
+    return said
+
+
+def begun(program: Program, hostname: str) -> list[int]:
+    """The steps at which a task has begun, once for each attempt."""
+    found = re.findall(r"^began at step (\d+)", program.log(hostname, "mnist"), re.MULTILINE)
+    return [int(step) for step in found]
+
+
+def kill(program: Program, hostname: str) -> None:
+    """Kill what a task runs, behind everybody's back."""
+    psutil.Process(int(program.supervisor("mnist").programs()[hostname]["pid"])).children()[0].kill()
+
+
+def present(program: Program) -> tuple[Record, dict[str, Any]]:
+    """The record, and the present run."""
+    record = Record(program.places("mnist").record)
+    job = record.current()
+    assert job is not None
+    return record, job.run
+
+
+def test_a_job_is_fetched_and_run_as_its_options_file_says(programs: Make, served: tuple[Path, str]) -> None:
+    folder, address = served
+    with zipfile.ZipFile(folder / "my_job.zip", "w") as archive:
+        archive.writestr("my_job/training/train_model.py", MAIN)
+        archive.writestr("my_job/training/mnist.py", JOB.read_text())
+        archive.writestr("my_job/utils/greetings.py", UTILS)
+    digest = hashlib.sha256((folder / "my_job.zip").read_bytes()).hexdigest()
+    program = programs("dcos_mnist")
+    options(
+        program,
+        service={
+            "name": "two-workers",
+            "job_url": f"{address}/my_job.zip",
+            "job_sha256": digest,
+            "job_path": "my_job/training",
+            "job_name": "train_model",
+            "job_context": json.dumps({"learning_rate": 0.4, "num_training_steps": 200}),
+            "shared_filesystem": str(folder),
+        },
+        gpu_worker={"count": 1, "gpus": 0, "mem": 4096},
+        worker={"count": 1, "cpus": 0.5, "mem": 4096},
+        parameter_server={"count": 1, "mem": 4096},
+    )
+    program.up()
+    assert program.outputs()["accuracy"] > 0.8
+    assert program.outputs()["state"] == "succeeded"
+    for index, hostname in enumerate(("worker-0", "gpu-worker-0")):
+        lines = program.log(hostname, "two-workers")
+        assert "context ['learning_rate', 'num_training_steps']" in lines
+        assert f"I am worker {index} of [('ps', 1), ('worker', 2)]" in lines
+        assert "began at step " in lines
+    assert [*folder.rglob("checkpoint")], "log_dir is in shared_filesystem"
+    program.destroy()
+    assert [*folder.rglob("checkpoint")], "uninstall leaves the shared file system alone"
+
+
+def test_a_job_that_cannot_be_had_fails_at_once_and_says_why(programs: Make, served: tuple[Path, str]) -> None:
+    program = programs("dcos_mnist")
+    options(
+        program,
+        service={"job_url": f"{served[1]}/none.py"},
+        worker={"count": 1},
+        parameter_server={"count": 0},
+    )
+    said = program.up(fails=True).output
+    assert "worker-0 failed (exit 78)" in said
+    assert "none.py: 404" in "\n".join(program.outputs()["logs"]["worker-0"])
+    program.destroy()
+
+
+def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
+    program = programs("dcos_mnist")
+    program.configure(wait="0")
+    context = {"num_training_steps": 1_000_000, "seconds_per_step": 0.02, "save_steps": 5}
+    option(program, "service.job_context", json.dumps(context))
+    program.up()
+    until(lambda: begun(program, "worker-0") and begun(program, "worker-1"), "both workers train", 240)
+    record, run = present(program)
+    until(lambda: [*Path(run["train_dir"]).glob("model.ckpt-*.index")][2:], "checkpoints", 120)
+
+    kill(program, "worker-0")
+    until(lambda: len(begun(program, "worker-0")) == 2, "worker-0 is restarted by itself", 240)
+    assert begun(program, "worker-0")[1] > 5, "it resumes from the last checkpoint"
+
+    change(program, "worker.mem", 8192)
+    until(lambda: len(begun(program, "worker-1")) == 2, "the change has reached worker-1", 240)
+    told = [event["text"] for event in record.events(run["id"])]
+    assert begun(program, "ps-0") == []
+    one, other = ("worker-0 started (attempt 3)", "worker-1 started (attempt 2)")
+    assert told.index(one) < told.index(other), told
+    assert not any(
+        text.startswith("worker-1") for text in told[told.index("worker-0 started (attempt 2)") + 1 : told.index(one)]
+    )
+
+    said = change(program, "worker.count", 3)
+    assert "worker-2 comes: all tasks start again with the new flags" in said
+    until(lambda: begun(program, "worker-2"), "worker-2 trains too", 240)
+    until(lambda: len(begun(program, "worker-0")) == 4, "worker-0 trains again", 240)
+    said = change(program, "worker.count", 1)
+    assert "worker-1 goes, worker-2 goes: all tasks start again with the new flags" in said
+    until(lambda: len(begun(program, "worker-0")) == 5, "worker-0 goes on alone", 240)
+    steps = begun(program, "worker-0")
+    assert steps == sorted(steps), "each time from the last checkpoint"
+    assert list(program.statuses()) == ["ps-0", "worker-0"]
+    program.destroy()
