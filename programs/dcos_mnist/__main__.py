@@ -55,7 +55,7 @@ jobs = {ROLES[section]: role(sections[section]) for section, count in stand.item
 if counts["gpu_worker"] and service.get("gpu_tf_image"):
     jobs["gpu_worker"]["image"] = service["gpu_tf_image"]
 
-job = [f"--{name}={service[name]}" for name in ("job_url", "job_sha256", "job_path", "job_name") if service.get(name)]
+job = [f"--{name}={service[f'job_{name}']}" for name in ("url", "sha256", "path", "name") if service.get(f"job_{name}")]
 asked: TensorFlowClusterArgs = {
     "command": ["python", "dcos.py", *job],
     "code": "service",

@@ -34,9 +34,9 @@ def dcos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def loaded(dcos: ModuleType, path: Path, **options: str) -> ModuleType:
+def loaded(dcos: ModuleType, where: Path, **options: str) -> ModuleType:
     """The job that is found behind the URL of a file."""
-    flags = [f"--{name}={value}" for name, value in {"job_url": path.as_uri(), **options}.items()]
+    flags = [f"--{name}={value}" for name, value in {"url": where.as_uri(), **options}.items()]
     found: ModuleType = dcos.load(dcos.parser().parse_args(flags))
     return found
 
@@ -61,13 +61,13 @@ def test_a_python_file_is_a_job_by_its_name_or_by_another(dcos: ModuleType, tmp_
     path = tmp_path / "my_model.py"
     path.write_text(MAIN)
     assert loaded(dcos, path).__name__ == "my_model"
-    assert loaded(dcos, path, job_name="renamed").main(None, "there", {}) == "there"
+    assert loaded(dcos, path, name="renamed").main(None, "there", {}) == "there"
 
 
 def test_a_folder_of_a_zip_is_on_the_path_of_its_job(dcos: ModuleType, tmp_path: Path) -> None:
     path = archive(tmp_path, "my_job/")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    found = loaded(dcos, path, job_path="my_job", job_name="good", job_sha256=digest.upper())
+    found = loaded(dcos, path, path="my_job", name="good", sha256=digest.upper())
     assert Path(found.__file__ or "") == tmp_path / "task/job/my_job/good.py"
 
 
@@ -76,7 +76,7 @@ def test_nothing_is_unpacked_of_a_zip_that_leads_out(
     dcos: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], member: zipfile.ZipInfo | str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        loaded(dcos, archive(tmp_path, member), job_path="my_job", job_name="good")
+        loaded(dcos, archive(tmp_path, member), path="my_job", name="good")
     assert ended.value.code == 78
     assert "out.py' in it, which" in capsys.readouterr().err
     assert [one.name for one in tmp_path.rglob("*.py")] == ["dcos.py"]
@@ -101,7 +101,7 @@ def test_what_is_too_large_is_not_taken(
 ) -> None:
     monkeypatch.setattr(dcos, limit, most)
     with pytest.raises(SystemExit):
-        loaded(dcos, archive(tmp_path), job_path="my_job", job_name="good")
+        loaded(dcos, archive(tmp_path), path="my_job", name="good")
     assert wrong in capsys.readouterr().err
     assert not (tmp_path / "task/job/my_job").exists()
 
@@ -109,12 +109,12 @@ def test_what_is_too_large_is_not_taken(
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        ({"job_sha256": "0" * 64}, f"not {'0' * 64}"),
-        ({"job_path": ".."}, "job_path '..' is no folder of the job"),
-        ({"job_path": "none"}, "job_path 'none' is no folder of the job"),
-        ({"job_path": "my_job", "job_name": "none"}, "there is no none.py in the job's folder my_job"),
-        ({"job_path": "my_job", "job_name": "empty"}, "empty.py has no main(server, log_dir, context)"),
-        ({"job_url": "ftp://example.com/job.py"}, "is none that begins with https://, http:// or file://"),
+        ({"sha256": "0" * 64}, f"not {'0' * 64}"),
+        ({"path": ".."}, "job_path '..' is no folder of the job"),
+        ({"path": "none"}, "job_path 'none' is no folder of the job"),
+        ({"path": "my_job", "name": "none"}, "there is no none.py in the job's folder my_job"),
+        ({"path": "my_job", "name": "empty"}, "empty.py has no main(server, log_dir, context)"),
+        ({"url": "ftp://example.com/job.py"}, "is none that begins with https://, http:// or file://"),
     ],
 )
 def test_what_is_no_job_is_told_in_a_sentence(
@@ -124,7 +124,7 @@ def test_what_is_no_job_is_told_in_a_sentence(
     with zipfile.ZipFile(path, "a") as made:
         made.writestr("my_job/empty.py", "")
     with pytest.raises(SystemExit) as ended:
-        loaded(dcos, path, **{"job_path": "my_job", "job_name": "good", **options})
+        loaded(dcos, path, **{"path": "my_job", "name": "good", **options})
     assert ended.value.code == 78
     assert wrong in capsys.readouterr().err
 

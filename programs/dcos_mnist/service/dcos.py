@@ -78,15 +78,15 @@ def fetch(asked: argparse.Namespace, folder: Path) -> str:
     """Put the job into the folder; the name of its module."""
     folder.mkdir(exist_ok=True)
     came = folder / ".download"
-    found = download(asked.job_url, came)
-    if asked.job_sha256 and found != asked.job_sha256.lower():
-        refuse(f"job_url {asked.job_url} has the SHA-256 {found}, not {asked.job_sha256}")
+    found = download(asked.url, came)
+    if asked.sha256 and found != asked.sha256.lower():
+        refuse(f"job_url {asked.url} has the SHA-256 {found}, not {asked.sha256}")
     if zipfile.is_zipfile(came):
         unpack(came, folder)
         came.unlink()
-        return str(asked.job_name)
-    name = PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(asked.job_url).path)).stem
-    name = asked.job_name or name
+        return str(asked.name)
+    name = PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(asked.url).path)).stem
+    name = asked.name or name
     if not name.isidentifier():
         refuse(f"job_name {name!r} is no name of a module")
     came.rename(folder / f"{name}.py")
@@ -96,18 +96,18 @@ def fetch(asked: argparse.Namespace, folder: Path) -> str:
 def load(asked: argparse.Namespace) -> Any:
     """The job's module."""
     here = Path(__file__).resolve().parent
-    folder = here / "job" if asked.job_url else here
-    name = fetch(asked, folder) if asked.job_url else asked.job_name
-    path = (folder / asked.job_path).resolve()
+    folder = here / "job" if asked.url else here
+    name = fetch(asked, folder) if asked.url else asked.name
+    path = (folder / asked.path).resolve()
     if not path.is_relative_to(folder.resolve()) or not path.is_dir():
-        refuse(f"job_path {asked.job_path!r} is no folder of the job")
+        refuse(f"job_path {asked.path!r} is no folder of the job")
     sys.path.insert(0, str(path))
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        refuse(f"there is no {name}.py in the job's folder {asked.job_path or '.'}")
+        refuse(f"there is no {name}.py in the job's folder {asked.path or '.'}")
     if not callable(getattr(module, "main", None)):
         refuse(f"{name}.py has no main(server, log_dir, context)")
     return module
@@ -158,12 +158,10 @@ def run(asked: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="dcos.py", description=__doc__, allow_abbrev=False)
-    made.add_argument(
-        "--job_url", default="", help="a Python file or a ZIP; by default what was shipped with this file"
-    )
-    made.add_argument("--job_sha256", default="", help="what it must have")
-    made.add_argument("--job_path", default="", help="the folder in it that is put on PYTHONPATH")
-    made.add_argument("--job_name", default="", help="the module that has main(server, log_dir, context)")
+    made.add_argument("--url", default="", help="a Python file or a ZIP; by default what was shipped with this file")
+    made.add_argument("--sha256", default="", help="what it must have")
+    made.add_argument("--path", default="", help="the folder in it that is put on PYTHONPATH")
+    made.add_argument("--name", default="", help="the module that has main(server, log_dir, context)")
     return made
 
 
