@@ -51,7 +51,7 @@ service = sections["service"]
 context = service.get("job_context") or {}
 counts = {section: int(sections[section].get("count") or 0) for section in ("gpu_worker", "worker", "parameter_server")}
 stand = {**counts, "tensorboard": int(bool(service.get("use_tensorboard")))}
-jobs = {ROLES[section]: role(sections[section]) for section, count in stand.items() if count}
+jobs: dict[str, Any] = {ROLES[section]: role(sections[section]) for section, count in stand.items() if count}
 if counts["gpu_worker"] and service.get("gpu_tf_image"):
     jobs["gpu_worker"]["image"] = service["gpu_tf_image"]
 
