@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.conftest import Project
 
-pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures"]
+pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.features"]
 
 
 @pytest.fixture
