@@ -18,6 +18,8 @@ from tests.waiting import until
 HOSTNAMES = ("m0", "m1", "m2")
 PORT = 2375
 SUBNETS = [f"10.231.{number}" for number in range(32)]
+SHARED = "/shared"
+"""A folder that all machines share, as they would a file system of the network."""
 
 # In the order of their numbers in the kernel, as far as every engine knows them.
 CAPABILITIES = """
@@ -32,7 +34,8 @@ mount -o remount,rw /sys
 mount -o remount,rw /proc/sys
 mkdir -p -m 0755 /run/sshd
 ssh-keygen -A >/dev/null && /usr/sbin/sshd
-exec dockerd --host=unix:///run/docker.sock --host="tcp://$ADDRESS:$PORT" --cgroup-parent="/$CGROUP" "$@"
+exec dockerd --host=unix:///run/docker.sock --host="tcp://$ADDRESS:$PORT" --cgroup-parent="/$CGROUP" \
+    --insecure-registry=10.231.0.0/16 "$@"
 """
 
 
@@ -65,6 +68,11 @@ class Nested:
     def manager(self) -> str:
         """The address of the manager's engine."""
         return next(iter(self.machines.values())).engine
+
+    @property
+    def gateway(self) -> str:
+        """Where the machines reach what listens on the machine that they are in."""
+        return next(iter(self.machines.values())).address.rpartition(".")[0] + ".1"
 
     def load(self, image: str, *hostnames: str) -> None:
         """Copy an image of the outer engine to these machines, or to all."""
@@ -147,7 +155,7 @@ def _boot(outer: str, image: str, network: str, machine: Machine, labels: Mappin
         *(f"--env={key}={value}" for key, value in settings.items()),
         *rights(),
         # As a machine's: what is in memory goes with it, what is on disk stays.
-        *("--tmpfs=/run:exec", f"--volume={machine.container}:/var/lib/docker"),
+        *("--tmpfs=/run:exec", f"--volume={machine.container}:/var/lib/docker", f"--volume={network}:{SHARED}"),
         image,
         *("sh", "-c", BOOT, "boot"),
         *(f"--label={key}={value}" for key, value in labels.items()),
@@ -192,4 +200,6 @@ def _remove(outer: str, network: str, machines: Mapping[str, Machine]) -> None:
         with suppress(DockerFailed):
             docker(outer, "volume", "rm", "--force", machine.container)
         remove_cgroups(machine.container)
+    with suppress(DockerFailed):
+        docker(outer, "volume", "rm", "--force", network)
     docker(outer, "network", "rm", network)
