@@ -2,26 +2,30 @@
 
 import pulumi
 
-from tfdeploy import TensorFlowCluster
+from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs
 
 config = pulumi.Config()
-image = config.get("image_name")
+folders: TensorFlowClusterArgs = {"data_dir": config.require("data_dir")}
+if train_dir := config.get("train_dir"):
+    folders["train_dir"] = train_dir
+
 # An image of one's own holds the program; without one it is shipped.
-holds_program = bool(image or pulumi.Config("tfdeploy").get("build"))
+program, source = "mnist.py", TensorFlowClusterArgs(code="train")
+if image := config.get("image_name"):
+    program, source = "/mnist.py", TensorFlowClusterArgs(image=image)
+elif pulumi.Config("tfdeploy").get("build"):
+    program, source = "/mnist.py", TensorFlowClusterArgs()
 
 cluster = TensorFlowCluster(
     config.require("name"),
-    image=image,
-    code=None if holds_program else "train",
+    {**folders, **source},
     command=[
         "python",
-        "/mnist.py" if holds_program else "mnist.py",
+        program,
         "--data_dir={data_dir}",
         "--train_dir={train_dir}",
         f"--train_steps={config.require_int('train_steps')}",
     ],
-    data_dir=config.require("data_dir"),
-    train_dir=config.get("train_dir"),
     metrics={"loss": r"^step \d+ loss (\S+)", "final_loss": r"^final loss (\S+)"},
 )
 pulumi.export("status", cluster.status)

@@ -3,20 +3,18 @@
 import hashlib
 import io
 import json
-import os
 import re
-import ssl
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.engine.cli import LABEL, DockerFailed, digest, docker
+from tests.engine import published
+from tests.engine.cli import docker
 from tests.engine.images import NAME, ROOT
 from tfdeploy.backends.docker.images import DEFAULT, DEFAULT_GPU
 
@@ -115,29 +113,17 @@ def test_the_context_holds_what_the_build_needs_and_nothing_else(kind: str) -> N
 
 
 @pytest.fixture(scope="module")
-def base(engine: str, python_image: str) -> str:
-    """Python with venv, which trusts whom this machine trusts: a proxy may stand between it and PyPI."""
-    trusted = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile
-    certificates = Path(trusted).read_text() if trusted else ""
-    get = "apt-get -q update && apt-get -q -y --no-install-recommends install python3-venv"
-    lines = [
-        f"FROM {python_image}",
-        f"RUN {get} && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt",
-        *([f"COPY trusted {TRUSTED}", f"ENV PIP_CERT={TRUSTED}"] if trusted else []),
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "Dockerfile").write_text("\n".join(lines))
-        Path(folder, "trusted").write_text(certificates)
-        return _built(engine, "images-base", Path(folder), python_image)
+def base(engine: str) -> str:
+    """What the images stand on here."""
+    return published.base(engine)
 
 
 @pytest.fixture(scope="module")
 def built(engine: str, base: str) -> dict[str, str]:
     """The images for CPUs and with HDFS, this one without Hadoop itself; built side by side."""
     with ThreadPoolExecutor() as pool:
-        cpu = pool.submit(_built, engine, "images-cpu", IMAGES / "cpu", base, f"BASE={base}")
-        hdfs = pool.submit(_built, engine, "images-hdfs", IMAGES / "hdfs", base, f"BASE={base}", "HADOOP_URL=")
-    return {"cpu": cpu.result(), "hdfs": hdfs.result()}
+        made = {kind: pool.submit(published.image, engine, kind) for kind in ("cpu", "hdfs")}
+    return {kind: image.result() for kind, image in made.items()}
 
 
 @pytest.fixture(scope="module")
@@ -262,22 +248,6 @@ def _pins(kind: str) -> list[str]:
 
 def _version(kind: str, package: str) -> str:
     return dict(pin.split("==") for pin in _pins(kind))[package]
-
-
-def _built(address: str, name: str, folder: Path, base: str, *arguments: str) -> str:
-    """The image of a folder, built unless there is one of the same content."""
-    tag = f"{NAME}/{name}"
-    files = [text for path in sorted(folder.iterdir()) for text in (path.name, path.read_text())]
-    recipe = digest(docker(address, "image", "inspect", "--format", "{{.Id}}", base), *files, *arguments)
-    shown = f'{{{{index .Config.Labels "{LABEL}"}}}}'
-    try:
-        if docker(address, "image", "inspect", "--format", shown, tag) == recipe:
-            return tag
-    except DockerFailed:
-        pass
-    given = [part for argument in arguments for part in ("--build-arg", argument)]
-    docker(address, "build", "--quiet", "--label", f"{LABEL}={recipe}", "--tag", tag, *given, folder)
-    return tag
 
 
 def _sh(address: str, image: str, script: str, *options: str) -> str:

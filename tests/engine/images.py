@@ -43,7 +43,7 @@ def python_image(address: str) -> str:
     """Debian with its Python, as `python` and `python3`; root is its user."""
     recipe = digest(SUITE, *PACKAGES, *NOT_NEEDED)
     with _alone():
-        if not _there(address, PYTHON, recipe):
+        if not there(address, PYTHON, recipe):
             tar = cache() / f"python-{recipe}.tar"
             if not tar.exists():
                 _bootstrap(tar)
@@ -85,7 +85,7 @@ def build(
     base = docker(address, "image", "inspect", "--format", "{{.Id}}", dockerfile.split()[1])
     recipe = digest(dockerfile, base, more)
     with _alone():
-        if not _there(address, tag, recipe):
+        if not there(address, tag, recipe):
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / "Dockerfile").write_text(dockerfile)
                 fill(Path(folder))
@@ -101,7 +101,7 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _there(address: str, tag: str, recipe: str) -> bool:
+def there(address: str, tag: str, recipe: str) -> bool:
     try:
         return docker(address, "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', tag) == recipe
     except DockerFailed:

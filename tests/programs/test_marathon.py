@@ -29,7 +29,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 def steps(program: Program) -> list[int]:
     """The steps of which the chief told the loss."""
-    return [int(step) for step in re.findall(r"^step (\d+) loss \d+\.\d{4}$", program.log("worker-0", "mnist"), re.M)]
+    return [
+        int(step)
+        for step in re.findall(r"^step (\d+) loss \d+\.\d{4}$", program.log("worker-0", "mnist"), re.MULTILINE)
+    ]
 
 
 def run(program: Program) -> Mapping[str, Any]:
@@ -55,23 +58,25 @@ def test_the_final_loss_is_an_output(trained: Program) -> None:
 
 def test_the_chief_tells_the_loss_of_each_step(trained: Program) -> None:
     told = steps(trained)
-    (done,) = re.findall(r"^worker-0 did (\d+) steps$", trained.log("worker-0", "mnist"), re.M)
+    (done,) = re.findall(r"^worker-0 did (\d+) steps$", trained.log("worker-0", "mnist"), re.MULTILINE)
     assert len(told) == int(done)
     assert len(told) == len(set(told))
-    assert re.search(r"^worker-1 did [1-9]", trained.log("worker-1", "mnist"), re.M), "all workers train"
+    assert re.search(r"^worker-1 did [1-9]", trained.log("worker-1", "mnist"), re.MULTILINE), "all workers train"
     assert "final loss" not in trained.log("worker-1", "mnist")
-    losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", trained.log("worker-0", "mnist"), re.M)]
+    losses = [
+        float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", trained.log("worker-0", "mnist"), re.MULTILINE)
+    ]
     assert losses[-1] < losses[0]
 
 
 def test_variables_and_checkpoints_are_spread_over_both_ps(trained: Program) -> None:
-    devices = dict(re.findall(r"^variable (\S+) on (\S+)$", trained.log("worker-0", "mnist"), re.M))
+    devices = dict(re.findall(r"^variable (\S+) on (\S+)$", trained.log("worker-0", "mnist"), re.MULTILINE))
     assert {device.rpartition("/device")[0] or device for device in devices.values()} == {
         "/job:ps/task:0",
         "/job:ps/task:1",
     }
     folder = Path(run(trained)["train_dir"])
-    (newest,) = re.findall(r'^model_checkpoint_path: "(.+)"$', (folder / "checkpoint").read_text(), re.M)
+    (newest,) = re.findall(r'^model_checkpoint_path: "(.+)"$', (folder / "checkpoint").read_text(), re.MULTILINE)
     sizes = [(folder / f"{Path(newest).name}.{shard}").stat().st_size for shard in SHARDS]
     assert min(sizes) > 10 * 4, "each ps has written what it holds"
 

@@ -34,7 +34,7 @@ def clusters(tmp_path: Path) -> Iterator[tuple[Program, Program, Project]]:
 
 def last_step(program: Project) -> int:
     """The last step that the chief told of."""
-    told = re.findall(r"^step (\d+) loss", program.log("worker-0", "mnist"), re.M)
+    told = re.findall(r"^step (\d+) loss", program.log("worker-0", "mnist"), re.MULTILINE)
     return int(told[-1]) if told else 0
 
 
@@ -70,7 +70,7 @@ def test_three_clusters_train_at_once_and_the_end_of_one_is_nothing_to_the_other
     end(first)
     seen = last_step(second)
     until(lambda: last_step(second) > seen, "the second goes on", 120)
-    started = re.findall("^variable global_step on /job:ps/", second.log("worker-0", "mnist"), re.M)
+    started = re.findall("^variable global_step on /job:ps/", second.log("worker-0", "mnist"), re.MULTILINE)
     assert len(started) == 1, "it has never started again"
     assert other.outputs()["accuracy"] > 0.9
     end(second)

@@ -100,6 +100,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.docker.supplies": (
         "application",
         "backends.base",
+        "backends.docker.engine",
         "backends.docker.images",
         "backends.docker.names",
         "containers",

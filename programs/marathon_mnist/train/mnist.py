@@ -166,7 +166,7 @@ def main(_: list[str]) -> None:
     tf.logging.set_verbosity(tf.logging.ERROR)
     further = any(folder.startswith(WITH_TENSORFLOW_IO) for folder in (FLAGS.data_dir, FLAGS.train_dir))
     if further:
-        import tensorflow_io  # noqa: F401
+        import tensorflow_io  # type: ignore[import-not-found]  # noqa: F401
     run()
     if further:
         os._exit(0)  # tensorflow-io was seen to abort at a program's end

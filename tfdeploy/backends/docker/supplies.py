@@ -21,6 +21,7 @@ from ...containers import OVERLAY
 from ...spec import ClusterSpec
 from ..base import Cluster
 from . import images, names
+from .engine import address
 
 Supplies = dict[str, pulumi.Output[str]]
 
@@ -61,7 +62,7 @@ def supply(
             f"secret-{key}": _reference(_secret(f"{name}-secret-{key}", labels, value, kept))
             for key, value in secrets.items()
         },
-        **_images(name, cluster, spec, kept),
+        **_images(name, cluster, spec, _builder(where), kept),
     }
     if spec.engine.network == OVERLAY:
         pool = _pool(spec.engine.subnet)
@@ -75,14 +76,21 @@ def _secret(name: str, labels: list[Any], value: pulumi.Input[str], opts: pulumi
     return docker.Secret(name, data=data, labels=labels, opts=opts)
 
 
-def _images(name: str, cluster: Cluster, spec: ClusterSpec, opts: pulumi.ResourceOptions) -> Supplies:
+def _builder(where: Where) -> bool | None:
+    """Whether the engine's older builder is needed: the provider's BuildKit knows only the engine that docker commands find."""
+    return None if where.host == address("") else True
+
+
+def _images(
+    name: str, cluster: Cluster, spec: ClusterSpec, older: bool | None, opts: pulumi.ResourceOptions
+) -> Supplies:
     found: Supplies = {}
     made: dict[str, docker.RemoteImage | docker.RegistryImage] = {}
     for job, chain in images.builds(cluster, spec, images.content(spec)).items():
         before: list[pulumi.Resource] = []
         for build in chain:
             if build.name not in made:
-                made[build.name] = _image(f"{name}-image-{len(made)}", cluster, spec, build, opts, before)
+                made[build.name] = _image(f"{name}-image-{len(made)}", cluster, spec, build, older, opts, before)
             before = [made[build.name]]
         found[f"image-{job}"] = made[chain[-1].name].name
     return found
@@ -93,13 +101,16 @@ def _image(
     cluster: Cluster,
     spec: ClusterSpec,
     build: images.Build,
+    older: bool | None,
     opts: pulumi.ResourceOptions,
     before: list[pulumi.Resource],
 ) -> docker.RemoteImage | docker.RegistryImage:
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=before))
     own = dict(names.labels(cluster))
     # `label` is what the provider reads where BuildKit builds, `labels` where the engine's older builder does.
-    recipe = docker.RemoteImageBuildArgs(context=images.write_context(build), label=own, labels=own)
+    recipe = docker.RemoteImageBuildArgs(
+        context=images.write_context(build), label=own, labels=own, use_legacy_builder=older
+    )
     built = docker.RemoteImage(
         name,
         name=build.name,

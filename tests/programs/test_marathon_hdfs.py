@@ -1,0 +1,44 @@
+"""The program of people who come from Marathon in its image with HDFS, as far as that goes without a real HDFS."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engine import published
+from tests.engine.cli import docker, environment
+from tests.engine.images import NAME, ROOT
+
+PROGRAM = ROOT / "programs/marathon_mnist/train"
+DIGITS = ROOT / "programs/mnist/train/digits.npz"
+
+
+@pytest.fixture
+def image(engine: str) -> Iterator[str]:
+    """`Dockerfile.hdfs` on `images/hdfs`."""
+    name, base = f"{NAME}/marathon-hdfs", published.image(engine, "hdfs")
+    recipe = ("--file", PROGRAM / "Dockerfile.hdfs", "--build-arg", f"BASE={base}")
+    docker(engine, "build", "--quiet", "--tag", name, *recipe, PROGRAM)
+    yield name
+    docker(engine, "image", "rm", "--no-prune", name)
+
+
+def test_it_trains_alone_and_leaves_hdfs_addresses_to_tensorflow_io(engine: str, image: str) -> None:
+    alone = ["docker", "-H", engine, "run", "--rm", "--network=none", f"--volume={DIGITS}:/data/mnist.npz:ro", image]
+    trained = subprocess.run(
+        [*alone, "--data_dir=/data", "--train_dir=/home/tfdeploy/train", "--train_steps=20"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    assert "final loss " in trained.stdout.splitlines()[-1]
+    refused = subprocess.run(
+        [*alone, "--data_dir=hdfs://namenode/mnist", "--train_dir=/home/tfdeploy/train"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert "libhdfs.so" in refused.stderr, "the image is built without Hadoop here"
