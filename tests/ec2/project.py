@@ -107,23 +107,7 @@ class Ec2Project(Project):
 
     def left(self) -> dict[str, list[str]]:
         """What in AWS carries the project's tags, or its path, by kind."""
-        mine = [{"Name": "tag:tfdeploy:project", "Values": [self.name]}]
-        ec2 = self.box.client("ec2")
-        instances = [
-            item["InstanceId"]
-            for group in ec2.describe_instances(Filters=mine)["Reservations"]
-            for item in group["Instances"]
-            if item["State"]["Name"] != "terminated"
-        ]
-        path = f"/tfdeploy/{self.name}/"
-        found = {
-            "instances": instances,
-            "groups": [one["GroupId"] for one in ec2.describe_security_groups(Filters=mine)["SecurityGroups"]],
-            "keys": [one["KeyPairId"] for one in ec2.describe_key_pairs(Filters=mine)["KeyPairs"]],
-            "volumes": [one["VolumeId"] for one in ec2.describe_volumes(Filters=mine)["Volumes"]],
-            "roles": [one["RoleName"] for one in self.box.client("iam").list_roles(PathPrefix=path)["Roles"]],
-        }
-        return {kind: names for kind, names in found.items() if names}
+        return left(self.box, self.name)
 
     def bucket(self) -> str:
         """The bucket of the project's record; empty for none."""
@@ -144,3 +128,24 @@ class Ec2Project(Project):
         for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:
             efs.delete_mount_target(MountTargetId=target["MountTargetId"])
         efs.delete_file_system(FileSystemId=self.efs)
+
+
+def left(box: Box, project: str) -> dict[str, list[str]]:
+    """What in AWS carries a project's tags, or its path, by kind."""
+    mine = [{"Name": "tag:tfdeploy:project", "Values": [project]}]
+    ec2 = box.client("ec2")
+    instances = [
+        item["InstanceId"]
+        for group in ec2.describe_instances(Filters=mine)["Reservations"]
+        for item in group["Instances"]
+        if item["State"]["Name"] != "terminated"
+    ]
+    path = f"/tfdeploy/{project}/"
+    found = {
+        "instances": instances,
+        "groups": [one["GroupId"] for one in ec2.describe_security_groups(Filters=mine)["SecurityGroups"]],
+        "keys": [one["KeyPairId"] for one in ec2.describe_key_pairs(Filters=mine)["KeyPairs"]],
+        "volumes": [one["VolumeId"] for one in ec2.describe_volumes(Filters=mine)["Volumes"]],
+        "roles": [one["RoleName"] for one in box.client("iam").list_roles(PathPrefix=path)["Roles"]],
+    }
+    return {kind: names for kind, names in found.items() if names}

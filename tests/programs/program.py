@@ -24,6 +24,8 @@ class Program(Project):
         assert done.exit_code == 0, done.output
 
     def configure(self, **settings: Any) -> None:
-        """`pulumi config set tfdeploy:NAME VALUE`; what is no text goes as JSON."""
-        for name, value in settings.items():
-            self.set(f"tfdeploy:{name}", value if isinstance(value, str) else json.dumps(value))
+        """`pulumi config set tfdeploy:NAME VALUE`, for all in one call; what is no text goes as JSON."""
+        texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
+        given = [f"--plaintext=tfdeploy:{name}={text}" for name, text in texts.items()]
+        done = self.call("config", "set-all", "--stack", self.stack, *given)
+        assert done.exit_code == 0, done.output
