@@ -4,16 +4,16 @@ import pulumi
 
 from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs
 
-config = pulumi.Config()
-where = pulumi.Config("tfdeploy").get("backend") or "local"
+asked = pulumi.Config("tfdeploy")  # what the stack says of the arguments for which this program has a default
+local = (asked.get("backend") or "local") == "local"
 
-# A master, which holds the parameter server, and a worker machine for each worker.
+# A master, which holds the parameter server, and a machine for each worker.
 machines: TensorFlowClusterArgs = {
     "ps": 1,
-    "workers": config.get_int("workers") or 3,
-    "region": config.get("region") or "us-west-2",
-    "instance_type": config.get("size") or "m7i.large",
-    "spot": config.get_bool("preemptible") or False,
+    "workers": asked.get_int("workers", 3),
+    "region": asked.get("region") or pulumi.Config("aws").get("region") or "us-west-2",
+    "instance_type": asked.get("instance_type") or "m7i.large",
+    "spot": asked.get_bool("spot", False),
 }
 
 cluster = TensorFlowCluster(
@@ -21,8 +21,8 @@ cluster = TensorFlowCluster(
     machines,
     command=["python", "main.py"],
     code="job",  # shipped as it is: another script needs no other image
-    requirements=config.get_object("requirements", ["einops==0.8.1"]),
-    data_dir=config.get("data_dir") or ("data" if where == "local" else None),
+    requirements=asked.get_object("requirements", ["einops==0.8.1"]),
+    data_dir=asked.get("data_dir") or ("data" if local else ""),
     metrics={"accuracy": r"MNIST accuracy: (\S+)"},
 )
 pulumi.export("status", cluster.status)

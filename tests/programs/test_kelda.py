@@ -49,10 +49,10 @@ class OnEc2(Program):
             image=image,
             volumes=[f"{SHARED}/packages:{SITE}:ro"],
             wait="20m",
+            spot=True,
+            data_dir=f"{SHARED}/data",
+            requirements=[],
         )
-        self.set("data_dir", f"{SHARED}/data")
-        self.set("preemptible", "true")
-        self.set("requirements", "[]")
 
     def _shared(self) -> str:
         efs, ec2 = self.box.client("efs"), self.box.client("ec2")
