@@ -154,7 +154,7 @@ def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
     until(lambda: len(begun(program, "worker-0")) == 2, "worker-0 is restarted by itself", 240)
     assert begun(program, "worker-0")[1] > 5, "it resumes from the last checkpoint"
 
-    change(program, "worker.mem", 8192)
+    change(program, "worker.mem", 2048)
     until(lambda: len(begun(program, "worker-1")) == 2, "the change has reached worker-1", 240)
     told = [event["text"] for event in record.events(run["id"])]
     assert begun(program, "ps-0") == []
