@@ -90,7 +90,8 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     default."""
 
     serve: bool
-    """True: the tasks only serve TensorFlow's gRPC, for a client of yours that drives them. False by default."""
+    """True: the tasks only serve TensorFlow's gRPC, for a client of yours that drives them. With chief=1 and `command`, that client
+    is the chief, and the job ends with it. False by default."""
 
     requirements: list[str]
     """Python packages that the program needs besides TensorFlow, as pip takes them. None by default."""

@@ -209,6 +209,8 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str
         "resume_from": spec.resume_from,
         **({"image": given.image} if given.image else {}),
     }
+    if any(job.command for job in spec.crew):
+        content["serve"] = True
     text = json.dumps(content, sort_keys=True)
     return {
         **{

@@ -21,6 +21,8 @@ JOBS = ("chief", "ps", *WORKERS, "evaluator", TENSORBOARD)
 _STEADY = ("ps",)
 """Jobs that are on spot instances only by a word of their own: the variables go with a parameter server."""
 
+_SERVER = ("python", "{agent}", "serve")
+
 SUCCESS_RULES = ("chief", "worker 0", "all workers")
 """Whose success is the job's success."""
 
@@ -103,14 +105,14 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         remedy = f"A name begins with a letter and has at most {LONGEST_NAME} letters, digits and hyphens."
         raise SpecError("TensorFlowCluster", f"the name {name!r} cannot be a host's or a container's", remedy)
-    serve = ask.flag("serve")
+    serve = ask.flag("serve") and not ask.texts("command")
     jobs = _jobs(ask)
     env = _environment(ask)
     return ClusterSpec(
         name=name,
-        command=_command(ask, serve),
+        command=_command(ask),
         jobs=jobs,
-        success=_success(ask, jobs, serve),
+        success=_success(ask, jobs),
         code=ask.text("code"),
         serve=serve,
         requirements=_requirements(ask),
@@ -133,14 +135,13 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
     )
 
 
-def _command(ask: Asked, serve: bool) -> tuple[str, ...]:
-    command = ask.texts("command")
-    if serve and command:
-        raise ask.refuse(
-            "command", "is given together with serve", "With serve=True tfdeploy brings the server: give one."
-        )
-    if serve:
-        return ("python", "{agent}", "serve")
+def _command(ask: Asked) -> tuple[str, ...]:
+    command, serve = ask.texts("command"), ask.flag("serve")
+    if serve and command and not ask.args.get("chief"):
+        remedy = "With serve=True tfdeploy brings the server: give one, or chief=1, whose command it is."
+        raise ask.refuse("command", "is given together with serve", remedy)
+    if serve and not command:
+        return _SERVER
     if not command and (ask.text("backend") or "local") != "local":
         return ()
     if not command or not command[0].strip():
@@ -188,6 +189,8 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
         instance=instance_spec(ask, InstanceSpec()),
     )
     crew = [_job(ask, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
+    if serve and ask.texts("command"):
+        crew = [job if job.name in ("chief", "evaluator") else replace(job, command=_SERVER) for job in crew]
     return (*crew, *([_tensorboard(ask, own.get(TENSORBOARD, {}), common)] if looks_on else []))
 
 
@@ -218,7 +221,7 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobS
     )
 
 
-def _success(ask: Asked, jobs: Sequence[JobSpec], serve: bool) -> str:
+def _success(ask: Asked, jobs: Sequence[JobSpec]) -> str:
     present = {"worker" if job.name in WORKERS else job.name for job in jobs}
     rule = ask.text("success")
     if not rule:
@@ -226,8 +229,8 @@ def _success(ask: Asked, jobs: Sequence[JobSpec], serve: bool) -> str:
     needs = {"chief": "chief", "worker 0": "worker", "all workers": "worker"}
     if rule not in needs:
         raise ask.refuse("success", f"{rule!r} is no rule", f"It takes one of: {', '.join(SUCCESS_RULES)}.")
-    if serve:
-        raise ask.refuse("success", "is given together with serve", "Tasks that only serve never end by themselves.")
+    if ask.flag("serve"):
+        raise ask.refuse("success", "is given together with serve", "Tasks that serve never end by themselves.")
     if needs[rule] not in present:
         has = ", ".join(sorted(present))
         raise ask.refuse(

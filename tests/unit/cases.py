@@ -15,7 +15,7 @@ _GOLDENS = Path(__file__).parent / "goldens"
 
 
 def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
-    """A spec; the command is `python train.py` unless the arguments say otherwise."""
+    """A spec; the command is `python train.py` unless the arguments say otherwise, or the tasks serve."""
     return cluster_spec(name, args if args.get("serve") else {"command": ["python", "train.py"], **args})
 
 

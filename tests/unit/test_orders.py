@@ -76,6 +76,11 @@ def test_who_does_not_come_in_time_fails_the_job_by_name() -> None:
             "succeeded: chief-0, worker-0 succeeded",
         ),
         ({"serve": True, "ps": 1, "workers": 1}, ["worker-0"], "none"),
+        (
+            {"serve": True, "chief": 1, "workers": 1, "command": ["python"]},
+            ["chief-0"],
+            "succeeded: chief-0 succeeded",
+        ),
         ({"serve": True, "ps": 1, "workers": 1}, ["worker-0", "ps-0"], "succeeded: ps-0, worker-0 succeeded"),
     ],
 )

@@ -25,6 +25,10 @@ from tfdeploy.plan import Given, Plan, consequences, make_plan
         ),
         ("plan-serve", {"serve": True, "ps": 1, "workers": 2}),
         (
+            "plan-client-inside",
+            {"serve": True, "chief": 1, "ps": 1, "workers": 2, "command": ["python", "client.py", "{worker_hosts}"]},
+        ),
+        (
             "plan-placeholders",
             {
                 "command": ["python", "mnist_replica.py", "--ps={ps_hosts}", "--task={job_name}:{task_index}", "{b}"],
@@ -118,6 +122,12 @@ def test_a_run_is_a_new_one_when_what_it_trains_with_changes(change: dict[str, A
 )
 def test_a_run_stays_the_same_when_only_its_surroundings_change(change: dict[str, Any]) -> None:
     assert plan(**{**BASE, **change}).run["id"] == plan(**BASE).run["id"]
+
+
+def test_the_same_command_is_another_run_where_the_others_serve() -> None:
+    client = {"chief": 1, "workers": 1, "command": ["python", "train.py"]}
+    assert plan(serve=True, **client).run["id"] != plan(**client).run["id"]
+    assert plan(serve=True, ps=2, **client).run["id"] == plan(serve=True, **client).run["id"]
 
 
 def test_a_hostname_that_dns_would_refuse_is_refused() -> None:

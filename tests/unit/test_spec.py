@@ -53,7 +53,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"command": ["x" * 100_001]}, "command: has 100001 bytes. At most 100000: ship a file with `code`."),
     (
         {"serve": True},
-        "command: is given together with serve. With serve=True tfdeploy brings the server: give one.",
+        "command: is given together with serve. With serve=True tfdeploy brings the server: give one, or chief=1, whose",
     ),
     ({"serve": 1}, "serve: is 1, of type int. It takes True or False."),
     ({"code": 5}, "code: is 5, of type int. It takes a text."),
@@ -96,7 +96,11 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"success": "all workers", "command": None, "serve": True},
-        "success: is given together with serve. Tasks that only serve never end by themselves.",
+        "success: is given together with serve. Tasks that serve never end by themselves.",
+    ),
+    (
+        {"success": "all workers", "chief": 1, "serve": True},
+        "success: is given together with serve. Tasks that serve never end by themselves.",
     ),
     ({"wait": "soon"}, f"wait: 'soon' is no duration. {DURATION}"),
     ({"wait": -1}, f"wait: -1 is no duration. {DURATION}"),
