@@ -208,9 +208,8 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str
         "run_id": spec.run_id,
         "resume_from": spec.resume_from,
         **({"image": given.image} if given.image else {}),
+        **({"serve": True} if any(job.command for job in spec.crew) else {}),
     }
-    if any(job.command for job in spec.crew):
-        content["serve"] = True
     text = json.dumps(content, sort_keys=True)
     return {
         **{

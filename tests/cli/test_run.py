@@ -260,3 +260,24 @@ def test_in_containers_it_is_the_same(shell: Shell, engine: str, python_image: s
     for kind in ("service", "network", "config", "secret", "volume"):
         assert name not in docker(engine, kind, "ls", "--format", "{{json .}}")
     shell.assert_nothing_left()
+
+
+def test_each_worker_has_gpus_of_its_own_and_the_caller_is_the_user(shell: Shell) -> None:
+    """`nvidia-smi` stands in for hardware: what is shown here is who is given which GPU."""
+    tools = shell.folder.parent / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n3\\n4\\n'\n")
+    (tools / "nvidia-smi").chmod(0o755)
+    shell.env["PATH"] = f"{tools}:{shell.env['PATH']}"
+    shell.write(
+        "import os, sys; print(os.environ['CUDA_VISIBLE_DEVICES'] or 'none', os.getuid(), open('beside').read())"
+    )
+    (shell.folder / "beside").write_text("the caller's file")
+    code, out, err = shell.run("-w", "2", "-s", "1", "-Gw", "1", "-Gs", "1", "--", "python", "train.py")
+    assert code == 0, err
+    told = {line for line in out.splitlines() if not line.startswith("[ps:0]")}
+    gpus = {line.split()[1] for line in told}
+    assert told == {f"[worker:{n}] {gpu} {os.getuid()} the caller's file" for n, gpu in enumerate(sorted(gpus))}
+    assert len(gpus) == 2
+    assert gpus < {"0", "3", "4"}
+    shell.assert_nothing_left()
