@@ -125,7 +125,7 @@ def test_a_run_stays_the_same_when_only_its_surroundings_change(change: dict[str
 
 
 def test_the_same_command_is_another_run_where_the_others_serve() -> None:
-    client = {"chief": 1, "workers": 1, "command": ["python", "train.py"]}
+    client: dict[str, Any] = {"chief": 1, "workers": 1, "command": ["python", "train.py"]}
     assert plan(serve=True, **client).run["id"] != plan(**client).run["id"]
     assert plan(serve=True, ps=2, **client).run["id"] == plan(serve=True, **client).run["id"]
 
