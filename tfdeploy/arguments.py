@@ -109,6 +109,10 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     chief: int
     """1 for a chief; 0 by default."""
 
+    master: bool
+    """True: `TF_CONFIG` calls the chief `master`, as programs before TensorFlow 2 expect; all else calls it chief. False by
+    default."""
+
     evaluator: int
     """1 for an evaluator, which stands outside the cluster spec; 0 by default."""
 

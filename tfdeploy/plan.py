@@ -89,10 +89,11 @@ class Plan:
         limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
         book = [wiring.Entry(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks]
         mine = next(entry for entry in book if entry.hostname == task.hostname)
-        known = {**wiring.values(book, mine), **wiring.folders(dict(self.run))}
-        command = shlex.join(wiring.command_of(dict(self.run), task.job, known))
+        run = dict(self.run)
+        known = {**wiring.values(book, mine), **wiring.folders(run)}
+        command = shlex.join(wiring.command_of(run, task.job, known))
         row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
-        return row if task.job == TENSORBOARD else f"{row}\n    TF_CONFIG={wiring.tf_config(book, mine)}"
+        return row if task.job == TENSORBOARD else f"{row}\n    TF_CONFIG={wiring.tf_config(book, mine, run)}"
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str
         "resume_from": spec.resume_from,
         **({"image": given.image} if given.image else {}),
         **({"serve": True} if any(job.command for job in spec.crew) else {}),
+        **({"master": True} if spec.master else {}),
     }
     text = json.dumps(content, sort_keys=True)
     return {
@@ -219,6 +221,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], given: Given) -> dict[str
         "id": hashlib.sha256(text.encode()).hexdigest()[:12],
         "train_dir": given.train_dir,
         "serve": spec.serve,
+        **({"master": True} if spec.master else {}),
         "success": spec.success,
         "grace": spec.grace,
         "start_timeout": spec.start_timeout,

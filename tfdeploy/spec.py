@@ -67,6 +67,7 @@ class ClusterSpec:
     success: str
     code: str = ""
     serve: bool = False
+    master: bool = False
     requirements: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
@@ -115,6 +116,7 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
         success=_success(ask, jobs),
         code=ask.text("code"),
         serve=serve,
+        master=ask.flag("master"),
         requirements=_requirements(ask),
         metrics=_metrics(ask),
         env=env,
@@ -181,6 +183,8 @@ def _jobs(ask: Asked) -> tuple[JobSpec, ...]:
     if not serve and not any(counts[name] for name in ("chief", *WORKERS)):
         alone = " and ".join(name for name in counts if counts[name])
         raise ask.refuse("workers", f"is 0: {alone} alone trains nothing", "Give workers or chief, or serve=True.")
+    if ask.flag("master") and not counts["chief"]:
+        raise ask.refuse("master", "is another name for the chief, and the cluster has none", "Give chief=1.")
     common = JobSpec(
         "",
         0,

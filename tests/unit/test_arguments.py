@@ -21,6 +21,7 @@ EVERY: dict[str, Any] = {
     "ps": 1,
     "workers": 2,
     "chief": 1,
+    "master": True,
     "evaluator": 1,
     "gpu_workers": 1,
     "tensorboard": True,

@@ -23,6 +23,7 @@ from tfdeploy.plan import Given, Plan, consequences, make_plan
             "plan-gpu-workers",
             {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}},
         ),
+        ("plan-master", {"chief": 1, "master": True, "workers": 1, "evaluator": 1}),
         ("plan-serve", {"serve": True, "ps": 1, "workers": 2}),
         (
             "plan-client-inside",
@@ -102,6 +103,10 @@ BASE: dict[str, Any] = {"workers": 2, "ps": 1}
 )
 def test_a_run_is_a_new_one_when_what_it_trains_with_changes(change: dict[str, Any]) -> None:
     assert plan(**{**BASE, **change}).run["id"] != plan(**BASE).run["id"]
+
+
+def test_a_run_is_a_new_one_when_its_chief_gets_the_old_name() -> None:
+    assert plan(chief=1, master=True).run["id"] != plan(chief=1).run["id"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         "command: is given together with serve. With serve=True tfdeploy brings the server: give one, or chief=1, whose",
     ),
     ({"serve": 1}, "serve: is 1, of type int. It takes True or False."),
+    ({"master": True}, "master: is another name for the chief, and the cluster has none. Give chief=1."),
     ({"code": 5}, "code: is 5, of type int. It takes a text."),
     ({"run_id": "a\0b"}, "run_id: is 'a\\x00b': it has a NUL character in it. Leave that out."),
     ({"jobs": {"gpu_worker": {}}}, "jobs: 'gpu_worker' is no job of this cluster. Its jobs are: worker."),

@@ -43,7 +43,7 @@ def test_gpu_workers_are_workers_after_the_others() -> None:
     book = [*BOOK, *(Entry(f"gpu-worker-{index}", "gpu_worker", index, f"10.0.1.{index}:24000") for index in (1, 0))]
     workers = ["10.0.0.2:21000", "10.0.0.3:21001", "10.0.1.0:24000", "10.0.1.1:24000"]
     mine = next(item for item in book if item.hostname == "gpu-worker-1")
-    assert json.loads(wiring.tf_config(book, mine)) == {
+    assert json.loads(wiring.tf_config(book, mine, RUN)) == {
         "cluster": {"ps": ["10.0.0.1:20000"], "worker": workers},
         "task": {"type": "worker", "index": 3},
         "environment": "cloud",
@@ -93,11 +93,20 @@ def test_a_text_without_braces_stays_as_it_is(text: str) -> None:
 
 
 def test_tf_config_names_an_evaluator_outside_the_cluster() -> None:
-    assert json.loads(wiring.tf_config(BOOK, entry("evaluator-0"))) == {
+    assert json.loads(wiring.tf_config(BOOK, entry("evaluator-0"), RUN)) == {
         "cluster": {"ps": ["10.0.0.1:20000"], "worker": ["10.0.0.2:21000", "10.0.0.3:21001"]},
         "task": {"type": "evaluator", "index": 0},
         "environment": "cloud",
     }
+
+
+def test_tf_config_calls_the_chief_master_where_the_run_says_so() -> None:
+    chief = Entry("chief-0", "chief", 0, "10.0.0.5:23000")
+    found = json.loads(wiring.tf_config([*BOOK, chief], chief, {**RUN, "master": True}))
+    assert found["cluster"]["master"] == ["10.0.0.5:23000"]
+    assert "chief" not in found["cluster"]
+    assert found["task"] == {"type": "master", "index": 0}
+    assert wiring.values([*BOOK, chief], chief)["job_name"] == "chief"
 
 
 def test_the_environment_of_a_worker_reads_as_kept() -> None:

@@ -77,11 +77,13 @@ def command_of(run: Dict[str, Any], job: str, known: Dict[str, str]) -> List[str
     return [fill(part, known) for part in own] if own else command_line(run["command"], known)
 
 
-def tf_config(book: Sequence[Entry], task: Entry) -> str:
-    """`TF_CONFIG` as JSON text."""
-    cluster: Dict[str, Any] = {job: hosts(book, job) for job in CLUSTER_JOBS if hosts(book, job)}
+def tf_config(book: Sequence[Entry], task: Entry, run: Dict[str, Any]) -> str:
+    """`TF_CONFIG` as JSON text. The chief's name is `master` in it where the run says so."""
+    names = {"chief": "master"} if run.get("master") else {}
+    cluster: Dict[str, Any] = {names.get(job, job): hosts(book, job) for job in CLUSTER_JOBS if hosts(book, job)}
     job, index = role(book, task)
-    return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}, "environment": "cloud"})
+    mine = {"type": names.get(job, job), "index": index}
+    return json.dumps({"cluster": cluster, "task": mine, "environment": "cloud"})
 
 
 def environment(book: Sequence[Entry], task: Entry, run: Dict[str, Any]) -> Dict[str, str]:
@@ -92,7 +94,7 @@ def environment(book: Sequence[Entry], task: Entry, run: Dict[str, Any]) -> Dict
     """
     known = values(book, task)
     ours = {
-        **({} if task.job == TENSORBOARD else {"TF_CONFIG": tf_config(book, task)}),
+        **({} if task.job == TENSORBOARD else {"TF_CONFIG": tf_config(book, task, run)}),
         "GRPC_FAIL_FAST": "use_caller",
         "PYTHONUNBUFFERED": "1",
         "TFDEPLOY_HOSTNAME": task.hostname,
