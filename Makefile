@@ -4,7 +4,7 @@ SHELL := bash
 
 activate := source tools/activate
 
-.PHONY: help setup setup-docker mnist box box-mnist test check bench clean
+.PHONY: help setup setup-docker setup-languages mnist box box-mnist test check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -15,6 +15,9 @@ setup: ## Virtual environment, packages, Pulumi engine; does nothing where all i
 setup-docker: setup ## What the docker backend needs besides, where Pulumi cannot download it
 	@$(activate) && python -m tools.provision docker
 
+setup-languages: setup ## What programs in other languages than Python need besides, likewise
+	@$(activate) && python -m tools.provision languages
+
 mnist: setup ## The main job: train MNIST by `pulumi up`, print the outputs
 	@$(activate) && tools/mnist
 
@@ -24,7 +27,7 @@ box: setup-docker ## EC2 in a box: prints what leads a shell there, until Ctrl-C
 box-mnist: setup-docker ## The main job on EC2 in a box, by `pulumi up`, from the first machine to the last
 	@$(activate) && exec python -m tests.box.mnist
 
-test: check setup-docker ## All checks and every test
+test: check setup-docker setup-languages ## All checks and every test
 	@$(activate) && python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=25
 
 check: setup ## Lint, format, types, import table

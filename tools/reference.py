@@ -1,5 +1,6 @@
-"""Writes docs/reference.md and docs/command.md from the code's own docstrings: `python -m tools.reference`."""
+"""Writes docs/reference.md, docs/command.md and package/schema.json from the code itself: `python -m tools.reference`."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,10 +10,12 @@ from typer.main import get_command
 
 from tfdeploy.cli.main import app
 from tfdeploy.documented import documented
+from tfdeploy.plugin import Package
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "reference.md"
 COMMAND = ROOT / "docs" / "command.md"
+SCHEMA = ROOT / "package" / "schema.json"
 
 HEAD = """\
 # Reference
@@ -99,7 +102,12 @@ def command() -> str:
     return f"{pages.rstrip()}\n\n{CODES}"
 
 
+def schema() -> str:
+    """What other languages know of the component."""
+    return json.dumps(json.loads(Package().schema or ""), indent=2) + "\n"
+
+
 if __name__ == "__main__":
-    TARGET.write_text(reference())
-    COMMAND.write_text(command())
-    sys.stdout.write("".join(f"wrote {page.relative_to(ROOT)}\n" for page in (TARGET, COMMAND)))
+    for page, text in ((TARGET, reference()), (COMMAND, command()), (SCHEMA, schema())):
+        page.write_text(text)
+        sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")

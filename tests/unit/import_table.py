@@ -205,6 +205,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "versions",
         "waiting",
     ),
+    "plugin": ("cluster", "versions"),
 }
 """Module, or folder of modules, to what of ours it may import; a folder's name stands for all in it."""
 
@@ -239,6 +240,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "cli": ("rich", "typer"),
     "cli.run_engine": ("pulumi",),
     "cluster": ("pulumi",),
+    "plugin": ("pulumi",),
     "configuration": ("pulumi",),
     "ec2.account": ("boto3", "botocore"),
     "ec2.disks": ("botocore",),

@@ -1,8 +1,12 @@
 """The reference pages say what the code says."""
 
-from tools.reference import COMMAND, TARGET, command, reference
+from tools.reference import COMMAND, SCHEMA, TARGET, command, reference, schema
 
 
 def test_the_reference_is_made_from_the_code() -> None:
     assert TARGET.read_text() == reference(), "run: python -m tools.reference"
     assert COMMAND.read_text() == command(), "run: python -m tools.reference"
+
+
+def test_the_schema_is_made_from_the_code() -> None:
+    assert SCHEMA.read_text() == schema(), "run: python -m tools.reference"

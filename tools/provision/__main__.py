@@ -1,12 +1,12 @@
 """The larger half of tools/setup, run by the virtual environment's own Python.
 
-With the argument `docker`: what only the docker backend needs on top of that.
+With the argument `docker`: what only the docker backend needs on top of that; with `languages`: what programs in other languages need.
 """
 
 import sys
 from pathlib import Path
 
-from tools.provision import docker_provider, engine, packages
+from tools.provision import docker_provider, engine, languages, packages
 from tools.provision.steps import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +16,10 @@ VENV = ROOT / ".venv"
 def main() -> int:
     try:
         if sys.argv[1:] == ["docker"]:
-            print(f"docker provider: {docker_provider.ensure(ROOT, engine.ensure(ROOT))}")
+            print(f"docker provider: {docker_provider.provide(ROOT, engine.ensure(ROOT))}")
+            return 0
+        if sys.argv[1:] == ["languages"]:
+            print(f"languages other than Python: {languages.provide(ROOT, engine.ensure(ROOT))}")
             return 0
         packages.install(ROOT, VENV)
         found = engine.ensure(ROOT)

@@ -1,0 +1,107 @@
+"""The component from a language that is not Python: what a program in YAML gives it, and what it hears of the job."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import Project
+from tests.verbs import COMMAND
+from tests.waiting import until
+
+OUTPUTS = ("status", "tasks", "state", "logs", "metrics")
+
+
+@pytest.fixture
+def yaml(projects: Callable[[str], Project]) -> Callable[..., Project]:
+    """Makes a project whose program is in YAML, with one cluster of the name test, and its stack."""
+
+    def make(script: str, main: str = "", **properties: Any) -> Project:
+        project = projects("yaml")
+        given = {"command": ["python", "train.py"], "code": "code", "workers": 1, **properties}
+        resources = {"test": {"type": "tfdeploy:TensorFlowCluster", "properties": given}}
+        outputs = {name: f"${{test.{name}}}" for name in OUTPUTS}
+        # JSON is YAML.
+        program = f"resources: {json.dumps(resources)}\noutputs: {json.dumps(outputs)}\n"
+        about = "name: yaml\nruntime: yaml\n"
+        (project.program / main).mkdir(exist_ok=True)
+        (project.program / "Pulumi.yaml").write_text(about + (f"main: {main}\n" if main else program))
+        if main:
+            (project.program / main / "Main.yaml").write_text(program)
+        (project.program / main / "code").mkdir()
+        (project.program / main / "code" / "train.py").write_text(script)
+        project.init()
+        return project
+
+    return make
+
+
+def test_values_of_every_kind_arrive(yaml: Callable[..., Project]) -> None:
+    project = yaml(
+        "import os\n"
+        "print(os.environ['TFDEPLOY_CONTEXT'], os.environ['TOKEN'][::-1], os.environ['PLACE'], os.environ['TFDEPLOY_TRAIN_DIR'])\n"
+        "print('loss: 0.25')",
+        main="infra",
+        context={"steps": 200, "rate": 0.5, "deep": {"layers": [1, 2]}},
+        secrets={"TOKEN": {"fn::secret": "hush"}},
+        jobs={"worker": {"cpus": 1, "env": {"PLACE": "{job_name}:{task_index}"}}},
+        restart={"maximum": 0},
+        metrics={"loss": r"loss: (\S+)"},
+        trainDir="runs",
+    )
+    up = project.up()
+
+    said = project.log("worker-0").splitlines()[0]
+    context, backwards, place, train_dir = said.rsplit(maxsplit=3)
+    assert context == '{"deep": {"layers": [1, 2]}, "rate": 0.5, "steps": 200}'
+    assert (backwards, place) == ("hsuh", "worker:0")
+    assert Path(train_dir).is_relative_to(project.program / "infra" / "runs"), "relative to the program"
+    assert project.outputs()["metrics"] == {"loss": 0.25}
+    assert "hush" not in up.output
+    assert not [path for path in project.folder.rglob("*.json") if b"hush" in path.read_bytes()]
+    assert project.up().steps() == {"unchanged": 5}
+    project.destroy()
+
+
+def test_a_failed_job_is_an_error_that_is_told_and_recorded(yaml: Callable[..., Project]) -> None:
+    project = yaml("import sys\nprint('no luck')\nsys.exit(3)", restart={"maximum": 0})
+    # A plugin cannot fail an update whose outputs shall stay: 0 is its exit code, unlike with a program in Python.
+    told = project.up().output
+    assert "error: test: the job failed: worker-0 failed (exit 3).\n" in told
+    assert "1 errored" in told
+    outputs = project.outputs()
+    assert outputs["state"] == "failed"
+    assert outputs["logs"] == {"worker-0": ["no luck"]}
+    assert project.statuses() == {"worker-0": "failed (exit 3)"}
+    waited = subprocess.run(
+        [COMMAND, "wait", "--cluster", "test"],
+        cwd=project.program,
+        env=project.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert waited.returncode == 1, waited.stdout + waited.stderr
+
+
+def test_what_is_refused_is_refused_in_a_sentence(yaml: Callable[..., Project]) -> None:
+    refused = yaml("", workers=-1).up(fails=True)
+    assert "test: workers" in refused.output
+    assert "Traceback" not in refused.output
+    assert "plugin.py" not in refused.output
+    assert refused.steps().get("created", 0) <= 1, "the stack alone"
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_training(yaml: Callable[..., Project]) -> None:
+    project = yaml("import time\nprint('at work', flush=True)\ntime.sleep(10000)")
+    up = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    until(lambda: project.places().record.exists() and "at work" in project.log("worker-0"), "training", 180)
+    up.send_signal(signal.SIGINT)
+    output, _ = up.communicate(timeout=120)
+    assert up.returncode != 0, output
+    project.until_running("worker-0")
+    project.destroy()
