@@ -32,7 +32,7 @@ TASK = """\
 
 | variable | what |
 |---|---|
-| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker` with gpu_workers), task (type, index), `environment: cloud`; no evaluator there |
+| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker` with gpu_workers), task (type, index), `environment: cloud`; no evaluator |
 | `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | its own stable name (`worker-0`) and `host:port` |
 | `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS` | the four flags |
 | `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is this run's own |
