@@ -86,8 +86,7 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     {chief_hosts} {hostname} {address} {data_dir} {train_dir} {context}. Required, unless `serve`."""
 
     code: str
-    """A folder that is shipped to every task and is its working directory; relative to the Pulumi program. None by
-    default."""
+    """A folder that is shipped to every task and is its working directory; relative to the Pulumi program. None by default."""
 
     serve: bool
     """True: the tasks only serve TensorFlow's gRPC, for a client of yours that drives them. With chief=1 and `command`, that client

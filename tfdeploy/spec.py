@@ -1,6 +1,5 @@
 """What was asked for: a cluster as plain values, checked at birth. Pure; knows neither Pulumi nor the disk."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from .errors import SpecError
 from .instances import KEYS as INSTANCE_KEYS
 from .instances import FleetSpec, InstanceSpec, fleet_spec, instance_spec, steady
 from .restarts import Restart, restarts
+from .surroundings import context, environment, refuse_long, secrets
 
 JOBS = ("chief", "ps", *WORKERS, "evaluator", TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
@@ -27,16 +27,11 @@ SUCCESS_RULES = ("chief", "worker 0", "all workers")
 """Whose success is the job's success."""
 
 LONGEST_NAME = 40
-LONGEST_TEXT = 100_000
-"""Bytes of a command, of the context, of a value in the environment: Linux takes no single one over 128 KiB."""
 
 MOST_TASKS = 1_000
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_RESERVED = ("TF_CONFIG", "CUDA_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,7 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
         raise SpecError("TensorFlowCluster", f"the name {name!r} cannot be a host's or a container's", remedy)
     serve = ask.flag("serve") and not ask.texts("command")
     jobs = _jobs(ask)
-    env = _environment(ask)
+    env = environment(ask)
     return ClusterSpec(
         name=name,
         command=_command(ask),
@@ -120,10 +115,10 @@ def cluster_spec(name: str, args: Mapping[str, Any]) -> ClusterSpec:
         requirements=_requirements(ask),
         metrics=_metrics(ask),
         env=env,
-        secrets=_secrets(ask, {*env, *(variable for job in jobs for variable in job.env)}),
+        secrets=secrets(ask, {*env, *(variable for job in jobs for variable in job.env)}),
         data_dir=ask.text("data_dir"),
         train_dir=ask.text("train_dir"),
-        context=_context(ask),
+        context=context(ask),
         grace=ask.duration("grace", 10.0),
         wait=ask.duration("wait", 600.0),
         start_timeout=ask.duration("start_timeout", 300.0),
@@ -148,13 +143,8 @@ def _command(ask: Asked) -> tuple[str, ...]:
         return ()
     if not command or not command[0].strip():
         raise ask.refuse("command", "is missing", 'Give the program and its arguments, such as ["python", "train.py"].')
-    _refuse_long(ask, "command", "".join(command))
+    refuse_long(ask, "command", "".join(command))
     return command
-
-
-def _refuse_long(ask: Asked, key: str, text: str) -> None:
-    if len(text.encode()) > LONGEST_TEXT:
-        raise ask.refuse(key, f"has {len(text.encode())} bytes", f"At most {LONGEST_TEXT}: ship a file with `code`.")
 
 
 _JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *CONTAINER_KEYS, *INSTANCE_KEYS)
@@ -218,7 +208,7 @@ def _job(ask: Asked, name: str, count: int, own: Mapping[str, Any], common: JobS
         memory=asked.bytes("memory"),
         gpus=asked.whole("gpus", int(name == GPU_WORKER), 0, 1_000),
         port=port,
-        env=_environment(asked),
+        env=environment(asked),
         restart=restarts(asked, common.restart),
         container=container_spec(asked, common.container),
         instance=instance_spec(asked, steady(common.instance) if name in _STEADY else common.instance),
@@ -269,35 +259,3 @@ def _metrics(ask: Asked) -> dict[str, str]:
             where = f"metrics: {name}"
             raise ask.refuse(where, f"{pattern!r} is no regular expression ({error})", "Mend it.") from None
     return patterns
-
-
-def _environment(ask: Asked) -> dict[str, str]:
-    env = ask.mapping("env", _VARIABLE)
-    for name, value in env.items():
-        _refuse_long(ask, f"env: {name}", value)
-        if name in _RESERVED or name.startswith("TFDEPLOY_"):
-            raise ask.refuse("env", f"{name} is set by tfdeploy itself", "Choose another name.")
-    return env
-
-
-def _secrets(ask: Asked, env: set[str]) -> tuple[str, ...]:
-    values = ask.mapping("secrets", _SECRET, object)
-    for name, value in values.items():
-        if value is None or isinstance(value, (int, float, bytes, list, tuple, Mapping)):
-            wrong = f"is of type {type(value).__name__}"
-            raise ask.refuse(f"secrets: {name}", wrong, "It takes a text, or an Output of one.")
-        if name in env or name in _RESERVED or name.startswith("TFDEPLOY_"):
-            raise ask.refuse("secrets", f"{name} stands in env too, or is tfdeploy's own", "Choose another name.")
-    return tuple(values)
-
-
-def _context(ask: Asked) -> str:
-    value = ask.mapping("context", values=object)
-    try:
-        text = json.dumps(value, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ask.refuse(
-            "context", f"cannot be written as JSON ({error})", "Use texts, numbers, lists, dicts."
-        ) from None
-    _refuse_long(ask, "context", text)
-    return text

@@ -5,6 +5,7 @@ PURE = (
     "quantities",
     "asked",
     "containers",
+    "surroundings",
     "instances",
     "restarts",
     "spec",
