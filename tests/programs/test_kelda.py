@@ -158,7 +158,7 @@ def test_an_edit_of_the_script_changes_only_the_run(programs: Callable[[str], Pr
     program.env["XDG_CACHE_HOME"] = str(program.folder / "cache")
     first_up = program.start("up", "--yes", "--skip-preview", "--stack", program.stack)
     for status in ("scheduled", "running"):
-        until(partial(is_shown, program, "worker-0", status), f"worker-0 is {status}", 240)
+        until(partial(is_shown, program, "worker-0", status), f"worker-0 is {status}")
     said, _ = first_up.communicate()
     assert first_up.returncode == 0, said
     assert_trained(program)
@@ -220,8 +220,9 @@ def assert_only_ssh_comes_in(program: OnEc2) -> None:
 
 def assert_stop_asks(program: Program) -> None:
     """`pulumi destroy` says what will go, and without a yes it leaves everything."""
-    stopping = Terminal(["pulumi", "destroy", "--stack", program.stack], cwd=program.program, env=program.env)
-    until(lambda: "Do you want to perform this destroy" in stopping.read(), "it asks", 120)
+    stopping = Terminal(["pulumi", "destroy", "--stack", program.stack], program.program, program.env)
+    stopping.resize(200, 200)  # so that no line is cut
+    until(lambda: "Do you want to perform this destroy" in stopping.read(), "it asks")
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stopping.said)
     assert all(f"{name} " in plain for name in (*NAMES, "mnist-ps-0", *(f"mnist-{name}" for name in WORKERS))), plain
     stopping.type("\r")  # `no` is what is chosen
