@@ -79,6 +79,15 @@ def test_a_folder_is_built_and_requirements_are_a_layer_of_their_own(project: Do
     project.destroy()
 
 
+def test_it_is_built_on_the_engine_that_docker_host_names(project: DockerProject) -> None:
+    project.env["DOCKER_HOST"] = "unix:///nowhere.sock"
+    write_image(project, "there")
+    project.write(f'{JOB}, docker_host="{project.host}"', TELLS)
+    project.up()
+    assert project.outputs()["logs"]["worker-0"] == ["no six there"]
+    project.destroy()
+
+
 @pytest.mark.parametrize("place", ["HOME", "DOCKER_CONFIG"])
 def test_an_image_is_pushed_and_pulled_with_the_credentials_of_docker_login(
     project: DockerProject, login_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

@@ -34,8 +34,7 @@ mount -o remount,rw /sys
 mount -o remount,rw /proc/sys
 mkdir -p -m 0755 /run/sshd
 ssh-keygen -A >/dev/null && /usr/sbin/sshd
-exec dockerd --host=unix:///run/docker.sock --host="tcp://$ADDRESS:$PORT" --cgroup-parent="/$CGROUP" \
-    --insecure-registry=10.231.0.0/16 "$@"
+exec dockerd --host=unix:///run/docker.sock --host="tcp://$ADDRESS:$PORT" --cgroup-parent="/$CGROUP" "$@"
 """
 
 
@@ -68,11 +67,6 @@ class Nested:
     def manager(self) -> str:
         """The address of the manager's engine."""
         return next(iter(self.machines.values())).engine
-
-    @property
-    def gateway(self) -> str:
-        """Where the machines reach what listens on the machine that they are in."""
-        return next(iter(self.machines.values())).address.rpartition(".")[0] + ".1"
 
     def load(self, image: str, *hostnames: str) -> None:
         """Copy an image of the outer engine to these machines, or to all."""
