@@ -62,7 +62,7 @@ def test_mnist_in_typescript_fits_the_sdk(typescript: Path) -> None:
 def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
     program = typescript / "index.ts"
     text = wrong = program.read_text()
-    for right, slip in (('code: "train"', "code: 5"), ("dataDir:", "dataFolder:"), ("mnist.metrics", "mnist.scores")):
+    for right, slip in (('code: "train"', "code: 5"), ("mnist.metrics", "mnist.scores")):
         assert right in wrong
         wrong = wrong.replace(right, slip)
     program.write_text(wrong)
@@ -71,7 +71,6 @@ def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
     finally:
         program.write_text(text)
     assert "Type 'number' is not assignable to type 'string'" in complaints
-    assert "'dataFolder' does not exist in type 'TensorFlowClusterArgs'" in complaints
     assert "Property 'scores' does not exist on type 'TensorFlowCluster'" in complaints
 
 
