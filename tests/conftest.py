@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import browser as chromium
+from tests.debian import NotInstalled
 from tests.integration.conftest import Project
 
 pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.features"]
@@ -31,3 +33,13 @@ def project(projects: Callable[[str], Project]) -> Project:
     found.write('command=["python", "train.py"], code="code", workers=1')
     found.init()
     return found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[chromium.Browser]:
+    """A real browser; a missing one is a failure."""
+    try:
+        with chromium.browser() as found:
+            yield found
+    except NotInstalled as reason:
+        pytest.fail(str(reason), pytrace=False)

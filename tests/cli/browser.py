@@ -7,7 +7,6 @@ import base64
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.debian import provided
 
 PACKAGES = ("chromium", "fonts-liberation")
 ARTEFACTS = "TFDEPLOY_TEST_ARTEFACTS"
@@ -31,41 +32,11 @@ _OPTIONS = (
 )
 
 
-class NoBrowser(Exception):
-    """There is no Chromium, and none can be installed; the message says why, in a line."""
-
-
 def artefact(name: str) -> Path:
     """Where a picture is kept for people to look at."""
     folder = Path(os.environ.get(ARTEFACTS) or Path(__file__).parents[2] / "build" / "artefacts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder / name
-
-
-def chromium() -> str:
-    """The browser's program; installed by Debian's means where it is missing."""
-    with Path(tempfile.gettempdir(), f"tfdeploy-chromium-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = shutil.which("chromium")
-        if found is None:
-            _install()
-            found = shutil.which("chromium")
-    if found is None:
-        raise NoBrowser(f"there is no chromium after {' '.join(PACKAGES)} were installed")
-    return found
-
-
-def _install() -> None:
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoBrowser(f"chromium is missing, and only root can install Debian's {' '.join(PACKAGES)}")
-    apt = ["apt-get", "-q", "-y", "--no-install-recommends"]
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in ([*apt, "update"], [*apt, "install", *PACKAGES]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        if done.returncode != 0:
-            raise NoBrowser(
-                f"chromium is missing, and {' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}"
-            )
 
 
 def _pipe() -> tuple[int, int]:
@@ -80,7 +51,7 @@ def _pipe() -> tuple[int, int]:
 @contextmanager
 def browser() -> Iterator["Browser"]:
     """A browser with a profile of its own, until the end of the context."""
-    program = chromium()
+    program = provided("chromium", PACKAGES)
     to_read, its_write = _pipe()
     its_read, to_write = _pipe()
     with tempfile.TemporaryDirectory(prefix="tfdeploy-chromium-", ignore_cleanup_errors=True) as profile:

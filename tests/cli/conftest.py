@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import browser as chromium
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate
 from tests.docker.project import DockerProject
 from tests.integration.conftest import Project
@@ -21,16 +20,6 @@ def training(projects: Callable[[str], Project]) -> Iterator[Project]:
     project.until_running("ps-0", "worker-0", "worker-1")
     yield project
     open_gate(project)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[chromium.Browser]:
-    """A real browser; a missing one is a failure."""
-    try:
-        with chromium.browser() as found:
-            yield found
-    except chromium.NoBrowser as reason:
-        pytest.fail(str(reason), pytrace=False)
 
 
 @pytest.fixture

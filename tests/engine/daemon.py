@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from tests.debian import NotInstalled, install
 from tests.engine.cli import DockerFailed, cache, docker
 from tests.engine.machine import kept
 from tests.waiting import until
@@ -145,19 +146,12 @@ def _name(address: str, network: str) -> str:
 
 
 def _install() -> None:
-    """Install what is missing, by Debian's means; no service is started."""
-    missing = f"one of {', '.join((*PROGRAMS, 'dockerd'))} is missing"
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoEngine(f"{missing}, and only root can install Debian's {' '.join(PACKAGES)}")
-    apt = ["apt-get", "-q", "-y", "--no-install-recommends"]
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    """Install what is missing; no service is started."""
     with _no_services():
-        for command in ([*apt, "update"], [*apt, "install", *PACKAGES]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-            if done.returncode != 0:
-                raise NoEngine(
-                    f"{missing}, and {' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}"
-                )
+        try:
+            install(f"one of {', '.join((*PROGRAMS, 'dockerd'))} is missing", PACKAGES)
+        except NotInstalled as reason:
+            raise NoEngine(str(reason)) from None
 
 
 @contextmanager

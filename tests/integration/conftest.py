@@ -172,6 +172,10 @@ class Project:
         pid = int((self.places().runtime / "supervisord.pid").read_text())
         return psutil.Process(pid)
 
+    def child(self, hostname: str, cluster: str = "test") -> psutil.Process:
+        """The process that a task's program is."""
+        return psutil.Process(int(self.supervisor(cluster).programs()[hostname]["pid"])).children()[0]
+
     def until_running(self, *hostnames: str) -> None:
         """Wait until the record says that these tasks run."""
 

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.integration.conftest import ROOT, Call, Project
@@ -26,12 +25,6 @@ def last_step(project: Project) -> int:
     """The last step that worker-0 told of."""
     told = re.findall(r"^step (\d+) ", project.log("worker-0", "mnist"), re.MULTILINE)
     return int(told[-1]) if told else 0
-
-
-def child_of(project: Project, hostname: str) -> psutil.Process:
-    """The process that trains in a task."""
-    launcher = psutil.Process(int(project.supervisor("mnist").programs()[hostname]["pid"]))
-    return launcher.children()[0]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +101,7 @@ def test_a_killed_task_comes_back_and_training_resumes_from_the_checkpoint(tmp_p
     try:
         project.up(env={"TFDEPLOY_WAIT": "0"})
         until(lambda: last_step(project) >= 400, "step 400")
-        child = child_of(project, hostname)
+        child = project.child(hostname, "mnist")
         child.send_signal(signal.SIGKILL)
         project.up(env={"TFDEPLOY_WAIT": "10m"})
         outputs = project.outputs()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.integration.conftest import ROOT
@@ -79,7 +78,7 @@ def begun(program: Program, hostname: str) -> list[int]:
 
 def kill(program: Program, hostname: str) -> None:
     """Kill what a task runs, behind everybody's back."""
-    psutil.Process(int(program.supervisor("mnist").programs()[hostname]["pid"])).children()[0].kill()
+    program.child(hostname, "mnist").kill()
 
 
 def present(program: Program) -> tuple[Record, dict[str, Any]]:

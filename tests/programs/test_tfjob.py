@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.cli import browser as chromium
@@ -23,36 +22,13 @@ def tfjob(programs: Callable[[str], Program]) -> Program:
     return programs("tfjob_keras")
 
 
-@pytest.fixture
-def browser() -> Iterator[chromium.Browser]:
-    """A real browser; a missing one is a failure."""
-    try:
-        with chromium.browser() as found:
-            yield found
-    except chromium.NoBrowser as reason:
-        pytest.fail(str(reason), pytrace=False)
-
-
-def choose(program: Program, **settings: object) -> None:
-    """`pulumi config set NAME VALUE`: the program's own settings."""
-    for name, value in settings.items():
-        done = program.call("config", "set", name, str(value), "--stack", program.stack)
-        assert done.exit_code == 0, done.output
-
-
 def steps(program: Program) -> list[int]:
     """The steps that the chief told of, in all its attempts."""
     return [int(found) for found in re.findall(r"^step (\d+) loss", program.log("chief-0", CLUSTER), re.MULTILINE)]
 
 
-def child_of(program: Program, hostname: str) -> psutil.Process:
-    """The process that a task's program is."""
-    launcher = psutil.Process(int(program.supervisor(CLUSTER).programs()[hostname]["pid"]))
-    return launcher.children()[0]
-
-
 def test_chief_and_workers_train_one_model(tfjob: Program) -> None:
-    choose(tfjob, steps=100)
+    tfjob.set("steps", "100")
     tfjob.up()
     outputs = tfjob.outputs()
     assert outputs["accuracy"] > 0.7
@@ -69,16 +45,17 @@ def test_chief_and_workers_train_one_model(tfjob: Program) -> None:
 
 
 def test_a_lost_worker_is_tolerated_and_a_lost_ps_sends_the_chief_back_to_its_checkpoint(tfjob: Program) -> None:
-    choose(tfjob, strategy="parameter_server", steps=20_000)
+    tfjob.set("strategy", "parameter_server")
+    tfjob.set("steps", "20_000")
     tfjob.up(env={"TFDEPLOY_WAIT": "0"})
     until(lambda: len(steps(tfjob)) >= 2, "the chief trains", 240)
 
-    child_of(tfjob, "worker-1").send_signal(signal.SIGKILL)
+    tfjob.child("worker-1", CLUSTER).send_signal(signal.SIGKILL)
     before = steps(tfjob)[-1]
     until(lambda: steps(tfjob)[-1] >= before + 100, "the others go on", 240)
     assert "a peer is lost" not in tfjob.log("chief-0", CLUSTER)
 
-    child_of(tfjob, "ps-0").send_signal(signal.SIGKILL)
+    tfjob.child("ps-0", CLUSTER).send_signal(signal.SIGKILL)
     until(lambda: "resumed at step" in tfjob.log("chief-0", CLUSTER), "the chief starts again", 240)
     log = tfjob.log("chief-0", CLUSTER)
     lost, resumed = log.index("a peer is lost"), log.index("resumed at step")
@@ -92,7 +69,8 @@ def test_a_lost_worker_is_tolerated_and_a_lost_ps_sends_the_chief_back_to_its_ch
 
 
 def test_only_the_chief_ends_and_the_evaluator_sees_the_last_step(tfjob: Program) -> None:
-    choose(tfjob, strategy="parameter_server", steps=100)
+    tfjob.set("strategy", "parameter_server")
+    tfjob.set("steps", "100")
     tfjob.configure(workers=1, jobs={"evaluator": {"env": {"TF_NUM_INTRAOP_THREADS": "1"}}})
     tfjob.up()
     assert tfjob.outputs()["accuracy"] > 0.7
@@ -146,7 +124,8 @@ def told(tab: chromium.Tab, selector: str) -> str:
 
 
 def test_a_digit_is_drawn_and_the_newest_model_answers(tfjob: Program, page: str, browser: chromium.Browser) -> None:
-    choose(tfjob, strategy="alone", steps=1)
+    tfjob.set("strategy", "alone")
+    tfjob.set("steps", "1")
     tfjob.configure(master=True)
     tab = browser.open(page)
     assert told(tab, "#model") == "none yet"
@@ -156,7 +135,7 @@ def test_a_digit_is_drawn_and_the_newest_model_answers(tfjob: Program, page: str
     draw(tab, ONE)
     until(lambda: told(tab, "#digit") != "", "an answer", 60)
 
-    choose(tfjob, steps=600)
+    tfjob.set("steps", "600")
     tfjob.up()
     until(lambda: told(tab, "#model").endswith("/600"), "the newer model", 120)
     until(lambda: told(tab, "#digit") == "1", "its answer to what is drawn", 60)

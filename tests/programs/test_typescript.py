@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.debian import NotInstalled, provided
 from tests.integration.conftest import ROOT
 from tools.provision.languages import NODEJS_SDK
 from tools.reference import SCHEMA
@@ -22,8 +23,10 @@ def test_both_languages_train_the_same() -> None:
 @pytest.fixture(scope="module")
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program in TypeScript in a copy, with the SDK that is made from the schema, and what both need from npm."""
-    if not shutil.which("npm"):
-        pytest.skip("there is no npm on PATH")
+    try:
+        provided("npm", ["npm"])
+    except NotInstalled as reason:
+        pytest.fail(str(reason), pytrace=False)
     folder = tmp_path_factory.mktemp("typescript") / "program"
     shutil.copytree(
         ROOT / "programs" / "mnist_typescript", folder, ignore=shutil.ignore_patterns("node_modules", "sdks")
