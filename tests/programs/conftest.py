@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
 from tests.programs.program import Program
+from tfdeploy.backends.docker import BACKEND
 
 
 @pytest.fixture
@@ -20,3 +22,28 @@ def programs(tmp_path: Path) -> Iterator[Callable[[str], Program]]:
     yield make
     for program in made:
         program.clean()
+
+
+@pytest.fixture
+def on_docker(
+    programs: Callable[[str], Program], engine: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], Program]]:
+    """Makes a program by the name of its folder, set to a real engine and this image."""
+    made: list[Program] = []
+
+    def make(name: str, image: str) -> Program:
+        program = programs(name)
+        program.env["DOCKER_HOST"] = engine
+        monkeypatch.setenv("XDG_STATE_HOME", program.env["XDG_STATE_HOME"])
+        # Others may use the engine too: what stands on it has a name of its own.
+        program.stack = f"test-{token_hex(3)}"
+        program.init()
+        program.configure(backend="docker", image=image)
+        made.append(program)
+        return program
+
+    yield make
+    for program in made:
+        for entry in program.registered():
+            if not entry["ended"]:
+                BACKEND.clear(entry["cluster"], "", {"volumes": False, "record": False})

@@ -29,3 +29,7 @@ class Program(Project):
         given = [f"--plaintext=tfdeploy:{name}={text}" for name, text in texts.items()]
         done = self.call("config", "set-all", "--stack", self.stack, *given)
         assert done.exit_code == 0, done.output
+
+    def registered(self) -> list[dict[str, Any]]:
+        """What is known of each cluster that this program has made."""
+        return [json.loads(path.read_text()) for path in (self.folder / "state/tfdeploy/registry").glob("*.json")]
