@@ -107,13 +107,6 @@ class Training:
         return (last - first) / (end - begin) if end > begin and last > first else None
 
 
-def progress(command: str, lines: Iterable[tuple[float, str]]) -> Progress:
-    """How far a task is that runs this command and has printed these lines."""
-    training = Training(goal(command))
-    training.take(lines)
-    return training.progress
-
-
 def _loss(values: Mapping[str, float]) -> float | None:
     """The loss that is trained on; else another one, such as that of the validation."""
     names = [name for name in values if name.endswith(("loss", "cost", "entropy"))]

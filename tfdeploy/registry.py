@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .backends.base import Cluster
-from .backends.folders import cluster_folder, make_private, state_folder
+from .backends.folders import cluster_folder, make_private, pulumi_home, put, state_folder
 from .outline import Outline
 
 
@@ -45,9 +45,8 @@ class Entry:
 
 def login() -> str:
     """Where Pulumi keeps stacks now, as a URL; empty where nobody is logged in."""
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     try:
-        chosen = json.loads((home / "credentials.json").read_text()).get("current", "")
+        chosen = json.loads((pulumi_home() / "credentials.json").read_text()).get("current", "")
     except (OSError, ValueError, AttributeError):
         chosen = ""
     return os.environ.get("PULUMI_BACKEND_URL") or str(chosen)
@@ -67,10 +66,7 @@ def write(entry: Entry) -> None:
     """Keep what is known of a cluster."""
     make_private(state_folder())
     make_private(folder())
-    path = path_of(entry.cluster)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(asdict(entry), indent=1))
-    draft.replace(path)
+    put(path_of(entry.cluster), json.dumps(asdict(entry), indent=1))
 
 
 def read(path: Path) -> Entry:

@@ -184,7 +184,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "cli.commanding": ("agent.states", "agent.wiring", "errors"),
     "cli.here": ("agent.child", "backends.folders", "cli"),
     "cli.relay": (),
-    "cli.standing": ("cli.calls", "cli.commanding", "cluster"),
+    "cli.run_engine": ("cli.calls", "cli.commanding", "cluster"),
     "resources": ("agent", "backends.base", "registry"),
     "cluster": (
         "application",
@@ -236,7 +236,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.refusing": ("packaging",),
     "bundle": ("pathspec",),
     "cli": ("rich", "typer"),
-    "cli.standing": ("pulumi",),
+    "cli.run_engine": ("pulumi",),
     "cluster": ("pulumi",),
     "configuration": ("pulumi",),
     "ec2.account": ("boto3", "botocore"),

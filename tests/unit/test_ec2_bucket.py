@@ -83,14 +83,14 @@ def test_it_is_closed_and_taken_again(s3: Any, region: str) -> None:
 
 
 def test_the_copy_at_home_follows_what_is_newer(s3: Any) -> None:
-    archive.bring(CLUSTER)
+    assert not archive.bring(CLUSTER)
     assert at_home() == {}
     written(s3, 100.0, {"life": b"a1", "runs/r/job.json": b"{}"})
-    archive.bring(CLUSTER)
+    assert archive.bring(CLUSTER)
     assert at_home() == {"life": "a1", "runs/r/job.json": "{}", "alive": ""}
     assert Mirror(CLUSTER).record.last_alive() == 100.0
     written(s3, 90.0, {"life": b"a1"})
-    archive.bring(CLUSTER)
+    assert not archive.bring(CLUSTER)
     assert "runs/r/job.json" in at_home()
 
 

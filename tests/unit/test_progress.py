@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tfdeploy.progress import Training, goal, progress, sparkline
+from tfdeploy.progress import Progress, Training, goal, sparkline
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,13 @@ def test_the_command_tells_the_last_step(command: str, last: float | None) -> No
 
 def lines(*texts: str, every: float = 1.0) -> list[tuple[float, str]]:
     return [(100.0 + place * every, text) for place, text in enumerate(texts)]
+
+
+def progress(command: str, lines: list[tuple[float, str]]) -> Progress:
+    """How far a task is that runs this command and has printed these lines."""
+    training = Training(goal(command))
+    training.take(lines)
+    return training.progress
 
 
 def test_steps_loss_and_speed_come_from_lines() -> None:

@@ -17,6 +17,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdeploy"
 
 
+def pulumi_home() -> Path:
+    """Where Pulumi keeps what is the user's: `$PULUMI_HOME`, by default `~/.pulumi`."""
+    return Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+
+
 def cluster_folder(project: str, stack: str, name: str) -> str:
     """What the folder of a cluster is called, among those of other clusters."""
     return f"{project}.{stack}.{name}"
@@ -39,6 +44,13 @@ def put_by(home: Path, *parts: Path) -> str:
     for path in worth:
         path.rename(kept / path.name)
     return str(kept)
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file whole or not at all: others read it meanwhile."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text)
+    draft.replace(path)
 
 
 def runtime_root() -> Path:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from .. import bundle
 from ..agent.protocol import CallError
 from ..agent.states import FINAL, Task
 from ..errors import BackendError
@@ -85,6 +84,8 @@ def stop(keeper: Keeper, over: Callable[[], bool], seconds: float) -> bool:
 
 
 def _archive(props: RunProps) -> bytes:
+    from .. import bundle  # the command comes this way too, and ships nothing
+
     without = [Path(path) for path in props["code_without"]]
     found = bundle.collect(props["cluster"]["name"], Path(props["code_folder"]), without)
     if found.name != props["run"]["code"]:

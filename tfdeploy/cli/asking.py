@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from ..errors import SpecError
 from ..quantities import DURATION_FORM, seconds
 from . import completing
 from .terminal import safe
@@ -18,8 +19,8 @@ from .terminal import safe
 if TYPE_CHECKING:
     from rich.console import Console
 
-DONE, FAILED, USAGE, NOT_FOUND, UNREACHABLE, NOT_OVER, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
-"""Exit codes: yes, or done; the job, or what was asked about, failed; wrong usage; nothing of that name; out of reach; not over
+FAILED, USAGE, NOT_FOUND, UNREACHABLE, NOT_OVER, INTERRUPTED = 1, 2, 3, 4, 5, 130
+"""Exit codes besides 0: the job, or what was asked about, failed; wrong usage; nothing of that name; out of reach; not over
 within `--timeout`; Ctrl-C."""
 
 Cwd = Annotated[
@@ -46,6 +47,11 @@ Name = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", show_default=False)]
+Hostname = Annotated[
+    str,
+    typer.Argument(help="The task, such as worker-0.", show_default=False, autocompletion=completing.hostnames),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", show_default=False)]
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,19 @@ def limit(text: str) -> float:
         return seconds(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no duration; it takes {DURATION_FORM}.") from None
+
+
+def agree(yes: bool, question: str, refusal: SpecError) -> None:
+    """Go on only when the user says so: by `--yes`, or at the terminal.
+
+    Raises:
+        SpecError: `refusal`; there is no terminal.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise refusal
+    typer.confirm(question, abort=True, err=True)
 
 
 def answer(document: Any) -> None:

@@ -162,7 +162,7 @@ class Engine:
 
     def start(self, action: str) -> None:
         """Begin `up` or `destroy`."""
-        command = [sys.executable, "-m", "tfdeploy.cli.standing", action, self._call.stack]
+        command = [sys.executable, "-m", "tfdeploy.cli.run_engine", action, self._call.stack]
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         with self._call.log.open("ab") as log:
             out = sys.stderr if self._shown else log

@@ -9,16 +9,13 @@ import typer
 from ..backends.access import access
 from ..errors import BackendError
 from . import completing
-from .asking import Asked
+from .asking import Asked, Hostname
 from .finding import standing
 
 
 def exec_(
     asked: Asked,
-    hostname: Annotated[
-        str,
-        typer.Argument(help="The task, such as worker-0.", show_default=False, autocompletion=completing.hostnames),
-    ],
+    hostname: Hostname,
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="What to run.", show_default=False)],
 ) -> None:
     """Run a command where a task runs: in its container, working directory and environment.

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import registry
+from ..backends.folders import pulumi_home
 from ..errors import NotFound
 from ..registry import Entry
 from .asking import Asked
@@ -96,12 +96,9 @@ def project_of(folder: Path) -> tuple[str, Path]:
 
 def _selected(project: str, file: Path) -> str:
     """The stack that `pulumi stack select` has chosen, from where Pulumi keeps it; nothing where none is."""
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     digest = hashlib.sha1(str(file).encode(), usedforsecurity=False).hexdigest()
-    known = _json(home / "workspaces" / f"{project}-{digest}-workspace.json")
-    by_backend = known.get("stacks", {})
-    backend = os.environ.get("PULUMI_BACKEND_URL") or _json(home / "credentials.json").get("current", "")
-    chosen = by_backend.get(backend) or known.get("stack", "")
+    known = _json(pulumi_home() / "workspaces" / f"{project}-{digest}-workspace.json")
+    chosen = known.get("stacks", {}).get(registry.login()) or known.get("stack", "")
     return str(chosen).rpartition("/")[2]
 
 

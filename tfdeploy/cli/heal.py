@@ -12,10 +12,10 @@ from ..quantities import counted
 from ..registry import Entry, login
 from ..report import moment
 from .asking import Asked, answer, say, tell
-from .engine import follow, locked, locked_error, preview, refusal
 from .finding import several
 from .looking import look
 from .mending import Mending, mending
+from .pulumi_command import follow, locked, locked_error, preview, refusal
 
 _REFRESH = "--refresh"
 

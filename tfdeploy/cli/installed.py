@@ -13,7 +13,8 @@ from ..backends.folders import state_folder
 from ..errors import BackendError
 from ..quantities import text_of_size
 from ..versions import versions
-from .engine import pulumi
+from .pulumi_command import pulumi
+from .settings import text_of
 
 LEAST_PULUMI = (3, 249)
 LEAST_PYTHON = (3, 11)
@@ -130,12 +131,7 @@ def _private(folder: Path) -> Check:
 
 def _provider(file: Path | None, stack: str) -> str:
     """The stack's own keeper of secrets; empty where none is named."""
-    if file is None or not stack:
-        return ""
-    try:
-        found = _SECRETS.search(file.with_name(f"{file.stem}.{stack}{file.suffix}").read_text())
-    except OSError:
-        return ""
+    found = _SECRETS.search(text_of(file, stack))
     return found[1] if found else ""
 
 

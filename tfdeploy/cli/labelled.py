@@ -23,7 +23,7 @@ def labelled(project: str, stack: str, file: Path) -> list[Entry]:
 
     A backend whose packages are missing, or that does not answer soon, is passed over.
     """
-    asked = [(backend, place) for backend, place in places(settings(file, stack)).items()]
+    asked = list(places(settings(file, stack)).items())
     return [
         Entry(one.cluster, str(file.parent), Outline(tasks=()), begun=one.since)
         for one in everywhere(asked, _SECONDS)[0]

@@ -1,7 +1,6 @@
 """`tfdeploy leftovers`: what carries our labels or tags and belongs to no stack."""
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,13 +19,13 @@ from ..quantities import counted, dollars, text_of_size
 from ..registry import Entry
 from ..report import moment, table
 from . import calls
-from .asking import FAILED, Asked, answer, say, tell
+from .asking import FAILED, Asked, Yes, agree, answer, say, tell
 from .at_once import at_once
 from .belonging import BUSY, KEPT, LEFT, STACK, Answer, belonging, clusters_of, entry_of, refusal
-from .engine import NO_STACK, locked, pulumi
 from .finding import project_of, stack_here
 from .foreground import take_away
 from .labelled import at_home, everywhere
+from .pulumi_command import NO_STACK, locked, pulumi
 from .settings import places, settings
 from .tables import ago
 
@@ -65,7 +64,7 @@ def leftovers(
     delete: Annotated[
         bool, typer.Option("--delete", help="Remove them, after a question.", show_default=False)
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", show_default=False)] = False,
+    yes: Yes = False,
 ) -> None:
     """Show what clusters have left that belong to no stack, on this machine, the Docker engine and EC2; `--delete` removes it.
 
@@ -164,9 +163,10 @@ def _delete(asked: Asked, rows: Sequence[_Row], yes: bool) -> None:
     if not chosen:
         say("Nothing is left over.") if not asked.as_json else answer([])
         return
-    lines = [f"{row.title} on {row.found.cluster['backend']}: {_what(row.found)}" for row in chosen]
-    if not yes:
-        _ask(lines)
+    for row in [] if yes else chosen:
+        tell(f"  {row.title} on {row.found.cluster['backend']}: {_what(row.found)}")
+    silent = SpecError("--delete", "asks first, and there is no terminal", "Say --yes.")
+    agree(yes, "Remove all of this for good (records are kept)?", silent)
     told = [_removed(row) for row in chosen]
     if asked.as_json:
         answer(told)
@@ -200,14 +200,6 @@ def _named(asked: Asked, rows: Sequence[_Row]) -> list[_Row]:
             row.title, f"is {row.state}: {row.why}", f"Only its full name removes it: --cluster {row.title}."
         )
     return [row]
-
-
-def _ask(lines: Sequence[str]) -> None:
-    for line in lines:
-        tell(f"  {line}")
-    if not sys.stdin.isatty():
-        raise SpecError("--delete", "asks first, and there is no terminal", "Say --yes.")
-    typer.confirm("Remove all of this for good (records are kept)?", abort=True, err=True)
 
 
 def _removed(row: _Row) -> dict[str, str]:

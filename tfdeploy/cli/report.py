@@ -3,18 +3,18 @@
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import BackendError
-from ..page.content import Content
-from ..page.document import page
 from ..registry import Entry
 from .asking import Asked, answer, say, tell
 from .finding import one
 from .looking import look
-from .serving import LOOPBACK, serve
+
+if TYPE_CHECKING:
+    from ..page.content import Content
 
 _LINES = 20_000
 """So many last lines of each task are read for the curves."""
@@ -29,6 +29,8 @@ def report(
     port: Annotated[int, typer.Option(help="The port of --serve; 0 takes a free one.", min=0, max=65535)] = 0,
 ) -> None:
     """Write one HTML page about the cluster, which needs no network: tables, endpoints, timeline, curves, last lines."""
+    from ..page.document import page  # with the pages, a fifth of what every verb would load
+
     entry = one(asked)
     if live:
         _serve(asked, entry, port)
@@ -45,8 +47,10 @@ def report(
         say(str(target))
 
 
-def content(entry: Entry) -> Content:
+def content(entry: Entry) -> "Content":
     """What the page shows, as it is now."""
+    from ..page.content import Content
+
     seen = look(entry, _LINES)
     return Content(
         name=entry.cluster["name"],
@@ -62,6 +66,8 @@ def content(entry: Entry) -> Content:
 
 
 def _serve(asked: Asked, entry: Entry, port: int) -> None:
+    from .serving import LOOPBACK, serve
+
     with serve(LOOPBACK, port, lambda: content(one(asked))) as url:
         if asked.as_json:
             answer({"url": url})

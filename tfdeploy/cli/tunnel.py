@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..agent.states import TENSORBOARD
 from ..backends.access import Way, access
 from ..backends.connecting import LOOPBACK, Forward
 from ..errors import BackendError, NotFound, SpecError
@@ -14,7 +15,7 @@ from .asking import Asked, answer, say, tell
 from .finding import standing
 from .looking import look
 
-_TENSORBOARD = "tensorboard-0"
+_BOARD = f"{TENSORBOARD}-0"
 
 
 def tunnel(
@@ -49,7 +50,7 @@ def tunnel(
         answer(addresses)
     else:
         for hostname, address in addresses.items():
-            say(f"{hostname}: {'http://' if hostname == _TENSORBOARD else ''}{address}")
+            say(f"{hostname}: {'http://' if hostname == _BOARD else ''}{address}")
     if port or not all(way.direct for way in ways.values()):
         tell("Ctrl-C ends it.")
         threading.Event().wait()
@@ -59,10 +60,10 @@ def _by_default(entry: Entry) -> str:
     names = [row["hostname"] for row in look(entry).report.tasks]
     if not names:
         raise NotFound(f"{entry.title} has no run yet. `tfdeploy show` says what it waits for.")
-    if _TENSORBOARD not in names:
+    if _BOARD not in names:
         wrong = f"is missing: {entry.title} has no TensorBoard"
         raise SpecError("HOSTNAME", wrong, f"Name a task: {', '.join(names)}.")
-    return _TENSORBOARD
+    return _BOARD
 
 
 def _port(way: Way, asked: int) -> int:

@@ -1,13 +1,12 @@
 """Whether there is an engine that clusters can stand on."""
 
-import os
 import shutil
-from pathlib import Path
 
 from docker.errors import APIError
 
 from ...errors import SpecError, Unreachable
 from ..base import FAIL, OK, WARN, Check
+from ..folders import pulumi_home
 from .engine import Engine, address
 
 
@@ -19,10 +18,9 @@ def health(place: str = "") -> list[Check]:
 def provider(name: str) -> Check:
     """Whether Pulumi's provider of that name is here."""
     what = f"pulumi-resource-{name}"
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
     found = [
         *([shutil.which(what)] if shutil.which(what) else []),
-        *map(str, home.glob(f"plugins/resource-{name}-v*[0-9]")),
+        *map(str, pulumi_home().glob(f"plugins/resource-{name}-v*[0-9]")),
     ]
     if found:
         return Check(what, OK, str(found[0]))

@@ -152,7 +152,8 @@ class Ec2Backend(DockerBackend):
         if seen.keeper_silent_since is None or any(status != GONE for status in seen.machines.values()):
             return seen
         try:
-            archive.bring(cluster)
+            if not archive.bring(cluster):
+                return seen
         except (BackendError, SpecError) as error:
             return replace(seen, problems=[*seen.problems, str(error)])
         return replace(super().look(cluster, token, ask), failures=failures)

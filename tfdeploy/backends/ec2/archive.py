@@ -41,26 +41,28 @@ def warnings(cluster: Cluster, spec: ClusterSpec) -> list[str]:
     ]
 
 
-def bring(cluster: Cluster) -> None:
-    """Bring the copy at home on to the record in the bucket, when that is the newer one.
+def bring(cluster: Cluster) -> bool:
+    """Bring the copy at home on to the record in the bucket, when that is the newer one; whether that has changed it.
 
     Raises:
         SpecError, BackendError, Unreachable: what is there cannot be read; that is never taken for nothing.
     """
-    mirror = Mirror(cluster)
+    mirror, changed = Mirror(cluster), False
     for further in reversed(range(_TRIES)):
         found = bucket.manifest(of(cluster))
         if found and found.ended and mirror.folder.exists() and mirror.record.life() == found.life:
             mirror.put_by()
+            changed = True
         if found is None or found.ended or found.at <= mirror.record.last_alive():
-            return
+            return changed
         try:
             _take(cluster, found, mirror)
-            return
+            return True
         except BackendError:
             if not further:
                 raise
         time.sleep(_PAUSE)
+    return changed
 
 
 def end(cluster: Cluster, keep: bool) -> str:

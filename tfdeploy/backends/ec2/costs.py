@@ -19,7 +19,7 @@ from ...plan import Plan
 from ...quantities import text_of_seconds
 from ...spec import ClusterSpec
 from ..base import Cluster
-from ..folders import make_private
+from ..folders import make_private, put
 from . import fleet, reach
 
 _FILE = "ledger.json"
@@ -150,4 +150,4 @@ def _write(cluster: Cluster, before: ledger.Ledger, now: ledger.Ledger) -> None:
     if now == before:
         return
     make_private(reach.of(cluster))
-    reach.put(_file(cluster), json.dumps(ledger.to_dict(now), indent=1))
+    put(_file(cluster), json.dumps(ledger.to_dict(now), indent=1))

@@ -9,7 +9,7 @@ from ...agent.workplace import held
 from ...ec2 import failures
 from ...ec2.failures import Failure, Kind
 from ..base import Cluster
-from ..folders import make_private
+from ..folders import make_private, put
 from . import reach
 
 _FILE = "failures.json"
@@ -45,4 +45,4 @@ def forget_all(cluster: Cluster) -> None:
 
 
 def _write(cluster: Cluster, found: Mapping[str, Failure]) -> None:
-    reach.put(reach.of(cluster) / _FILE, json.dumps({name: asdict(one) for name, one in found.items()}, indent=1))
+    put(reach.of(cluster) / _FILE, json.dumps({name: asdict(one) for name, one in found.items()}, indent=1))

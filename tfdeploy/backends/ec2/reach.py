@@ -4,7 +4,6 @@ All of it is in one folder of the user's state folder, as files that `ssh -F FOL
 """
 
 import json
-import os
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ...errors import CommandError, Unreachable
 from ..base import Cluster
-from ..folders import cluster_folder, make_private, state_folder
+from ..folders import cluster_folder, make_private, put, state_folder
 
 SCHEME = "ec2"
 
@@ -154,10 +153,3 @@ def _proxy(host: Host, where: str) -> str:
     target = f"--target {host.instance_id} --region {where}"
     session = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
     return f"  ProxyCommand aws ssm start-session {target} {session}\n"
-
-
-def put(path: Path, text: str) -> None:
-    """Whole or not at all: others read it meanwhile."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.rename(path)

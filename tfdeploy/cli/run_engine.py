@@ -1,4 +1,4 @@
-"""The engine's process of `tfdeploy run`: `python -m tfdeploy.cli.standing up|destroy STACK`, in `calls.environment`: the program
+"""The engine's process of `tfdeploy run`: `python -m tfdeploy.cli.run_engine up|destroy STACK`, in `calls.environment`: the program
 that runs in it is told of the login that the stack has, and not of the user's."""
 
 import fcntl
