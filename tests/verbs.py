@@ -1,5 +1,6 @@
 """The `tfdeploy` command as a process, and connections to what it makes reachable."""
 
+import codecs
 import json
 import os
 import pty
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ class Verbs:
 
     def terminal(self, *arguments: str) -> "Terminal":
         """The same with somebody before it."""
-        return Terminal([COMMAND, *arguments], **self._where())
+        return Terminal([COMMAND, *arguments], self.folder, self.env)
 
     @contextmanager
     def held(self, *arguments: str) -> Iterator[dict[str, Any]]:
@@ -77,20 +78,22 @@ class Verbs:
 class Terminal:
     """A command with somebody at a terminal before it."""
 
-    def __init__(self, command: list[str], **where: Any) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
         self._near, far = pty.openpty()
         self.resize(41, 97)
-        controlled = ["setsid", "--ctty", "--wait", *command]
-        self._process = subprocess.Popen(controlled, stdin=far, stdout=far, stderr=far, **where)
+        controlled = ["setsid", "--ctty", *command]
+        self._process = subprocess.Popen(controlled, stdin=far, stdout=far, stderr=far, cwd=folder, env=env)
         os.close(far)
+        self.pid = self._process.pid
         self.said = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def resize(self, rows: int, columns: int) -> None:
         """Make the window so large."""
         termios.tcsetwinsize(self._near, (rows, columns))
 
     def type(self, text: str) -> None:
-        """Press keys."""
+        """Press keys; `\\x03` is Ctrl-C."""
         os.write(self._near, text.encode())
 
     def until_said(self, text: str) -> None:
@@ -109,7 +112,7 @@ class Terminal:
                 break
             if not data:
                 break
-            self.said += data.decode(errors="replace")
+            self.said += self._decoder.decode(data)
         return self.said
 
     def end(self) -> int:

@@ -1,12 +1,12 @@
 """The `tfdeploy` command, called as a user calls it."""
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.integration.conftest import Project
+from tests.verbs import Verbs
 
 TRAIN = """\
 import os, pathlib, sys, time
@@ -47,16 +47,8 @@ class Answer:
 
 def tfdeploy(project: Project, *arguments: str, folder: Path | None = None, **env: str) -> Answer:
     """Call the command in the folder of a project's program."""
-    done = subprocess.run(
-        ["tfdeploy", *arguments],
-        cwd=folder or project.program,
-        env={**project.env, **env},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
+    code, out, err = Verbs(folder or project.program, {**project.env, **env}).call(*arguments)
+    return Answer(code, out.decode(), err)
 
 
 def open_gate(project: Project) -> None:

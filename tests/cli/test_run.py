@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import Terminal
 from tests.engine.cli import docker
+from tests.verbs import Terminal
 from tests.waiting import until
 from tfdeploy.backends.local.places import Places
 from tfdeploy.backends.local.supervisor import marked
@@ -164,13 +164,13 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(shell: Shell) -> None:
 def test_ctrl_c_stops_the_job_and_leaves_nothing(shell: Shell) -> None:
     shell.write(SLEEPER)
     terminal = shell.terminal("-w", "2", "--", "python", "train.py")
-    terminal.until("[worker:0] begins")
-    terminal.until("[worker:1] begins")
+    terminal.until_said("[worker:0] begins")
+    terminal.until_said("[worker:1] begins")
     terminal.type("\x03")
     assert terminal.end() == 130
-    assert "[worker:0] last words" in terminal.text
-    assert "SIGINT: stopping the job" in terminal.text
-    assert "Traceback" not in terminal.text
+    assert "[worker:0] last words" in terminal.said
+    assert "SIGINT: stopping the job" in terminal.said
+    assert "Traceback" not in terminal.said
     shell.assert_nothing_left()
 
 
@@ -195,13 +195,13 @@ def test_worker_0_runs_in_this_terminal(shell: Shell) -> None:
         "    sys.exit(9)\n"
     )
     terminal = shell.terminal("--here", "-w", "2", "--", "python", "train.py", "{job_name}/{task_index}")
-    terminal.until("your word? ")
-    terminal.until("[worker:1] worker-1 at a terminal: False ['worker/1']")
+    terminal.until_said("your word? ")
+    terminal.until_said("[worker:1] worker-1 at a terminal: False ['worker/1']")
     terminal.type("forty-two\n")
-    terminal.until("heard forty-two {'type': 'worker', 'index': 0}")
+    terminal.until_said("heard forty-two {'type': 'worker', 'index': 0}")
     assert terminal.end() == 9
-    assert "worker-0 at a terminal: True ['worker/0']" in terminal.text
-    assert "[worker:0]" not in terminal.text
+    assert "worker-0 at a terminal: True ['worker/0']" in terminal.said
+    assert "[worker:0]" not in terminal.said
     shell.assert_nothing_left()
 
 
@@ -220,12 +220,12 @@ def test_a_cluster_that_is_kept_stands_until_it_is_removed(shell: Shell) -> None
 def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shell) -> None:
     shell.write("import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('begins')\ntime.sleep(600)")
     terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
-    terminal.until("[worker:0] begins")
+    terminal.until_said("[worker:0] begins")
     terminal.type("\x03")
-    terminal.until("SIGINT: stopping the job")
+    terminal.until_said("SIGINT: stopping the job")
     terminal.type("\x03")
     assert terminal.end() == 130
-    assert "mine may be left on local; its removal goes on by itself. `tfdeploy run --remove mine`" in terminal.text
+    assert "mine may be left on local; its removal goes on by itself. `tfdeploy run --remove mine`" in terminal.said
     assert shell.run("--remove", "mine")[0] == 0
     shell.assert_nothing_left()
 
@@ -233,7 +233,7 @@ def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shel
 def test_a_run_is_left_over_only_when_it_was_cut_short(shell: Shell) -> None:
     shell.write(SLEEPER)
     terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
-    terminal.until("[worker:0] begins")
+    terminal.until_said("[worker:0] begins")
     delete = ["tfdeploy", "leftovers", "--delete", "--yes", "--stack", "mine"]
     said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
     assert "tfdeploy-run/mine" not in said.stdout

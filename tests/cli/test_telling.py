@@ -1,10 +1,7 @@
 """`logs`, `events`, `explain` and `show --watch` on real clusters of this machine."""
 
 import json
-import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import time
@@ -13,6 +10,7 @@ import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
 from tests.integration.conftest import Project
+from tests.verbs import Terminal
 from tests.waiting import PATIENCE, until
 
 ONE = 'command=["python", "train.py"], code="code", workers=1, wait="0"'
@@ -31,40 +29,10 @@ def start(project: Project, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-class Terminal:
-    """The command in a pseudo-terminal."""
-
-    def __init__(self, project: Project, *arguments: str, **env: str) -> None:
-        self.pid, self.screen = pty.fork()
-        if not self.pid:
-            os.chdir(project.program)
-            os.execvpe("tfdeploy", ["tfdeploy", *arguments], {**project.env, "TERM": "xterm", "COLUMNS": "100", **env})
-        self.shown = ""
-
-    def read(self) -> bool:
-        """Take in what it draws; whether it has ended."""
-        while select.select([self.screen], [], [], 0)[0]:
-            try:
-                data = os.read(self.screen, 65536)
-            except OSError:
-                return True
-            self.shown += data.decode("utf-8", "replace")
-            if not data:
-                return True
-        return False
-
-    def until(self, text: str) -> None:
-        """Wait until it has drawn this."""
-        until(lambda: self.read() or text in self.shown, f"{text!r} in {self.shown!r}")
-        assert text in self.shown
-
-    def press(self, key: str) -> None:
-        os.write(self.screen, key.encode())
-
-    def end(self) -> int:
-        """Wait for its end; the exit code."""
-        until(self.read, "it ends")
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+def terminal(project: Project, *arguments: str, **env: str) -> Terminal:
+    """The command with somebody at a terminal before it."""
+    about = {**project.env, "TERM": "xterm", "COLUMNS": "100", **env}
+    return Terminal(["tfdeploy", *arguments], project.program, about)
 
 
 def test_logs_follow_until_the_job_is_over_and_are_there_after_destroy(training: Project) -> None:
@@ -132,15 +100,15 @@ def test_bytes_are_saved_as_they_are_and_a_terminal_is_safe(project: Project) ->
     target = project.folder / "saved"
     assert tfdeploy(project, "logs", "worker-0", "--save", str(target)).out == ""
     assert target.read_bytes() == BYTES + b"\n"
-    terminal = Terminal(project, "logs")
-    assert terminal.end() == 0
-    assert "100% \x1b[31mred\x1b[0m  end\x1b[0m\r\n" in terminal.shown
-    assert "\x1b]" not in terminal.shown
-    assert "\x1b[2J" not in terminal.shown
-    assert terminal.shown.startswith("\x1b[36m[worker:0] \x1b[0m")
-    plain = Terminal(project, "logs", NO_COLOR="1")
+    shown = terminal(project, "logs")
+    assert shown.end() == 0
+    assert "100% \x1b[31mred\x1b[0m  end\x1b[0m\r\n" in shown.said
+    assert "\x1b]" not in shown.said
+    assert "\x1b[2J" not in shown.said
+    assert shown.said.startswith("\x1b[36m[worker:0] \x1b[0m")
+    plain = terminal(project, "logs", NO_COLOR="1")
     assert plain.end() == 0
-    assert "\x1b" not in plain.shown
+    assert "\x1b" not in plain.said
 
 
 DIES_ONCE = """\
@@ -208,25 +176,25 @@ def test_explain_says_that_all_is_well_and_when_supervisord_is_gone(training: Pr
 
 
 def test_watch_draws_progress_until_the_job_is_over(project: Project) -> None:
-    steps = ARGUMENTS.replace('"train.py"]', '"train.py", "--train_steps=100000000"]')
+    steps = ARGUMENTS.replace('"train.py"]', '"train.py", "--train_steps=999999"]')
     project.write(steps, TRAIN)
     project.up()
     project.until_running("ps-0", "worker-0", "worker-1")
-    watching = Terminal(project, "show", "--watch")
-    quits = Terminal(project, "show", "--watch")
-    for terminal in (watching, quits):
-        terminal.until("/100000000 0%")
-        terminal.until("steps/s")
+    watching = terminal(project, "show", "--watch")
+    quits = terminal(project, "show", "--watch")
+    for one in (watching, quits):
+        one.until_said("/999999 0%")
+        one.until_said("steps/s")
     curve = r"worker-1  .*loss [0-9.e-]+ [▁-█]+"
-    until(lambda: quits.read() or re.search(curve, quits.shown), "the curve of worker-1")
-    quits.press("q")
+    until(lambda: re.search(curve, quits.read()), "the curve of worker-1")
+    quits.type("q")
     assert quits.end() == 0
-    assert re.search(curve, quits.shown)
+    assert re.search(curve, quits.said)
     silent = start(project, "show", "--watch")
     open_gate(project)
     assert watching.end() == 0
-    assert watching.shown.rstrip().rpartition("Job ")[2].startswith("succeeded: worker-0, worker-1 succeeded.")
-    assert "\x1b[?1049h" not in watching.shown
+    assert watching.said.rstrip().rpartition("Job ")[2].startswith("succeeded: worker-0, worker-1 succeeded.")
+    assert "\x1b[?1049h" not in watching.said
     said, _ = silent.communicate(timeout=PATIENCE)
     assert silent.returncode == 0
     assert "\x1b" not in said
