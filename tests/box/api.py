@@ -4,6 +4,7 @@ Moto's state is one for the whole process: what others do in other regions is le
 """
 
 import base64
+import copy
 import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -125,13 +126,17 @@ def _launch(backend: Any, instance: Any, fleet: Fleet) -> Launch:
 def _terminate(original: Original, fleet: Fleet) -> Original:
     def terminate(instance: Any) -> Any:
         machine = fleet.machines.get(instance.id)
-        if machine is None or instance.state == "terminated":
-            return original(instance) if machine is None else instance.instance_state
+        if machine is None:
+            return original(instance)
         with machine.lock:
-            previous = original(instance)
+            if instance.state == "terminated":
+                return instance._state
+            previous = copy.copy(instance._state)
+            instance._state.name, instance._state.code = "shutting-down", 32
             with suppress(DockerFailed):
                 machine.stop()
             machine.remove()
+            original(instance)  # its address is another machine's from here on
             return previous
 
     return terminate

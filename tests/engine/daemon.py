@@ -88,6 +88,8 @@ def daemon() -> Iterator[str]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise NoEngine("another run of the tests has started its engine: wait for its end") from None
+        # A killed engine may leave its account of networks so that the next one panics; none of them is kept.
+        (cache() / "docker/network/files/local-kv.db").unlink(missing_ok=True)
         with kept(Path(folder), cache() / "docker"), _dockerd(Path(folder), cache() / "docker") as address:
             clear(address)  # what a killed run has left
             yield address
