@@ -1,1 +1,0 @@
-"""Programs of the five systems that people come from, run as their users run them."""
