@@ -94,7 +94,7 @@ class Ec2Project(Project):
 
     def counts(self) -> dict[str, int]:
         """How often each task's program was started; 0 while it writes that down."""
-        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE]
+        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE and path.name[0] != "."]
         return {path.name: int(path.read_text() or 0) for path in files}
 
     def open(self) -> None:
