@@ -14,8 +14,10 @@ SHORTEST, LONGEST, PAUSES = 0.05, 1.0, 3
 """Seconds between two looks: so many times as long as a look took, so that looking leaves the machine to what is waited for."""
 
 
-def until(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-    """The first true value of `condition`; fails the test when there is none within `seconds`."""
+def until(
+    condition: Callable[[], T | None], what: str, seconds: float = PATIENCE, seen: Callable[[], object] | None = None
+) -> T:
+    """The first true value of `condition`; fails the test when there is none within `seconds`, and says what was `seen` then."""
     deadline = time.monotonic() + seconds
     while True:
         begun = time.monotonic()
@@ -24,5 +26,5 @@ def until(condition: Callable[[], T | None], what: str, seconds: float = PATIENC
             return value
         now = time.monotonic()
         if now > deadline:
-            raise AssertionError(f"{what}: not within {seconds:g} s")
+            raise AssertionError(f"{what}: not within {seconds:g} s{f', but: {seen()}' if seen else ''}")
         time.sleep(min(max(SHORTEST, PAUSES * (now - begun)), LONGEST))

@@ -21,7 +21,7 @@ def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: 
     assert (shown.code, shown.err) == (0, "")
     assert re.search(r"^MACHINE +ROLE +PROVIDER +REGION +SIZE +PUBLIC IP +STATUS$", shown.out, re.MULTILINE)
     assert re.search(r"^CONTAINER +MACHINE +COMMAND +HOSTNAME +STATUS +CREATED +PUBLIC IP$", shown.out, re.MULTILINE)
-    assert re.search(r"worker-0 +running +\S.* ago$", shown.out, re.MULTILINE)
+    assert re.search(r"worker-0 +running +\d+ (?:second|minute)s? ago$", shown.out, re.MULTILINE)
     (document,) = tfdeploy(project, "show", "--json").data
     assert (document["project"], document["stack"], document["name"]) == ("project", "test", "test")
     assert [row["hostname"] for row in document["tasks"]] == ["ps-0", "worker-0", "worker-1"]

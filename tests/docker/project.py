@@ -98,7 +98,13 @@ class DockerProject(Project):
             job = BACKEND.look(self.cluster, "", {"log_lines": 0, "metrics": {}}).view["job"]
             return bool(job) and all(job["tasks"].get(name, {}).get("state") == "running" for name in hostnames)
 
-        until(running, f"{hostnames} running")
+        until(running, f"{hostnames} running", seen=self._swarm)
+
+    def _swarm(self) -> str:
+        """What the engine knows of the project's tasks and their errors."""
+        services = self.docker("service", "ls", "--quiet", *self.filters()).split()
+        show = "{{.Name}} {{.Node}} {{.DesiredState}} {{.CurrentState}} {{.Error}}"
+        return self.docker("service", "ps", "--no-trunc", "--format", show, *services) if services else "no service"
 
     def open(self) -> None:
         """Let `GATED` programs end."""
@@ -106,7 +112,7 @@ class DockerProject(Project):
 
     def counts(self) -> dict[str, int]:
         """How often each task's program was started; 0 while it writes that down."""
-        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE]
+        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE and path.name[0] != "."]
         return {path.name: int(path.read_text() or 0) for path in files}
 
     def look(self, log_lines: int = 0) -> Sight:

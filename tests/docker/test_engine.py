@@ -119,7 +119,11 @@ def test_nested_machines_are_one_swarm(nested: Nested, python_image: str) -> Non
 
     def until_running() -> None:
         live = ("service", "ps", "--filter", "desired-state=running", "--format", "{{.CurrentState}}", "web")
-        until(lambda: docker(manager, *live).count("Running") == len(nested.machines), "a task on each node")
+        until(
+            lambda: docker(manager, *live).count("Running") == len(nested.machines),
+            "a task on each node",
+            seen=lambda: docker(manager, "service", "ps", "--no-trunc", "web"),
+        )
 
     def neighbours() -> list[str]:
         container = docker(manager, "container", "ls", "--quiet", "--filter", "name=web")

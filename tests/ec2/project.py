@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.box.cloud import Box, Instance
 from tests.docker.project import GATE
+from tests.engine.cli import DockerFailed
 from tests.integration.conftest import Call, Project
 from tests.waiting import until
 from tfdeploy.agent.states import Job
@@ -18,6 +19,14 @@ from tfdeploy.report import task_status
 
 PLUGINS = Path(__file__).parents[1] / "box" / "provider"
 SHARED = "/mnt/tfdeploy"
+SWARM = """\
+docker ps --all --format '{{.Names}} {{.Status}}'
+docker node ls
+docker service ps --no-trunc --format '{{.Name}} {{.Node}} {{.DesiredState}} {{.CurrentState}} {{.Error}}' \
+    $(docker service ls --quiet)
+dmesg 2>/dev/null | tail -n 5
+true
+"""
 
 
 class Ec2Project(Project):
@@ -90,11 +99,26 @@ class Ec2Project(Project):
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until a look says that these tasks run."""
-        until(lambda: all(self.sees().get(name) == "running" for name in hostnames), f"{hostnames} running")
+        until(
+            lambda: all(self.sees().get(name) == "running" for name in hostnames),
+            f"{hostnames} running",
+            seen=lambda: f"{self.sees()}\n{self._swarm()}",
+        )
+
+    def _swarm(self) -> str:
+        """What the machines' engines know of the Swarm, its tasks and their errors."""
+        live = [one for one in self.box.instances() if one.name.startswith("test-") and one.state == "running"]
+        return "\n".join(f"{one.name} {one.private_ip}: {self._engine(one)}" for one in live)
+
+    def _engine(self, instance: Instance) -> str:
+        try:
+            return self.box.run(instance.id, "sh", "-c", SWARM)
+        except DockerFailed as failed:
+            return str(failed)
 
     def counts(self) -> dict[str, int]:
         """How often each task's program was started; 0 while it writes that down."""
-        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE]
+        files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE and path.name[0] != "."]
         return {path.name: int(path.read_text() or 0) for path in files}
 
     def open(self) -> None:

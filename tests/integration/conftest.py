@@ -33,12 +33,18 @@ for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoin
 
 COUNTER = """\
 import os, pathlib, sys, time
-counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
+folder, hostname, run = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"], os.environ["TFDEPLOY_RUN"]
+counter = folder / hostname
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+(folder / f".{hostname}.{run}").touch()
 print("trained", *sys.argv[1:])
 while os.environ["TFDEPLOY_JOB_NAME"] == "ps":
     time.sleep(1)
+for index in range(len(list(filter(None, os.environ["TFDEPLOY_PS_HOSTS"].split(","))))):
+    while not (folder / f".ps-{index}.{run}").exists():
+        time.sleep(0.05)
 """
+"""Counts its starts; the workers end when each ps has counted too."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,8 @@ class Project:
 
     def counts(self) -> dict[str, int]:
         """How often each task's program was started."""
-        return {path.name: int(path.read_text()) for path in (self.folder / "counter").iterdir()}
+        files = [path for path in (self.folder / "counter").iterdir() if not path.name.startswith(".")]
+        return {path.name: int(path.read_text()) for path in files}
 
     def places(self, cluster: str = "test") -> Places:
         """Where a cluster of this project is."""

@@ -23,7 +23,6 @@ _CHUNK = 1 << 16
 _HEADER = struct.Struct(">BxxxL")
 _SWITCHED = (101, 200)
 _END_SECONDS, _POLL_SECONDS = 30.0, 0.02
-_RESIZES = 3
 
 
 class Stream:
@@ -91,12 +90,13 @@ class Stream:
         self._left -= len(data)
         return self._kind, data
 
-    def resize(self, rows: int, columns: int) -> None:
-        """The terminal has another size now; an engine that is busy may not have started the command yet."""
-        for _ in range(_RESIZES):
-            with suppress(APIError, Unreachable):
-                self._engine.call(lambda api: api.exec_resize(self._id, rows, columns))
-                return
+    def resize(self, rows: int, columns: int) -> bool:
+        """The terminal has another size now; False where the engine does not take it, as it does before the command has started."""
+        try:
+            self._engine.call(lambda api: api.exec_resize(self._id, rows, columns))
+        except (APIError, Unreachable):
+            return False
+        return True
 
     def code(self) -> int:
         """The exit code, once its output has ended.

@@ -6,14 +6,16 @@ import signal
 import sys
 import termios
 import threading
+import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from .streams import STDERR, Stream
 
 _CHUNK = 1 << 16
+_SIZE_SECONDS, _PAUSE = 60.0, 0.05
 
 
 def is_terminal() -> bool:
@@ -24,12 +26,13 @@ def is_terminal() -> bool:
 def attach(stream: Stream) -> int:
     """Carry input there and output back, until the command ends; its exit code."""
     threading.Thread(target=_input, args=(stream,), daemon=True).start()
-    with _raw(stream):
-        while True:
-            kind, data = stream.read()
-            if not data:
-                return stream.code()
+    with _raw(stream) as size:
+        kind, data = stream.read()
+        size()  # a busy engine may have taken the first for a command that had no terminal yet
+        while data:
             _write(2 if kind == STDERR else 1, data)
+            kind, data = stream.read()
+        return stream.code()
 
 
 def _input(stream: Stream) -> None:
@@ -45,23 +48,36 @@ def _write(place: int, data: bytes) -> None:
 
 
 @contextmanager
-def _raw(stream: Stream) -> Iterator[None]:
-    """Every key goes there as it is, and there is the size of the window known; as it was, in the end."""
+def _raw(stream: Stream) -> Iterator[Callable[[], None]]:
+    """Every key goes there as it is, and there is the size of the window known; as it was, in the end. What it gives tells the size
+    once more."""
     if not stream.tty:
-        yield
+        yield lambda: None
         return
 
+    alone = threading.Lock()
+
     def resize(*_: Any) -> None:
-        size = shutil.get_terminal_size()
-        stream.resize(size.lines, size.columns)
+        threading.Thread(target=_size, args=(stream, alone), daemon=True).start()
 
     before = termios.tcgetattr(0)
     former = signal.signal(signal.SIGWINCH, resize)
     try:
         tty.setraw(0, termios.TCSADRAIN)  # what has been typed already counts
         resize()
-        yield
+        yield resize
     finally:
         signal.signal(signal.SIGWINCH, former)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
         sys.stdout.flush()
+
+
+def _size(stream: Stream, alone: threading.Lock) -> None:
+    """Have the size of the window known there, again until the engine takes it; who comes last has looked last."""
+    deadline = time.monotonic() + _SIZE_SECONDS
+    with alone:
+        while time.monotonic() < deadline:
+            size = shutil.get_terminal_size()
+            if stream.resize(size.lines, size.columns):
+                return
+            time.sleep(_PAUSE)
