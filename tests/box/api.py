@@ -49,6 +49,7 @@ def patched(fleet: Fleet, subnet: ipaddress.IPv4Network, calls: "Counter[str]") 
         (EBSBackend, "delete_volume", lambda original: _delete_volume(original, fleet)),
         (EFSBackend, "create_mount_target", lambda original: _create_mount_target(original, fleet)),
         (BaseResponse, "call_action", lambda original: _counted(original, calls)),
+        (BaseResponse, "call_action", _apart),
     ]
     with ExitStack() as stack:
         for owner, name, change in changes:
@@ -221,6 +222,16 @@ def _create_mount_target(original: Original, fleet: Fleet) -> Original:
 def _counted(original: Original, calls: "Counter[str]") -> Original:
     def call_action(response: Any) -> Any:
         calls[response._get_action()] += response.region == REGION
+        return original(response)
+
+    return call_action
+
+
+def _apart(original: Original) -> Original:
+    """Moto's responses write into a dictionary of their class while those of other calls read it."""
+
+    def call_action(response: Any) -> Any:
+        response.RESPONSE_KEY_PATH_TO_TRANSFORMER = dict(response.RESPONSE_KEY_PATH_TO_TRANSFORMER)
         return original(response)
 
     return call_action

@@ -1,5 +1,6 @@
 """What an engine changes in the machine that it runs on: looked at before, put back afterwards."""
 
+import re
 import shutil
 import socket
 import subprocess
@@ -9,11 +10,14 @@ from pathlib import Path
 
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 TABLES = ("filter", "nat", "mangle")
+BRIDGE = re.compile(r"\bbr-[0-9a-f]{12}\b")
+"""What Docker calls a network's bridge."""
 
 
 @contextmanager
 def kept(*folders: Path) -> Iterator[None]:
     """Take away, at the end, the mounts below these folders, new network interfaces and new rules of the firewall."""
+    forget_bridges()
     links = {name for _, name in socket.if_nameindex()}
     forwarding = FORWARDING.read_text()
     rules = {table: _rules(table) for table in TABLES}
@@ -27,6 +31,15 @@ def kept(*folders: Path) -> Iterator[None]:
         for table in TABLES:
             _put_back(table, rules[table])
         FORWARDING.write_text(forwarding)
+
+
+def forget_bridges() -> None:
+    """Remove the rules of bridges that are no more: a killed engine's would masquerade who has the addresses next."""
+    links = {name for _, name in socket.if_nameindex()}
+    for table in TABLES:
+        for rule in _rules(table):
+            if rule.startswith("-A") and not links.issuperset(BRIDGE.findall(rule)):
+                _remove(table, rule)
 
 
 def _mounts(folders: tuple[Path, ...]) -> list[str]:
@@ -47,13 +60,17 @@ def _put_back(table: str, before: list[str]) -> None:
     new = [line for line in _rules(table) if line not in before]
     for line in new:
         if line.startswith("-A"):
-            _call("iptables", "-t", table, "-D", *line.split()[1:])
+            _remove(table, line)
     for line in new:
         if line.startswith("-N"):
             _call("iptables", "-t", table, "-X", line.split()[1])
     for line in before:
         if line.startswith("-P"):
             _call("iptables", "-t", table, *line.split())
+
+
+def _remove(table: str, rule: str) -> None:
+    _call("iptables", "-t", table, "-D", *rule.split()[1:])
 
 
 def _call(*command: str) -> None:
