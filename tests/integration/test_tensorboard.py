@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.conftest import Project
 from tests.integration.test_mnist import mnist_project
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SHOWN = {"accuracy", "loss"}
 
@@ -19,7 +19,7 @@ def answer(project: Project, path: str) -> bytes:
     """What TensorBoard says at its endpoint, by loopback and no proxy; nothing while it does not."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://{project.outputs()['endpoints']['tensorboard-0']}{path}", timeout=10) as found:
+        with opener.open(f"http://{project.outputs()['endpoints']['tensorboard-0']}{path}", timeout=PATIENCE) as found:
             content: bytes = found.read()
             return content
     except OSError:
