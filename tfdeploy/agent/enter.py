@@ -1,15 +1,19 @@
 """A command in the place of a task's child: its working directory, its environment."""
 
+import fcntl
 import json
 import os
 import signal
+import struct
 import sys
+import termios
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from .child import NOT_FOUND, start_time
 
 _OF_THE_TERMINAL = ("TERM", "COLORTERM")
+_SIZE = ("TFDEPLOY_LINES", "TFDEPLOY_COLUMNS")
 
 Place = Tuple[str, Dict[str, str]]
 """A working directory, and an environment."""
@@ -31,7 +35,14 @@ def surroundings(folder: Path, terminal: Mapping[str, str]) -> Optional[Place]:
 
 
 def enter(folder: Path, command: List[str]) -> int:
-    """Become the command; without a child, where the container begins. Returns only when it cannot be started."""
+    """Become the command; without a child, where the container begins. Returns only when it cannot be started.
+
+    Its terminal gets the size that TFDEPLOY_LINES and TFDEPLOY_COLUMNS tell: an engine may lose the one that it is told before a
+    command has started.
+    """
+    size = [int(os.environ.pop(name, 0)) for name in _SIZE]
+    if all(size):
+        fcntl.ioctl(sys.stdin, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     place = surroundings(folder, os.environ)
     if place is None:
         print("tfdeploy: its program does not run now: the command has not got its environment", file=sys.stderr)

@@ -78,10 +78,11 @@ class DockerAccess:
             why = f" ({seen.reason})" if seen.reason else ""
             raise BackendError(f"{hostname} has no container now: it is {seen.word}{why}.")
         engine = self._engine(cluster, found["Spec"]["Labels"].get(names.MACHINE, ""), hostname, seen.container)
-        if _has(Engine(cluster["home"]), found, "enter"):
-            command = [*PYTHON, "enter", FOLDER, *command]
         is_terminal = terminal.is_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
+        if _has(Engine(cluster["home"]), found, "enter"):
+            command = [*PYTHON, "enter", FOLDER, *command]
+            env |= terminal.size() if is_terminal else {}
         stream = Stream(engine, seen.container, command, env, is_terminal)
         try:
             return terminal.attach(stream)

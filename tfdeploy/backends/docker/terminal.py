@@ -8,7 +8,7 @@ import termios
 import threading
 import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -23,12 +23,17 @@ def is_terminal() -> bool:
     return os.isatty(0) and os.isatty(1)
 
 
+def size() -> dict[str, str]:
+    """The size of the window, as the agent's `enter` is told it."""
+    window = shutil.get_terminal_size()
+    return {"TFDEPLOY_LINES": str(window.lines), "TFDEPLOY_COLUMNS": str(window.columns)}
+
+
 def attach(stream: Stream) -> int:
     """Carry input there and output back, until the command ends; its exit code."""
     threading.Thread(target=_input, args=(stream,), daemon=True).start()
-    with _raw(stream) as size:
+    with _raw(stream):
         kind, data = stream.read()
-        size()  # a busy engine may have taken the first for a command that had no terminal yet
         while data:
             _write(2 if kind == STDERR else 1, data)
             kind, data = stream.read()
@@ -48,11 +53,10 @@ def _write(place: int, data: bytes) -> None:
 
 
 @contextmanager
-def _raw(stream: Stream) -> Iterator[Callable[[], None]]:
-    """Every key goes there as it is, and there is the size of the window known; as it was, in the end. What it gives tells the size
-    once more."""
+def _raw(stream: Stream) -> Iterator[None]:
+    """Every key goes there as it is, and there is the size of the window known; as it was, in the end."""
     if not stream.tty:
-        yield lambda: None
+        yield
         return
 
     alone = threading.Lock()
@@ -65,7 +69,7 @@ def _raw(stream: Stream) -> Iterator[Callable[[], None]]:
     try:
         tty.setraw(0, termios.TCSADRAIN)  # what has been typed already counts
         resize()
-        yield resize
+        yield
     finally:
         signal.signal(signal.SIGWINCH, former)
         termios.tcsetattr(0, termios.TCSADRAIN, before)
@@ -74,10 +78,10 @@ def _raw(stream: Stream) -> Iterator[Callable[[], None]]:
 
 def _size(stream: Stream, alone: threading.Lock) -> None:
     """Have the size of the window known there, again until the engine takes it; who comes last has looked last."""
-    deadline = time.monotonic() + _SIZE_SECONDS
     with alone:
+        deadline = time.monotonic() + _SIZE_SECONDS
         while time.monotonic() < deadline:
-            size = shutil.get_terminal_size()
-            if stream.resize(size.lines, size.columns):
+            window = shutil.get_terminal_size()
+            if stream.resize(window.lines, window.columns):
                 return
             time.sleep(_PAUSE)
