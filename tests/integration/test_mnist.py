@@ -1,5 +1,6 @@
 """The main job as the README has it: MNIST on one ps and two workers, by a real `pulumi up`, with real TensorFlow."""
 
+import json
 import re
 import shutil
 import signal
@@ -12,11 +13,15 @@ from tests.integration.conftest import ROOT, Call, Project
 from tests.waiting import until
 
 
-def mnist_project(folder: Path) -> Project:
-    """The repository's own program, in a copy, with a state of its own."""
+def mnist_project(folder: Path, *flags: str) -> Project:
+    """The repository's own program, in a copy, with a state of its own; its tasks have these flags besides."""
     project = Project(folder, "mnist")
     shutil.copy(ROOT / "Pulumi.yaml", project.program)
     shutil.copytree(ROOT / "programs/mnist", project.program / "programs/mnist")
+    program = project.program / "programs/mnist/__main__.py"
+    program.write_text(
+        program.read_text().replace('"train.py"]', f"{', '.join(map(json.dumps, ('train.py', *flags)))}]")
+    )
     project.init()
     return project
 

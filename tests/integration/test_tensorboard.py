@@ -35,9 +35,7 @@ def curves(project: Project) -> dict[str, Any]:
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     """A short training, and its TensorBoard, asked for by the stack's configuration."""
-    made = mnist_project(tmp_path / "mnist")
-    program = made.program / "programs/mnist/__main__.py"
-    program.write_text(program.read_text().replace('"train.py"]', '"train.py", "--steps=200"]'))
+    made = mnist_project(tmp_path / "mnist", "--steps=200")
     assert made.call("config", "set", "tfdeploy:tensorboard", "true", "--stack", made.stack).exit_code == 0
     yield made
     made.clean()

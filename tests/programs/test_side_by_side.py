@@ -25,7 +25,7 @@ def clusters(tmp_path: Path) -> Iterator[tuple[Program, Program, Project]]:
     for program in (first, second):
         program.set("train_steps", ENDLESS)
         program.configure(ps=1, workers=1, wait="0")
-    other = mnist_project(tmp_path / "mnist")
+    other = mnist_project(tmp_path / "mnist", "--steps=200")
     other.folder, other.env = first.folder, first.env
     other.init()
     yield first, second, other
@@ -61,7 +61,7 @@ def test_three_clusters_train_at_once_and_the_end_of_one_is_nothing_to_the_other
     for program in (first, second):
         until(lambda program=program: last_step(program) > 0, f"{program.stack} trains", 240)  # type: ignore[misc]
     other.up(env={"TFDEPLOY_WAIT": "8m"})
-    assert other.outputs()["accuracy"] > 0.9
+    assert other.outputs()["accuracy"] > 0.85
     up_at_once(first, second)
     assert [program.statuses() for program in (first, second)] == [{"ps-0": "running", "worker-0": "running"}] * 2
     addresses = [address for program in (first, second) for address in program.outputs()["endpoints"].values()]
@@ -72,6 +72,6 @@ def test_three_clusters_train_at_once_and_the_end_of_one_is_nothing_to_the_other
     until(lambda: last_step(second) > seen, "the second goes on", 120)
     started = re.findall("^variable global_step on /job:ps/", second.log("worker-0", "mnist"), re.MULTILINE)
     assert len(started) == 1, "it has never started again"
-    assert other.outputs()["accuracy"] > 0.9
+    assert other.outputs()["accuracy"] > 0.85
     end(second)
     other.destroy()
