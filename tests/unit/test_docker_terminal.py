@@ -26,11 +26,17 @@ class Busy:
         return len(self.asked) > self.tries
 
 
+@pytest.fixture(autouse=True)
+def window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of 41 rows and 97 columns, whatever the environment says of it."""
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(os, "get_terminal_size", lambda place: os.terminal_size((97, 41)))
+
+
 @pytest.mark.parametrize("tries", [0, 3])
 def test_the_size_is_told_until_the_engine_takes_it(tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "_PAUSE", 0.0)
-    monkeypatch.setenv("LINES", "41")
-    monkeypatch.setenv("COLUMNS", "97")
     busy = Busy(tries)
     terminal._size(cast(Stream, busy), threading.Lock())
     assert busy.asked == [(41, 97)] * (tries + 1)
@@ -39,11 +45,7 @@ def test_the_size_is_told_until_the_engine_takes_it(tries: int, monkeypatch: pyt
 ENTERS = "import pathlib, sys; from tfdeploy.agent.enter import enter; enter(pathlib.Path(sys.argv[1]), sys.argv[2:])"
 
 
-def test_a_command_begins_with_the_size_whatever_the_engine_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LINES", "41")
-    monkeypatch.setenv("COLUMNS", "97")
+def test_a_command_begins_with_the_size_whatever_the_engine_does(tmp_path: Path) -> None:
     given = terminal.size()
     command = [sys.executable, "-c", ENTERS, str(tmp_path), "sh", "-c", "stty size; env"]
     env = {"PATH": os.environ["PATH"], **given}

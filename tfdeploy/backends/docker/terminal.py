@@ -1,7 +1,6 @@
 """This process' own streams, and its terminal where it has one, joined to a command in a container."""
 
 import os
-import shutil
 import signal
 import sys
 import termios
@@ -25,7 +24,7 @@ def is_terminal() -> bool:
 
 def size() -> dict[str, str]:
     """The size of the window, as the agent's `enter` is told it."""
-    window = shutil.get_terminal_size()
+    window = _window()
     return {"TFDEPLOY_LINES": str(window.lines), "TFDEPLOY_COLUMNS": str(window.columns)}
 
 
@@ -38,6 +37,11 @@ def attach(stream: Stream) -> int:
             _write(2 if kind == STDERR else 1, data)
             kind, data = stream.read()
         return stream.code()
+
+
+def _window() -> os.terminal_size:
+    """The window's own size: COLUMNS and LINES, which a shell or a library may have set, are those of some time before."""
+    return os.get_terminal_size(0)
 
 
 def _input(stream: Stream) -> None:
@@ -81,7 +85,7 @@ def _size(stream: Stream, alone: threading.Lock) -> None:
     with alone:
         deadline = time.monotonic() + _SIZE_SECONDS
         while time.monotonic() < deadline:
-            window = shutil.get_terminal_size()
+            window = _window()
             if stream.resize(window.lines, window.columns):
                 return
             time.sleep(_PAUSE)
