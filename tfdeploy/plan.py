@@ -118,7 +118,7 @@ def make_plan(
         PlacementError: the tasks do not fit.
         SpecError: a host's name is too long, or a constraint is none.
     """
-    hostnames = [(job, index, _hostname(job, index)) for job in spec.jobs for index in range(job.count)]
+    hostnames = [(job, index, f"{job.stem}-{index}") for job in spec.jobs for index in range(job.count)]
     for _, _, hostname in hostnames:
         if len(f"{spec.name}-{hostname}") > LONGEST_HOSTNAME:
             wrong = f"with {hostname!r} it has more than {LONGEST_HOSTNAME} characters"
@@ -185,11 +185,6 @@ def consequences(plan: Plan, before: Mapping[str, Any] | None) -> list[str]:
         return [f"{', '.join(told)}: the others go on"]
     end = "the run is finished, so nothing starts" if before["verdict"] else "all tasks start again with the new flags"
     return [f"{', '.join(told)}: {end}"]
-
-
-def _hostname(job: JobSpec, index: int) -> str:
-    """RFC 1123 knows no underscore in a host's name."""
-    return f"{job.name.replace('_', '-')}-{index}"
 
 
 def _task(job: JobSpec, index: int, hostname: str, spot: Place) -> TaskPlan:

@@ -51,6 +51,11 @@ class JobSpec:
     command: tuple[str, ...] = ()
     """Its own; none for the cluster's."""
 
+    @property
+    def stem(self) -> str:
+        """What the names of its hosts and machines begin with: RFC 1123 knows no underscore in them."""
+        return self.name.replace("_", "-")
+
 
 @dataclass(frozen=True)
 class ClusterSpec:

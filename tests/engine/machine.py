@@ -17,7 +17,7 @@ BRIDGE = re.compile(r"\bbr-[0-9a-f]{12}\b")
 @contextmanager
 def kept(*folders: Path) -> Iterator[None]:
     """Take away, at the end, the mounts below these folders, new network interfaces and new rules of the firewall."""
-    forget_bridges()
+    _forget_bridges()
     links = {name for _, name in socket.if_nameindex()}
     forwarding = FORWARDING.read_text()
     rules = {table: _rules(table) for table in TABLES}
@@ -33,7 +33,7 @@ def kept(*folders: Path) -> Iterator[None]:
         FORWARDING.write_text(forwarding)
 
 
-def forget_bridges() -> None:
+def _forget_bridges() -> None:
     """Remove the rules of bridges that are no more: a killed engine's would masquerade who has the addresses next."""
     links = {name for _, name in socket.if_nameindex()}
     for table in TABLES:

@@ -83,7 +83,7 @@ def wanted(
         kind = types[asked.instance_type]
         for job in jobs:
             _refuse_too_large(spec, job, kind)
-        infix = "" if pool == "all" else f"{pool.replace('_', '-')}-"
+        infix = "" if pool == "all" else f"{jobs[0].stem}-"
         whose = tuple(job.name for job in jobs)
         found += [
             Wanted(f"{spec.name}-{infix}m{index}", pool, whose, kind, asked)
