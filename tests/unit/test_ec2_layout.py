@@ -61,6 +61,11 @@ def test_each_task_has_a_machine_by_default() -> None:
     ]
 
 
+def test_a_machine_is_called_as_its_tasks_are() -> None:
+    there = names(workers=1, gpu_workers=1, jobs={"gpu_worker": WITH_GPUS})
+    assert there == ["mnist-worker-m0", "mnist-gpu-worker-m0"], "a host's name has no underscore"
+
+
 def test_a_number_of_machines_is_that_of_each_pool() -> None:
     assert names(ps=1, workers=5, machines="2") == ["mnist-m0", "mnist-m1"]
     assert names(ps=1, workers=5, jobs={"worker": {"machines": "2"}}) == [
