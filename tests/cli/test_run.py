@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.engine.cli import docker
+from tests.pulumi_home import pulumi_home
 from tests.verbs import Terminal
 from tests.waiting import until
 from tfdeploy.backends.local.places import Places
@@ -73,7 +74,7 @@ class Shell:
         self.env = {
             **os.environ,
             "XDG_STATE_HOME": str(self.state),
-            "PULUMI_HOME": str(folder / "pulumi-home"),
+            **pulumi_home(folder),
             "PULUMI_BACKEND_URL": "file:///nowhere/at/all",
         }
 

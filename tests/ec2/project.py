@@ -37,7 +37,6 @@ class Ec2Project(Project):
         self.box = box
         self.image = image
         self.env |= {**box.environment, "PATH": f"{PLUGINS}:{os.environ['PATH']}"}
-        self.env["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
         self.key = folder / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
         self.efs = self._shared()

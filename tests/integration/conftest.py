@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import psutil
 
+from tests.pulumi_home import pulumi_home
 from tests.waiting import until
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.base import Cluster
@@ -78,7 +79,7 @@ class Project:
         self.env = {
             **os.environ,
             "XDG_STATE_HOME": str(folder / "state"),
-            "PULUMI_HOME": str(folder / "pulumi-home"),
+            **pulumi_home(folder),
             "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
             "PULUMI_CONFIG_PASSPHRASE": "of the tests",
             "PULUMI_CONFIG_PASSPHRASE_FILE": "",

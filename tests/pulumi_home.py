@@ -1,0 +1,18 @@
+"""A Pulumi home for each test project, with one folder of plugins for all of them."""
+
+import os
+from pathlib import Path
+
+
+def pulumi_home(folder: Path) -> dict[str, str]:
+    """Create `folder/pulumi-home`; the environment variables that lead Pulumi there.
+
+    Its `plugins` folder is the user's, where set-up installs what the tests need. The engine downloads nothing: the language host
+    names every installed `pulumi-*` package as required, whatever a program uses, and each download would be repeated in each home.
+    """
+    plugins = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
+    plugins.mkdir(parents=True, exist_ok=True)
+    home = folder / "pulumi-home"
+    home.mkdir(parents=True)
+    (home / "plugins").symlink_to(plugins)
+    return {"PULUMI_HOME": str(home), "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
