@@ -177,6 +177,7 @@ def test_an_edit_of_the_script_changes_only_the_run(programs: Callable[[str], Pr
     assert code == 0, said
     assert [rows[0] for rows in tables(out.decode())] == [MACHINES, CONTAINERS]
     assert program.up().steps().keys() == {"unchanged"}
+    assert_stop_asks(program, "mnist-ps-0", "mnist-worker-0")
     program.destroy()
 
 
@@ -203,7 +204,7 @@ def test_machines_and_tasks_of_one_program_and_a_stop_that_asks(on_ec2: OnEc2) -
     assert done.touched() == {"mnist-run"}
     assert on_ec2.box.calls("RunInstances") == made
     assert on_ec2.outputs()["state"] == "succeeded"
-    assert_stop_asks(on_ec2)
+    assert_stop_asks(on_ec2, *NAMES, "mnist-ps-0", *(f"mnist-{name}" for name in WORKERS))
     assert on_ec2.described().keys() == set(NAMES)
     on_ec2.destroy()
     assert left(on_ec2.box, on_ec2.name) == {}
@@ -221,12 +222,14 @@ def assert_only_ssh_comes_in(program: OnEc2) -> None:
     assert among == {group}
 
 
-def assert_stop_asks(program: Program) -> None:
-    """`pulumi destroy` says what will go, and without a yes it leaves everything."""
+def assert_stop_asks(program: Program, *names: str) -> None:
+    """`pulumi destroy` says that it will delete these resources, and without a yes it deletes nothing."""
+    before = program.outputs()
     stopping = Terminal(["pulumi", "destroy", "--stack", program.stack], program.program, program.env)
     stopping.resize(200, 200)  # so that no line is cut
     until(lambda: "Do you want to perform this destroy" in stopping.read(), "it asks")
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stopping.said)
-    assert all(f"{name} " in plain for name in (*NAMES, "mnist-ps-0", *(f"mnist-{name}" for name in WORKERS))), plain
+    assert [name for name in names if f"{name} " not in plain] == [], plain
     stopping.type("\r")  # `no` is what is chosen
     assert stopping.end() != 0
+    assert program.outputs() == before
