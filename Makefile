@@ -4,7 +4,7 @@ SHELL := bash
 
 activate := source tools/activate
 
-.PHONY: help setup setup-docker setup-languages mnist box box-mnist test check bench clean
+.PHONY: help setup setup-docker setup-languages mnist box box-mnist test test-rest test-all check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -27,8 +27,17 @@ box: setup-docker ## EC2 in a box: prints what leads a shell there, until Ctrl-C
 box-mnist: setup-docker ## The main job on EC2 in a box, by `pulumi up`, from the first machine to the last
 	@$(activate) && exec python -m tests.box.mnist
 
-test: check setup-docker setup-languages ## All checks and every test
-	@$(activate) && python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder --durations=25
+pytest := python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
+
+test: setup-docker setup-languages check ## Checks, and the tests that show a clone to be sound
+	@$(activate) && $(pytest) -m "not full"
+
+test-rest: setup-docker setup-languages ## The tests that `make test` leaves out
+	@$(activate) && $(pytest) -m full
+
+test-all: ## All checks and every test
+	@$(MAKE) test
+	@$(MAKE) test-rest
 
 check: setup ## Lint, format, types, import table
 	@$(activate) && tools/check
