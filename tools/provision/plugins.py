@@ -84,14 +84,19 @@ def provide_docker(root: Path, engine: Engine) -> str:
         SetupError: it can be neither downloaded nor built.
     """
     plugin = Plugin("docker", engine)
-    flags = ("-s", "-w", f"-X main.version={plugin.release}")
-    module = beside.Module(root / DOCKER_MODULE, {plugin.program: "."}, plugin.release, flags)
+    module = docker_module(root, plugin.release)
     if not _current(plugin, module):
         with locked(plugin.lock):
             if not _current(plugin, module):
                 _fetch_or_build(plugin, module)
     _remove_from_path(plugin)
     return f"{plugin.folder}{', built here' if _mark(plugin).exists() else ''}"
+
+
+def docker_module(root: Path, release: str) -> beside.Module:
+    """What a docker provider of this release is built from."""
+    flags = ("-s", "-w", f"-X main.version={release}")
+    return beside.Module(root / DOCKER_MODULE, {"pulumi-resource-docker": "."}, release, flags)
 
 
 def _mark(plugin: Plugin) -> Path:
@@ -110,7 +115,7 @@ def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
     try:
         plugin.install()
     except SetupError as error:
-        print(f"the published provider cannot be had ({_last_line(error)}); building it, once", flush=True)
+        print(f"the published provider cannot be had ({_reason(error)}); building it, once", flush=True)
     else:
         return
     kept = cache_folder() / f"docker-provider-{plugin.release}"
@@ -119,8 +124,11 @@ def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
     _mark(plugin).write_text(f"{module.content}\n")
 
 
-def _last_line(error: SetupError) -> str:
-    return str(error).splitlines()[-1].removeprefix("error: ").strip()
+def _reason(error: SetupError) -> str:
+    """Pulumi's reason why it could not download: of its last attempt, else its last line."""
+    lines = str(error).splitlines()
+    reasons = [line.partition("downloading plugin: ")[2] for line in lines if "downloading plugin: " in line]
+    return [lines[-1], *reasons][-1]
 
 
 def _remove_from_path(plugin: Plugin) -> None:
