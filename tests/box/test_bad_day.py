@@ -67,7 +67,7 @@ class Account:
                 given = {name: value(ids) if callable(value) else value for name, value in inputs.items()}
                 urn = f"urn:pulumi:test::project::{token}::x"
                 answer = await provider.create(wire.CreateRequest(urn, wrapped(given), 60, False))
-                made.append((token, answer.resource_id, answer.properties))
+                made.append((token, str(answer.resource_id), answer.properties))
             for token, key, state in reversed(made):
                 urn = f"urn:pulumi:test::project::{token}::x"
                 await provider.delete(wire.DeleteRequest(urn, key, state, 60))
