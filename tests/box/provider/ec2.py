@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from tests.box.provider.kinds import Aws, Kind, found, nothing, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.kinds import Aws, Kind, appeared, found, nothing, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.retries import DELETION, in_use, retried
 from tests.box.provider.values import Props
 
 
@@ -59,6 +58,7 @@ def _make_group(aws: Aws, props: Props) -> str:
         TagSpecifications=specified("security-group", props.get("tags")),
     )
     group = str(answer["GroupId"])
+    appeared(lambda: _read_group(aws, group, props), group)
     opened = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissionsEgress"]
     if opened:
         ec2.revoke_security_group_egress(GroupId=group, IpPermissions=opened)
@@ -82,17 +82,8 @@ def _read_group(aws: Aws, key: str, state: Props) -> Props | None:
 
 def _drop_group(aws: Aws, key: str, state: Props) -> None:
     ec2 = aws.client("ec2", state)
-
-    def dropped() -> bool:
-        try:
-            ec2.delete_security_group(GroupId=key)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in ("DependencyViolation", "InvalidGroup.InUse"):
-                return False
-            raise
-        return True
-
-    until(lambda: bool(found(dropped)) or _read_group(aws, key, state) is None, f"{key} to be of no use to others", 60)
+    retried(lambda: found(lambda: ec2.delete_security_group(GroupId=key)), in_use, DELETION)
+    until(lambda: _read_group(aws, key, state) is None, f"{key} to be deleted")
 
 
 def _permission(props: Props) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.box.provider.kinds import Aws, Kind, Update, found, nothing, pairs, picked, stale, tags_of, told
+from tests.box.provider.kinds import Aws, Kind, Update, appeared, found, nothing, pairs, picked, stale, tags_of, told
 from tests.box.provider.values import Props
 
 
@@ -35,7 +35,9 @@ def _make_role(aws: Aws, props: Props) -> str:
         ),
         Tags=pairs(props.get("tags", {})),
     )
-    return str(answer["Role"]["RoleName"])
+    key = str(answer["Role"]["RoleName"])
+    appeared(lambda: _read_role(aws, key, props), key)
+    return key
 
 
 def _read_role(aws: Aws, key: str, state: Props) -> Props | None:
@@ -82,6 +84,7 @@ def _put_policy(aws: Aws, props: Props) -> str:
     role, name = props["role"], props["name"]
     document = _document(props["policy"])
     aws.client("iam", props).put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=document)
+    appeared(lambda: _read_policy(aws, f"{role}:{name}", props), name)
     return f"{role}:{name}"
 
 
@@ -103,6 +106,7 @@ def _drop_policy(aws: Aws, key: str, state: Props) -> None:
 def _attach(aws: Aws, props: Props) -> str:
     role, policy = props["role"], props["policyArn"]
     aws.client("iam", props).attach_role_policy(RoleName=role, PolicyArn=policy)
+    appeared(lambda: _read_attachment(aws, f"{role}/{policy}", props), policy)
     return f"{role}/{policy}"
 
 
@@ -122,6 +126,7 @@ def _make_profile(aws: Aws, props: Props) -> str:
     name = props["name"]
     tags = pairs(props.get("tags", {}))
     iam.create_instance_profile(InstanceProfileName=name, **picked(props, Path="path"), Tags=tags)
+    appeared(lambda: _read_profile(aws, name, props), name)
     if "role" in props:
         iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=props["role"])
     return str(name)

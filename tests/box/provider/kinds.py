@@ -12,6 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.box.provider import retries
 from tests.box.provider.values import Props
 
 PATIENCE = 600.0
@@ -49,8 +50,9 @@ class Aws:
                     aws_access_key_id=self._settings.get("accessKey"),
                     aws_secret_access_key=self._settings.get("secretKey"),
                     aws_session_token=self._settings.get("token"),
-                    config=Config(retries={"max_attempts": 1}, max_pool_connections=64),
+                    config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
                 )
+                retries.retry_calls(self._clients[key], int(self._settings.get("maxRetries") or retries.ATTEMPTS))
             return self._clients[key]
 
     def _endpoints(self) -> dict[str, str]:
@@ -133,6 +135,11 @@ def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -
             raise Refused(f"{what}: not within {seconds:g} s")
         time.sleep(pause)
         pause = min(1.0, pause * 1.5)
+
+
+def appeared(look: Callable[[], Any], what: str) -> None:
+    """Wait until something new is found: its first reader may come before it."""
+    until(lambda: look() is not None, f"{what} to be found", retries.PROPAGATION)
 
 
 def picked(given: Mapping[str, Any], **names: str) -> dict[str, Any]:

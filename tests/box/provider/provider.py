@@ -24,8 +24,8 @@ GIVEN = "__inputs"
 CHOSEN = "__defaults"
 """In inputs: the names of those that the provider chose."""
 
-SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints"})
-IGNORED = frozenset({"version", "maxRetries", "skipCredentialsValidation", "skipMetadataApiCheck"}) | frozenset(
+SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints", "maxRetries"})
+IGNORED = frozenset({"version", "skipCredentialsValidation", "skipMetadataApiCheck"}) | frozenset(
     {"skipRegionValidation", "skipRequestingAccountId", "s3UsePathStyle"}
 )
 
