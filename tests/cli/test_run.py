@@ -13,6 +13,7 @@ import pytest
 
 from tests.engine.cli import docker
 from tests.pulumi_home import pulumi_home
+from tests.threads import ONE_THREAD
 from tests.verbs import Terminal
 from tests.waiting import until
 from tfdeploy.backends.local.places import Places
@@ -73,6 +74,7 @@ class Shell:
         self.state = folder / "state"
         self.env = {
             **os.environ,
+            **ONE_THREAD,
             "XDG_STATE_HOME": str(self.state),
             **pulumi_home(folder),
             "PULUMI_BACKEND_URL": "file:///nowhere/at/all",

@@ -13,6 +13,8 @@ from typing import Any, cast
 import psutil
 
 from tests.pulumi_home import pulumi_home
+from tests.threads import ONE_THREAD
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.base import Cluster
@@ -90,6 +92,7 @@ class Project:
         self.stack = "test"
         self.env = {
             **os.environ,
+            **ONE_THREAD,
             "XDG_STATE_HOME": str(folder / "state"),
             **pulumi_home(folder),
             "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
@@ -165,6 +168,14 @@ class Project:
         """All stack outputs after another `up`, which looks anew."""
         self.up()
         return self.outputs()
+
+    def shown(self, cluster: str = "test") -> dict[str, Any]:
+        """What `tfdeploy show --json` says of a cluster now: the outputs, but for `logs` and `status`; Pulumi is not called."""
+        code, out, err = Verbs(self.program, self.env).call("show", "--json", "--cluster", cluster)
+        assert code == 0, err
+        (document,) = json.loads(out)
+        found: dict[str, Any] = document
+        return found
 
     def statuses(self) -> dict[str, str]:
         """Hostname to status, from the stack output `tasks`."""
