@@ -71,6 +71,8 @@ def command(row: Feature) -> str:
 @cache
 def _left_out(file: Path) -> frozenset[str]:
     """The test functions of a file that carry the marker, each of them or all by `pytestmark`."""
+    if not file.is_file():
+        return frozenset()
     body = ast.parse(file.read_text()).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
     everything = any(

@@ -105,7 +105,8 @@ class RunChecks:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """The run fails, whatever its tests say."""
         self.outcomes.deselected |= self.collection.deselected
-        self._write()
+        if self.outcomes.costs:
+            self._write()
         if self.run.name == "some":
             return
         if session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
