@@ -53,7 +53,7 @@ def _make_group(aws: Aws, props: Props) -> str:
     ec2 = aws.client("ec2", props)
     answer = ec2.create_security_group(
         GroupName=props["name"],
-        Description=props.get("description", "Managed by Pulumi"),
+        Description=props["description"],
         **picked(props, VpcId="vpcId"),
         TagSpecifications=specified("security-group", props.get("tags")),
     )
@@ -133,15 +133,17 @@ def _rule(way: str) -> Kind:
             GroupId=state["securityGroupId"], SecurityGroupRuleIds=[key]
         )
 
-    parts = "cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId ipProtocol fromPort toPort description"
+    sources = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+    parts = (*sources, "fromPort", "toPort", "description")
     return Kind(
         token=f"aws:vpc/securityGroup{way.title()}Rule:SecurityGroup{way.title()}Rule",
         create=make,
         read=_read_rule,
         delete=drop,
         replaces=frozenset({"securityGroupId", "region"}),
-        updates={**dict.fromkeys(parts.split(), change), "tags": retag},
-        cleared=frozenset(parts.split()),
+        updates={**dict.fromkeys((*parts, "ipProtocol"), change), "tags": retag},
+        cleared=frozenset(parts),
+        either=frozenset(sources),
     )
 
 
@@ -211,6 +213,7 @@ KINDS = (
         delete=_drop_group,
         replaces=frozenset({"name", "description", "vpcId", "region"}),
         updates={"tags": retag, "revokeRulesOnDelete": nothing},
+        defaults={"description": "Managed by Pulumi", "revokeRulesOnDelete": False},
         named="name",
     ),
     _rule("ingress"),

@@ -184,7 +184,8 @@ KINDS = (
             "provisionedThroughputInMibps": _set_throughput,
             "tags": _retag,
         },
-        cleared=frozenset({"lifecyclePolicies"}),
+        cleared=frozenset({"lifecyclePolicies", "provisionedThroughputInMibps"}),
+        defaults={"throughputMode": "bursting"},
     ),
     Kind(
         token="aws:efs/mountTarget:MountTarget",

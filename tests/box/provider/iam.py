@@ -68,6 +68,14 @@ def _describe_role(aws: Aws, key: str, old: Props, new: Props) -> None:
     aws.client("iam", new).update_role(RoleName=key, Description=new.get("description", ""), **length)
 
 
+def _bound(aws: Aws, key: str, old: Props, new: Props) -> None:
+    iam = aws.client("iam", new)
+    if new.get("permissionsBoundary"):
+        iam.put_role_permissions_boundary(RoleName=key, PermissionsBoundary=new["permissionsBoundary"])
+    else:
+        iam.delete_role_permissions_boundary(RoleName=key)
+
+
 def _drop_role(aws: Aws, key: str, state: Props) -> None:
     iam = aws.client("iam", state)
     for profile in iam.list_instance_profiles_for_role(RoleName=key)["InstanceProfiles"]:
@@ -170,15 +178,17 @@ KINDS = (
         create=_make_role,
         read=_read_role,
         delete=_drop_role,
-        replaces=frozenset({"name", "path", "permissionsBoundary"}),
+        replaces=frozenset({"name", "path"}),
         updates={
             "assumeRolePolicy": _trust,
             "description": _describe_role,
             "maxSessionDuration": _describe_role,
+            "permissionsBoundary": _bound,
             "forceDetachPolicies": nothing,
             "tags": _retag("role", "RoleName"),
         },
         cleared=frozenset({"description", "permissionsBoundary"}),
+        defaults={"forceDetachPolicies": False, "maxSessionDuration": 3600, "path": "/"},
         named="name",
     ),
     Kind(
@@ -205,6 +215,7 @@ KINDS = (
         replaces=frozenset({"name", "path"}),
         updates={"role": _set_role, "tags": _retag("instance_profile", "InstanceProfileName")},
         cleared=frozenset({"role"}),
+        defaults={"path": "/"},
         named="name",
     ),
 )

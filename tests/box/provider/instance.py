@@ -50,7 +50,7 @@ def _request(aws: Aws, props: Props) -> dict[str, Any]:
         DisableApiTermination="disableApiTermination",
         InstanceInitiatedShutdownBehavior="instanceInitiatedShutdownBehavior",
     )
-    if "iamInstanceProfile" in props:
+    if props.get("iamInstanceProfile"):
         request["IamInstanceProfile"] = {"Name": props["iamInstanceProfile"]}
     if options := metadata(props):
         request["MetadataOptions"] = options
@@ -201,7 +201,8 @@ KIND = Kind(
         "rootBlockDevice.tags": _tag_root,
         **{f"rootBlockDevice.{name}": _set_root for name in _ROOT},
     },
-    cleared=frozenset({"userData", "userDataBase64", "iamInstanceProfile"}),
+    cleared=frozenset({"rootBlockDevice.tags"}),
+    defaults={"rootBlockDevice.deleteOnTermination": True, "userDataReplaceOnChange": False},
     settles=_replacing,
     moves=dict.fromkeys(("instanceType", "userData", "userDataBase64"), _ADDRESS),
 )

@@ -86,7 +86,11 @@ class Kind:
     updates: Mapping[str, Update] = field(default_factory=dict)
     """Properties, or paths in them, that are changed in place, and how."""
     cleared: frozenset[str] = frozenset()
-    """Properties that are undone when they are no longer given: AWS keeps the others."""
+    """Properties, or paths in them, that are undone when they are no longer given: the others stay as they are."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What properties, or paths in them, are when they are not given."""
+    either: frozenset[str] = frozenset()
+    """Properties that exclude each other: another one of them needs a new resource."""
     named: str = ""
     """The property that gets a name of its own when none is given."""
     settles: Callable[[Props], frozenset[str]] = lambda _: frozenset()
@@ -104,6 +108,17 @@ class Kind:
             if prefix in self.updates:
                 return self.updates[prefix]
         raise Refused(f"the stand-in does not carry out {path} of {self.token}")
+
+    def wanted(self, given: Props) -> Props:
+        """The inputs with their defaults."""
+        found = dict(given)
+        for path, value in self.defaults.items():
+            name, _, part = path.partition(".")
+            if not part:
+                found.setdefault(name, value)
+            elif isinstance(found.get(name), dict):
+                found[name] = {part: value, **found[name]}
+        return found
 
 
 def nothing(aws: Aws, key: str, old: Props, new: Props) -> None:

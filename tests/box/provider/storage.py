@@ -96,6 +96,8 @@ def _detach(aws: Aws, key: str, state: Props) -> None:
     until(lambda: _attachment(aws, key, state) is None, f"{state['volumeId']} to be detached")
 
 
+_OF_DETACHING = ("forceDetach", "skipDestroy", "stopInstanceBeforeDetaching")
+
 KINDS = (
     Kind(
         token="aws:ebs/volume:Volume",
@@ -111,6 +113,7 @@ KINDS = (
         read=_attachment,
         delete=_detach,
         replaces=frozenset({"deviceName", "instanceId", "volumeId", "region"}),
-        updates=dict.fromkeys(("forceDetach", "skipDestroy", "stopInstanceBeforeDetaching"), nothing),
+        updates=dict.fromkeys(_OF_DETACHING, nothing),
+        cleared=frozenset(_OF_DETACHING),
     ),
 )

@@ -117,7 +117,8 @@ def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec
         subnet_id=plot["subnet_id"],
         vpc_security_group_ids=[common.group],
         associate_public_ip_address=plot["access"] == PUBLIC,
-        iam_instance_profile=common.profiles.get(machine.role),
+        # Left out, it would stay as it was: only the empty name takes a profile off.
+        iam_instance_profile=common.profiles.get(machine.role, ""),
         placement_group=here.fleet.placement_group or None,
         user_data=script.user_data(here.cluster, here.spec, machine.name, plot, common.files),
         user_data_replace_on_change=True,
