@@ -83,9 +83,10 @@ def ensure(bucket: Bucket, tags: Mapping[str, str]) -> None:
         except ClientError as error:
             if error.response["Error"]["Code"] != "BucketAlreadyOwnedByYou":
                 raise
+        else:
+            # Not all of S3 knows a new bucket at once.
+            s3.get_waiter("bucket_exists").wait(**mine, WaiterConfig={"Delay": 2, "MaxAttempts": 30})
         closed = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
-        # A waiter: not all of S3 knows a new bucket at once.
-        s3.get_waiter("bucket_exists").wait(**mine, WaiterConfig={"Delay": 2, "MaxAttempts": 30})
         s3.put_public_access_block(**mine, PublicAccessBlockConfiguration=dict.fromkeys(closed, True))
         s3.put_bucket_policy(**mine, Policy=json.dumps(_tls_alone(bucket)))
         s3.put_bucket_tagging(**mine, Tagging={"TagSet": [{"Key": key, "Value": tags[key]} for key in tags]})
