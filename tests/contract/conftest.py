@@ -1,7 +1,6 @@
 """One project on each backend in turn: the machines are created once, each test has a run of its own."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

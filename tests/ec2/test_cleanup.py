@@ -3,8 +3,9 @@
 import pytest
 
 from tests.ec2.project import Ec2Project
-from tests.ec2.training import ALONE, STEPS, WORKER
+from tests.ec2.training import ALONE, STEPS, WORKER, limit, until_gone
 from tests.waiting import until
+from tfdeploy.ec2.boot import FAILED
 
 pytestmark = pytest.mark.full
 
@@ -19,6 +20,17 @@ def killed_while_made(project: Ec2Project) -> None:
     project.kill(process)
     until(lambda: "instances" in project.left(), "it is there")
     assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
+
+
+def test_a_machine_that_pulumi_does_not_know_and_that_does_not_boot_ends_itself(project: Ec2Project) -> None:
+    project.write(f'{JOB}, ssh_user="nobody-of-that-name"', STEPS)
+    killed_while_made(project)
+    machine = project.machine(WORKER).id
+    until(lambda: FAILED in project.box.console(machine), "its boot has failed")
+    assert "usermod --append --groups docker nobody-of-that-name" in project.box.console(machine)
+    limit(project, machine, "boot", 1.0)
+    until_gone(project)
+    assert "tfdeploy: ends: boot failed: not ready after 1 s" in project.box.console(machine)
 
 
 def test_pulumi_killed_while_the_swarm_is_formed(project: Ec2Project) -> None:

@@ -8,8 +8,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,26 +63,10 @@ def session_commands(life: Ec2Project, tmp_path_factory: pytest.TempPathFactory)
         yield
 
 
-def described(project: Ec2Project, name: str) -> dict[str, Any]:
-    """What EC2 says of a machine."""
-    ids = [project.machine(name).id]
-    found: dict[str, Any] = project.box.client("ec2").describe_instances(InstanceIds=ids)["Reservations"][0]
-    instance: dict[str, Any] = found["Instances"][0]
-    return instance
-
-
-def ports(project: Ec2Project) -> set[int]:
-    """The first ports that the cluster's security group lets in."""
-    ec2 = project.box.client("ec2")
-    (group,) = project.left()["groups"]
-    rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])["SecurityGroupRules"]
-    return {rule["FromPort"] for rule in rules if not rule["IsEgress"]}
-
-
 def policies(project: Ec2Project, name: str) -> tuple[list[str], list[str]]:
     """Those of AWS's that a machine's role has, and those of its own."""
     iam = project.box.client("iam")
-    profile = described(project, name)["IamInstanceProfile"]["Arn"].rpartition("/")[2]
+    profile = project.described(name)["IamInstanceProfile"]["Arn"].rpartition("/")[2]
     (role,) = iam.get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]["Roles"]
     attached = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
     return [one["PolicyArn"] for one in attached], iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
@@ -94,7 +76,7 @@ def test_a_task_on_the_machines_network_cannot_ask_for_its_role(project: Ec2Proj
     project.write(f'{SPOT}, lifetime="1h", network="host"', SAVES)
     project.up()
     project.until_running(*TASKS)
-    assert described(project, WORKER)["InstanceLifecycle"] == "spot"
+    assert project.described(WORKER)["InstanceLifecycle"] == "spot"
     for hostname in TASKS:
         until(partial(lines, project, hostname, "metadata:"), "it has asked")
         assert lines(project, hostname, "metadata:") == ["<urlopen error [Errno 111] Connection refused>"]
@@ -129,8 +111,8 @@ def test_the_next_up_goes_on_through_ssm_and_opens_no_port_for_ssh(project: Ec2P
     assert f"({project.machine(WORKER).id}, through SSM)" in done.output
     outputs = project.outputs()
     assert [row["public_ip"] for row in (*outputs["machines"], *outputs["tasks"])] == [""] * 4
-    assert all("PublicIpAddress" not in described(project, name) for name in (MANAGER, WORKER))
-    assert ports(project).isdisjoint({22})
+    assert all("PublicIpAddress" not in project.described(name) for name in (MANAGER, WORKER))
+    assert project.ports().isdisjoint({22})
     ((aws, own), (aws_of_manager, own_of_manager)) = (policies(project, name) for name in (WORKER, MANAGER))
     assert (aws, own, aws_of_manager, len(own_of_manager)) == ([POLICY], [], [POLICY], 1)
     assert project.up().steps().keys() == {"unchanged"}
