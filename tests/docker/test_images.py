@@ -52,8 +52,7 @@ def complaints(dockerfile: str) -> Iterator[str]:
             yield f"ADD checks nothing: {rest}"
         if word == "RUN":
             yield from _complaints_of_run(rest)
-    if re.search(r"https?:", dockerfile) and not re.search(r"^ARG \w+_SHA512=[0-9a-f]{128}$", dockerfile, re.MULTILINE):
-        yield "a download without a checksum"
+    yield from _complaints_of_downloads(steps)
 
 
 def _complaints_of_run(command: str) -> Iterator[str]:
@@ -61,6 +60,24 @@ def _complaints_of_run(command: str) -> Iterator[str]:
         yield f"pip: {command}"
     if "apt-get" in command and "rm -rf /var/lib/apt/lists/*" not in command:
         yield f"apt's lists stay: {command}"
+
+
+def _complaints_of_downloads(steps: list[tuple[str, str]]) -> Iterator[str]:
+    """An address is an argument `X_URL`, and goes only to unpack.py, together with `X_SHA512`."""
+    arguments = dict(rest.split("=", 1) for word, rest in steps if word == "ARG" and "=" in rest)
+    addresses = {name for name, value in arguments.items() if name.endswith("_URL")}
+    for word, rest in steps:
+        plain = re.search(r"https?:", rest) and not (word == "ARG" and rest.partition("=")[0] in addresses)
+        if plain:
+            yield f"a download without a checksum: {rest}"
+    for name in addresses:
+        checksum = name.removesuffix("URL") + "SHA512"
+        if not re.fullmatch("[0-9a-f]{128}", arguments.get(checksum, "")):
+            yield f"a download without a checksum: {name} has none"
+        for word, rest in steps:
+            checked = f'/unpack.py "${{{name}}}" "${{{checksum}}}" '
+            if word != "ARG" and rest.count(name) != rest.count(checked):
+                yield f"a download without a checksum: {rest}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,6 +105,23 @@ def test_a_broken_rule_is_found(old: str, new: str, complaint: str) -> None:
     text = (IMAGES / "cpu/Dockerfile").read_text()
     assert old in text
     assert any(found.startswith(complaint) for found in complaints(text.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ENTRYPOINT", "RUN curl https://example.org\nENTRYPOINT"),
+        ("ENTRYPOINT", 'RUN curl "${HADOOP_URL}"\nENTRYPOINT'),
+        ("ENTRYPOINT", "ARG OTHER_URL=https://example.org\nENTRYPOINT"),
+        ("ARG HADOOP_SHA512=", "ARG OTHER_SHA512="),
+        ("ARG HADOOP_SHA512=de3eaca2", "ARG HADOOP_SHA512=de3"),
+        ('"${HADOOP_SHA512}"', '"${OTHER_SHA512}"'),
+    ],
+)
+def test_each_download_is_checked_by_a_checksum_of_its_own(old: str, new: str) -> None:
+    text = (IMAGES / "hdfs/Dockerfile").read_text()
+    assert old in text
+    assert any(found.startswith("a download without a checksum") for found in complaints(text.replace(old, new)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,6 +166,7 @@ def cpu(built: dict[str, str]) -> str:
     return built["cpu"]
 
 
+@pytest.mark.full
 def test_cpu_runs_as_a_user_with_a_home(engine: str, cpu: str) -> None:
     script = "id -u; id -g; cd; pwd; touch here && echo writable; command -v python; command -v python3; test -w / || echo shut"
     assert _sh(engine, cpu, script).split() == [
@@ -140,11 +175,13 @@ def test_cpu_runs_as_a_user_with_a_home(engine: str, cpu: str) -> None:
     ]
 
 
+@pytest.mark.full
 def test_cpu_has_what_the_agent_needs(engine: str, cpu: str) -> None:
     script = "import sys, zlib, ctypes, http.server; print(sys.version_info >= (3, 8))"
     assert docker(engine, "run", "--rm", cpu, "python3", "-I", "-S", "-c", script) == "True"
 
 
+@pytest.mark.full
 def test_cpu_trains_with_the_tensorflow_that_is_pinned(engine: str, cpu: str) -> None:
     script = """
 import numpy, tensorboard.program, tensorflow as tf
@@ -157,15 +194,18 @@ print(tf.__version__)
     assert _python(engine, cpu, script) == _version("cpu", "tensorflow-cpu")
 
 
+@pytest.mark.full
 def test_cpu_takes_more_packages_as_its_user(engine: str, cpu: str) -> None:
     install = "python3 -m pip install --no-cache-dir --quiet --no-deps --force-reinstall six==1.17.0"
     assert "/opt/tensorflow/" in docker(engine, "run", "--rm", cpu, "sh", "-c", f"{install} && pip show -f six")
 
 
+@pytest.mark.full
 def test_cpu_holds_no_leftovers(engine: str, cpu: str) -> None:
     _assert_clean(engine, cpu)
 
 
+@pytest.mark.full
 def test_cpu_says_what_it_is(engine: str, cpu: str, base: str) -> None:
     config = json.loads(docker(engine, "image", "inspect", "--format", "{{json .Config}}", cpu))
     told = {key.rpartition(".")[2]: value for key, value in config["Labels"].items() if "opencontainers" in key}
@@ -176,6 +216,7 @@ def test_cpu_says_what_it_is(engine: str, cpu: str, base: str) -> None:
     assert not config.get("Cmd")
 
 
+@pytest.mark.full
 def test_a_program_may_have_an_entry_point_of_its_own(engine: str, cpu: str, tmp_path: Path) -> None:
     lines = [f"FROM {cpu}", "COPY --chown=1000:1000 train.py ./", 'ENTRYPOINT ["python", "/home/tfdeploy/train.py"]']
     (tmp_path / "Dockerfile").write_text("\n".join(lines))
@@ -188,6 +229,7 @@ def test_a_program_may_have_an_entry_point_of_its_own(engine: str, cpu: str, tmp
         docker(engine, "image", "rm", "--no-prune", name)
 
 
+@pytest.mark.full
 def test_hdfs_loads_tensorflow_io_and_java(engine: str, built: dict[str, str]) -> None:
     script = """
 import ctypes, os, sys, tensorflow as tf, tensorflow_io as tfio
