@@ -1,5 +1,6 @@
 """The engine that the tests have: that it is what they take it for, and that one of their own leaves no trace."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from secrets import token_hex
 
 import pytest
 
+from tests.engine import daemon
 from tests.engine.cli import DockerFailed, docker
 from tests.engine.images import ROOT
 from tests.engine.nested import Nested
@@ -76,6 +78,20 @@ def test_an_engine_of_our_own_leaves_nothing(engine: str, tmp_path: Path) -> Non
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_data_of_another_engine_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    data = tmp_path / "tfdeploy/engine/docker"
+    networks = data / "network/files/local-kv.db"
+    for path in (networks, data / "volumes/metadata.db"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    with (data / "volumes/metadata.db").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(daemon.NoEngine, match="another Docker engine uses"), daemon.daemon():
+            pass
+    assert networks.exists()
 
 
 def test_images_have_python_under_both_names(engine: str, python_image: str, user_image: str) -> None:
