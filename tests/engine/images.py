@@ -1,9 +1,11 @@
 """Images for the tests, made of Debian's packages and of PyPI's: nothing comes from an image registry."""
 
 import fcntl
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -85,9 +87,27 @@ def machine_image(address: str) -> str:
     return build(address, MACHINE, f"FROM {debian_image(address)}\n{install}")
 
 
+def tensorflow_packages() -> Path:
+    """A folder to be mounted at `SITE`: the packages of the environment of the tests where they fit the image's Python, else others.
+
+    No image with TensorFlow is needed then, which is slow to make.
+    """
+    if sys.version_info[:2] == VERSION and platform.machine() == IN_IMAGE["platform_machine"]:
+        return Path(sysconfig.get_path("purelib"))
+    pins = _pins("tensorflow-cpu", "tensorboard")
+    folder = cache() / f"tensorflow-{digest(*pins)}"
+    with (cache() / "tensorflow.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=cache()) as draft:
+                subprocess.run([*PIP, *FOR_IMAGE, "--target", f"{draft}/packages", *pins], check=True)
+                Path(draft, "packages").rename(folder)
+    return folder
+
+
 def tensorflow_image(address: str) -> str:
     """Python and the TensorFlow that requirements.lock names, with TensorBoard."""
-    pins = tensorflow_pins()
+    pins = _pins("tensorflow-cpu", "tensorboard")
     compiled = f"RUN python3 -m compileall -q -j 0 {SITE} || true\n"  # some are for other versions of Python
     dockerfile = f"FROM {python_image(address)}\nCOPY packages {SITE}\n{compiled}"
 
@@ -144,11 +164,6 @@ def _bootstrap(tar: Path) -> None:
         draft = Path(folder, "draft.tar")
         subprocess.run(["tar", "--numeric-owner", "-C", system, "-cf", draft, "."], check=True)
         draft.rename(tar)
-
-
-def tensorflow_pins() -> list[str]:
-    """What the image with TensorFlow holds, in the versions that requirements.lock has."""
-    return _pins("tensorflow-cpu", "tensorboard")
 
 
 def _pins(*packages: str) -> list[str]:

@@ -24,8 +24,11 @@ PROGRAMS = """
 cat chmod chown cp cut date dirname echo env false find grep head hostname id kill ln ls mkdir mv printenv pwd python
 python3 rm sed sh sleep sort stty tail test timeout touch tr true uname wc
 """
-LOADED = ("libgcc_s.so.1", "libstdc++.so.6", "libnss_dns.so.2", "libnss_files.so.2")
-"""Libraries that are opened by name; the C++ one is TensorFlow's."""
+LOADED = """
+libgcc_s.so.1 libstdc++.so.6 libdl.so.2 libm.so.6 libpthread.so.0 libresolv.so.2 librt.so.1 libutil.so.1
+libnss_dns.so.2 libnss_files.so.2
+"""
+"""Libraries that are opened by name, and those of packages that tasks bring: TensorFlow's are C++."""
 
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
 EMPTY = {"tmp": 0o1777, "var/tmp": 0o1777, "root": 0o700, "home": 0o755, "run": 0o755, "usr/sbin": 0o755}
@@ -66,7 +69,7 @@ def main(target: Path) -> None:
             ignore=shutil.ignore_patterns(*NOT_NEEDED),
         )
     programs = [Path(found) for found in map(shutil.which, PROGRAMS.split()) if found]
-    libraries = [LIBRARIES / name for name in LOADED]
+    libraries = [LIBRARIES / name for name in LOADED.split()]
     for path in [*programs, *libraries, *map(Path, FILES)]:
         copy(path, target)
     for path in [*programs, *libraries, *(PYTHON / "lib-dynload").glob("*.so")]:
