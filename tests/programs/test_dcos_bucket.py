@@ -1,6 +1,7 @@
 """A job of DC/OS whose `log_dir` is in a bucket: moto's S3, by TensorFlow 2.16.2 with tensorflow-io."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -21,23 +22,27 @@ KEY = "canary-of-the-bucket"
 TASKS = ["ps-0", "worker-0"]
 
 
-def processes(file: str) -> Iterator[str]:
-    """This file of /proc for each process on this machine; those in containers are among them."""
+def processes(file: str, session: int) -> Iterator[str]:
+    """This file of /proc for each process on this machine, those in containers too, but for those of one session."""
     for path in Path("/proc").glob(f"[0-9]*/{file}"):
         with suppress(OSError):
-            yield path.read_bytes().decode(errors="replace")
+            if os.getsid(int(path.parent.name)) != session:
+                yield path.read_bytes().decode(errors="replace")
 
 
 def run_and_watch(program: Program) -> tuple[str, set[str], set[str]]:
-    """`pulumi up`; what it printed, the tasks that had the key in their environment, and the command lines that had it."""
+    """`pulumi up`; what it printed, the tasks that had the key in their environment, and the command lines that had it.
+
+    Pulumi itself gives the configuration to the caller's program in PULUMI_CONFIG, so the environments of its session are left out.
+    """
     running = program.start("up", "--yes", "--skip-preview", "--stack", program.stack)
     tasks, commands = set(), set()
     while running.poll() is None:
-        for environment in processes("environ"):
+        for environment in processes("environ", running.pid):
             if KEY in environment:
                 values = dict(line.partition("=")[::2] for line in environment.split("\0"))
                 tasks.add(values.get("TFDEPLOY_HOSTNAME", f"no task: {sorted(values)}"))
-        commands |= {command for command in processes("cmdline") if KEY in command}
+        commands |= {command for command in processes("cmdline", 0) if KEY in command}
         with suppress(subprocess.TimeoutExpired):
             running.wait(0.5)
     assert running.stdout is not None

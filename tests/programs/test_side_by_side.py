@@ -25,7 +25,7 @@ def clusters(tmp_path: Path) -> Iterator[tuple[Program, Program, Project]]:
         program.set("train_steps", ENDLESS)
         program.configure(ps=1, workers=1, wait="0")
     other = Project(tmp_path / "other", "other")
-    other.write('command=["python", "train.py"], code="code", ps=1, workers=1')
+    other.write('command=["python", "train.py"], code="code", workers=2', "print('done')")
     other.folder, other.env = first.folder, first.env
     other.init()
     yield first, second, other
