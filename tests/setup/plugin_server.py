@@ -35,7 +35,7 @@ def plugin_server(files: Mapping[str, bytes] | None = None) -> Iterator[PluginSe
             self.end_headers()
             self.wfile.write(content or b"")
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *args: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
