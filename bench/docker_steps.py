@@ -47,12 +47,12 @@ def _round(image: str, network: str, place: Workplace, what: str) -> tuple[list[
     with on_swarm(place, "ours", image, config) as cluster:
         mnist.lay_out(cluster.made.code)
         call = cluster.made.start(*UP)
-        ours = Training(lambda: cluster.outputs(HOSTNAMES), call)
+        ours = Training(lambda: cluster.outputs(HOSTNAMES), [cluster, call])
         ours.warm_up()
         with ours.stopped([*of_processes(family(call.pid)), *of_containers(cluster.containers())]):
             name, hand = f"{STACK}-hand", [*command, f"--train_dir={_TRAIN}"]
             with containers(name, image, cluster.made.code, mnist.WORKERS, hand) as started:
-                peer = Training(lambda: [started.said(f"{name}-{task}") for task in HOSTNAMES], started)
+                peer = Training(lambda: [started.said(f"{name}-{task}") for task in HOSTNAMES], [started])
                 peer.warm_up()
                 with peer.stopped(of_containers(started.names)):
                     return alternate(ours, peer, f"{what}, {network}")

@@ -41,7 +41,7 @@ def _endings() -> list[float]:
 def _ending(made: Project) -> float:
     """Seconds from the last word of the last worker until no launcher, and nothing that one started, is left."""
     call = made.start(*UP)
-    until(lambda: mnist.steps(_said(made.home)), "a first training step", call)
+    until(lambda: mnist.steps(_said(made.home)), "a first training step", Cluster(made.home), call)
     processes = task_processes(made.home)
     until(lambda: not any(map(alive, processes)), "the end of all tasks", call)
     stopped = time.time()

@@ -25,7 +25,7 @@ CLUSTER = ROOT / "cluster"
 FLEET = ROOT / "baselines" / "fleet"
 TASKS = ROOT / "tasks"
 
-UP = ("up", "--yes", "--skip-preview")
+UP = ("up", "--yes", "--skip-preview", "--suppress-outputs")
 
 STACK = f"bench-{secrets.token_hex(3)}"
 """A name of this run's own: an engine may be shared with others."""

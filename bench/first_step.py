@@ -46,7 +46,7 @@ def _ours(place: Workplace, name: str) -> float:
         mnist.lay_out(made.code)
         begun = time.time()
         call = made.start(*UP)
-        ended = _first_step(lambda: output(made.home, _WATCHED).decode(), call, Cluster(made.home))
+        ended = _first_step(lambda: output(made.home, _WATCHED).decode(), Cluster(made.home), call)
         call.finish(_SECONDS)
     return ended - begun
 

@@ -8,7 +8,7 @@ import psutil
 from .engine import CLUSTER, UP, Project, project, workplace
 from .pairs import say
 from .processes import BenchError, Process, until
-from .standing import keeper, output, reader
+from .standing import Cluster, keeper, output, reader
 from .table import Row, limit
 from .tasks.flood import bursts
 
@@ -47,7 +47,7 @@ def _share(made: Project, call: Process) -> float:
         BenchError: the lines did not come as fast as they should.
     """
     first = reader(made.home, _HOSTNAMES[0])
-    until(lambda: any(True for _ in first.more()), "a first line", call)
+    until(lambda: any(True for _ in first.more()), "a first line", Cluster(made.home), call)
     process = keeper(made.home)
     time.sleep(1.0)
     begun, busy_before, kept_before = time.monotonic(), _busy(process), _lines(made.home)

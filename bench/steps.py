@@ -20,7 +20,7 @@ from .engine import CLUSTER, UP, Workplace, project, workplace
 from .halting import Handle, halt, of_processes, release
 from .pairs import by_turns
 from .processes import Watched, family, until
-from .standing import output
+from .standing import Cluster, output
 from .table import Row, ratio
 
 HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
@@ -38,15 +38,15 @@ class Training:
 
     read: Callable[[], Sequence[str]]
     """What each worker has printed."""
-    watched: Watched
-    """What fails when the training fails."""
+    watched: Sequence[Watched]
+    """What fails when the training fails; what says best why comes first."""
     handles: list[Handle] = field(default_factory=list)
     """Its processes or containers."""
 
     def warm_up(self) -> None:
         """Wait until it trains at its own pace."""
         what = f"{_WARM_UP} training steps"
-        until(lambda: any(step > _WARM_UP for _, step in mnist.steps(self.read())), what, self.watched)
+        until(lambda: any(step > _WARM_UP for _, step in mnist.steps(self.read())), what, *self.watched)
 
     def turn(self) -> float:
         """Let it go for a while; its steps a second."""
@@ -56,8 +56,13 @@ class Training:
         ended = time.time()
         said = self.read()
         halt(self.handles)
-        self.watched.check()
+        self.check()
         return mnist.rate(said, begun, ended)
+
+    def check(self) -> None:
+        """Raise BenchError when it has failed."""
+        for each in self.watched:
+            each.check()
 
     @contextmanager
     def stopped(self, handles: Sequence[Handle]) -> Iterator[None]:
@@ -106,12 +111,12 @@ def _round(place: Workplace, what: str) -> tuple[list[float], list[float]]:
     with project(place, CLUSTER, "ours", config) as made:
         mnist.lay_out(made.code)
         call = made.start(*UP)
-        ours = Training(lambda: [output(made.home, name).decode() for name in HOSTNAMES], call)
+        ours = Training(lambda: [output(made.home, name).decode() for name in HOSTNAMES], [Cluster(made.home), call])
         ours.warm_up()
         with ours.stopped(of_processes([*family(call.pid), *marked(made.home)])):
             hand = [*command, f"--train_dir={place.folder / 'train'}"]
             with ByHand(made.code, place.folder / "logs", mnist.WORKERS, hand) as started:
-                peer = Training(lambda: [started.log(name).read_text() for name in HOSTNAMES], started)
+                peer = Training(lambda: [started.log(name).read_text() for name in HOSTNAMES], [started])
                 peer.warm_up()
                 with peer.stopped(of_processes([psutil.Process(pid) for pid in started.pids])):
                     return alternate(ours, peer, what)

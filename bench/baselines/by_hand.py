@@ -15,9 +15,13 @@ from ..processes import Process
 class ByHand:
     """One ps and some workers on this machine, killed at the end of the `with` block."""
 
-    def __init__(self, code: Path, logs: Path, workers: int, command: Sequence[str]) -> None:
+    def __init__(
+        self, code: Path, logs: Path, workers: int, command: Sequence[str], new_sessions: bool = False
+    ) -> None:
+        """What to start: all in this process' session, or each in a session of its own."""
         logs.mkdir(parents=True)
         self._code, self._logs, self._workers, self._command = code, logs, workers, command
+        self._new_sessions = new_sessions
         self._processes: list[Process] = []
 
     def __enter__(self) -> "ByHand":
@@ -41,7 +45,8 @@ class ByHand:
             job, index = ("worker", number - 1) if number else ("ps", 0)
             command = [sys.executable, "-u", *self._command, f"--job_name={job}", f"--task_index={index}", *hosts]
             environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-            self._processes.append(Process(command, self.log(f"{job}-{index}"), self._code, environment))
+            said = self.log(f"{job}-{index}")
+            self._processes.append(Process(command, said, self._code, environment, self._new_sessions))
 
     def _kill(self) -> None:
         with undisturbed(), ExitStack() as stack:

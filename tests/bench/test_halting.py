@@ -24,17 +24,6 @@ exec {docker} "$@"
 """
 
 
-class Quiet:
-    """Something that never fails."""
-
-    def check(self) -> None:
-        """It has not failed."""
-
-    def tail(self) -> str:
-        """Nothing."""
-        return ""
-
-
 @dataclass
 class Stuck:
     """A handle that can neither be halted nor released."""
@@ -67,7 +56,7 @@ def stopped(processes: list[psutil.Process]) -> list[bool]:
 
 
 def training(handles: list[Handle]) -> Training:
-    return Training(list, Quiet(), handles)
+    return Training(list, [], handles)
 
 
 def test_processes_go_on_after_an_exception(processes: list[psutil.Process]) -> None:
