@@ -55,7 +55,7 @@ def test_no_capacity_names_the_zones_and_types_that_would_do(project: Ec2Project
     day.short_of.clear()
     assert f"{MANAGER}: us-west-2a has no capacity for m7i.large now." in refused
     assert "us-west-2b (subnet_id=subnet-" in refused
-    assert "m7a.large" in refused
+    assert "another instance_type that us-west-2a offers: m" in refused
     assert "instances" not in project.left()
 
 
