@@ -142,6 +142,7 @@ def test_a_type_is_alike_that_has_no_less_and_can_be_had_the_same_way() -> None:
         InstanceType("m5.xlarge", 4, 16 << 30),
         InstanceType("m6a.large", 2, 8 << 30, spot=False),
         InstanceType("c7i.large", 2, 4 << 30),
+        InstanceType("t3.large", 2, 8 << 30),
         InstanceType("m7g.large", 2, 8 << 30, architecture="arm64"),
         InstanceType("g6.xlarge", 4, 16 << 30, gpus=1),
         wanted,

@@ -38,7 +38,8 @@ def alike(kind: InstanceType, region: str, candidates: Iterable[InstanceType], s
     for one in sorted(candidates, key=lambda one: (prices.of_type(one.name, region) or 0.0, one.name)):
         enough = one.cpus >= kind.cpus and one.memory >= kind.memory and one.gpus >= kind.gpus
         same = one.architecture == kind.architecture and bool(one.gpus) == bool(kind.gpus) and (one.spot or not spot)
-        if enough and same and one.name != kind.name:
+        bursts = one.name.startswith("t") and not kind.name.startswith("t")
+        if enough and same and not bursts and one.name != kind.name:
             found.setdefault(one.name.partition(".")[0], one)
     return list(found.values())[:_TOLD]
 
