@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-PACKAGES = {"chromium": ("chromium", "fonts-liberation"), "npm": ("npm",)}
+PACKAGES = {"chromium": ("chromium", "fonts-liberation"), "npm": ("npm",), "zsh": ("zsh",)}
 """Which packages a program needs."""
 
 

@@ -29,7 +29,7 @@ IMAGES_OF_ALL: dict[str, Callable[[str], str]] = {
     "images/hdfs": partial(published.image, kind="hdfs"),
 }
 PROGRAMS = ("chromium",)
-PROGRAMS_OF_ALL = ("npm",)
+PROGRAMS_OF_ALL = ("npm", "zsh")
 RECIPES = ("tests/engine/*.py", "tests/box/machine_image.py", "tests/box/image/*", "images/*/*", "requirements.lock")
 
 

@@ -23,7 +23,7 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
     if request.param == "bash":
         return ["bash", "--norc", "-c"]
     try:
-        return [provided("zsh", ["zsh"]), "-f", "-c"]
+        return [provided("zsh"), "-f", "-c"]
     except NotInstalled as reason:
         pytest.fail(str(reason), pytrace=False)
 
