@@ -1,47 +1,36 @@
-"""`python -m bench [ROW…]`: run the benchmarks, print the table, end with 1 when a target was missed.
+"""`python -m bench [ROW…]`: run the benchmarks, print the table, end with 1 when a target was missed or a row failed.
 
 A run of all rows writes the table to docs/benchmarks.md too; a run of some does not.
 """
 
 import argparse
+import importlib
 import os
-import signal
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 
-from . import (
-    command,
-    docker_edit,
-    docker_many,
-    docker_steps,
-    ec2_machines,
-    ends,
-    engine,
-    first_step,
-    flood,
-    imports,
-    noop,
-    preview,
-    steps,
-    swarm,
-    table,
-)
+from . import ending, engine, needs, table
+from .pairs import say
+from .processes import BenchError, LeftOut
 
-ROWS: Mapping[str, Callable[[], list[table.Row]]] = {
-    "noop": noop.run,
-    "preview": preview.run,
-    "import": imports.run,
-    "steps": steps.run,
-    "first-step": first_step.run,
-    "command": command.run,
-    "ends": ends.run,
-    "flood": flood.run,
-    "docker-steps": docker_steps.run,
-    "docker-edit": docker_edit.run,
-    "docker-many": docker_many.run,
-    "ec2-machines": ec2_machines.run,
+ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
+    "noop": ("noop", needs.nothing),
+    "preview": ("preview", needs.nothing),
+    "import": ("imports", needs.nothing),
+    "steps": ("steps", needs.nothing),
+    "first-step": ("first_step", needs.nothing),
+    "command": ("command", needs.nothing),
+    "ends": ("ends", needs.nothing),
+    "flood": ("flood", needs.nothing),
+    "docker-steps": ("docker_steps", needs.docker),
+    "docker-edit": ("docker_edit", needs.docker),
+    "docker-many": ("docker_many", needs.docker),
+    "ec2-machines": ("ec2_machines", needs.ec2),
 }
-DOCKER = ("docker-steps", "docker-edit", "docker-many", "ec2-machines")
+"""The module of each row, and what it needs: it answers why that cannot be had."""
+
 PAGE = engine.ROOT.parent / "docs" / "benchmarks.md"
 
 _BUSY = 0.5
@@ -55,30 +44,48 @@ def main() -> int:
     for name in asked:
         if name not in ROWS:
             parser.error(f"no such row: {name}; there are {', '.join(ROWS)}")
+    ending.watch()
+    with ExitStack() as stack:
+        found, missing, failed = _measure(asked or list(ROWS), stack)
+    print("", *table.lines(found), "", *missing, sep="\n")
+    if not asked:
+        table.write(found, missing, PAGE)
+    return 0 if not failed and all(row.met for row in found) else 1
+
+
+def _measure(names: Sequence[str], stack: ExitStack) -> tuple[list[table.Row], list[str], bool]:
+    """The rows that were measured, a line for each that was not, and whether one failed."""
+    reasons = {name: ROWS[name][1](stack) for name in names}
     load = os.getloadavg()[0]
     if load > _BUSY:
         print(f"This machine is busy (load {load:.1f}): what is measured now will scatter.", flush=True)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end_in_order)
     found: list[table.Row] = []
-    names = asked or list(ROWS)
-    if set(names) & set(DOCKER) and not swarm.answers():
-        print(f"No Docker engine in swarm mode answers: {', '.join(DOCKER)} are left out.", flush=True)
-        names = [name for name in names if name not in DOCKER]
+    missing: list[str] = []
+    failed = False
     for name in names:
         print(f"{name}:", flush=True)
-        found += ROWS[name]()
-    print("", *table.lines(found), sep="\n")
-    if not asked:
-        table.write(found, PAGE)
-    return 0 if all(row.met for row in found) else 1
+        try:
+            if reasons[name]:
+                raise LeftOut(reasons[name])
+            found += importlib.import_module(f".{ROWS[name][0]}", __package__).run()
+        except LeftOut as reason:
+            missing.append(f"{name} is left out: {reason}")
+            say(missing[-1])
+        except Exception as error:
+            failed = True
+            missing.append(f"{name} failed.")
+            say(_told(error))
+    return found, missing, failed
 
 
-def _end_in_order(number: int, _: object) -> None:
-    """Told to end: what was made is taken away first, undisturbed."""
-    for again in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(again, signal.SIG_IGN)
-    sys.exit(128 + number)
+def _told(error: BaseException | None) -> str:
+    """What to say of an error, and of the one before it: when removal fails too, both."""
+    said = []
+    while error is not None:
+        known = isinstance(error, BenchError)
+        said.append(f"failed: {error}" if known else "".join(traceback.format_exception(error, chain=False)))
+        error = None if error.__suppress_context__ else error.__context__
+    return "\n".join(reversed(said))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """How long the command takes to say how a cluster of this machine is, against Pulumi's own word of it, which is a snapshot."""
 
-import subprocess
 import time
 
 from .engine import CLUSTER, UP, project, workplace
 from .pairs import by_turns
+from .processes import run as run_command
 from .table import Row, limit, ratio
 
 _PAIRS = 10
@@ -25,7 +25,7 @@ def run() -> list[Row]:
 
         def ours() -> float:
             begun = time.perf_counter()
-            subprocess.run(_SHOW, cwd=made.folder, env=made.environment, stdout=subprocess.DEVNULL, check=True)
+            run_command(*_SHOW, folder=made.folder, environment=made.environment)
             return time.perf_counter() - begun
 
         def peer() -> float:

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.engine.images import tensorflow_image
-from tfdeploy.backends.docker.engine import address
 
 from . import mnist
-from .baselines.containers import Stack
+from .baselines.containers import Services, Stack
 from .engine import STACK, TASKS, UP, workplace
+from .needs import image_of
 from .pairs import by_turns
-from .standing import until
+from .processes import Watched, until
 from .swarm import on_swarm
 from .table import Row, ratio
 
@@ -26,7 +26,7 @@ _WATCHED = "worker-0"
 
 def run() -> list[Row]:
     """Both stand; by turns each gets an edited program."""
-    image = tensorflow_image(address(""))
+    image = image_of(tensorflow_image)
     config = {
         "tfdeploy:ps": 1,
         "tfdeploy:workers": mnist.WORKERS,
@@ -45,10 +45,11 @@ def run() -> list[Row]:
                 next(edits),
                 lambda: cluster.made.pulumi(*UP),
                 lambda: cluster.outputs([_WATCHED])[0],
+                cluster,
             )
 
         def peer() -> float:
-            return _edited(code, next(edits), stack.up, lambda: stack.said(_WATCHED))
+            return _edited(code, next(edits), stack.up, lambda: stack.said(_WATCHED), Services(stack.label))
 
         try:
             ours()
@@ -63,11 +64,11 @@ def run() -> list[Row]:
     return [ratio(measure, mine, other, 0.7)]
 
 
-def _edited(code: Path, number: int, bring: Callable[[], object], said: Callable[[], str]) -> float:
+def _edited(code: Path, number: int, bring: Callable[[], object], said: Callable[[], str], watched: Watched) -> float:
     """Seconds from the edit until the program says that it is the edited one, by its own clock."""
     text = (TASKS / "edited.py").read_text()
     (code / "train.py").write_text(text.replace("EDIT = 0", f"EDIT = {number}"))
     begun = time.time()
     bring()
     line = re.compile(rf"^(\d+\.\d+) edit {number}$", re.MULTILINE)
-    return float(until(lambda: line.search(said()), f"the line of edit {number}")[1]) - begun
+    return float(until(lambda: line.search(said()), f"the line of edit {number}", watched)[1]) - begun

@@ -17,9 +17,10 @@ from tfdeploy.backends.docker.names import service
 
 from .baselines.containers import services
 from .engine import STACK, UP, workplace
+from .needs import image_of
 from .pairs import by_turns, say
-from .standing import until
-from .swarm import OnSwarm, docker, on_swarm
+from .processes import docker, until
+from .swarm import OnSwarm, on_swarm
 from .table import Row, limit, ratio
 
 TASKS = int(os.environ.get("BENCH_TASKS", "100"))
@@ -36,7 +37,7 @@ _dialled: list[int] = []
 
 def run() -> list[Row]:
     """Everything anew in each measurement; the looks are at the last cluster."""
-    image = python_image(address(""))
+    image = image_of(python_image)
     number = itertools.count()
     looks: list[float] = []
     connections: list[float] = []
@@ -68,19 +69,19 @@ def run() -> list[Row]:
 
 def _stood(cluster: OnSwarm) -> float:
     """Seconds until so many tasks more run, made by the hands that Pulumi's plugin calls, with what it would give them."""
-    state = json.loads(cluster.made.start("stack", "export", "--show-secrets").finish())
+    state = json.loads(cluster.made.call("stack", "export", "--show-secrets"))
     known = next(
         item["inputs"] for item in state["deployment"]["resources"] if item["urn"].endswith("::bench-worker-0")
     )
     given = [{**known, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
     # As in a first `up`, whose tasks come before the keeper does; it would send home whom it does not expect.
     docker("service", "rm", service(cluster.handle, "keeper"))
-    until(lambda: len(cluster.containers()) == 1, "the keeper's end", _SECONDS)
+    until(lambda: len(cluster.containers()) == 1, "the keeper's end", seconds=_SECONDS)
     begun = time.perf_counter()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(BACKEND.stand, given))
     say(f"{TASKS} services made after {time.perf_counter() - begun:.1f} s")
-    until(lambda: len(cluster.containers()) == 1 + TASKS, f"{TASKS} tasks", _SECONDS)
+    until(lambda: len(cluster.containers()) == 1 + TASKS, f"{TASKS} tasks", cluster, seconds=_SECONDS)
     return time.perf_counter() - begun
 
 
@@ -91,7 +92,7 @@ def _look(cluster: OnSwarm, looks: list[float], connections: list[float]) -> Non
         job = cluster.look()["job"]
         return job is not None and all(task["state"] == "running" for task in job["tasks"].values())
 
-    until(all_run, f"{TASKS} tasks that run", _SECONDS)
+    until(all_run, f"{TASKS} tasks that run", cluster, seconds=_SECONDS)
     for _ in range(_LOOKS):
         _dialled.clear()
         begun = time.perf_counter()

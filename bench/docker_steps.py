@@ -6,14 +6,15 @@ A container stands still by `docker pause`, `pulumi up` by SIGSTOP.
 from functools import partial
 
 from tests.engine.images import tensorflow_image
-from tfdeploy.backends.docker.engine import address
 
 from . import mnist
 from .baselines.containers import containers
-from .baselines.containers import docker as by_hand
 from .engine import STACK, UP, Workplace
-from .steps import HOSTNAMES, Training, alternate, family, resume, rounds, suspend
-from .swarm import docker, on_swarm
+from .halting import of_containers, of_processes
+from .needs import image_of
+from .processes import family
+from .steps import HOSTNAMES, Training, alternate, rounds
+from .swarm import on_swarm
 from .table import Row, ratio
 
 _TRAIN = "/tmp/train"
@@ -21,7 +22,7 @@ _TRAIN = "/tmp/train"
 
 def run() -> list[Row]:
     """Both networks, each against containers on the machine's own."""
-    image = tensorflow_image(address(""))
+    image = image_of(tensorflow_image)
     return [_row(image, "host", 0.97), _row(image, "overlay", None)]
 
 
@@ -46,31 +47,12 @@ def _round(image: str, network: str, place: Workplace, what: str) -> tuple[list[
     with on_swarm(place, "ours", image, config) as cluster:
         mnist.lay_out(cluster.made.code)
         call = cluster.made.start(*UP)
-        mine: list[str] = []
-
-        def go() -> None:
-            docker("unpause", *mine)
-            resume(family(call.process.pid))
-
-        def stop() -> None:
-            suspend(family(call.process.pid))
-            docker("pause", *mine)
-
-        ours = Training(lambda: cluster.outputs(HOSTNAMES), go, stop)
+        ours = Training(lambda: cluster.outputs(HOSTNAMES), [cluster, call])
         ours.warm_up()
-        mine += cluster.containers()
-        with ours.stopped():
-            hand = [*command, f"--train_dir={_TRAIN}"]
-            with containers(f"{STACK}-hand", image, cluster.made.code, mnist.WORKERS, hand) as started:
-                peer = Training(
-                    lambda: [by_hand("logs", f"{STACK}-hand-{name}") for name in HOSTNAMES],
-                    lambda: _docker("unpause", started),
-                    lambda: _docker("pause", started),
-                )
+        with ours.stopped([*of_processes(family(call.pid)), *of_containers(cluster.containers())]):
+            name, hand = f"{STACK}-hand", [*command, f"--train_dir={_TRAIN}"]
+            with containers(name, image, cluster.made.code, mnist.WORKERS, hand) as started:
+                peer = Training(lambda: [started.said(f"{name}-{task}") for task in HOSTNAMES], [started])
                 peer.warm_up()
-                with peer.stopped():
+                with peer.stopped(of_containers(started.names)):
                     return alternate(ours, peer, f"{what}, {network}")
-
-
-def _docker(word: str, names: list[str]) -> None:
-    docker(word, *names)

@@ -14,12 +14,13 @@ from pathlib import Path
 from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
 from tests.engine.cli import docker
-from tests.engine.daemon import engine
 from tests.engine.images import python_image
+from tfdeploy.backends.docker.engine import address
 from tfdeploy.ec2.boot import READY
 
-from .engine import BenchError
+from .needs import image_of
 from .pairs import by_turns, say
+from .processes import BenchError
 from .table import Row, ratio
 
 COUNTS = (2, 4, 8)
@@ -33,10 +34,11 @@ _FOREVER = "import time\ntime.sleep(1000000)\n"
 
 def run() -> list[Row]:
     """Everything anew in each measurement, machines too; they share this computer's cores."""
+    python, outer = image_of(python_image), address("")
     number = itertools.count()
     rows = []
-    with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, engine() as outer, Box(outer) as box:
-        image = box.push(python_image(outer))
+    with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, Box(outer) as box:
+        image = box.push(python)
 
         def ours(machines: int) -> float:
             with _project(Path(folder) / str(next(number)), box, image, machines) as project:

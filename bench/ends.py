@@ -6,12 +6,14 @@ from pathlib import Path
 from . import mnist
 from .engine import CLUSTER, UP, Project, project, workplace
 from .pairs import say
-from .standing import alive, output, reader, task_processes, until
+from .processes import until
+from .standing import Cluster, alive, output, reader, task_processes
 from .table import Row, limit
 
 _TRAININGS = 3
 _STEPS = 500
 _LINES = 200
+_SECONDS = 180.0
 _HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
 
 
@@ -39,11 +41,11 @@ def _endings() -> list[float]:
 def _ending(made: Project) -> float:
     """Seconds from the last word of the last worker until no launcher, and nothing that one started, is left."""
     call = made.start(*UP)
-    until(lambda: mnist.steps(_said(made.home)), "a first training step")
+    until(lambda: mnist.steps(_said(made.home)), "a first training step", Cluster(made.home), call)
     processes = task_processes(made.home)
-    until(lambda: not any(map(alive, processes)), "the end of all tasks")
+    until(lambda: not any(map(alive, processes)), "the end of all tasks", call)
     stopped = time.time()
-    call.finish()
+    call.finish(_SECONDS)
     return stopped - mnist.over(_said(made.home))
 
 
@@ -69,6 +71,6 @@ def _latencies() -> list[float]:
             found.extend(time.time() - float(line.content) for line in lines.more())
             return len(found) == _LINES
 
-        until(take, "all lines")
+        until(take, "all lines", Cluster(made.home))
     say(f"line to record: {max(found):.3f} s at worst")
     return found

@@ -1,34 +1,41 @@
 """Pulumi projects in a folder of the benchmark's own, with state, caches and stacks of their own."""
 
+import itertools
 import json
 import os
 import secrets
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
+
+from tests.pulumi_home import pulumi_home
+from tfdeploy.backends.local.supervisor import marked
+
+from .ending import undisturbed
+from .processes import Process
 
 ROOT = Path(__file__).parent
 CLUSTER = ROOT / "cluster"
 FLEET = ROOT / "baselines" / "fleet"
 TASKS = ROOT / "tasks"
 
-UP = ("up", "--yes", "--skip-preview")
+UP = ("up", "--yes", "--skip-preview", "--suppress-outputs")
 
 STACK = f"bench-{secrets.token_hex(3)}"
 """A name of this run's own: an engine may be shared with others."""
 
-_LAST_LINES = 30
-_PATIENCE = 60.0
+_SECONDS = 900.0
+"""How long one call of the engine may take."""
 
-
-class BenchError(Exception):
-    """A benchmark could not be carried through."""
+_CLEAR_SECONDS = 180.0
+_INTERRUPT_SECONDS = 60.0
+_KILL_SECONDS = 30.0
 
 
 class Workplace:
@@ -37,65 +44,19 @@ class Workplace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = folder / "state"
-        pulumi_home, stacks = folder / "pulumi", folder / "stacks"
-        for made in (self.state, pulumi_home, stacks):
+        stacks = folder / "stacks"
+        for made in (self.state, stacks):
             made.mkdir()
-        plugins = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
-        if plugins.is_dir():
-            (pulumi_home / "plugins").symlink_to(plugins)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "TFDEPLOY_"))}
         self.environment = {
             **kept,
             "XDG_STATE_HOME": str(self.state),
             "XDG_CACHE_HOME": str(folder / "cache"),
-            "PULUMI_HOME": str(pulumi_home),
+            **pulumi_home(folder),
             "PULUMI_BACKEND_URL": f"file://{stacks}",
             "PULUMI_CONFIG_PASSPHRASE": secrets.token_hex(16),
             "PULUMI_SKIP_UPDATE_CHECK": "1",
         }
-
-
-class Call:
-    """One call of the engine, begun; out of the reach of Ctrl-C, so that it is ended in order."""
-
-    def __init__(self, words: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
-        self._words = words
-        handle, name = tempfile.mkstemp(prefix="said-", dir=folder)
-        self._said = Path(name)
-        with os.fdopen(handle, "w") as said:
-            self.process = subprocess.Popen(
-                ["pulumi", *words, "--non-interactive"],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def finish(self) -> str:
-        """Wait for its end; what it printed.
-
-        Raises:
-            BenchError: it failed.
-        """
-        code = self.process.wait()
-        said = self._said.read_text()
-        if code:
-            last = "\n".join(said.splitlines()[-_LAST_LINES:])
-            raise BenchError(f"pulumi {' '.join(self._words)} ended with exit code {code}:\n{last}")
-        return said
-
-    def interrupt(self) -> bool:
-        """End it before its time; whether it went in order, without leaving its stack locked."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            return False
-        return True
 
 
 class Project:
@@ -103,12 +64,19 @@ class Project:
 
     def __init__(self, workplace: Workplace, program: Path, name: str) -> None:
         self._workplace = workplace
-        self._calls: list[Call] = []
+        self._calls: list[Process] = []
+        self._numbers = itertools.count()
+        self._begun = False
         self.folder = workplace.folder / name
         shutil.copytree(program, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.code = self.folder / "code"
         self.code.mkdir()
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """Make the stack, with its configuration."""
         self.pulumi("stack", "init", STACK)
+        self._begun = True
+        self.configure(config)
 
     @property
     def home(self) -> Path:
@@ -129,28 +97,55 @@ class Project:
         for key, value in config.items():
             self.pulumi("config", "set", key, value if isinstance(value, str) else json.dumps(value))
 
-    def start(self, *words: str) -> Call:
-        """Begin one call of the engine."""
-        self._calls = [call for call in self._calls if call.process.poll() is None]
-        self._calls.append(Call(words, self.folder, self._workplace.environment))
+    def start(self, *words: str) -> Process:
+        """Begin one call of the engine, in a session of its own, as in a terminal."""
+        self._calls = [call for call in self._calls if not call.over]
+        said = self.folder / f"said-{next(self._numbers)}"
+        command = ["pulumi", *words, "--non-interactive"]
+        self._calls.append(Process(command, said, self.folder, self._workplace.environment, new_session=True))
         return self._calls[-1]
 
-    def pulumi(self, *words: str) -> float:
-        """One call of the engine; the seconds that it took.
+    def call(self, *words: str, seconds: float = _SECONDS) -> str:
+        """One call of the engine, to its end; what it printed.
 
         Raises:
-            BenchError: it failed.
+            BenchError: it failed, or took too long.
         """
+        return self.start(*words).finish(seconds)
+
+    def pulumi(self, *words: str) -> float:
+        """One call of the engine, to its end; the seconds that it took."""
         begun = time.perf_counter()
-        self.start(*words).finish()
+        self.call(*words)
         return time.perf_counter() - begun
 
     def clear(self) -> None:
-        """Destroy all that was made, and remove the stack."""
-        for call in self._calls:
-            if call.process.poll() is None and not call.interrupt():
-                self.pulumi("cancel", "--yes")
-        self.pulumi("destroy", "--yes", "--skip-preview", "--remove")
+        """Destroy all that was made, and remove the stack. Of processes on this machine none is left, also where that fails."""
+        try:
+            self._destroy()
+        finally:
+            for call in self._calls:
+                if not call.over:
+                    call.kill()
+            _kill(self.home)
+
+    def _destroy(self) -> None:
+        killed = [call for call in self._calls if not call.over and not call.interrupt(_INTERRUPT_SECONDS)]
+        if not self._begun:
+            return
+        if killed:
+            self.call("cancel", "--yes", seconds=_CLEAR_SECONDS)
+        self.call("destroy", "--yes", "--skip-preview", "--remove", seconds=_CLEAR_SECONDS)
+
+
+def _kill(home: Path) -> None:
+    """Kill the processes of a cluster on this machine, those too that stand still."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while (left := marked(home)) and time.monotonic() < deadline:
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, timeout=1)
 
 
 @contextmanager
@@ -165,7 +160,8 @@ def project(place: Workplace, program: Path, name: str, config: Mapping[str, Any
     """A project; afterwards it is cleared."""
     made = Project(place, program, name)
     try:
-        made.configure(config)
+        made.begin(config)
         yield made
     finally:
-        made.clear()
+        with undisturbed():
+            made.clear()

@@ -9,10 +9,12 @@ from . import mnist
 from .baselines.by_hand import ByHand
 from .engine import CLUSTER, FLEET, UP, Workplace, project, workplace
 from .pairs import by_turns
-from .standing import output, until
+from .processes import Watched, until
+from .standing import Cluster, output
 from .table import Row, ratio
 
 _PAIRS = 5
+_SECONDS = 180.0
 _WATCHED = "worker-0"
 
 
@@ -44,8 +46,8 @@ def _ours(place: Workplace, name: str) -> float:
         mnist.lay_out(made.code)
         begun = time.time()
         call = made.start(*UP)
-        ended = _first_step(lambda: output(made.home, _WATCHED).decode())
-        call.finish()
+        ended = _first_step(lambda: output(made.home, _WATCHED).decode(), Cluster(made.home), call)
+        call.finish(_SECONDS)
     return ended - begun
 
 
@@ -58,9 +60,9 @@ def _by_hand(code: Path, folder: Path) -> float:
     begun = time.time()
     command = [*mnist.command(mnist.ENDLESS), f"--train_dir={folder / 'train'}"]
     with ByHand(code, folder / "logs", mnist.WORKERS, command) as cluster:
-        return _first_step(cluster.log(_WATCHED).read_text) - begun
+        return _first_step(cluster.log(_WATCHED).read_text, cluster) - begun
 
 
-def _first_step(said: Callable[[], str]) -> float:
+def _first_step(said: Callable[[], str], *watched: Watched) -> float:
     """When the program told of its first steps, by its own clock."""
-    return until(lambda: mnist.steps([said()]), "a first training step")[0][0]
+    return until(lambda: mnist.steps([said()]), "a first training step", *watched)[0][0]

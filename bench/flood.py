@@ -5,9 +5,10 @@ from pathlib import Path
 
 import psutil
 
-from .engine import CLUSTER, UP, BenchError, Project, project, workplace
+from .engine import CLUSTER, UP, Project, project, workplace
 from .pairs import say
-from .standing import keeper, output, reader, until
+from .processes import BenchError, Process, until
+from .standing import Cluster, keeper, output, reader
 from .table import Row, limit
 from .tasks.flood import bursts
 
@@ -16,6 +17,7 @@ _RATE = 10_000
 _SECONDS = 15
 _MEASURED = 10.0
 _FAST_ENOUGH = 0.95
+_PATIENCE = 180.0
 _HOSTNAMES = [f"worker-{index}" for index in range(_WORKERS)]
 
 
@@ -26,8 +28,8 @@ def run() -> list[Row]:
     with workplace() as place, project(place, CLUSTER, "flood", config) as made:
         made.ship("flood.py")
         call = made.start(*UP)
-        share = _share(made)
-        call.finish()
+        share = _share(made, call)
+        call.finish(_PATIENCE)
         expected = "".join(bursts(rate, _SECONDS)).encode()
         lost = sum(_differing(expected, output(made.home, hostname)) for hostname in _HOSTNAMES)
     say(f"keeper: {share:.3f} of a core; {lost} lines lost")
@@ -38,14 +40,14 @@ def run() -> list[Row]:
     ]
 
 
-def _share(made: Project) -> float:
+def _share(made: Project, call: Process) -> float:
     """The keeper's processor time over ten seconds of the flood.
 
     Raises:
         BenchError: the lines did not come as fast as they should.
     """
     first = reader(made.home, _HOSTNAMES[0])
-    until(lambda: any(True for _ in first.more()), "a first line")
+    until(lambda: any(True for _ in first.more()), "a first line", Cluster(made.home), call)
     process = keeper(made.home)
     time.sleep(1.0)
     begun, busy_before, kept_before = time.monotonic(), _busy(process), _lines(made.home)

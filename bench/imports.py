@@ -1,9 +1,9 @@
 """How long the import of tfdeploy takes, against the one of Pulumi; the start of the interpreter counts for neither."""
 
-import subprocess
 import sys
 
 from .pairs import by_turns
+from .processes import run as run_command
 from .table import Row, ratio
 
 _PAIRS = 25
@@ -22,4 +22,4 @@ def run() -> list[Row]:
 
 def _seconds(statement: str) -> float:
     command = [sys.executable, "-c", _PROGRAM.format(statement=statement)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return float(run_command(*command))

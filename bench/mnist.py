@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from .engine import ROOT, TASKS, BenchError
+from .engine import ROOT, TASKS
+from .processes import BenchError, last_lines
 
 PROGRAM = ROOT.parent / "programs" / "mnist" / "train"
 WORKERS = 2
@@ -38,7 +39,8 @@ def rate(outputs: Sequence[str], begun: float, ended: float) -> float:
     """Global steps a second between two times, from the first step that was told of then to the last."""
     told = [item for item in steps(outputs) if begun <= item[0] <= ended]
     if len(told) < _FEWEST_LINES:
-        raise BenchError(f"the program told of its steps {len(told)} times only")
+        said = last_lines("\n".join(map(last_lines, outputs)))
+        raise BenchError(f"the program told of its steps {len(told)} times only; its last lines:\n{said}")
     (first, low), (last, high) = told[0], told[-1]
     return (high - low) / (last - first)
 

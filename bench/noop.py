@@ -1,7 +1,8 @@
 """An `up` that has nothing to do, against a bare Pulumi program with as many resources."""
 
-from .engine import CLUSTER, FLEET, UP, BenchError, Project, project, workplace
+from .engine import CLUSTER, FLEET, UP, Project, project, workplace
 from .pairs import by_turns
+from .processes import BenchError, last_lines
 from .table import Row, ratio
 
 _PAIRS = 12
@@ -27,6 +28,6 @@ def run() -> list[Row]:
 
 
 def _refuse_steps(made: Project) -> None:
-    said = made.start(*UP).finish()
+    said = made.call(*UP)
     if _NO_STEP not in said:
-        raise BenchError(f"expected {_NO_STEP!r} from a second `up`:\n{said}")
+        raise BenchError(f"expected {_NO_STEP!r} from a second `up`:\n{last_lines(said)}")

@@ -1,10 +1,10 @@
 """What the measured cluster shows of itself from outside: its record, and its processes."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import psutil
 
@@ -12,21 +12,49 @@ from tfdeploy.agent.lines import Reader
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.local.supervisor import marked
 
-from .engine import BenchError
+from .processes import BenchError, last_lines, until
 
-T = TypeVar("T")
-
+_BOTH = ("stdout", "stderr")
 _NO_TASKS = ("supervisor.supervisord", "keep")
 
 
-def output(home: Path, hostname: str) -> bytes:
-    """All that a task of the present run printed on stdout, from the record; empty as long as there is none."""
+@dataclass(frozen=True)
+class Cluster:
+    """The job of a cluster on this machine, which must not fail."""
+
+    home: Path
+
+    def check(self) -> None:
+        """Raise BenchError when it has failed."""
+        job = Record(self.home / "record").current()
+        if job is not None:
+            refuse_failed(job.to_dict(), self.tail())
+
+    def tail(self) -> str:
+        """The last lines of each task."""
+        job = Record(self.home / "record").current()
+        if job is None:
+            return "no job has begun"
+        return "\n".join(
+            f"{name} printed at last:\n{last_lines(output(self.home, name, *_BOTH).decode(errors='replace'))}"
+            for name in job.tasks
+        )
+
+
+def refuse_failed(job: Mapping[str, Any], said: str) -> None:
+    """Raise BenchError, with what the tasks `said`, when a job has failed."""
+    if (verdict := job["verdict"]) and verdict[0] == "failed":
+        raise BenchError(f"the job failed: {verdict[1]}\n{said}")
+
+
+def output(home: Path, hostname: str, *names: str) -> bytes:
+    """All that a task of the present run printed, on stdout unless streams are named; empty as long as there is none."""
     record = Record(home / "record")
     job = record.current()
     if job is None:
         return b""
-    stream = record.log(job.run["id"], hostname).streams["stdout"]
-    return stream.span(stream.start, stream.end)
+    streams = [record.log(job.run["id"], hostname).streams[name] for name in names or ("stdout",)]
+    return b"".join(stream.span(stream.start, stream.end) for stream in streams)
 
 
 def reader(home: Path, hostname: str) -> Reader:
@@ -56,17 +84,3 @@ def alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def until(condition: Callable[[], T | None], what: str, seconds: float = 180.0) -> T:
-    """The first true value of `condition`.
-
-    Raises:
-        BenchError: there was none within `seconds`.
-    """
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.01)
-    raise BenchError(f"{what}: not within {seconds:g} s")

@@ -6,8 +6,8 @@ both trainings stand at once, and by turns of a few seconds all processes of one
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import psutil
 
@@ -15,9 +15,12 @@ from tfdeploy.backends.local.supervisor import marked
 
 from . import mnist
 from .baselines.by_hand import ByHand
+from .ending import undisturbed
 from .engine import CLUSTER, UP, Workplace, project, workplace
+from .halting import Handle, halt, of_processes, release
 from .pairs import by_turns
-from .standing import output, until
+from .processes import Watched, family, until
+from .standing import Cluster, output
 from .table import Row, ratio
 
 HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
@@ -35,31 +38,42 @@ class Training:
 
     read: Callable[[], Sequence[str]]
     """What each worker has printed."""
-    go: Callable[[], None]
-    stop: Callable[[], None]
+    watched: Sequence[Watched]
+    """What fails when the training fails; what says best why comes first."""
+    handles: list[Handle] = field(default_factory=list)
+    """Its processes or containers."""
 
     def warm_up(self) -> None:
         """Wait until it trains at its own pace."""
-        until(lambda: any(step > _WARM_UP for _, step in mnist.steps(self.read())), f"{_WARM_UP} training steps")
+        what = f"{_WARM_UP} training steps"
+        until(lambda: any(step > _WARM_UP for _, step in mnist.steps(self.read())), what, *self.watched)
 
     def turn(self) -> float:
         """Let it go for a while; its steps a second."""
-        self.go()
+        release(self.handles)
         begun = time.time() + _SETTLE
         time.sleep(_SETTLE + _TURN)
         ended = time.time()
         said = self.read()
-        self.stop()
+        halt(self.handles)
+        self.check()
         return mnist.rate(said, begun, ended)
 
+    def check(self) -> None:
+        """Raise BenchError when it has failed."""
+        for each in self.watched:
+            each.check()
+
     @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """While inside it stands still, but for its turns."""
-        self.stop()
+    def stopped(self, handles: Sequence[Handle]) -> Iterator[None]:
+        """While inside it stands still, but for its turns; afterwards it goes on, whatever happened inside."""
+        self.handles[:] = handles
         try:
+            halt(self.handles)
             yield
         finally:
-            self.go()
+            with undisturbed():
+                release(self.handles)
 
 
 def alternate(ours: Training, peer: Training, what: str) -> tuple[list[float], list[float]]:
@@ -97,45 +111,12 @@ def _round(place: Workplace, what: str) -> tuple[list[float], list[float]]:
     with project(place, CLUSTER, "ours", config) as made:
         mnist.lay_out(made.code)
         call = made.start(*UP)
-        found: list[psutil.Process] = []
-        ours = Training(
-            lambda: [output(made.home, name).decode() for name in HOSTNAMES],
-            lambda: resume(found),
-            lambda: suspend(found),
-        )
+        ours = Training(lambda: [output(made.home, name).decode() for name in HOSTNAMES], [Cluster(made.home), call])
         ours.warm_up()
-        found += [*family(call.process.pid), *marked(made.home)]
-        with ours.stopped():
+        with ours.stopped(of_processes([*family(call.pid), *marked(made.home)])):
             hand = [*command, f"--train_dir={place.folder / 'train'}"]
             with ByHand(made.code, place.folder / "logs", mnist.WORKERS, hand) as started:
-                by_hand = [psutil.Process(pid) for pid in started.pids]
-                peer = Training(
-                    lambda: [started.log(name).read_text() for name in HOSTNAMES],
-                    lambda: resume(by_hand),
-                    lambda: suspend(by_hand),
-                )
+                peer = Training(lambda: [started.log(name).read_text() for name in HOSTNAMES], [started])
                 peer.warm_up()
-                with peer.stopped():
+                with peer.stopped(of_processes([psutil.Process(pid) for pid in started.pids])):
                     return alternate(ours, peer, what)
-
-
-def family(pid: int) -> list[psutil.Process]:
-    """A process and all that it has started."""
-    first = psutil.Process(pid)
-    return [first, *first.children(recursive=True)]
-
-
-def resume(processes: Sequence[psutil.Process]) -> None:
-    """Let them go."""
-    _each(processes, psutil.Process.resume)
-
-
-def suspend(processes: Sequence[psutil.Process]) -> None:
-    """Stop them where they are."""
-    _each(processes, psutil.Process.suspend)
-
-
-def _each(processes: Sequence[psutil.Process], do: Callable[[psutil.Process], None]) -> None:
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            do(process)

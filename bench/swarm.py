@@ -3,39 +3,24 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from tests.engine.cli import DockerFailed
-from tests.engine.cli import docker as command
-from tests.engine.daemon import running
 from tfdeploy.backends.docker import BACKEND
 from tfdeploy.backends.docker.engine import address
 
-from .engine import CLUSTER, STACK, BenchError, Project, Workplace, project
+from .baselines.containers import Services, remove_labelled
+from .ending import undisturbed
+from .engine import CLUSTER, STACK, Project, Workplace, project
+from .processes import docker, last_lines
+from .standing import refuse_failed
 
 _STATE = "XDG_STATE_HOME"
-
-
-def answers() -> bool:
-    """Whether there is an engine, and it manages a Swarm."""
-    return running() is not None and docker("info", "--format", "{{.Swarm.ControlAvailable}}") == "true"
-
-
-def docker(*arguments: str | Path) -> str:
-    """What a docker command prints.
-
-    Raises:
-        BenchError: it failed.
-    """
-    try:
-        return command(address(""), *arguments)
-    except DockerFailed as error:
-        raise BenchError(str(error)) from None
+_LABEL = f"tfdeploy.stack={STACK}"
+"""On everything that this run's clusters have on the engine."""
 
 
 class OnSwarm:
-    """A cluster of `bench/cluster` on the engine."""
+    """A cluster of `bench/cluster` on the engine, whose job must not fail."""
 
     def __init__(self, made: Project) -> None:
         self.made = made
@@ -58,10 +43,20 @@ class OnSwarm:
 
     def containers(self) -> list[str]:
         """The containers that run: of all tasks, and the keeper's."""
-        labels = (f"tfdeploy.stack={STACK}", "tfdeploy.cluster=bench")
-        return docker(
-            "ps", "--quiet", "--filter", "status=running", *[f"--filter=label={label}" for label in labels]
-        ).split()
+        return docker("ps", "--quiet", "--filter=status=running", f"--filter=label={_LABEL}").split()
+
+    def check(self) -> None:
+        """Raise BenchError when the job has failed."""
+        if (job := self.look()["job"]) is not None:
+            refuse_failed(job, self.tail())
+
+    def tail(self) -> str:
+        """The last lines of each task, and what the engine says of its container."""
+        logs = {
+            name: last_lines("\n".join(text for _, _, text in lines)) for name, lines in self.look(30)["logs"].items()
+        }
+        told = [f"{name} printed at last:\n{text}" for name, text in logs.items()]
+        return "\n".join([*told, Services(_LABEL).tail()])
 
 
 @contextmanager
@@ -77,3 +72,5 @@ def on_swarm(place: Workplace, name: str, image: str, config: Mapping[str, Any])
         del os.environ[_STATE]
         if before is not None:
             os.environ[_STATE] = before
+        with undisturbed():
+            remove_labelled(_LABEL)

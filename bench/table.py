@@ -86,11 +86,11 @@ def lines(rows: Sequence[Row]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in padded]
 
 
-def write(rows: Sequence[Row], target: Path) -> None:
-    """Write the page with the table."""
+def write(rows: Sequence[Row], missing: Sequence[str], target: Path) -> None:
+    """Write the page with the table, and what is missing in it."""
     preamble = _PREAMBLE.format(date=datetime.date.today().isoformat(), machine=machine(), software=software())
     target.parent.mkdir(exist_ok=True)
-    target.write_text(preamble + "\n".join(lines(rows)) + "\n")
+    target.write_text(preamble + "\n".join([*lines(rows), *(f"\n{line}" for line in missing)]) + "\n")
 
 
 def machine() -> str:

@@ -2,37 +2,56 @@
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from ..ending import undisturbed
+from ..processes import Process
+
 
 class ByHand:
-    """One ps and some workers on this machine, stopped at the end of the `with` block."""
+    """One ps and some workers on this machine, killed at the end of the `with` block."""
 
-    def __init__(self, code: Path, logs: Path, workers: int, command: Sequence[str]) -> None:
+    def __init__(
+        self, code: Path, logs: Path, workers: int, command: Sequence[str], new_sessions: bool = False
+    ) -> None:
+        """What to start: all in this process' session, or each in a session of its own."""
         logs.mkdir(parents=True)
-        ports = free_ports(1 + workers)
+        self._code, self._logs, self._workers, self._command = code, logs, workers, command
+        self._new_sessions = new_sessions
+        self._processes: list[Process] = []
+
+    def __enter__(self) -> "ByHand":
+        try:
+            self._start()
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kill()
+
+    def _start(self) -> None:
+        ports = free_ports(1 + self._workers)
         addresses = [f"127.0.0.1:{port}" for port in ports]
         hosts = [f"--ps_hosts={addresses[0]}", f"--worker_hosts={','.join(addresses[1:])}"]
-        self._logs = logs
-        self._processes: list[subprocess.Popen[bytes]] = []
-        for number in range(1 + workers):
+        for number in range(1 + self._workers):
             job, index = ("worker", number - 1) if number else ("ps", 0)
-            with self.log(f"{job}-{index}").open("w") as log:
-                self._processes.append(
-                    subprocess.Popen(
-                        [sys.executable, "-u", *command, f"--job_name={job}", f"--task_index={index}", *hosts],
-                        cwd=code,
-                        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=subprocess.STDOUT,
-                    )
-                )
+            command = [sys.executable, "-u", *self._command, f"--job_name={job}", f"--task_index={index}", *hosts]
+            environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+            said = self.log(f"{job}-{index}")
+            self._processes.append(Process(command, said, self._code, environment, self._new_sessions))
+
+    def _kill(self) -> None:
+        with undisturbed(), ExitStack() as stack:
+            for process in self._processes:
+                stack.callback(process.kill)
 
     def log(self, hostname: str) -> Path:
         """The file with what a task prints."""
@@ -43,16 +62,14 @@ class ByHand:
         """The processes of all tasks."""
         return [process.pid for process in self._processes]
 
-    def __enter__(self) -> "ByHand":
-        return self
+    def check(self) -> None:
+        """Raise BenchError when one of them has failed."""
+        for process in self._processes:
+            process.check()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
+    def tail(self) -> str:
+        """The last lines of each."""
+        return "\n".join(process.tail() for process in self._processes)
 
 
 def free_ports(count: int) -> list[int]:

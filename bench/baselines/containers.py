@@ -1,25 +1,22 @@
 """A TensorFlow cluster in containers, with the docker command and nothing else."""
 
 import json
-import subprocess
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..ending import undisturbed
+from ..processes import BenchError, docker, last_lines, until
 from .by_hand import free_ports
 
-_PAUSE = 0.1
-_PATIENCE = 300.0
-
-
-def docker(*arguments: str) -> str:
-    """What a docker command prints."""
-    done = subprocess.run(["docker", *arguments], check=False, text=True, capture_output=True)
-    if done.returncode:
-        raise RuntimeError(f"docker {' '.join(arguments)}: {done.stderr.strip()}")
-    return done.stdout.strip()
+_RUN_SECONDS = 300.0
+_REMOVE_SECONDS = 60.0
+_FAILED = re.compile(r": Rejected |non-zero exit \((?!137|143)")
+"""What the engine says of a container that failed: not of one that it has stopped itself."""
 
 
 def hosts(addresses: Sequence[str]) -> list[str]:
@@ -32,20 +29,50 @@ def tasks(workers: int) -> list[tuple[str, int]]:
     return [("ps", 0), *[("worker", index) for index in range(workers)]]
 
 
+@dataclass(frozen=True)
+class Containers:
+    """Containers by `docker run`, which must not end."""
+
+    names: list[str] = field(default_factory=list)
+
+    def said(self, name: str) -> str:
+        """What one of them has printed on stdout."""
+        return docker("logs", name)
+
+    def check(self) -> None:
+        """Raise BenchError when one has failed."""
+        form = "{{.Name}} {{.State.ExitCode}}"
+        for line in docker("inspect", f"--format={form}", *self.names).splitlines():
+            name, code = line.removeprefix("/").split()
+            if code != "0":
+                raise BenchError(f"the container {name} ended with exit code {code}; {_said(name)}")
+
+    def tail(self) -> str:
+        """The last lines of each."""
+        return "\n".join(map(_said, self.names))
+
+
 @contextmanager
-def containers(name: str, image: str, code: Path, workers: int, command: Sequence[str]) -> Iterator[list[str]]:
-    """One ps and some workers by `docker run`, on the machine's own network; the names of their containers."""
+def containers(name: str, image: str, code: Path, workers: int, command: Sequence[str]) -> Iterator[Containers]:
+    """One ps and some workers by `docker run`, on the machine's own network; removed at the end of the `with` block."""
     addresses = [f"127.0.0.1:{port}" for port in free_ports(1 + workers)]
-    made: list[str] = []
+    made = Containers()
     try:
         for job, index in tasks(workers):
             flags = [f"--job_name={job}", f"--task_index={index}", *hosts(addresses)]
-            made.append(f"{name}-{job}-{index}")
-            options = ["--detach", "--init", "--network=host", f"--name={made[-1]}", f"--volume={code}:/code:ro"]
+            made.names.append(f"{name}-{job}-{index}")
+            options = ["--detach", "--init", "--network=host", f"--name={made.names[-1]}", f"--volume={code}:/code:ro"]
             docker("run", *options, "--workdir=/code", image, "python", "-u", *command, *flags)
         yield made
     finally:
-        docker("rm", "--force", "--volumes", *made)
+        with undisturbed(), ExitStack() as stack:
+            for each in made.names:
+                stack.callback(docker, "rm", "--force", "--volumes", each)
+
+
+def _said(container: str) -> str:
+    """The last lines of a container, on both streams."""
+    return f"{container} printed at last:\n{last_lines(docker('logs', '--tail=30', container, merged=True))}"
 
 
 class Stack:
@@ -82,6 +109,11 @@ class Stack:
         file.write_text(json.dumps({"version": "3.7", "services": services}))
         docker("stack", "deploy", "--resolve-image=never", f"--compose-file={file}", self._name)
 
+    @property
+    def label(self) -> str:
+        """What its services and containers are labelled with."""
+        return f"com.docker.stack.namespace={self._name}"
+
     def said(self, task: str) -> str:
         """What the containers of a task that run have printed."""
         service = f"label=com.docker.swarm.service.name={self._name}_{task}"
@@ -90,18 +122,43 @@ class Stack:
 
     def remove(self) -> None:
         """Everything that was made."""
-        docker("stack", "rm", self._name)
-        gone(f"label=com.docker.stack.namespace={self._name}")
-        for image in self._images:
-            docker("image", "rm", "--force", image)
+        with undisturbed(), ExitStack() as stack:
+            for image in self._images:
+                stack.callback(docker, "image", "rm", "--force", image)
+            stack.callback(remove_labelled, self.label)
+            docker("stack", "rm", self._name)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The services with a label, whose containers must not fail."""
+
+    label: str
+
+    def check(self) -> None:
+        """Raise BenchError when a container could not be started, or its program has failed."""
+        if failed := [line for line in self._states().splitlines() if _FAILED.search(line)]:
+            raise BenchError("\n".join([last_lines("\n".join(failed)), self._logs(failed[0].partition(".")[0])]))
+
+    def tail(self) -> str:
+        """What the engine says of each container."""
+        return last_lines(self._states())
+
+    def _states(self) -> str:
+        found = docker("service", "ls", "--quiet", f"--filter=label={self.label}").split()
+        form = "--format={{.Name}}: {{.CurrentState}} {{.Error}}"
+        return docker("service", "ps", "--no-trunc", form, *found) if found else "there is no service"
+
+    def _logs(self, service: str) -> str:
+        return f"{service} printed at last:\n{last_lines(docker('service', 'logs', '--raw', service, merged=True))}"
 
 
 @contextmanager
 def services(name: str, image: str, count: int, at_once: int, command: Sequence[str]) -> Iterator[float]:
     """So many services on a network of theirs; the seconds until all of their containers run."""
     label = f"{name}=yes"
-    docker("network", "create", "--driver=overlay", name)
     try:
+        docker("network", "create", "--driver=overlay", f"--label={label}", name)
         begun = time.perf_counter()
         options = ["--detach", "--quiet", "--no-resolve-image", "--endpoint-mode=dnsrr", f"--network={name}"]
         marks = [f"--label={label}", f"--container-label={label}"]
@@ -112,28 +169,37 @@ def services(name: str, image: str, count: int, at_once: int, command: Sequence[
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(create, range(count)))
         running = f"label={label}", "status=running"
-        _until(lambda: len(_containers(*running)) == count, f"{count} containers")
+        until(lambda: len(_containers(*running)) == count, f"{count} containers", Services(label), seconds=_RUN_SECONDS)
         yield time.perf_counter() - begun
     finally:
-        if made := docker("service", "ls", "--quiet", "--filter", f"label={label}").split():
-            docker("service", "rm", *made)
-        gone(f"label={label}")
-        docker("network", "rm", name)
+        with undisturbed():
+            remove_labelled(label)
 
 
-def gone(label: str) -> None:
-    """Wait until no container with a label is left."""
-    _until(lambda: not _containers(label, all_states=True), f"the end of all containers with {label}")
+def remove_labelled(label: str) -> None:
+    """Remove the services, containers, networks, volumes, configs and secrets with a label, those that are paused too."""
+    with ExitStack() as stack:
+        for kind in ("volume", "network", "config", "secret"):
+            stack.callback(_remove, kind, label)
+        stack.callback(_remove_containers, label)
+        _remove("service", label)
+
+
+def _remove(kind: str, label: str) -> None:
+    if found := docker(kind, "ls", "--quiet", f"--filter=label={label}").split():
+        docker(kind, "rm", *found)
+
+
+def _remove_containers(label: str) -> None:
+    """The engine removes those of services that were removed; what it has not removed in time is removed by force."""
+    try:
+        gone = f"the end of all containers with {label}"
+        until(lambda: not _containers(f"label={label}", all_states=True), gone, seconds=_REMOVE_SECONDS)
+    except BenchError:
+        if left := _containers(f"label={label}", all_states=True):
+            docker("rm", "--force", "--volumes", *left)
 
 
 def _containers(*filters: str, all_states: bool = False) -> list[str]:
     chosen = [f"--filter={text}" for text in filters]
     return docker("ps", "--quiet", *(["--all"] if all_states else []), *chosen).split()
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{what}: not within {_PATIENCE:g} s")
-        time.sleep(_PAUSE)

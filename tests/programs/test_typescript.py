@@ -24,7 +24,7 @@ def test_both_languages_train_the_same() -> None:
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program in TypeScript in a copy, with the SDK that is made from the schema, and what both need from npm."""
     try:
-        provided("npm", ["npm"])
+        provided("npm")
     except NotInstalled as reason:
         pytest.fail(str(reason), pytrace=False)
     folder = tmp_path_factory.mktemp("typescript") / "program"

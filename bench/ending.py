@@ -1,0 +1,43 @@
+"""Signals that end a benchmark: what it made is removed first, and a further signal does not interrupt that."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _State:
+    """The first signal that came, and whether it may raise an exception now."""
+
+    came = 0
+    raised = False
+    held = 0
+
+
+def watch() -> None:
+    """From now on the first of these signals raises SystemExit in the main thread; later ones do nothing."""
+    for number in _SIGNALS:
+        signal.signal(number, _end)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """While inside, a signal waits: for what removes processes and containers, or lets them go on."""
+    _State.held += 1
+    try:
+        yield
+    finally:
+        _State.held -= 1
+        _raise()
+
+
+def _end(number: int, _: object) -> None:
+    _State.came = _State.came or number
+    _raise()
+
+
+def _raise() -> None:
+    if _State.came and not _State.raised and not _State.held:
+        _State.raised = True
+        raise SystemExit(128 + _State.came)

@@ -1,0 +1,88 @@
+"""Processes and containers that stand still for a while: each by its own handle, and each goes on afterwards."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import psutil
+
+from .processes import BenchError, docker
+
+_SECONDS = 30.0
+"""How long the engine may take to pause or to unpause one container."""
+
+_NOTHING_TO_DO = ("is not paused", "is not running", "No such container")
+
+
+class Handle(Protocol):
+    """One process or one container."""
+
+    def halt(self) -> None:
+        """Have it stand still."""
+
+    def release(self) -> None:
+        """Let it go on; it may do so already, or have ended."""
+
+
+@dataclass(frozen=True)
+class OfProcess:
+    """A process of this machine's."""
+
+    process: psutil.Process
+
+    def halt(self) -> None:
+        """By SIGSTOP."""
+        with suppress(psutil.NoSuchProcess):
+            self.process.suspend()
+
+    def release(self) -> None:
+        """By SIGCONT."""
+        with suppress(psutil.NoSuchProcess):
+            self.process.resume()
+
+
+@dataclass(frozen=True)
+class OfContainer:
+    """A container, by its name or id."""
+
+    name: str
+
+    def halt(self) -> None:
+        """By `docker pause`."""
+        docker("pause", self.name, seconds=_SECONDS)
+
+    def release(self) -> None:
+        """By `docker unpause`.
+
+        Raises:
+            BenchError: the engine did not do so in time.
+        """
+        try:
+            docker("unpause", self.name, seconds=_SECONDS)
+        except BenchError as error:
+            if not any(text in str(error) for text in _NOTHING_TO_DO):
+                raise
+
+
+def halt(handles: Sequence[Handle]) -> None:
+    """Have all stand still."""
+    for handle in handles:
+        handle.halt()
+
+
+def release(handles: Sequence[Handle]) -> None:
+    """Let all go on; one that fails does not keep the others from it."""
+    with ExitStack() as stack:
+        for handle in reversed(handles):
+            stack.callback(handle.release)
+
+
+def of_processes(processes: Sequence[psutil.Process]) -> list[Handle]:
+    """Their handles."""
+    return [OfProcess(process) for process in processes]
+
+
+def of_containers(names: Sequence[str]) -> list[Handle]:
+    """Their handles."""
+    return [OfContainer(name) for name in names]

@@ -1,0 +1,106 @@
+"""A row that fails or that is left out does not end the others, and says why."""
+
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as main
+from bench import needs
+from bench.processes import BenchError, LeftOut
+from bench.table import Row, limit
+
+
+def met() -> list[Row]:
+    return [limit("something", [1.0], 2, " s")]
+
+
+def fails() -> list[Row]:
+    try:
+        raise BenchError("`pulumi up` ended with exit code 255; its last lines:\nno space left")
+    finally:
+        raise BenchError("`pulumi destroy` ended with exit code 255; its last lines:\nlocked")
+
+
+def cannot() -> list[Row]:
+    raise LeftOut("an image cannot be made: DockerFailed: debootstrap ended with exit code 1")
+
+
+def has_a_fault() -> list[Row]:
+    raise ZeroDivisionError
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rows that are not measured, and one that is."""
+    monkeypatch.setattr("bench.noop.run", fails)
+    monkeypatch.setattr("bench.preview.run", cannot)
+    monkeypatch.setattr("bench.imports.run", has_a_fault)
+    monkeypatch.setattr("bench.ends.run", met)
+    monkeypatch.setattr("bench.ending.watch", lambda: None)
+
+
+@pytest.mark.usefixtures("rows")
+def test_each_row_says_what_became_of_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "noop", "preview", "import", "ends"])
+    assert main.main() == 1
+    said = capsys.readouterr().out
+    assert "no space left\nfailed: `pulumi destroy` ended" in said
+    assert "  preview is left out: an image cannot be made" in said
+    assert "ZeroDivisionError" in said
+    assert "| something " in said
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_row_that_is_left_out_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "preview", "ends"])
+    assert main.main() == 0
+
+
+@pytest.mark.usefixtures("rows")
+def test_the_page_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = ("noop", "preview", "ends")
+    monkeypatch.setattr(main, "ROWS", {name: main.ROWS[name] for name in names})
+    monkeypatch.setattr(main, "PAGE", tmp_path / "docs" / "page.md")
+    monkeypatch.setattr("sys.argv", ["bench"])
+    assert main.main() == 1
+    assert (
+        (tmp_path / "docs" / "page.md")
+        .read_text()
+        .endswith(
+            " met |\n\nnoop failed.\n\n"
+            "preview is left out: an image cannot be made: DockerFailed: debootstrap ended with exit code 1\n"
+        )
+    )
+
+
+def test_without_an_engine_the_row_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(needs, "_set_up", lambda *steps: None)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert shutil.which("docker")
+    with ExitStack() as stack:
+        reason = needs.docker(stack)
+    assert reason == f"NoEngine: no Docker engine answers at unix://{tmp_path}/docker.sock; only root can start one"
+
+
+def test_without_the_set_up_the_row_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "setup").write_text("#!/bin/sh\necho no docker provider\nexit 1\n")
+    (tmp_path / "tools" / "setup").chmod(0o755)
+    monkeypatch.setattr(needs, "ROOT", tmp_path / "bench")
+    with ExitStack() as stack:
+        reason = needs.docker(stack)
+    assert reason.endswith("`tools/setup local docker` ended with exit code 1; its last lines: no docker provider")
+    assert "\n" not in reason
+
+
+def test_an_image_that_cannot_be_made_leaves_the_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def provide(_: str) -> str:
+        raise OSError("no debootstrap")
+
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    with pytest.raises(LeftOut, match="an image cannot be made: OSError: no debootstrap"):
+        needs.image_of(provide)
