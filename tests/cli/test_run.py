@@ -13,7 +13,7 @@ import pytest
 
 from tests.engine.cli import docker
 from tests.pulumi_home import pulumi_home
-from tests.threads import ONE_THREAD
+from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Terminal
 from tests.waiting import until
 from tfdeploy.backends.local.places import Places

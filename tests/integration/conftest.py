@@ -13,7 +13,7 @@ from typing import Any, cast
 import psutil
 
 from tests.pulumi_home import pulumi_home
-from tests.threads import ONE_THREAD
+from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record import Record

@@ -1,5 +1,6 @@
 """TFMesos' ways in containers: a client beside the servers or through a tunnel; volumes, and the caller as user."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,12 +12,11 @@ import pytest
 from tests.cli.test_run import Shell
 from tests.engine.cli import docker
 from tests.programs.program import Program
+from tests.tensorflow_env import ONE_THREAD
 from tfdeploy.backends.docker.names import service
 
 WRITES = """\
 import os, pathlib, sys
-
-import pytest
 print(pathlib.Path("beside.txt").read_text(), os.getuid())
 pathlib.Path(sys.argv[1], os.environ["TFDEPLOY_HOSTNAME"]).write_text("here")
 """
@@ -24,9 +24,11 @@ pathlib.Path(sys.argv[1], os.environ["TFDEPLOY_HOSTNAME"]).write_text("here")
 
 @pytest.mark.full
 def test_on_a_swarm_the_client_is_a_task_or_comes_through_a_tunnel(
-    on_docker: Callable[[str, str], Program], engine: str, tensorflow_image: str
+    on_docker: Callable[[str, str], Program], engine: str, python_image: str, tensorflow_volume: str
 ) -> None:
-    program = on_docker("tfmesos_plus", tensorflow_image)
+    program = on_docker("tfmesos_plus", python_image)
+    arguments = {"volumes": [tensorflow_volume], "env": ONE_THREAD}
+    program.configure(**arguments)
     program.up()
     outputs = program.outputs()
     assert outputs["sum"] == 42
@@ -39,7 +41,8 @@ def test_on_a_swarm_the_client_is_a_task_or_comes_through_a_tunnel(
         assert ports.strip() == "null"
         assert outputs["endpoints"][hostname].startswith(f"{hostname}:")
 
-    given = ["--set", "backend=docker", "--set", f"image={tensorflow_image}"]
+    texts = {"backend": "docker", "image": python_image, **{name: json.dumps(arguments[name]) for name in arguments}}
+    given = [part for name, value in texts.items() for part in ("--set", f"{name}={value}")]
     command = [sys.executable, "plus.py", *given]
     alone = subprocess.run(
         command, cwd=program.program, env=program.env, capture_output=True, text=True, check=False, timeout=400
