@@ -10,6 +10,8 @@ import pytest
 from tests.integration.conftest import Project
 from tests.programs.program import Program
 from tests.waiting import until
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.states import Task
 
 ENDLESS = "100000000"
 
@@ -38,6 +40,13 @@ def last_step(program: Project) -> int:
     return int(told[-1]) if told else 0
 
 
+def recorded(program: Project) -> list[Task]:
+    """The tasks of its cluster as they are now."""
+    job = Record(program.places("mnist").record).current()
+    assert job is not None
+    return [*job.tasks.values()]
+
+
 def end(program: Project) -> None:
     """`pulumi destroy`, while others go on."""
     done = program.call("destroy", "--yes", "--skip-preview", "--stack", program.stack)
@@ -56,8 +65,9 @@ def test_three_clusters_run_at_once_and_the_end_of_one_is_nothing_to_the_others(
     for program in (first, second):
         until(lambda program=program: last_step(program) > 0, f"{program.stack} trains")  # type: ignore[misc]
     assert other.outputs()["state"] == "succeeded"
-    addresses = [address for program in (first, second) for address in program.outputs()["endpoints"].values()]
-    assert len({*addresses}) == 4
+    tasks = [task for program in (first, second) for task in recorded(program)]
+    assert [task.state for task in tasks] == ["running"] * 4
+    assert len({task.address for task in tasks}) == 4
 
     end(first)
     seen = last_step(second)
