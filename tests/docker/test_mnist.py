@@ -8,10 +8,10 @@ import pytest
 from tests.docker.project import DockerProject
 from tests.engine.cli import DockerFailed
 from tests.integration.conftest import ROOT
+from tests.tensorflow_env import ONE_THREAD
 from tests.waiting import until
 
 CODE = str(ROOT / "programs" / "mnist" / "train")
-ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1"}
 ASK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
 
 

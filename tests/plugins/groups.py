@@ -10,7 +10,10 @@ SHARED = {"box": "ec2", "nested": "swarm"}
 
 MEMBERS: dict[str, tuple[str, ...]] = {
     "ec2": ("tests/ec2/", "tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
-    "swarm": ("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
+    "swarm": (
+        *("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
+        "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",
+    ),
 }
 """What the ids of a group's tests contain: the scheduler knows no more of a test than its id."""
 

