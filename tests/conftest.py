@@ -9,7 +9,7 @@ from tests.cli import browser as chromium
 from tests.debian import NotInstalled
 from tests.integration.conftest import Project
 
-pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.features"]
+pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.plugins.run_checks"]
 
 
 @pytest.fixture

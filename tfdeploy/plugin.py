@@ -1,5 +1,7 @@
 """The component for programs in other languages: Pulumi's plugin `pulumi-resource-tfdeploy`."""
 
+import inspect
+import json
 import sys
 from typing import Any
 
@@ -20,6 +22,7 @@ class Package(ComponentProvider):
 
     def __init__(self) -> None:
         super().__init__([TensorFlowCluster], NAME, version=versions()["pulumi-tfdeploy"])
+        self.schema = json.dumps(_dedented(json.loads(self.schema or "{}")))
 
     def construct(
         self, name: str, resource_type: str, inputs: Any, options: pulumi.ResourceOptions | None = None
@@ -31,6 +34,16 @@ class Package(ComponentProvider):
                 # What is refused is the caller's: a sentence, and no traceback.
                 raise InputPropertiesError(str(error.inner), []) from None
             raise
+
+
+def _dedented(value: Any) -> Any:
+    """The same with each description as Python 3.13 has docstrings, whichever version runs this: without the code's indentation."""
+    if isinstance(value, dict):
+        return {
+            key: inspect.cleandoc(item) if key == "description" and isinstance(item, str) else _dedented(item)
+            for key, item in value.items()
+        }
+    return [_dedented(item) for item in value] if isinstance(value, list) else value
 
 
 def _whole(value: Any) -> Any:

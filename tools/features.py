@@ -1,8 +1,10 @@
 """The table of features: reads docs/features.toml, and writes docs/features.md from it: `python -m tools.features`."""
 
+import ast
 import sys
 import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +17,13 @@ HEAD = """\
 
 Made from `docs/features.toml` by `python -m tools.features`; a test compares.
 
-What five systems that run distributed TensorFlow can do, and the tests that show that it can be done here. `make test` fails, and names
-the row, when a test of a row has not run and passed. How each system's options and commands are called here:
-[Coming from](coming-from/README.md).
+What five systems that run distributed TensorFlow can do, the tests that show that it can be done here, and the command that runs all
+of these tests. `make test` and `make test-all` fail, and name the row, when a test of a row that they run has not passed. How each
+system's options and commands are called here: [Coming from](coming-from/README.md).
 """
+
+MARKER = "full"
+"""`make test` leaves out the tests with this marker."""
 
 
 class Feature(NamedTuple):
@@ -52,8 +57,35 @@ def page(table: Features) -> str:
 
 def _section(system: str, table: Features) -> str:
     rows = [row for row in table.rows if row.system == system]
-    lines = [f"| `{row.id}` | {_cell(row.text)} | {_shown(row.tests)} |" for row in rows]
-    return "\n".join([f"## {table.systems[system]}", "", "| row | what | shown by |", "|---|---|---|", *lines, ""])
+    lines = [f"| `{row.id}` | {_cell(row.text)} | {_shown(row.tests)} | `{command(row)}` |" for row in rows]
+    head = ["| row | what | shown by | in |", "|---|---|---|---|"]
+    return "\n".join([f"## {table.systems[system]}", "", *head, *lines, ""])
+
+
+def command(row: Feature) -> str:
+    """The command that runs all tests of a row, of those that have `make test` in them."""
+    tests = (test.partition("::") for test in row.tests)
+    return "make test-all" if any(name in _left_out(ROOT / file) for file, _, name in tests) else "make test"
+
+
+@cache
+def _left_out(file: Path) -> frozenset[str]:
+    """The test functions of a file that carry the marker, each of them or all by `pytestmark`."""
+    if not file.is_file():
+        return frozenset()
+    body = ast.parse(file.read_text()).body
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+    everything = any(
+        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark" and _marks(node.value)
+        for node in body
+    )
+    return frozenset(node.name for node in functions if everything or any(map(_marks, node.decorator_list)))
+
+
+def _marks(expression: ast.expr) -> bool:
+    """Whether an expression has the marker in it, alone or in a list; one on a single parameter does not count."""
+    found = expression.elts if isinstance(expression, ast.List | ast.Tuple) else [expression]
+    return any(ast.unparse(one) == f"pytest.mark.{MARKER}" for one in found)
 
 
 def _cell(text: str) -> str:

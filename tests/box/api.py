@@ -33,8 +33,10 @@ Original = Callable[..., Any]
 
 
 @contextmanager
-def patched(fleet: Fleet, subnet: ipaddress.IPv4Network, calls: "Counter[str]") -> Iterator[None]:
-    """Have moto run this fleet on this subnet, and count the calls of its API's actions."""
+def patched(
+    fleet: Fleet, subnet: ipaddress.IPv4Network, calls: "Counter[str]", weather: Callable[[Original], Original]
+) -> Iterator[None]:
+    """Have moto run this fleet on this subnet, and count the calls of its API's actions that `weather` lets through."""
     changes: list[tuple[Any, str, Callable[[Original], Original]]] = [
         (VPCBackend, "create_vpc", lambda original: _create_vpc(original, subnet)),
         (InstanceBackend, "run_instances", lambda original: _run_instances(original, fleet, subnet)),
@@ -49,6 +51,7 @@ def patched(fleet: Fleet, subnet: ipaddress.IPv4Network, calls: "Counter[str]") 
         (EBSBackend, "delete_volume", lambda original: _delete_volume(original, fleet)),
         (EFSBackend, "create_mount_target", lambda original: _create_mount_target(original, fleet)),
         (BaseResponse, "call_action", lambda original: _counted(original, calls)),
+        (BaseResponse, "call_action", weather),
         (BaseResponse, "call_action", _apart),
     ]
     with ExitStack() as stack:

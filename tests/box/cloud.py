@@ -3,7 +3,7 @@
 The machines are containers with an engine, cloud-init and sshd of their own, at the private addresses of their
 instances. An EFS file system is a folder that they share; S3 is moto's, at the same address for them and for this
 computer; a container answers as their metadata service. It is never AWS: no rules of a network hold, nothing is refused
-for the lack of a right, and there are no GPUs.
+for the lack of a right, and there are no GPUs. What AWS answers while it is busy or late comes with `Box.bad_day` only.
 """
 
 import ipaddress
@@ -26,6 +26,7 @@ from moto.server import ThreadedMotoServer
 
 from tests.box.account import beyond, ec2, holdings
 from tests.box.api import REGION, patched
+from tests.box.bad_day import BadDay, Days
 from tests.box.fleet import Fleet
 from tests.box.machine import Floor, Machine
 from tests.box.machine_image import image as machine_image
@@ -64,6 +65,7 @@ class Box:
         self._calls: Counter[str] = Counter()
         self._groups: Groups = {}
         self._notices = Notices()
+        self._days = Days()
 
     def __enter__(self) -> "Box":
         with ExitStack() as stack:
@@ -76,7 +78,7 @@ class Box:
             self.registry = stack.enter_context(registry(host=gateway, images=home / "images")).address
             floor = Floor(self._outer, self._name, home, self.registry, machine_image(self._outer))
             self._fleet = Fleet(floor)
-            stack.enter_context(patched(self._fleet, subnet, self._calls))
+            stack.enter_context(patched(self._fleet, subnet, self._calls, self._days.wrapped))
             stack.enter_context(placement_groups(self._groups))
             stack.enter_context(conditions())
             stack.enter_context(replaced_profiles())
@@ -184,6 +186,15 @@ class Box:
     def calls(self, action: str) -> int:
         """How many times an action of the API was called: `RunInstances`."""
         return self._calls[action]
+
+    @contextmanager
+    def bad_day(self, day: BadDay | None = None) -> Iterator[BadDay]:
+        """Have AWS answer as on a bad day; the day counts what happened."""
+        self._days.now = day or BadDay()
+        try:
+            yield self._days.now
+        finally:
+            self._days.now = None
 
     def left(self) -> dict[str, set[str]]:
         """All that is there beyond what a new account has, and what is left of machines; nothing when all is clean."""

@@ -3,20 +3,11 @@
 import shutil
 from pathlib import Path
 
-from tests.engine.images import NAME, build, python_image
+from tests.engine.images import NAME, build, machine_image
 
 SOURCES = Path(__file__).parent / "image"
-PACKAGES = (
-    "cloud-init",
-    "curl",
-    "docker.io",
-    "iproute2",
-    "iptables",
-    "libnss-myhostname",
-    "openssh-server",
-    "procps",
-    "sudo",
-)
+# In addition to those of the nested machines.
+PACKAGES = ("cloud-init", "curl", "libnss-myhostname", "procps", "sudo")
 LIBRARY = "/usr/lib/box"
 # Where a program is found: its module, and what it is given before its arguments.
 PROGRAMS = {
@@ -34,7 +25,7 @@ PROGRAMS = {
 def image(address: str) -> str:
     """The image, on the engine at this address."""
     content = "".join(path.read_text() for path in sorted(SOURCES.iterdir()) if path.is_file())
-    return build(address, f"{NAME}/box:bookworm", _dockerfile(python_image(address)), _fill, content + str(PROGRAMS))
+    return build(address, f"{NAME}/machine:ec2", _dockerfile(machine_image(address)), _fill, content + str(PROGRAMS))
 
 
 def _dockerfile(base: str) -> str:

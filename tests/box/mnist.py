@@ -1,18 +1,15 @@
-"""`python -m tests.box.mnist`: the main job on EC2 in a box, by the real `pulumi up`, from the first machine to the last."""
+"""The main job on EC2 in a box, by the real `pulumi up`; `python -m tests.box.mnist` runs its test with all that Pulumi prints."""
 
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.box.cloud import Box
-from tests.engine.daemon import engine
-from tests.engine.images import tensorflow_image
 from tests.integration.conftest import ROOT, Project
-
-STACK = "box"
 
 
 class Mnist(Project):
@@ -20,7 +17,6 @@ class Mnist(Project):
 
     def __init__(self, folder: Path, box: Box, image: str) -> None:
         super().__init__(folder, "mnist")
-        self.stack = STACK
         self.env |= box.pulumi_environment
         shutil.copy(ROOT / "Pulumi.yaml", self.program)
         shutil.copytree(ROOT / "programs/mnist", self.program / "programs/mnist")
@@ -30,6 +26,7 @@ class Mnist(Project):
             "aws:region": box.environment["AWS_REGION"],
             "tfdeploy:backend": "ec2",
             "tfdeploy:instance_type": "m7i.large",
+            "tfdeploy:machines": "1",
             "tfdeploy:ssh_key": f"{key}.pub",
             "tfdeploy:ssh_from": '["127.0.0.0/8"]',
             "tfdeploy:efs": "new",
@@ -38,8 +35,8 @@ class Mnist(Project):
             "tfdeploy:wait": "20m",
         }
 
-    def say(self, *arguments: str) -> int:
-        """Type a command of Pulumi's, and show what it prints; its exit code."""
+    def say(self, *arguments: str) -> None:
+        """Type a command of Pulumi's, and show what it prints; fails the test when it fails."""
         print(f"\n$ pulumi {' '.join(arguments)}", flush=True)
         done = subprocess.run(
             ["pulumi", *arguments, "--non-interactive"],
@@ -48,38 +45,22 @@ class Mnist(Project):
             stdin=subprocess.DEVNULL,
             check=False,
         )
-        return done.returncode
+        assert done.returncode == 0, f"pulumi {arguments[0]} ended with exit code {done.returncode}"
 
-    def train(self) -> bool:
-        """Make the machines, train, print what came of it; whether it succeeded."""
-        commands = [["stack", "init", self.stack]]
-        commands += [["config", "set", key, value] for key, value in self.settings.items()]
-        commands += [["up", "--yes"]]
-        return all(self.say(*command) == 0 for command in commands)
+    def train(self) -> dict[str, Any]:
+        """Create the machines and train; the stack's outputs."""
+        self.say("stack", "init", self.stack)
+        self.say("config", "set-all", *(f"--plaintext={key}={value}" for key, value in self.settings.items()))
+        self.say("up", "--yes")
+        self.say("stack", "output", "status")
+        self.say("stack", "output", "accuracy")
+        return self.outputs()
 
 
 def main() -> int:
-    """Run the job; 0 when it has succeeded and nothing is left."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with (
-        tempfile.TemporaryDirectory(prefix="tfdeploy-mnist-", ignore_cleanup_errors=True) as folder,
-        engine() as outer,
-        Box(outer) as box,
-    ):
-        project = Mnist(Path(folder), box, box.push(tensorflow_image(outer)))
-        trained = project.train()
-        shown = project.say("stack", "output", "status") + project.say("stack", "output", "accuracy")
-        destroyed = project.say("destroy", "--yes")
-        left = box.left()
-    for kind, names in left.items():
-        print(f"left behind: {kind}: {', '.join(sorted(names))}", file=sys.stderr)
-    succeeded = trained and shown == destroyed == 0 and not left
-    print("\nTrained, destroyed, nothing left." if succeeded else "\nThis went wrong.", flush=True)
-    return 0 if succeeded else 1
+    """Run the test of the main job in a box; its exit code."""
+    return int(pytest.main(["-q", "-s", "-m", "", str(Path(__file__).with_name("test_mnist.py"))]))
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("Interrupted: the box and all in it are gone.")
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""What AWS gives an instance, in the box: its metadata service, which can be closed to tasks, S3, ssh through SSM."""
+"""An instance in the box: its metadata service, which can be closed to tasks, S3, ssh through SSM; its services, as systemd's."""
 
 import json
 import os
@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from tests.box.cloud import COMMANDS, Box
+from tests.box.programs import ASK, USER_DATA
 from tests.box.test_cloud import booted, run, state
+from tests.engine.cli import DockerFailed
 from tests.waiting import until
+
+pytestmark = pytest.mark.full
 
 TRUST = {
     "Version": "2012-10-17",
@@ -19,26 +23,6 @@ TRUST = {
 }
 SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 MARK = 0x7466
-ASK = """\
-import socket, sys, urllib.request
-mark, method, path, header = int(sys.argv[1]), *sys.argv[2:]
-connect = socket.socket.connect
-def marked(self, address):
-    if mark:
-        self.setsockopt(socket.SOL_SOCKET, 36, mark)
-    return connect(self, address)
-socket.socket.connect = marked
-name, _, value = header.partition("=")
-headers = {name: value} if name else {}
-request = urllib.request.Request(f"http://169.254.169.254/latest/{path}", method=method, headers=headers)
-try:
-    print(urllib.request.urlopen(request, timeout=2).read().decode())
-except urllib.error.HTTPError as error:
-    print(error.code)
-except OSError as error:
-    print(getattr(error, "reason", error))
-"""
-"""SO_MARK is 36."""
 TTL = "X-aws-ec2-metadata-token-ttl-seconds"
 
 # Both close the service to all but marked sockets. The kernel looks for the way back of an answer too (rp_filter), by the
@@ -78,9 +62,7 @@ def profile(box: Box) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def machine(box: Box, profile: str) -> Iterator[str]:
-    (found,) = run(
-        box, 1, IamInstanceProfile={"Name": profile}, UserData=f"#!/bin/sh\ncat >/root/ask <<'END'\n{ASK}END\n"
-    )
+    (found,) = run(box, 1, IamInstanceProfile={"Name": profile}, UserData=USER_DATA)
     booted(box, found)
     yield found
     box.client("ec2").terminate_instances(InstanceIds=[found])
@@ -233,3 +215,44 @@ def session(box: Box, target: str) -> "subprocess.CompletedProcess[str]":
         cwd=Path("/"),
         timeout=60,
     )
+
+
+def shell(box: Box, machine: str, script: str) -> str:
+    """What a shell printed."""
+    return box.run(machine, "sh", "-c", script)
+
+
+def test_a_service_lives_until_it_is_stopped(box: Box, machine: str) -> None:
+    assert shell(box, machine, "systemctl is-active tested") == "active"
+    assert shell(box, machine, "systemctl is-enabled tested") == "enabled"
+    first = shell(box, machine, "cat /run/box/tested.pid")
+    until(lambda: f"hello from {first}" in box.console(machine), "its output is on the console")
+    shell(box, machine, f"kill -KILL {first}")
+    until(lambda: shell(box, machine, "cat /run/box/tested.pid") != first, "it has started again")
+    shell(box, machine, "systemctl stop tested && sleep 0.5")
+    assert shell(box, machine, "systemctl is-active tested || echo $?").split() == ["inactive", "3"]
+    shell(box, machine, "systemctl start tested && systemctl disable tested")
+    assert shell(box, machine, "systemctl is-enabled tested || echo $?").split() == ["disabled", "1"]
+    shell(box, machine, "systemctl enable tested")
+
+
+@pytest.mark.parametrize(("unit", "why"), [("failing", "/bin/false"), ("unknown", "MemoryMax"), ("none", "not found")])
+def test_a_service_that_cannot_start_says_why(box: Box, machine: str, unit: str, why: str) -> None:
+    with pytest.raises(DockerFailed, match=why):
+        box.run(machine, "systemctl", "start", unit)
+
+
+def test_the_engine_is_stopped_with_its_socket(box: Box, machine: str) -> None:
+    shell(box, machine, "systemctl stop docker.socket docker")
+    assert shell(box, machine, "systemctl is-active docker || true") == "inactive"
+    shell(box, machine, "systemctl start docker")
+
+
+def test_what_is_before_the_engine_starts_first_and_ends_last(box: Box, machine: str) -> None:
+    before = shell(box, machine, "cat /root/order").split()
+    assert set(before) == {"later"}
+    box.client("ec2").reboot_instances(InstanceIds=[machine])
+    booted(box, machine, 2)
+    assert "engine is gone" in box.console(machine)
+    assert shell(box, machine, "cat /root/order").split() == [*before, "sooner"]
+    assert shell(box, machine, "systemctl is-active tested docker").split() == ["active", "active"]

@@ -17,7 +17,6 @@ from typing import Any
 
 from tests.debian import provided
 
-PACKAGES = ("chromium", "fonts-liberation")
 ARTEFACTS = "TFDEPLOY_TEST_ARTEFACTS"
 _OPTIONS = (
     "--headless=new",
@@ -51,7 +50,7 @@ def _pipe() -> tuple[int, int]:
 @contextmanager
 def browser() -> Iterator["Browser"]:
     """A browser with a profile of its own, until the end of the context."""
-    program = provided("chromium", PACKAGES)
+    program = provided("chromium")
     to_read, its_write = _pipe()
     its_read, to_write = _pipe()
     with tempfile.TemporaryDirectory(prefix="tfdeploy-chromium-", ignore_cleanup_errors=True) as profile:

@@ -26,7 +26,8 @@ print("accuracy: 0.5", flush=True)
 """What trains until the test opens the gate."""
 
 ARGUMENTS = (
-    'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", metrics={"accuracy": r"accuracy: (.*)"}, '
+    'command=["python", "train.py", "--train_steps=999999"], code="code", ps=1, workers=2, wait="0", '
+    'metrics={"accuracy": r"accuracy: (.*)"}, '
     'env={"COUNTER": __import__("os").environ["COUNTER"]}'
 )
 

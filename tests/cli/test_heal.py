@@ -24,6 +24,8 @@ def test_a_killed_supervisord_comes_back_and_an_edit_is_refused(training: Projec
     nothing = tfdeploy(training, "heal")
     assert (nothing.code, nothing.out) == (0, "training/test: nothing has died.\n"), nothing.err
     kill(training)
+    gone = tfdeploy(training, "explain")
+    assert (gone.code, gone.out.startswith("The cluster's supervisord is gone")) == (1, True), gone.out
     training.write(ARGUMENTS.replace("workers=2", "workers=3"), TRAIN)
     refused = tfdeploy(training, "heal")
     assert refused.code == 2

@@ -6,7 +6,6 @@ import pytest
 
 from tests.cli.calling import ARGUMENTS, TRAIN, tfdeploy
 from tests.integration.conftest import Project
-from tests.waiting import until
 from tfdeploy import registry
 
 
@@ -50,6 +49,20 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
     )
 
 
+def test_a_stack_that_is_kept_elsewhere_may_still_have_it(training: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(training.folder / "state"))
+    (entry,) = registry.entries()
+    assert entry.login == training.env["PULUMI_BACKEND_URL"]
+    elsewhere = training.folder / "empty"
+    elsewhere.mkdir()
+    for login, state in (("file:///elsewhere", "unknown"), ("", "")):
+        registry.write(registry.Entry(**{**entry.__dict__, "login": login}))
+        assert state_of(training) == state, "Pulumi is asked where the registry says"
+        with monkeypatch.context() as patch:
+            patch.setitem(training.env, "PULUMI_BACKEND_URL", f"file://{elsewhere}")
+            assert state_of(training) == "unknown"
+
+
 def test_what_was_not_made_from_here_is_unknown_and_still_looked_at(training: Project) -> None:
     for path in (training.folder / "state/tfdeploy/registry").iterdir():
         path.unlink()
@@ -61,20 +74,3 @@ def test_what_was_not_made_from_here_is_unknown_and_still_looked_at(training: Pr
     named = tfdeploy(training, "leftovers", "--delete", "--yes", "--cluster", "training/test/test")
     assert (named.code, "may still be under way" in named.err) == (2, True)
     assert training.supervisor().running()
-
-
-@pytest.mark.parametrize(("login", "state"), [("file:///elsewhere", "unknown"), ("", "")])
-def test_a_stack_that_is_kept_elsewhere_may_still_have_it(
-    login: str, state: str, training: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(training.folder / "state"))
-    (entry,) = registry.entries()
-    assert entry.login == training.env["PULUMI_BACKEND_URL"]
-    about = {**entry.__dict__, "login": login}
-    registry.write(registry.Entry(**about))
-    assert state_of(training) == state, "Pulumi is asked where the registry says"
-    elsewhere = training.folder / "empty"
-    elsewhere.mkdir()
-    training.env["PULUMI_BACKEND_URL"] = f"file://{elsewhere}"
-    until(lambda: state_of(training) == "unknown", "it is unknown")
-    training.env["PULUMI_BACKEND_URL"] = f"file://{training.folder / 'backend'}"

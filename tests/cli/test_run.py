@@ -13,6 +13,7 @@ import pytest
 
 from tests.engine.cli import docker
 from tests.pulumi_home import pulumi_home
+from tests.threads import ONE_THREAD
 from tests.verbs import Terminal
 from tests.waiting import until
 from tfdeploy.backends.local.places import Places
@@ -53,6 +54,16 @@ print("begins", flush=True)
 time.sleep(600)
 """
 
+SHOWS_GPUS = """\
+import os, pathlib, time
+here = pathlib.Path(os.environ["HERE"])
+print(os.environ["CUDA_VISIBLE_DEVICES"] or "none", os.getuid(), open("beside").read(), flush=True)
+(here / os.environ["TFDEPLOY_HOSTNAME"]).touch()
+while not (here / "ps-0").exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    time.sleep(0.05)
+"""
+"""The workers end when the ps has printed its line too."""
+
 FAILS = """\
 import sys, time
 if sys.argv[2] == "0":
@@ -73,6 +84,7 @@ class Shell:
         self.state = folder / "state"
         self.env = {
             **os.environ,
+            **ONE_THREAD,
             "XDG_STATE_HOME": str(self.state),
             **pulumi_home(folder),
             "PULUMI_BACKEND_URL": "file:///nowhere/at/all",
@@ -263,22 +275,20 @@ def test_in_containers_it_is_the_same(shell: Shell, engine: str, python_image: s
     shell.assert_nothing_left()
 
 
-def test_each_worker_has_gpus_of_its_own_and_the_caller_is_the_user(shell: Shell) -> None:
+def test_each_task_has_gpus_of_its_own_and_the_caller_is_the_user(shell: Shell) -> None:
     """`nvidia-smi` stands in for hardware: what is shown here is who is given which GPU."""
     tools = shell.folder.parent / "tools"
     tools.mkdir()
     (tools / "nvidia-smi").write_text("#!/bin/sh\nprintf '0\\n3\\n4\\n'\n")
     (tools / "nvidia-smi").chmod(0o755)
     shell.env["PATH"] = f"{tools}:{shell.env['PATH']}"
-    shell.write(
-        "import os, sys; print(os.environ['CUDA_VISIBLE_DEVICES'] or 'none', os.getuid(), open('beside').read())"
-    )
+    shell.write(SHOWS_GPUS)
     (shell.folder / "beside").write_text("the caller's file")
-    code, out, err = shell.run("-w", "2", "-s", "1", "-Gw", "1", "-Gs", "1", "--", "python", "train.py")
+    given = ["-w", "2", "-s", "1", "-Gw", "1", "-Gs", "1", "-e", f"HERE={tools}"]
+    code, out, err = shell.run(*given, "--", "python", "train.py")
     assert code == 0, err
-    told = {line for line in out.splitlines() if not line.startswith("[ps:0]")}
-    gpus = {line.split()[1] for line in told}
-    assert told == {f"[worker:{n}] {gpu} {os.getuid()} the caller's file" for n, gpu in enumerate(sorted(gpus))}
-    assert len(gpus) == 2
-    assert gpus < {"0", "3", "4"}
+    told = dict(line.split(" ", 1) for line in out.splitlines())
+    assert sorted(told) == ["[ps:0]", "[worker:0]", "[worker:1]"]
+    assert {text.partition(" ")[2] for text in told.values()} == {f"{os.getuid()} the caller's file"}
+    assert sorted(text.partition(" ")[0] for text in told.values()) == ["0", "3", "4"], "no GPU has two tasks"
     shell.assert_nothing_left()

@@ -160,6 +160,11 @@ class Standing:
         sight = BACKEND.look(self.cluster, TOKEN, {"log_lines": 0, "metrics": {}})
         return float(sight.view["job"]["tasks"][hostname]["seen"])
 
+    def until_reported(self, hostname: str) -> None:
+        """Wait until the keeper has heard from a task's launcher once more."""
+        known = self.last_report(hostname)
+        until(lambda: self.last_report(hostname) > known, f"a later report of {hostname}")
+
     def keeper_alive(self) -> float:
         """When the keeper last said that it lives."""
         return Record(self.places.record).last_alive()

@@ -33,12 +33,14 @@ def left(cluster: Standing) -> list[object]:
 def test_nothing_is_left_of_a_cluster_that_runs(cluster: Standing) -> None:
     cluster.up(CHECKPOINTS, ps=1, workers=2)
     cluster.until_running("ps-0", "worker-0", "worker-1")
+    name = cluster.places.runtime.name
+    assert [*runtime_root().glob(f"{name}/*.sock")] != []
     said = cluster.clear()
     assert left(cluster) == []
+    assert [*runtime_root().glob(f"{name}*")] == [], "also under another name"
     kept = cluster.kept(said)
     assert sorted(path.name for path in kept.iterdir()) == ["record", "train"]
     assert [path.read_text() for path in kept.rglob("checkpoint")] == ["weights"]
-    assert not runtime_root().exists() or cluster.places.runtime.name not in str(list(runtime_root().iterdir()))
 
 
 @pytest.mark.parametrize("token", [TOKEN, ""])

@@ -2,14 +2,14 @@
 
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import psutil
 import pytest
 
 from tests.components.conftest import TOKEN, WAITS, Standing
-from tests.components.processes import alive, halted
+from tests.components.processes import halted
 from tests.waiting import until
 from tfdeploy import report
 from tfdeploy.agent.protocol import UNIX, Client
@@ -82,8 +82,7 @@ def test_the_training_goes_on_while_the_keeper_is_away_and_its_end_is_made_up_fo
     with halted(keeper):
         known = len(cluster.output("worker-0"))
         cluster.open()
-        until(lambda: not alive(child), "the child has ended")
-        until(lambda: time.time() - cluster.keeper_alive() > 1, "the keeper has missed several of its ticks")
+        until(lambda: not psutil.pid_exists(child), "the child has ended, and its launcher has noticed")
         assert cluster.recorded("worker-0") == "running"
     cluster.until_state("succeeded")
     assert len(cluster.output("worker-0")) > known
@@ -124,8 +123,8 @@ def test_a_launcher_that_does_not_report_is_told_as_unreachable(
 def test_a_look_tells_of_the_launchers_latest_report(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     cluster.until_running("worker-0")
-    first = cluster.last_report("worker-0")
-    until(lambda: cluster.last_report("worker-0") > first + 1, "a later report")
+    for _ in range(2):
+        cluster.until_reported("worker-0")
 
 
 def test_a_restarted_keeper_knows_what_has_finished(cluster: Standing) -> None:

@@ -1,4 +1,7 @@
-"""What a user relies on, the same on every backend: names, flags, TF_CONFIG, outputs, states, and finished is finished."""
+"""What a user relies on, the same on every backend: names, flags, TF_CONFIG, outputs, states, and finished is finished.
+
+Each test has a run of its own on the machines that all of them share; the last one destroys them.
+"""
 
 import json
 import re
@@ -104,30 +107,30 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
                 "own": f"of worker-{index}",
             },
         }
-    project.destroy()
 
 
 def test_finished_stays_finished(project: Project) -> None:
-    project.write(JOB, TOLD)
+    job = f'{JOB}, run_id="once"'
+    project.write(job, TOLD)
     project.up()
     once = dict.fromkeys(HOSTNAMES, 1)
     assert project.counts() == once
 
     for call in (project.up(), project.up("--refresh")):
         assert list(call.steps()) == ["unchanged"], call.output
-    project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}', TOLD)
+    limited = job + ', jobs={"worker": {"memory": "1GiB"}}'
+    project.write(limited, TOLD)
     assert project.up().touched() == {"test-worker-0", "test-worker-1"}
-    project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}, placement=["hostname:UNLIKE:no-such-machine"]', TOLD)
+    project.write(limited + ', placement=["hostname:UNLIKE:no-such-machine"]', TOLD)
     project.up()
     project.up("--refresh")
     assert project.outputs()["state"] == "succeeded"
     assert project.counts() == once
 
-    project.write(JOB + ', run_id="again"', TOLD)
+    project.write(f'{JOB}, run_id="again"', TOLD)
     assert "test-run" in project.up().touched()
     assert project.counts() == dict.fromkeys(HOSTNAMES, 2)
     assert project.outputs()["state"] == "succeeded"
-    project.destroy()
 
 
 def test_a_failed_task_says_how(project: Project) -> None:
@@ -141,7 +144,6 @@ def test_a_failed_task_says_how(project: Project) -> None:
     later = project.up()
     assert "warning" in later.output
     assert project.counts()["worker-1"] == 1
-    project.destroy()
 
 
 def test_more_memory_than_allowed_is_out_of_memory(project: Project) -> None:
@@ -149,18 +151,21 @@ def test_more_memory_than_allowed_is_out_of_memory(project: Project) -> None:
     project.up(fails=True)
     assert "out of memory" in project.statuses().values()
     assert "out of memory" in project.outputs()["status"]
-    project.destroy()
 
 
 def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None:
-    sleeper = TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True")
-    project.write(JOB + ', wait="0"', sleeper)
+    job, sleeper = f'{JOB}, wait="0"', TOLD.replace('os.environ["TFDEPLOY_JOB_NAME"] == "ps"', "True")
+    project.write(job, sleeper)
     project.up()
     project.until_running(*HOSTNAMES)
-    project.write(JOB.replace("workers=2", "workers=3") + ', wait="0"', sleeper)
+    project.write(job.replace("workers=2", "workers=3"), sleeper)
     assert project.up().touched() - MACHINES == {"test-sweeper", "test-worker-2", "test-run"}
     project.until_running(*HOSTNAMES, "worker-2")
-    project.write(JOB.replace("workers=2", "workers=1") + ', wait="0"', sleeper)
+    project.write(job.replace("workers=2", "workers=1"), sleeper)
     assert project.up().touched() - MACHINES == {"test-sweeper", "test-worker-1", "test-worker-2", "test-run"}
     project.until_running("ps-0", "worker-0")
+
+
+def test_destroy_leaves_nothing(project: Project) -> None:
+    project.up()
     project.destroy()

@@ -9,8 +9,8 @@ import pytest
 
 from tests.docker.project import DockerProject
 from tests.engine.cli import docker
-from tests.engine.registry import Registry
-from tests.waiting import until
+from tests.engine.nested import Nested
+from tests.engine.registry import registry
 
 JOB = 'command=["python", "train.py"], code="code", workers=1, build="image", env={"COUNTER": __import__("os").environ["COUNTER"]}'
 SITE = "/usr/local/lib/python3.11/dist-packages"
@@ -49,6 +49,7 @@ def built(project: DockerProject) -> set[str]:
     return set(project.docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", *project.filters()).split())
 
 
+@pytest.mark.full
 def test_a_folder_is_built_and_requirements_are_a_layer_of_their_own(project: DockerProject) -> None:
     project.write(f'{JOB}, requirements=["six==1.16.0"]', TELLS)
     refused = project.call("preview", "--stack", project.stack)
@@ -88,30 +89,36 @@ def test_it_is_built_on_the_engine_that_docker_host_names(project: DockerProject
     project.destroy()
 
 
-@pytest.mark.parametrize("place", ["HOME", "DOCKER_CONFIG"])
-def test_an_image_is_pushed_and_pulled_with_the_credentials_of_docker_login(
-    project: DockerProject, login_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+@pytest.mark.full
+def test_an_image_is_pushed_and_pulled_by_other_machines_with_the_credentials_of_docker_login(
+    nested: Nested, python_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / ".docker"
-    with monkeypatch.context() as patch:
-        patch.setenv("DOCKER_CONFIG", str(folder))
-        login = ("login", "--username", login_registry.user, "--password-stdin", login_registry.address)
-        docker(project.host, *login, stdin=login_registry.password)
-    project.env.pop("DOCKER_CONFIG", None)
-    project.env[place] = str(tmp_path if place == "HOME" else folder)
-    write_image(project, "pushed")
-    project.write(f'{JOB}, registry="{login_registry.address}/team", wait="0"', SLEEPS)
-    project.up()
-    project.until_running("worker-0")
-    (name,) = built(project)
-    repository, _, tag = name.partition(f"{login_registry.address}/")[2].rpartition(":")
-    assert repository.startswith("team/")
-    assert login_registry.tags(repository) == [tag]
-    state = project.call("stack", "export", "--stack", project.stack).output
-    assert login_registry.password not in state
-
-    before = project.container("worker-0")
-    project.docker("image", "rm", "--force", name)
-    project.docker("kill", before)
-    until(lambda: project.container("worker-0") not in ("", before), "the Swarm pulls it with these credentials")
-    project.destroy()
+    project = DockerProject(tmp_path / "project", nested.manager, python_image)
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    project.env["DOCKER_CONFIG"] = str(tmp_path)
+    try:
+        with registry(login=True, host=nested.gateway, secured=True) as closed:
+            assert closed.certificate is not None
+            nested.trust(closed.address, closed.certificate)
+            project.env["SSL_CERT_FILE"] = str(closed.certificate)
+            login = ("login", "--username", closed.user, "--password-stdin", closed.address)
+            docker(project.host, *login, stdin=closed.password)
+            write_image(project, "pushed")
+            apart = 'workers=2, placement=["hostname:UNIQUE", "hostname:UNLIKE:m0"], volumes=[], wait="0"'
+            project.write(f'{JOB.replace("workers=1", apart)}, registry="{closed.address}/team"', SLEEPS)
+            project.init()
+            project.up()
+            project.until_running("worker-0", "worker-1")
+            (name,) = built(project)
+            repository, _, tag = name.partition(f"{closed.address}/")[2].rpartition(":")
+            assert repository.startswith("team/")
+            assert closed.tags(repository) == [tag]
+            for hostname in ("m1", "m2"):
+                show = ("container", "ls", "--format", "{{.Image}}", *project.filters())
+                assert docker(nested.machines[hostname].engine, *show).partition("@")[0] == name, "it was pulled"
+            state = project.call("stack", "export", "--stack", project.stack).output
+            assert closed.password not in state
+            project.destroy()
+    finally:
+        project.clean()

@@ -1,21 +1,26 @@
 """The engine that the tests have: that it is what they take it for, and that one of their own leaves no trace."""
 
+import fcntl
 import os
 import subprocess
 import sys
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
+from tests.engine import daemon
 from tests.engine.cli import DockerFailed, docker
 from tests.engine.images import ROOT
 from tests.engine.nested import Nested
 from tests.engine.registry import Registry
 from tests.waiting import until
 
+pytestmark = pytest.mark.full
+
 NEIGHBOURS = """
 import socket, urllib.request
-for address in {found[4][0] for found in socket.getaddrinfo("tasks.web", 8000)}:
+for address in {found[4][0] for found in socket.getaddrinfo("tasks.WEB", 8000)}:
     print(urllib.request.urlopen(f"http://{address}:8000/etc/hostname").read().decode().strip())
 """
 
@@ -75,6 +80,20 @@ def test_an_engine_of_our_own_leaves_nothing(engine: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout
 
 
+def test_the_data_of_another_engine_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    data = tmp_path / "tfdeploy/engine/docker"
+    networks = data / "network/files/local-kv.db"
+    for path in (networks, data / "volumes/metadata.db"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    with (data / "volumes/metadata.db").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(daemon.NoEngine, match="another Docker engine uses"), daemon.daemon():
+            pass
+    assert networks.exists()
+
+
 def test_images_have_python_under_both_names(engine: str, python_image: str, user_image: str) -> None:
     script = "python -c 'import os; print(os.getuid())' && python3 -c 'import ctypes, sqlite3, ssl, zlib'"
     assert docker(engine, "run", "--rm", python_image, "sh", "-c", script) == "0"
@@ -112,25 +131,27 @@ def test_registries_take_images(
 
 def test_nested_machines_are_one_swarm(nested: Nested, python_image: str) -> None:
     manager = nested.manager
+    # Other tests have this Swarm too.
+    web = f"web-{token_hex(3)}"
     labels = '{{.Description.Hostname}} {{index .Description.Engine.Labels "zone"}}'
     nodes = docker(manager, "node", "inspect", "--format", labels, *nested.machines).splitlines()
     assert nodes == ["m0 a", "m1 b", "m2 b"]
-    docker(manager, "network", "create", "--driver", "overlay", "net")
-    placed = ("--mode", "global", "--network", "net", "--endpoint-mode", "dnsrr", "--hostname", "{{.Node.Hostname}}")
+    docker(manager, "network", "create", "--driver", "overlay", web)
+    placed = ("--mode", "global", "--network", web, "--endpoint-mode", "dnsrr", "--hostname", "{{.Node.Hostname}}")
     serve = ("python3", "-m", "http.server", "8000")
-    docker(manager, "service", "create", "--detach", "--name", "web", *placed, python_image, *serve)
+    docker(manager, "service", "create", "--detach", "--name", web, *placed, python_image, *serve)
 
     def until_running() -> None:
-        live = ("service", "ps", "--filter", "desired-state=running", "--format", "{{.CurrentState}}", "web")
+        live = ("service", "ps", "--filter", "desired-state=running", "--format", "{{.CurrentState}}", web)
         until(
             lambda: docker(manager, *live).count("Running") == len(nested.machines),
             "a task on each node",
-            seen=lambda: docker(manager, "service", "ps", "--no-trunc", "web"),
+            seen=lambda: docker(manager, "service", "ps", "--no-trunc", web),
         )
 
     def neighbours() -> list[str]:
-        container = docker(manager, "container", "ls", "--quiet", "--filter", "name=web")
-        return sorted(docker(manager, "exec", container, "python3", "-c", NEIGHBOURS).splitlines())
+        container = docker(manager, "container", "ls", "--quiet", "--filter", f"name={web}")
+        return sorted(docker(manager, "exec", container, "python3", "-c", NEIGHBOURS.replace("WEB", web)).splitlines())
 
     until_running()
     # A Swarm's nodes tell each other of names in their own time.
@@ -140,6 +161,9 @@ def test_nested_machines_are_one_swarm(nested: Nested, python_image: str) -> Non
     nested.start("m1")
     until_running()
     assert python_image in docker(nested.machines["m1"].engine, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}")
-    docker(manager, "service", "rm", "web")
-    until(lambda: not docker(manager, "container", "ls", "--all", "--quiet"), "the manager's task has gone")
-    docker(manager, "network", "rm", "net")
+    docker(manager, "service", "rm", web)
+    until(
+        lambda: not docker(manager, "container", "ls", "--all", "--quiet", "--filter", f"name={web}"),
+        "the manager's task has gone",
+    )
+    docker(manager, "network", "rm", web)

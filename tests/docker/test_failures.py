@@ -1,11 +1,8 @@
 """What breaks is told by its right word and reason, and what can go on goes on."""
 
-import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+
+import pytest
 
 from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
@@ -79,6 +76,7 @@ def test_the_kernel_keeps_the_limit_and_its_kill_is_out_of_memory(project: Docke
     assert "the job failed: worker-0 ran out of memory" in done.output
 
 
+@pytest.mark.full
 def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerProject) -> None:
     lost = f"{project.name}:lost"
     project.docker("tag", project.image, lost)
@@ -97,9 +95,9 @@ def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerP
 
 
 def test_what_cannot_work_is_refused_at_preview(project: DockerProject) -> None:
-    def refused(arguments: str, env: dict[str, str] | None = None) -> str:
+    def refused(arguments: str) -> str:
         project.write(f"{JOB}, workers=1, {arguments}")
-        done = project.call("preview", "--stack", project.stack, env=env)
+        done = project.call("preview", "--stack", project.stack)
         assert done.exit_code != 0, done.output
         assert project.left() == {}
         return done.output
@@ -108,15 +106,6 @@ def test_what_cannot_work_is_refused_at_preview(project: DockerProject) -> None:
     said = refused('jobs={"worker": {"cpus": 1000, "memory": "10TiB"}}')
     assert "test: worker-0: asks for 1000 cpus, 10 TiB of memory, and no machine has that free" in said
     assert re.search(r"There is:\n +\S+: free [0-9.]+ of [0-9]+ cpus, \S+ \SiB of \S+ GiB", said)
-    said = refused("ps=0", {"DOCKER_HOST": "tcp://127.0.0.1:1"})
-    assert "the Docker engine at tcp://127.0.0.1:1 does not answer (" in said
-    assert "Connection refused" in said
-    with engine_without_swarm("inactive") as host:
-        said = refused("ps=0", {"DOCKER_HOST": host})
-    assert f"the Docker engine at {host} is not in swarm mode. Run `docker --host {host} swarm init" in said
-    with engine_without_swarm("active") as host:
-        said = refused("ps=0", {"DOCKER_HOST": host})
-    assert f"the Docker engine at {host} is a worker of its Swarm, not a manager. Name a manager" in said
 
 
 def test_what_others_have_reserved_is_not_free(project: DockerProject) -> None:
@@ -136,28 +125,3 @@ def test_what_others_have_reserved_is_not_free(project: DockerProject) -> None:
     # Others may have reserved more on this engine meanwhile.
     assert found is not None
     assert float(found[1]) <= (total - half) / 2**30 + 0.1
-
-
-@contextmanager
-def engine_without_swarm(state: str) -> Iterator[str]:
-    """The address of something that answers as an engine does that manages no Swarm."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            swarm = {"LocalNodeState": state, "ControlAvailable": False, "NodeID": ""}
-            body = json.dumps({"ApiVersion": "1.41", "Swarm": swarm}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"tcp://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()

@@ -4,6 +4,8 @@ import ipaddress
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
 
@@ -63,20 +65,27 @@ def flags(project: DockerProject, counts: int) -> str:
     return str(lines[-1])
 
 
-def test_a_running_job_moves_from_one_network_to_the_other_and_back(project: DockerProject) -> None:
+@pytest.mark.full
+def test_a_running_job_moves_to_other_addresses_to_the_machines_network_and_back(project: DockerProject) -> None:
+    project.write(f'{JOB}, wait="0"', GATED)
+    project.up()
+    flags(project, 1)
+
     project.write(OVERLAY, GATED)
     project.up()
-    assert flags(project, 1).endswith("--ps_hosts=ps-0:2222 --worker_hosts=worker-0:2222")
+    assert flags(project, 2).endswith("--ps_hosts=ps-0:2222 --worker_hosts=worker-0:2222")
     address = project.inside("worker-0", "python", "-c", RESOLVE)
     assert ipaddress.ip_address(address) in ipaddress.ip_network(SUBNET)
+    assert len(project.left()["network"].split()) == 1, "the network that was before is gone"
     assert namespaces(project) == {False}, "nothing of it listens on the machine"
     containers = project.left()["container"].split()
-    assert project.docker("inspect", "--format", "{{json .HostConfig.PortBindings}}", *containers).split() == ["{}"] * 3
+    ports = project.docker("inspect", "--format", "{{json .HostConfig.PortBindings}}", *containers).split()
+    assert set(ports) == {"{}"}
 
     project.write(HOST, GATED)
     moved = project.up()
     assert {"test-ps-0", "test-worker-0", "test-run"} <= moved.touched()
-    said = flags(project, 2)
+    said = flags(project, 3)
     assert "ps-0" not in said
     assert namespaces(project) == {True}
     node = project.docker("info", "--format", "{{.Swarm.NodeAddr}}")
@@ -86,21 +95,8 @@ def test_a_running_job_moves_from_one_network_to_the_other_and_back(project: Doc
 
     project.write(OVERLAY, GATED)
     project.up()
-    assert flags(project, 3).endswith("--ps_hosts=ps-0:2222 --worker_hosts=worker-0:2222")
+    assert flags(project, 4).endswith("--ps_hosts=ps-0:2222 --worker_hosts=worker-0:2222")
     assert namespaces(project) == {False}
-    project.destroy()
-
-
-def test_a_running_job_moves_to_other_addresses(project: DockerProject) -> None:
-    project.write(f'{JOB}, wait="0"', GATED)
-    project.up()
-    flags(project, 1)
-    project.write(OVERLAY, GATED)
-    project.up()
-    flags(project, 2)
-    address = project.inside("worker-0", "python", "-c", RESOLVE)
-    assert ipaddress.ip_address(address) in ipaddress.ip_network(SUBNET)
-    assert len(project.left()["network"].split()) == 1, "the network that was before is gone"
     project.destroy()
 
 

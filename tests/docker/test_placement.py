@@ -8,6 +8,8 @@ import pytest
 from tests.docker.project import DockerProject
 from tests.engine.nested import Nested
 
+pytestmark = pytest.mark.full
+
 SLEEPS = "import time\nprint('here', flush=True)\ntime.sleep(3600)\n"
 JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", volumes=[], placement=["{constraint}"]'
 ZONES = {"m0": "a", "m1": "b", "m2": "b"}

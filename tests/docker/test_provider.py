@@ -8,6 +8,8 @@ from tests.engine.cli import docker
 from tests.engine.registry import Registry
 from tests.integration.conftest import Project
 
+pytestmark = pytest.mark.full
+
 SUPPLIES = """
 import base64
 import pulumi

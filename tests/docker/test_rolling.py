@@ -7,21 +7,36 @@ from tests.docker.project import GATED, DockerProject
 from tests.engine.cli import LABEL
 
 JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+RESIZED = '"cpus": 0.4, "memory": "256MiB"'
 WORKERS = ["worker-0", "worker-1", "worker-2"]
 
 IMPATIENT = """\
 import sys
 if "pulumi.dynamic" in " ".join(sys.orig_argv):
     import tfdeploy.backends.docker.rolling
-    tfdeploy.backends.docker.rolling._COME_UP_SECONDS = 30.0
+    tfdeploy.backends.docker.rolling._COME_UP_SECONDS = 5.0
 """
 """In the process that runs the providers, as a `sitecustomize`: a task that does not come up is given up sooner."""
 
 
-def limits(project: DockerProject) -> list[str]:
-    """What the engine lets each worker have."""
-    form = "{{.Spec.TaskTemplate.Resources.Limits.MemoryBytes}}"
-    return project.docker("service", "inspect", "--format", form, *map(project.service, WORKERS)).split()
+CGROUPS = """\
+from pathlib import Path
+root = Path("/sys/fs/cgroup")
+if (root / "cpu.max").exists():
+    quota, period = (root / "cpu.max").read_text().split()
+    memory = (root / "memory.max").read_text()
+else:
+    quota, period = ((root / "cpu" / f"cpu.cfs_{part}_us").read_text() for part in ("quota", "period"))
+    memory = (root / "memory" / "memory.limit_in_bytes").read_text()
+print(int(quota) / int(period), int(memory))
+"""
+"""What the kernel lets the container have in which it runs: processors and memory."""
+
+
+def limits(project: DockerProject, hostname: str) -> tuple[float, int]:
+    """The limits of a task's container, as the kernel keeps them: processors, and bytes of memory."""
+    cpus, memory = project.inside(hostname, "python", "-c", CGROUPS).split()
+    return float(cpus), int(memory)
 
 
 def images(project: DockerProject) -> list[str]:
@@ -49,10 +64,11 @@ def broken_image(project: DockerProject, folder: Path) -> str:
 def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
     project: DockerProject, tmp_path: Path
 ) -> None:
-    project.write(JOB, GATED)
+    project.write(f'{JOB}, jobs={{"worker": {{"cpus": 0.2, "memory": "128MiB"}}}}', GATED)
     project.up()
     project.until_running(*WORKERS)
-    project.write(f'{JOB}, jobs={{"worker": {{"memory": "256MiB"}}}}', GATED)
+    assert limits(project, "worker-0") == (0.2, 128 << 20)
+    project.write(f'{JOB}, jobs={{"worker": {{{RESIZED}}}}}', GATED)
     assert project.up().touched() == {f"test-{name}" for name in WORKERS}
     events = project.events()
     order = [
@@ -64,12 +80,13 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
         )
     ]
     assert order == sorted(order), events
-    assert limits(project) == [str(256 << 20)] * 3
+    for name in WORKERS:
+        assert limits(project, name) == (0.4, 256 << 20)
     assert project.counts() == dict.fromkeys(WORKERS, 2)
 
     image = broken_image(project, tmp_path)
     try:
-        broken = f'{JOB}, jobs={{"worker": {{"memory": "256MiB", "image": {image!r}}}}}'
+        broken = f'{JOB}, jobs={{"worker": {{{RESIZED}, "image": {image!r}}}}}'
         project.write(broken, GATED)
         done = project.up(fails=True, env=impatient(project))
         assert "worker-0 did not come up again with its new settings: " in done.output
@@ -81,7 +98,7 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
         assert [project.counts()[name] for name in WORKERS[1:]] == [2, 2]
         assert [project.sees()[name] for name in WORKERS[1:]] == ["running", "running"]
 
-        project.write(f'{JOB}, jobs={{"worker": {{"memory": "256MiB"}}}}', GATED)
+        project.write(f'{JOB}, jobs={{"worker": {{{RESIZED}}}}}', GATED)
         project.up()
         project.until_running(*WORKERS)
         assert images(project) == [project.image] * 3

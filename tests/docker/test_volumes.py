@@ -3,6 +3,8 @@
 import json
 import os
 
+import pytest
+
 from tests.docker.project import DockerProject
 from tests.waiting import until
 
@@ -77,6 +79,7 @@ def test_every_form_of_a_mount(project: DockerProject) -> None:
     assert (project.program / "train" / run / "written").exists()
 
 
+@pytest.mark.full
 def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, user_image: str) -> None:
     base = f'{JOB}, wait="0", image={user_image!r}, keep_volumes=True'
 
@@ -102,6 +105,7 @@ def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, 
     assert len(left["volume"].split()) == 3
 
 
+@pytest.mark.full
 def test_a_folder_of_somebody_else_holds_the_checkpoints(project: DockerProject, user_image: str) -> None:
     folder = project.program / "checkpoints"
     folder.mkdir()

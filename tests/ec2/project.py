@@ -144,9 +144,27 @@ class Ec2Project(Project):
         self.assert_nothing_left()
         return done
 
+    def described(self, name: str) -> dict[str, Any]:
+        """What EC2 says of a machine."""
+        ids = [self.machine(name).id]
+        found: dict[str, Any] = self.box.client("ec2").describe_instances(InstanceIds=ids)["Reservations"][0]
+        instance: dict[str, Any] = found["Instances"][0]
+        return instance
+
+    def ports(self) -> set[int]:
+        """The first ports that the cluster's security group lets in."""
+        (group,) = self.left()["groups"]
+        asked = [{"Name": "group-id", "Values": [group]}]
+        rules = self.box.client("ec2").describe_security_group_rules(Filters=asked)["SecurityGroupRules"]
+        return {rule["FromPort"] for rule in rules if not rule["IsEgress"]}
+
+    def clear(self) -> None:
+        """Take away the cluster, without Pulumi."""
+        BACKEND.clear(self.cluster, "", {"volumes": False, "record": False})
+
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
-        BACKEND.clear(self.cluster, "", {"volumes": False, "record": False})
+        self.clear()
         efs = self.box.client("efs")
         for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:
             efs.delete_mount_target(MountTargetId=target["MountTargetId"])

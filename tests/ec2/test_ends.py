@@ -1,30 +1,140 @@
-"""Machines that end themselves, and the record that outlives them."""
+"""Machines that end themselves: a spot instance that is taken back, a lifetime, a job that has ended; and what outlives them.
 
+The first machines have tasks on their own network; those that come after them are reached through SSM.
+"""
+
+import json
+import os
 import shutil
+from collections.abc import Iterator
+from functools import partial
 
+import pytest
+
+from tests.box.cloud import COMMANDS
+from tests.docker.project import GATE
 from tests.ec2.project import Ec2Project
-from tests.ec2.test_life import JOB, MANAGER, STEPS, TASKS, WORKER, until_resumed
+from tests.ec2.training import CARETAKER, JOB, MANAGER, TASKS, WORKER, limit, lines, until_gone, until_resumed
 from tests.waiting import until
+from tfdeploy.backends.ec2 import reach
+
+pytestmark = pytest.mark.full
+
+SAVES = f"""\
+import os, pathlib, signal, sys, time, urllib.request
+checkpoint = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], os.environ["TFDEPLOY_HOSTNAME"])
+step = int(checkpoint.read_text()) if checkpoint.exists() else 0
+
+def save(*_):
+    checkpoint.write_text(str(step))
+    print("saved at", step, flush=True)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, save)
+token = urllib.request.Request("http://169.254.169.254/latest/api/token", method="PUT")
+token.add_header("X-aws-ec2-metadata-token-ttl-seconds", "60")
+try:
+    print("metadata:", urllib.request.urlopen(token, timeout=10).read())
+except OSError as error:
+    print("metadata:", error)
+print("resumed from", step, flush=True)
+gate = pathlib.Path(os.environ["COUNTER"], "{GATE}")
+while not gate.exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
+    step += 1
+    time.sleep(0.1)
+print("accuracy: 0.5")
+"""
+"""Saves its step only when it is asked to stop."""
+
+SPOT = f'{JOB}, jobs={{"worker": {{"spot": True}}}}, idle="10s"'
+AGAIN = f'{SPOT}, lifetime="1h", access="ssm", ssh_from=None'
+POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
-def gone(project: Ec2Project) -> None:
-    """Wait until no machine is left, without anybody's word."""
-    until(lambda: "instances" not in project.left(), "machines have ended themselves")
+@pytest.fixture(autouse=True, scope="module")
+def session_commands(life: Ec2Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The stand-in for the AWS command is on PATH, and something by the name of its plugin."""
+    plugin = tmp_path_factory.mktemp("plugin") / "session-manager-plugin"
+    plugin.touch(mode=0o755)
+    folders = f"{COMMANDS}:{plugin.parent}"
+    life.env["PATH"] = f"{folders}:{life.env['PATH']}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folders}:{os.environ['PATH']}")
+        yield
+
+
+def policies(project: Ec2Project, name: str) -> tuple[list[str], list[str]]:
+    """Those of AWS's that a machine's role has, and those of its own."""
+    iam = project.box.client("iam")
+    profile = project.described(name)["IamInstanceProfile"]["Arn"].rpartition("/")[2]
+    (role,) = iam.get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]["Roles"]
+    attached = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
+    return [one["PolicyArn"] for one in attached], iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
+
+
+def test_a_task_on_the_machines_network_cannot_ask_for_its_role(project: Ec2Project) -> None:
+    project.write(f'{SPOT}, lifetime="1h", network="host"', SAVES)
+    project.up()
+    project.until_running(*TASKS)
+    assert project.described(WORKER)["InstanceLifecycle"] == "spot"
+    for hostname in TASKS:
+        until(partial(lines, project, hostname, "metadata:"), "it has asked")
+        assert lines(project, hostname, "metadata:") == ["<urlopen error [Errno 111] Connection refused>"]
+
+
+def test_a_notice_lets_tasks_save(project: Ec2Project) -> None:
+    project.box.notice_spot(project.machine(WORKER).id, 120)
+    until(lambda: project.sees_machines()[WORKER] == "gone", "the machine has gone before it was taken", 110)
+    (saved,) = lines(project, "worker-0", "saved at")
+    assert int(saved) > 0
+    events = [event["text"] for event in project.look().view["events"]]
+    assert any("worker-0" in text and "spot instance is taken away at" in text for text in events), events
+    assert project.sees()["worker-0"] == "interrupted"
+    assert f"{WORKER} is made: m7i.large" in project.call("preview", "--stack", project.stack).output
+
+
+def test_a_lifetime_ends_in_training(project: Ec2Project) -> None:
+    manager = project.machine(MANAGER).id
+    assert json.loads(project.box.run(manager, "cat", CARETAKER))["lifetime"] == 3600.0
+    limit(project, manager, "lifetime", 1.0)
+    until_gone(project)
+    assert "tfdeploy: ends: lifetime of 1 s is over" in project.box.console(manager)
+
+
+def test_the_next_up_goes_on_through_ssm_and_opens_no_port_for_ssh(project: Ec2Project) -> None:
+    # As on another computer, which has never looked.
+    shutil.rmtree(project.folder / "state")
+    project.write(AGAIN, SAVES)
+    done = project.up()
+    until_resumed(project, "worker-0")
+    until_resumed(project, "ps-0", least=0)
+    assert f"({project.machine(WORKER).id}, through SSM)" in done.output
+    outputs = project.outputs()
+    assert [row["public_ip"] for row in (*outputs["machines"], *outputs["tasks"])] == [""] * 4
+    assert all("PublicIpAddress" not in project.described(name) for name in (MANAGER, WORKER))
+    assert project.ports().isdisjoint({22})
+    ((aws, own), (aws_of_manager, own_of_manager)) = (policies(project, name) for name in (WORKER, MANAGER))
+    assert (aws, own, aws_of_manager, len(own_of_manager)) == ([POLICY], [], [POLICY], 1)
+    assert project.up().steps().keys() == {"unchanged"}
+
+
+def test_another_computer_knows_the_machines_by_what_ec2_says_of_them(project: Ec2Project) -> None:
+    known = reach.read(project.cluster)
+    shutil.rmtree(reach.of(project.cluster))
+    project.call("preview", "--stack", project.stack)
+    assert reach.read(project.cluster) == known
+    until(lambda: project.sees()["worker-0"] == "running", "it is seen through SSM")
 
 
 def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Project) -> None:
-    project.write(f'{JOB}, idle="10s"', STEPS)
-    project.up()
-    project.until_running(*TASKS)
     runs = project.box.calls("RunInstances")
-    machines = [project.machine(name).id for name in (MANAGER, "test-worker-m0", WORKER)]
+    machines = [project.machine(name).id for name in (MANAGER, WORKER)]
     project.open()
-    gone(project)
+    until_gone(project)
     for machine in machines:
         assert "tfdeploy: ends: idle for 10 s" in project.box.console(machine)
     assert project.look().view["job"]["verdict"][0] == "succeeded", "whoever only looks is told too"
 
-    # As on another computer, which has never looked.
     shutil.rmtree(project.folder / "state")
     assert "is not made again: the run is over" in project.call("preview", "--stack", project.stack).output
     project.up()
@@ -34,20 +144,9 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     assert project.box.calls("RunInstances") == runs
     assert project.up().steps().keys() == {"unchanged"}
 
+
+def test_destroy_keeps_the_bucket_alone(project: Ec2Project) -> None:
     bucket = project.bucket()
     assert f"its bucket is kept: s3://{bucket}" in project.destroy().output
     assert project.bucket() == bucket
-
-
-def test_a_lifetime_ends_in_training_and_the_next_up_goes_on(project: Ec2Project) -> None:
-    project.write(f'{JOB}, lifetime="100s"', STEPS)
-    project.up()
-    project.until_running(*TASKS)
-    gone(project)
-    shutil.rmtree(project.folder / "state")
-
-    project.write(f'{JOB}, lifetime="1h", keep_record=False', STEPS)
-    project.up()
-    until_resumed(project, *TASKS)
-    project.destroy()
-    assert project.bucket() == ""
+    assert project.box.left().keys().isdisjoint({"IAM roles", "IAM instance profiles"})

@@ -1,81 +1,155 @@
-"""Machines that die come back under their names, and the training goes on from where it was."""
+"""One life on EC2, on a bad day: its machines boot, die and come back under their names, and its training goes on to the end.
 
-import json
+A later capability adds assertions here, or a step, but no life of its own.
+"""
 
-from tests.docker.project import GATE
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.box.bad_day import BadDay
+from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
+from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
+from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
 from tests.waiting import until
 
-STEPS = f"""\
-import os, pathlib, sys, time
-folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
-counter = folder / hostname
-counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-checkpoint = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], hostname)
-step = int(checkpoint.read_text()) if checkpoint.exists() else 0
-print("resumed from", step, *sys.argv[1:])
-while not (folder / "{GATE}").exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
-    step += 1
-    draft = checkpoint.with_suffix(".draft")
-    draft.write_text(str(step))
-    draft.rename(checkpoint)
-    time.sleep(0.1)
-print("accuracy: 0.5")
+ZONE = "us-west-2b"
+MARKS = """\
+import os, pathlib
+for name in ("scratch", "data"):
+    marks = pathlib.Path("/", name, "marks")
+    if marks.parent.is_dir():
+        before = marks.read_text() if marks.exists() else ""
+        print(name, "was", repr(before))
+        with marks.open("w") as file:
+            file.write(before + "x")
+            file.flush()
+            os.fsync(file.fileno())
 """
-JOB = (
-    'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", metrics={"accuracy": r"accuracy: (.*)"}, '
-    'restart={"on": ["any"], "maximum": 20}, env={"COUNTER": __import__("os").environ["COUNTER"]}'
-)
-TASKS = ["ps-0", "worker-0", "worker-1"]
-MANAGER, WORKER = "test-ps-m0", "test-worker-m1"
+"""The worker's machine has two disks; each start of its task leaves a mark on both."""
 
 
-def resumed(project: Ec2Project, hostname: str) -> int:
-    """The step from which a task's program last went on."""
-    lines = [text for _, _, text in project.look(10_000).view["logs"][hostname] if text.startswith("resumed from ")]
-    return int(lines[-1].split()[2]) if lines else -1
+@pytest.fixture(scope="module")
+def volume(box: Box) -> str:
+    """A volume of the user's."""
+    return str(box.client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"])
 
 
-def until_resumed(project: Ec2Project, *hostnames: str, least: int = 1) -> None:
-    """Wait until tasks run that have told from which step: it comes a moment after they are known to run."""
-    project.until_running(*hostnames)
-    for hostname in hostnames:
-        until(lambda name=hostname: resumed(project, name) >= least, f"{hostname} has told from where")  # type: ignore[misc]
+@pytest.fixture(scope="module", autouse=True)
+def day(box: Box, volume: str) -> Iterator[BadDay]:
+    """A bad day: what was created is not found at once, and calls are refused, each for a while."""
+    with box.bad_day() as found:
+        yield found
 
 
-def test_dead_machines_come_back_under_their_names_and_training_goes_on(project: Ec2Project) -> None:
+def was(project: Ec2Project, name: str) -> list[str]:
+    """What the worker found on a disk, each time that it was started."""
+    return lines(project, "worker-0", f"{name} was ")
+
+
+def test_no_capacity_names_the_zones_and_types_that_would_do(project: Ec2Project, day: BadDay) -> None:
     project.write(JOB, STEPS)
-    project.up()
-    until_resumed(project, *TASKS, least=0)
-    names = {one.name: one.id for one in project.box.instances()}
+    # Nothing is throttled meanwhile: the last attempt tells why the machine was not made.
+    every, day.every = day.every, 0
+    day.short_of.add("m7i.large")
+    refused = project.up(fails=True).output
+    day.short_of.clear()
+    day.every = every
+    assert re.search(r"test-(ps|worker)-m0: us-west-2a has no capacity for m7i\.large now\.", refused), refused
+    assert "us-west-2b (subnet_id=subnet-" in refused
+    assert "another instance_type that us-west-2a offers: m" in refused, refused
+    assert "instances" not in project.left()
 
+
+def test_secrets_are_in_the_tasks_and_nowhere_else(project: Ec2Project, volume: str) -> None:
+    own = {"worker": {"ebs_volumes": ["64MiB:/scratch", f"{volume}:/data"]}}
+    project.write(f"{JOB}, {SECRETS}, jobs={own!r}", READS + MARKS + STEPS)
+    places = lines_of_up(project)
+    project.until_running(*TASKS)
+    canaries = Canaries(project, MANAGER)
+    until(lambda: lines(project, "worker-0", "digest") == canaries.digests, "the task has read them")
+    canaries.assert_absent(places)
+    canaries.assert_absent(canaries.shared_places(MANAGER))
+    for machine in (MANAGER, WORKER):
+        canaries.assert_absent(canaries.places(machine))
+
+
+def test_the_tables_say_what_was_made(project: Ec2Project) -> None:
+    outputs = project.outputs()
+    machines = {row["machine"]: (row["role"], row["size"], row["region"], row["status"]) for row in outputs["machines"]}
+    assert machines == {
+        MANAGER: ("Master", "m7i.large", "us-west-2", "connected"),
+        WORKER: ("Worker", "m7i.large", "us-west-2", "connected"),
+    }
+    assert {row["hostname"]: row["machine"] for row in outputs["tasks"]} == {"ps-0": MANAGER, "worker-0": WORKER}
+    assert outputs["cost"]["per_hour"] > 0
+    assert all(row["public_ip"] == project.machine(row["machine"]).private_ip for row in outputs["machines"])
+
+
+def test_a_machine_has_the_users_volume_and_a_new_one_and_keeps_both_when_it_restarts(project: Ec2Project) -> None:
+    assert was(project, "data") == ["''"] == was(project, "scratch")
+    worker = project.machine(WORKER).id
+    for folder in ("sdf", "sdg"):
+        assert project.box.run(worker, "findmnt", "-no", "FSTYPE", f"/mnt/volumes/{folder}").strip() == "ext4"
+    assert project.up().steps().keys() == {"unchanged"}
+    project.box.client("ec2").reboot_instances(InstanceIds=[worker])
+    until(lambda: was(project, "data") == ["''", "'x'"] == was(project, "scratch"), "both are kept")
+    until_resumed(project, *TASKS, least=0)
+
+
+def test_a_worker_that_dies_comes_back_under_its_name_and_training_goes_on(project: Ec2Project, volume: str) -> None:
+    names = {name: project.machine(name).id for name in (MANAGER, WORKER)}
     project.box.kill(names[WORKER])
     assert project.sees_machines()[WORKER] == "gone"
-    preview = project.call("preview", "--stack", project.stack)
-    assert f"{WORKER} is made: m7i.large, ami-" in preview.output
-    assert f"{MANAGER} is made" not in preview.output
+    assert project.box.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"][0]["State"] == "available"
+    preview = project.call("preview", "--stack", project.stack).output
+    assert f"{WORKER} is made: m7i.large, ami-" in preview
+    assert f"{MANAGER} is made" not in preview
     done = project.up()
-    assert done.steps()["replaced"] == 1, done.output
+    assert done.steps()["replaced"] == 2, f"the machine and the attachment of its volume: {done.output}"
     assert done.touched() == {"test-swarm"}
-    until_resumed(project, "worker-1")
+    until_resumed(project, "worker-0")
     project.until_running(*TASKS)
-    assert [project.machine(name).id for name in (MANAGER, "test-worker-m0")] == [
-        names[MANAGER],
-        names["test-worker-m0"],
-    ]
+    assert project.machine(MANAGER).id == names[MANAGER]
+    assert project.machine(WORKER).id != names[WORKER]
 
-    project.box.kill(names[MANAGER])
+
+def test_the_users_volume_outlives_its_machine_and_a_new_one_does_not(project: Ec2Project) -> None:
+    until(lambda: was(project, "data")[-1] == "'xx'" and was(project, "scratch")[-1] == "''", "one is kept")
+    assert project.up().steps().keys() == {"unchanged"}
+
+
+def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(project: Ec2Project) -> None:
+    worker = project.machine(WORKER).id
+    project.box.kill(project.machine(MANAGER).id)
     assert project.sees_machines()[MANAGER] == "gone"
     project.up()
     until_resumed(project, *TASKS)
-    assert project.machine("test-worker-m0").id == names["test-worker-m0"]
-    assert set(project.sees_machines().values()) == {"connected"}
+    assert project.machine(WORKER).id == worker
+    assert {project.sees_machines()[name] for name in (MANAGER, WORKER)} == {"connected"}
     assert project.up().steps().keys() == {"unchanged"}
 
+
+def test_a_change_of_access_is_said_before_machines_are_made_anew(project: Ec2Project) -> None:
+    program = project.program / "__main__.py"
+    before = program.read_text()
+    program.write_text(before.replace('TensorFlowCluster("test", ', 'TensorFlowCluster("test", access="private", '))
+    preview = project.call("preview", "--stack", project.stack).output
+    program.write_text(before)
+    why = "is made anew (public access gives way to private access); what stands there starts again"
+    assert f"{WORKER} {why}: worker-0" in preview
+    assert f"{MANAGER} {why}: ps-0" in preview
+
+
+def test_what_is_finished_stays_finished_though_all_machines_die(project: Ec2Project) -> None:
     project.open()
     assert project.up(env={"TFDEPLOY_WAIT": "10m"}).steps().keys() == {"unchanged"}
     assert project.outputs()["state"] == "succeeded"
-    runs = project.box.calls("RunInstances")
+    canaries, runs = Canaries(project, MANAGER), project.box.calls("RunInstances")
+    until(lambda: all(one in canaries.bucket() for one in canaries.digests), "the record of the end is in the bucket")
+    canaries.assert_absent({"bucket": canaries.bucket()})
     for name in (MANAGER, WORKER):
         project.box.kill(project.machine(name).id)
     assert "is not made again: the run is over" in project.call("preview", "--stack", project.stack).output
@@ -86,34 +160,13 @@ def test_dead_machines_come_back_under_their_names_and_training_goes_on(project:
     assert project.left() == {}, "the last machine had nothing to do any more"
     assert project.up().steps().keys() == {"unchanged"}
     assert {row["status"] for row in project.outputs()["machines"]} == {"gone"}
+
+
+def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str, day: BadDay) -> None:
     project.destroy()
-
-
-def test_what_a_change_of_machines_touches_is_said_and_done(project: Ec2Project) -> None:
-    one = JOB.replace("workers=2", "workers=1")
-    project.write(one, STEPS)
-    project.up()
-    until_resumed(project, "ps-0", "worker-0", least=0)
-    before = {name: project.machine(name).id for name in (MANAGER, "test-worker-m0")}
-
-    project.write(f'{one}, lifetime="10h", jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)
-    preview = project.call("preview", "--stack", project.stack).output
-    assert (
-        "test-worker-m0 is made anew (m7i.large gives way to c7i.large); what stands there starts again: worker-0"
-        in preview
-    )
-    assert f"{MANAGER} is made" not in preview
-    project.up()
-    project.until_running("ps-0", "worker-0")
-    assert project.machine(MANAGER).id == before[MANAGER]
-    assert project.machine("test-worker-m0").type == "c7i.large"
-    told = project.box.run(before[MANAGER], "cat", "/etc/tfdeploy/caretaker.json")
-    assert json.loads(told)["lifetime"] == 36000.0
-    until_resumed(project, "worker-0")
-
-    project.write(f'{one}, network="host", jobs={{"worker": {{"instance_type": "c7i.large"}}}}', STEPS)
-    project.up()
-    project.until_running("ps-0", "worker-0")
-    manager = project.machine(MANAGER).private_ip
-    assert project.looked()["endpoints"]["ps-0"].startswith(f"{manager}:")
-    project.destroy()
+    ec2 = project.box.client("ec2")
+    (left,) = ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
+    assert (left["State"], left.get("Tags", [])) == ("available", [])
+    assert project.box.left()["disks"] == {volume}
+    ec2.delete_volume(VolumeId=volume)
+    assert "disks" not in project.box.left()

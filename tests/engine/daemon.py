@@ -77,6 +77,8 @@ def swarm(address: str) -> Iterator[None]:
 @contextmanager
 def daemon() -> Iterator[str]:
     """A dockerd of our own: its images stay in the user's cache, everything else goes with it."""
+    if _in_use(cache() / "docker"):
+        raise NoEngine(f"another Docker engine uses {cache() / 'docker'}: name its address in DOCKER_HOST, or end it")
     if os.geteuid() != 0:
         raise NoEngine(
             f"no Docker engine answers at {os.environ.get('DOCKER_HOST') or SOCKET}; only root can start one"
@@ -94,6 +96,19 @@ def daemon() -> Iterator[str]:
         with kept(Path(folder), cache() / "docker"), _dockerd(Path(folder), cache() / "docker") as address:
             clear(address)  # what a killed run has left
             yield address
+
+
+def _in_use(data: Path) -> bool:
+    """Whether a dockerd that runs has this data folder: it holds a lock there, and a second one would harm it."""
+    held = data / "volumes/metadata.db"
+    if not held.exists():
+        return False
+    with held.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @contextmanager

@@ -59,6 +59,12 @@ def tensorflow_image(engine: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def tensorflow_volume() -> str:
+    """What gives the image with Python a TensorFlow, among a task's `volumes`."""
+    return f"{images.tensorflow_packages()}:{images.SITE}:ro"
+
+
+@pytest.fixture(scope="session")
 def registry(engine: str) -> Iterator[registries.Registry]:
     """An image registry that everybody may use."""
     with registries.registry() as found:

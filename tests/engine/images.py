@@ -1,9 +1,11 @@
 """Images for the tests, made of Debian's packages and of PyPI's: nothing comes from an image registry."""
 
 import fcntl
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,16 +19,19 @@ from tests.engine.cli import LABEL, DockerFailed, cache, digest, docker
 
 ROOT = Path(__file__).parent.parent.parent
 NAME = "tfdeploy-test"
-PYTHON = f"{NAME}/python:bookworm"
-USER = f"{NAME}/python:user"
-"""The same with a user of its own, who is not root."""
+DEBIAN = f"{NAME}/debian:bookworm"
+PYTHON = f"{NAME}/slim:python"
+USER = f"{NAME}/slim:user"
+MACHINE = f"{NAME}/machine:nested"
 
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "python3", "python-is-python3")
 MACHINE_PACKAGES = ("docker.io", "iproute2", "iptables", "openssh-server")
 NOT_NEEDED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
+SLIM = Path(__file__).parent / "slim.py"
 PIP = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet", "--no-compile"]
 # What runs in the image, whatever runs the tests.
+VERSION = (3, 11)
 IN_IMAGE = {
     "python_full_version": "3.11.2",
     "python_version": "3.11",
@@ -39,17 +44,33 @@ FOR_IMAGE = ["--no-deps", "--only-binary=:all:", "--python-version=3.11", *[f"--
 SITE = "/usr/local/lib/python3.11/dist-packages"
 
 
-def python_image(address: str) -> str:
-    """Debian with its Python, as `python` and `python3`; root is its user."""
+def debian_image(address: str) -> str:
+    """Debian with its Python, as `python` and `python3`: what the other images are made of."""
     recipe = digest(SUITE, *PACKAGES, *NOT_NEEDED)
-    with _alone():
-        if not there(address, PYTHON, recipe):
-            tar = cache() / f"python-{recipe}.tar"
+    with missing(address, DEBIAN, recipe) as is_missing:
+        if is_missing:
+            tar = cache() / f"debian-{recipe}.tar"
             if not tar.exists():
                 _bootstrap(tar)
-            change = ("--change", f"LABEL {LABEL}={recipe}", "--change", 'CMD ["python3"]')
-            docker(address, "import", *change, tar, PYTHON)
-    return PYTHON
+            docker(address, "import", "--change", f"LABEL {LABEL}={recipe}", tar, DEBIAN)
+    return DEBIAN
+
+
+def python_image(address: str) -> str:
+    """Python and a few programs, as small as can be, because many machines pull it; root is its user."""
+    steps = [
+        f"FROM {debian_image(address)} AS whole",
+        f"COPY {SLIM.name} /",
+        f"RUN python3 /{SLIM.name} /slim",
+        "FROM scratch",
+        "COPY --from=whole /slim /",
+        'CMD ["python3"]',
+    ]
+
+    def fill(context: Path) -> None:
+        shutil.copy(SLIM, context)
+
+    return build(address, PYTHON, "\n".join(steps), fill, SLIM.read_text())
 
 
 def user_image(address: str) -> str:
@@ -63,7 +84,25 @@ def machine_image(address: str) -> str:
     install = (
         f"RUN {get} {' '.join(MACHINE_PACKAGES)} && rm -rf /var/lib/apt/lists /var/cache/apt /etc/ssh/ssh_host_*\n"
     )
-    return build(address, f"{NAME}/machine:bookworm", f"FROM {python_image(address)}\n{install}")
+    return build(address, MACHINE, f"FROM {debian_image(address)}\n{install}")
+
+
+def tensorflow_packages() -> Path:
+    """A folder to be mounted at `SITE`: the packages of the environment of the tests where they fit the image's Python, else others.
+
+    No image with TensorFlow is needed then, which is slow to make.
+    """
+    if sys.version_info[:2] == VERSION and platform.machine() == IN_IMAGE["platform_machine"]:
+        return Path(sysconfig.get_path("purelib"))
+    pins = _pins("tensorflow-cpu", "tensorboard")
+    folder = cache() / f"tensorflow-{digest(*pins)}"
+    with (cache() / "tensorflow.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=cache()) as draft:
+                subprocess.run([*PIP, *FOR_IMAGE, "--target", f"{draft}/packages", *pins], check=True)
+                Path(draft, "packages").rename(folder)
+    return folder
 
 
 def tensorflow_image(address: str) -> str:
@@ -75,7 +114,7 @@ def tensorflow_image(address: str) -> str:
     def fill(context: Path) -> None:
         subprocess.run([*PIP, *FOR_IMAGE, "--target", f"{context}/packages", *pins], check=True)
 
-    return build(address, f"{NAME}/tensorflow:{pins[0].partition('==')[2]}", dockerfile, fill, " ".join(pins))
+    return build(address, f"{NAME}/tensorflow-cpu:{pins[0].partition('==')[2]}", dockerfile, fill, " ".join(pins))
 
 
 def build(
@@ -84,8 +123,8 @@ def build(
     """Build an image of this name, unless there is one of the same content; `fill` puts files beside the Dockerfile."""
     base = docker(address, "image", "inspect", "--format", "{{.Id}}", dockerfile.split()[1])
     recipe = digest(dockerfile, base, more)
-    with _alone():
-        if not there(address, tag, recipe):
+    with missing(address, tag, recipe) as is_missing:
+        if is_missing:
             with tempfile.TemporaryDirectory() as folder:
                 (Path(folder) / "Dockerfile").write_text(dockerfile)
                 fill(Path(folder))
@@ -94,14 +133,18 @@ def build(
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Of several runs one makes the images, and the others wait for them."""
-    with (cache() / "images.lock").open("w") as lock:
+def missing(address: str, tag: str, recipe: str) -> Iterator[bool]:
+    """Whether an image must be made. If so, no other process makes it meanwhile: those that want it wait."""
+    if there(address, tag, recipe):
+        yield False
+        return
+    with (cache() / f"{tag.replace('/', '-').replace(':', '-')}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield not there(address, tag, recipe)
 
 
 def there(address: str, tag: str, recipe: str) -> bool:
+    """Whether the engine has this image, made by this recipe."""
     try:
         return docker(address, "image", "inspect", "--format", f'{{{{index .Config.Labels "{LABEL}"}}}}', tag) == recipe
     except DockerFailed:

@@ -68,6 +68,11 @@ class Nested:
         """The address of the manager's engine."""
         return next(iter(self.machines.values())).engine
 
+    @property
+    def gateway(self) -> str:
+        """The address at which the machines reach this one."""
+        return next(iter(self.machines.values())).address.rpartition(".")[0] + ".1"
+
     def load(self, image: str, *hostnames: str) -> None:
         """Copy an image of the outer engine to these machines, or to all."""
         for hostname in hostnames or self.machines:
@@ -79,6 +84,14 @@ class Nested:
             if save.returncode != 0:
                 raise DockerFailed(f"docker save {image}: exit code {save.returncode}")
 
+    def trust(self, address: str, certificate: Path) -> None:
+        """Let the machines' engines use a registry that has this certificate."""
+        folder = f"/etc/docker/certs.d/{address}"
+        script = f"mkdir -p {folder} && cat >{folder}/ca.crt"
+        for machine in self.machines.values():
+            command = ("exec", "--interactive", machine.container, "sh", "-c", script)
+            docker(self.outer, *command, stdin=certificate.read_text())
+
     def kill(self, hostname: str) -> None:
         """A machine's sudden death."""
         docker(self.outer, "kill", self.machines[hostname].container)
@@ -88,6 +101,24 @@ class Nested:
         docker(self.outer, "start", self.machines[hostname].container)
         self.machines[hostname].wait()
         self.wait(hostname)
+
+    def join(self, hostname: str) -> None:
+        """Let a machine join the Swarm."""
+        machine, token = self.machines[hostname], docker(self.manager, "swarm", "join-token", "--quiet", "worker")
+        manager = next(iter(self.machines.values())).address
+        docker(machine.engine, "swarm", "join", "--advertise-addr", machine.address, "--token", token, manager)
+        self.wait(hostname)
+
+    @contextmanager
+    def apart(self, hostname: str) -> Iterator[Machine]:
+        """A machine that has left the Swarm, for as long as the context lasts."""
+        docker(self.machines[hostname].engine, "swarm", "leave")
+        self.wait(hostname, "down")
+        docker(self.manager, "node", "rm", "--force", hostname)
+        try:
+            yield self.machines[hostname]
+        finally:
+            self.join(hostname)
 
     def wait(self, hostname: str, state: str = "ready") -> None:
         """Wait until the manager says this of a node: `ready`, `down`."""
@@ -180,11 +211,9 @@ def _admit(outer: str, machine: Machine, key: str) -> None:
 def _join(found: Nested) -> None:
     first, *others = found.machines.values()
     docker(first.engine, "swarm", "init", "--advertise-addr", first.address)
-    token = docker(first.engine, "swarm", "join-token", "--quiet", "worker")
     for machine in others:
-        docker(machine.engine, "swarm", "join", "--advertise-addr", machine.address, "--token", token, first.address)
-    for hostname in found.machines:
-        found.wait(hostname)
+        found.join(machine.hostname)
+    found.wait(first.hostname)
 
 
 def _remove(outer: str, network: str, machines: Mapping[str, Machine]) -> None:

@@ -6,13 +6,15 @@ import re
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import psutil
 
 from tests.pulumi_home import pulumi_home
+from tests.threads import ONE_THREAD
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.base import Cluster
@@ -48,12 +50,18 @@ for index in range(len(list(filter(None, os.environ["TFDEPLOY_PS_HOSTS"].split("
 """Counts its starts; the workers end when each ps has counted too."""
 
 
+CHANGES = {"create", "update", "delete", "replace", "create-replacement", "delete-replaced"}
+"""Operations of Pulumi's engine that change a resource."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of the Pulumi CLI, ended."""
 
     exit_code: int
     output: str
+    events: str = ""
+    """The engine's own log of its events, a JSON object a line; empty for commands other than `up`."""
 
     def steps(self) -> dict[str, int]:
         """How many resources of each step: `{"unchanged": 7}`."""
@@ -64,9 +72,15 @@ class Call:
         }
 
     def touched(self) -> set[str]:
-        """The names of the resources that had a step."""
-        done = r"^ *[-+~]{1,2}  pulumi-python:dynamic/\S+ (\S+) (?:created|updated|deleted|replaced)"
-        return set(re.findall(done, self.output, re.MULTILINE))
+        """The names of the dynamic resources that were created, updated, deleted or replaced.
+
+        Read from the events, not from what is printed: Pulumi prints `@ updating....` without ending the line, and sometimes the
+        row of a resource follows in the same line.
+        """
+        events = [json.loads(line) for line in self.events.splitlines()]
+        done = [event["resOutputsEvent"]["metadata"] for event in events if "resOutputsEvent" in event]
+        dynamic = [one for one in done if one["type"].startswith("pulumi-python:dynamic/")]
+        return {one["urn"].rpartition("::")[2] for one in dynamic if one["op"] in CHANGES}
 
 
 class Project:
@@ -78,6 +92,7 @@ class Project:
         self.stack = "test"
         self.env = {
             **os.environ,
+            **ONE_THREAD,
             "XDG_STATE_HOME": str(folder / "state"),
             **pulumi_home(folder),
             "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
@@ -133,9 +148,14 @@ class Project:
 
     def up(self, *options: str, env: Mapping[str, str] | None = None, fails: bool = False) -> Call:
         """`pulumi up`; fails the test when it ends otherwise than expected."""
-        done = self.call("up", "--yes", "--skip-preview", "--stack", self.stack, *options, env=env)
+        log = self.folder / "events"
+        log.unlink(missing_ok=True)
+        # The option for the log is one of Pulumi's for debugging.
+        more = {"PULUMI_DEBUG_COMMANDS": "true", **(env or {})}
+        logged = ("--event-log", str(log))
+        done = self.call("up", "--yes", "--skip-preview", "--stack", self.stack, *logged, *options, env=more)
         assert (done.exit_code != 0) == fails, done.output
-        return done
+        return replace(done, events=log.read_text() if log.exists() else "")
 
     def outputs(self) -> dict[str, Any]:
         """All stack outputs."""
@@ -148,6 +168,14 @@ class Project:
         """All stack outputs after another `up`, which looks anew."""
         self.up()
         return self.outputs()
+
+    def shown(self, cluster: str = "test") -> dict[str, Any]:
+        """What `tfdeploy show --json` says of a cluster now: the outputs, but for `logs` and `status`; Pulumi is not called."""
+        code, out, err = Verbs(self.program, self.env).call("show", "--json", "--cluster", cluster)
+        assert code == 0, err
+        (document,) = json.loads(out)
+        found: dict[str, Any] = document
+        return found
 
     def statuses(self) -> dict[str, str]:
         """Hostname to status, from the stack output `tasks`."""

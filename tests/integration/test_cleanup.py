@@ -1,5 +1,6 @@
 """Nothing is left, however it came to be left."""
 
+import shutil
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -75,10 +76,13 @@ def test_destroy_ends_grandchildren_that_left_their_session(project: Project) ->
 def test_destroy_works_when_supervisord_and_folder_are_gone(project: Project) -> None:
     project.write(JOB, SLEEPER)
     project.up()
-    for process in marked(project.places().home):
+    home = project.places().home
+    for process in marked(home):
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    project.destroy()
+    until(lambda: not marked(home), "all are gone")
+    shutil.rmtree(home)
+    assert "are kept in" not in project.destroy().output
 
 
 def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
@@ -119,7 +123,7 @@ def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
     project.write(f"{JOB}, {secret}", script)
     shown = project.up().output
     project.until_running("worker-0")
-    until(lambda: project.looked()["logs"]["worker-0"] == [str(len(CANARY))], "the task has it")
+    until(lambda: project.log("worker-0") == f"{len(CANARY)}\n", "the task has it")
     state = project.call("stack", "export", "--stack", project.stack).output
     argv = [" ".join(process.cmdline()) for process in marked(project.places().home)]
     places = project.places()

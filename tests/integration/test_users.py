@@ -3,8 +3,6 @@
 import json
 import socket
 
-import pytest
-
 from tests.integration.conftest import Project
 
 
@@ -36,37 +34,22 @@ def test_any_command_runs_with_flags_and_environment(project: Project) -> None:
 
 REFUSED = {
     "workers=-1": "workers: is -1. It takes a whole number from 0 to 1000.",
-    "ps=-2, workers=1": "ps: is -2.",
-    "": "there is no task at all",
-    "ps=1": "ps alone trains nothing",
-    "chief=2": "chief: is 2.",
     "workers=1, code='missing'": "missing is not there",
-    "workers=1, metrics={'a': '('}": "is no regular expression",
-    "workers=1, jobs={'wroker': {}}": "'wroker' is no job of this cluster",
-    "workers=1, success='chief'": "'chief' needs a chief",
-    "workers=1, jobs={'worker': {'port': 70000}}": "port: is 70000.",
-    "workers=1, wait='soon'": "'soon' is no duration",
-    "workers=1, backend='mesos'": "'mesos' is unknown",
-    "workers='two'": "workers: is 'two', of type str",
     "workers=1, jobs={'worker': {'gpus': 99}}": "99 gpus, and no machine has that free",
-    "workers=1, jobs={'worker': {'cpus': 9999}}": "9999 cpus, and no machine has that free",
-    "workers=1, jobs={'worker': {'memory': '900TiB'}}": "of memory, and no machine has that free",
-    "workers=1, wrkers=2": "wrkers: is no argument",
-    "workers=1, requirements=['not a name']": "names no package",
-    "workers=1, data_dir='nowhere'": "nowhere is no folder",
 }
+"""One each of the arguments alone, of the files, and of the machine; all refusals are in components/test_component_refusals."""
 
 
-@pytest.mark.parametrize("arguments", REFUSED)
-def test_bad_input_is_refused_at_preview_in_one_sentence(project: Project, arguments: str) -> None:
-    code = "" if "code=" in arguments else 'code="code",'
-    project.write(f'command=["python", "train.py"], {code} {arguments}')
-    done = project.call("preview", "--stack", project.stack)
-    assert done.exit_code != 0
-    assert REFUSED[arguments] in done.output
-    assert "Traceback" not in done.output
-    assert "tfdeploy:index" not in done.output
-    assert not (project.folder / "state").exists()
+def test_bad_input_is_refused_at_preview_in_one_sentence(project: Project) -> None:
+    for arguments, sentence in REFUSED.items():
+        code = "" if "code=" in arguments else 'code="code",'
+        project.write(f'command=["python", "train.py"], {code} {arguments}')
+        done = project.call("preview", "--stack", project.stack)
+        assert done.exit_code != 0
+        assert sentence in done.output
+        assert "Traceback" not in done.output
+        assert "tfdeploy:index" not in done.output
+        assert not (project.folder / "state").exists()
 
 
 def test_a_port_that_is_taken_is_refused_and_ones_own_is_not(project: Project) -> None:
@@ -83,15 +66,6 @@ def test_a_port_that_is_taken_is_refused_and_ones_own_is_not(project: Project) -
     assert project.up().steps() == {"unchanged": 5}
     assert project.outputs()["endpoints"] == {"worker-0": f"127.0.0.1:{port}"}
     project.destroy()
-
-
-def test_a_missing_program_or_script_is_refused(project: Project) -> None:
-    for command, said in {
-        "no-such-program": "is not to be found",
-        'python", "other.py': "is no file of `code`",
-    }.items():
-        project.write(f'command=["{command}"], code="code", workers=1')
-        assert said in project.call("preview", "--stack", project.stack).output
 
 
 def test_wrong_types_in_the_configuration_are_refused(project: Project) -> None:

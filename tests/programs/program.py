@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.conftest import ROOT, Project
+from tests.tensorflow_env import ONE_THREAD
 
 
 class Program(Project):
@@ -13,6 +14,7 @@ class Program(Project):
 
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder, name)
+        self.env |= ONE_THREAD
         self.program.rmdir()
         # Links are followed, as `pulumi new` does.
         shutil.copytree(ROOT / "programs" / name, self.program, ignore=shutil.ignore_patterns("__pycache__"))

@@ -23,6 +23,7 @@ def image(engine: str) -> Iterator[str]:
     docker(engine, "image", "rm", "--no-prune", name)
 
 
+@pytest.mark.full
 def test_it_trains_alone_and_leaves_hdfs_addresses_to_tensorflow_io(engine: str, image: str) -> None:
     alone = ["docker", "-H", engine, "run", "--rm", "--network=none", f"--volume={DIGITS}:/data/mnist.npz:ro", image]
     trained = subprocess.run(

@@ -32,6 +32,7 @@ def swarm(engine: str, tensorflow_image: str) -> Iterator[Nested]:
         docker(engine, "image", "rm", "--no-prune", IMAGE)
 
 
+@pytest.mark.full
 def test_two_ps_on_two_machines_write_sharded_checkpoints(
     swarm: Nested, programs: Callable[[str], Program], engine: str
 ) -> None:

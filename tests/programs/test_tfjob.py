@@ -44,6 +44,7 @@ def test_chief_and_workers_train_one_model(tfjob: Program) -> None:
     tfjob.destroy()
 
 
+@pytest.mark.full
 def test_a_lost_worker_is_tolerated_and_a_lost_ps_sends_the_chief_back_to_its_checkpoint(tfjob: Program) -> None:
     tfjob.set("strategy", "parameter_server")
     tfjob.set("steps", "20_000")
@@ -68,6 +69,7 @@ def test_a_lost_worker_is_tolerated_and_a_lost_ps_sends_the_chief_back_to_its_ch
     tfjob.destroy()
 
 
+@pytest.mark.full
 def test_only_the_chief_ends_and_the_evaluator_sees_the_last_step(tfjob: Program) -> None:
     tfjob.set("strategy", "parameter_server")
     tfjob.set("steps", "100")
@@ -123,6 +125,7 @@ def told(tab: chromium.Tab, selector: str) -> str:
     return tab.texts(selector)[0]
 
 
+@pytest.mark.full
 def test_a_digit_is_drawn_and_the_newest_model_answers(tfjob: Program, page: str, browser: chromium.Browser) -> None:
     tfjob.set("strategy", "alone")
     tfjob.set("steps", "1")

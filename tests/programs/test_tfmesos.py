@@ -70,35 +70,26 @@ def assert_taken_away(program: Program, clusters: int) -> None:
     assert list(program.program.glob("Pulumi.*-*.yaml")) == []
 
 
-def test_pulumi_up_adds_and_trains_by_a_client_beside_the_servers(program: Program) -> None:
-    program.up()
-    outputs = program.outputs()
-    assert outputs["sum"] == 42
-    assert program.log("chief-0", "cluster") == "42\n"
-    served = dict.fromkeys(("ps-0", "ps-1", "worker-0", "worker-1"), "stopped (job finished)")
-    assert program.statuses() == {"chief-0": "succeeded", **served}
-
-    program.set("client", "mnist.py")
-    program.configure(ps=1, env={"STEPS": "300"})
-    program.up()
-    outputs = program.outputs()
-    assert outputs["accuracy"] > 0.8
-    steps = [line.split() for line in program.log("chief-0", "cluster").splitlines()[:2]]
-    assert [(name, int(count) > 20) for name, _, count, _ in steps] == [("worker-0", True), ("worker-1", True)]
-    program.destroy()
-
-
-def test_a_client_by_hand_drives_servers_that_stand(program: Program) -> None:
+@pytest.mark.full
+def test_clients_by_hand_add_and_train_on_servers_that_stand(program: Program) -> None:
     program.set("client", "none")
     program.up()
     at = json.dumps(program.outputs()["endpoints"])
-    for _ in range(2):
-        code, out, err = ended(start(program, "plus.py", "--at", at))
-        assert (code, out) == (0, "42\n"), err
+    code, out, err = ended(start(program, "plus.py", "--at", at))
+    assert (code, out) == (0, "42\n"), err
     _, said, _ = Verbs(program.program, program.env).call("logs", "worker-0", "--stderr")
     for node, job, task in (("ten", "ps", 0), ("more", "ps", 1), ("add", "worker", 1)):
         placed = rf" {node}: \(\w+\): /job:{job}/replica:0/task:{task}/"
         assert re.search(placed, said.decode()), said.decode()
+
+    program.env["STEPS"] = "200"
+    code, out, err = ended(start(program, "mnist.py", "--at", at))
+    assert code == 0, err
+    *steps, accuracy = out.splitlines()
+    counts = {name: int(count) for name, _, count, _ in map(str.split, steps)}
+    assert counts.keys() == {"worker-0", "worker-1"}
+    assert min(counts.values()) > 10, "a thread for each worker"
+    assert float(accuracy.removeprefix("accuracy: ")) > 0.8
     program.destroy()
 
 
@@ -108,6 +99,7 @@ def test_a_client_alone_brings_its_cluster_and_takes_it_away(program: Program) -
     assert_taken_away(program, 1)
 
 
+@pytest.mark.full
 def test_a_client_that_fails_and_one_that_is_stopped_leave_nothing(program: Program) -> None:
     for name, does in (("fails", "sys.exit(7)"), ("waits", "time.sleep(600)")):
         (program.program / f"{name}.py").write_text(CLIENT.format(does=does))
@@ -121,7 +113,7 @@ def test_a_client_that_fails_and_one_that_is_stopped_leave_nothing(program: Prog
     assert_taken_away(program, 2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_a_signal_while_the_cluster_is_made_leaves_nothing(program: Program, number: signal.Signals) -> None:
     process = start(program, "plus.py", "-s", "1", "-w", "1")
     clusters = program.folder / "state/tfdeploy/clusters"

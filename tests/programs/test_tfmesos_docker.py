@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_run import Shell
 from tests.engine.cli import docker
 from tests.programs.program import Program
@@ -13,11 +15,14 @@ from tfdeploy.backends.docker.names import service
 
 WRITES = """\
 import os, pathlib, sys
+
+import pytest
 print(pathlib.Path("beside.txt").read_text(), os.getuid())
 pathlib.Path(sys.argv[1], os.environ["TFDEPLOY_HOSTNAME"]).write_text("here")
 """
 
 
+@pytest.mark.full
 def test_on_a_swarm_the_client_is_a_task_or_comes_through_a_tunnel(
     on_docker: Callable[[str, str], Program], engine: str, tensorflow_image: str
 ) -> None:
@@ -25,6 +30,9 @@ def test_on_a_swarm_the_client_is_a_task_or_comes_through_a_tunnel(
     program.up()
     outputs = program.outputs()
     assert outputs["sum"] == 42
+    assert outputs["logs"]["chief-0"] == ["42"]
+    served = dict.fromkeys(("ps-0", "ps-1", "worker-0", "worker-1"), "stopped (job finished)")
+    assert program.statuses() == {"chief-0": "succeeded", **served}
     cluster = program.registered()[0]["cluster"]
     for hostname in ("ps-0", "ps-1", "worker-0", "worker-1"):
         ports = docker(engine, "service", "inspect", "--format", "{{json .Endpoint.Ports}}", service(cluster, hostname))

@@ -24,7 +24,7 @@ def test_both_languages_train_the_same() -> None:
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program in TypeScript in a copy, with the SDK that is made from the schema, and what both need from npm."""
     try:
-        provided("npm", ["npm"])
+        provided("npm")
     except NotInstalled as reason:
         pytest.fail(str(reason), pytrace=False)
     folder = tmp_path_factory.mktemp("typescript") / "program"
@@ -58,10 +58,12 @@ def checked(folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_mnist_in_typescript_fits_the_sdk(typescript: Path) -> None:
     assert checked(typescript) == ""
 
 
+@pytest.mark.full
 def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
     program = typescript / "index.ts"
     text = wrong = program.read_text()
@@ -77,6 +79,7 @@ def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
     assert "Property 'scores' does not exist on type 'TensorFlowCluster'" in complaints
 
 
+@pytest.mark.full
 def test_the_sdk_is_of_the_schema_in_the_repository(typescript: Path) -> None:
     about = json.loads((typescript / "sdks" / "tfdeploy" / "package.json").read_text())
     assert about["pulumi"]["name"] == "tfdeploy"

@@ -24,6 +24,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "ec2": (),
     "ec2.account": ("ec2.facts", "errors"),
     "ec2.bucket": ("ec2.account", "errors"),
+    "ec2.capacity": ("ec2.facts", "ec2.offers", "ec2.prices"),
     "ec2.catalog": ("ec2.facts", "instances"),
     "ec2.disks": ("ec2.account", "errors"),
     "ec2.facts": ("ec2.failures",),
@@ -233,6 +234,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.ec2.machines": ("pulumi", "pulumi_aws"),
     "backends.ec2.rights": ("pulumi", "pulumi_aws"),
     "backends.ec2.security": ("pulumi", "pulumi_aws"),
+    "backends.ec2.shortage": ("pulumi",),
     "backends.ec2.reach": (),
     "backends.local": ("psutil", "supervisor"),
     "backends.local.refusals": ("packaging",),
@@ -248,6 +250,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "ec2.bucket": ("botocore",),
     "ec2.offers": ("botocore",),
     "ec2.removal": ("botocore",),
+    "ec2.roles": ("botocore",),
     "resources": ("pulumi",),
     "waiting": ("pulumi",),
 }

@@ -19,6 +19,7 @@ def test_options_become_arguments() -> None:
         backend="docker",
         code="/work",
         image="tf",
+        user="1234:5678",
         env=["A=b=c"],
         volumes=["/a:/b:ro"],
     )
@@ -30,6 +31,7 @@ def test_options_become_arguments() -> None:
         "backend": "docker",
         "code": "/work",
         "image": "tf",
+        "user": "1234:5678",
         "env": {"A": "b=c"},
         "volumes": ["/a:/b:ro"],
         "restart": {"maximum": 0},
@@ -41,6 +43,14 @@ def test_what_is_set_takes_the_place_of_an_argument() -> None:
     wanted = replace(WANTED, settings=['restart={"maximum": 2}', "grace=1s"])
     assert "restart" not in arguments(wanted)
     assert pairs("--set", wanted.settings) == {"restart": '{"maximum": 2}', "grace": "1s"}
+
+
+def test_the_caller_is_the_user_of_containers_on_a_docker_engine_alone() -> None:
+    wanted = replace(WANTED, user="1234:5678")
+    assert "user" not in arguments(wanted), "a process has the user of its parent"
+    assert "user" not in arguments(replace(wanted, backend="ec2")), "the machines are no machines of the caller's"
+    assert arguments(replace(wanted, backend="docker"))["user"] == "1234:5678"
+    assert "user" not in arguments(replace(wanted, backend="docker", settings=["user=root"])), "it is set otherwise"
 
 
 @pytest.mark.parametrize(

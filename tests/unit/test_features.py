@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.features import TARGET, Feature, Features, features, page
+from tools import features as module
+from tools.features import TARGET, Feature, Features, command, features, page
 
 ROOT = Path(__file__).parents[2]
 SHELVES = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["testpaths"]
@@ -90,3 +91,31 @@ def test_a_test_that_pytest_would_not_run_is_found(tmp_path: Path, test: str) ->
         )
     row = Feature("a.one", "a", "", ["tests/unit/test_a.py::test_it", test])
     assert list(complaints(tmp_path, Features({"a": "A"}, [row]))) == [f"a.one: {test}: there is no such test"]
+
+
+LEFT_OUT = """
+import pytest
+pytestmark = {of_all}
+def test_quick(): pass
+@pytest.mark.full
+def test_long(): pass
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_half(n): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("of_all", "tests", "expected"),
+    [
+        ("[]", ["quick", "half"], "make test"),
+        ("[]", ["quick", "long"], "make test-all"),
+        ("pytest.mark.full", ["quick"], "make test-all"),
+        ("[pytest.mark.unit, pytest.mark.full]", ["quick"], "make test-all"),
+    ],
+)
+def test_a_row_names_the_command_that_runs_all_its_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_all: str, tests: list[str], expected: str
+) -> None:
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    (tmp_path / "test_it.py").write_text(LEFT_OUT.format(of_all=of_all))
+    assert command(Feature("a.one", "a", "", [f"test_it.py::test_{test}" for test in tests])) == expected

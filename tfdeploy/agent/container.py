@@ -1,7 +1,9 @@
 """What a launcher in a container finds out by itself: the engine could not say it beforehand."""
 
+import os
 import re
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
@@ -27,6 +29,15 @@ def completed(settings: Dict[str, Any], base: Mapping[str, str]) -> Dict[str, An
         **settings,
         "host": settings["host"] or own_address(settings["keeper"]),
     }
+
+
+def home(base: Mapping[str, str]) -> str:
+    """HOME of the program: the user's own folder, or one for temporary files where there is none that the user may write in.
+
+    The engine says `/` for a user whom the image does not know.
+    """
+    own = base.get("HOME", "")
+    return own if own and os.access(own, os.W_OK) else tempfile.gettempdir()
 
 
 def notice() -> str:

@@ -228,6 +228,8 @@ def launch(settings: str) -> int:
         if in_container
         else json.loads(Path(settings).read_text())
     )
+    if in_container:
+        os.environ["HOME"] = container.home(os.environ)
     if container.notice():
         return INTERRUPTED_CODE  # the keeper has heard it from the launcher before this one
     with workplace.held(Path(known["folder"])):

@@ -37,6 +37,8 @@ class Wanted:
     code: str = ""
     """Absolute; empty for none."""
     image: str = ""
+    user: str = ""
+    """The caller as `UID:GID`: the user of containers on a Docker engine. On EC2's machines the caller has no number."""
     env: Sequence[str] = ()
     volumes: Sequence[str] = ()
     here: bool = False
@@ -60,6 +62,7 @@ def arguments(wanted: Wanted) -> dict[str, Any]:
         "backend": wanted.backend,
         "code": wanted.code,
         "image": wanted.image,
+        "user": wanted.user if wanted.backend == "docker" else "",
         "env": pairs("--env", wanted.env),
         "volumes": list(wanted.volumes) if wanted.backend != "local" else [],
         "restart": {"maximum": 0},

@@ -111,6 +111,7 @@ def run(
         backend=on,
         code=_folder(code),
         image=image,
+        user=f"{os.getuid()}:{os.getgid()}",
         env=env or (),
         volumes=volume or (),
         here=here,

@@ -265,7 +265,10 @@ def console(region: str, instance_id: str) -> str:
         try:
             answer = ec2.get_console_output(InstanceId=instance_id, Latest=True)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "UnsupportedOperation":
+            code = error.response["Error"]["Code"]
+            if "NotFound" in code:  # of a new instance that not all of EC2 knows yet
+                return ""
+            if code != "UnsupportedOperation":
                 raise
             answer = ec2.get_console_output(InstanceId=instance_id)
     text: str = answer.get("Output", "")

@@ -83,6 +83,9 @@ def ensure(bucket: Bucket, tags: Mapping[str, str]) -> None:
         except ClientError as error:
             if error.response["Error"]["Code"] != "BucketAlreadyOwnedByYou":
                 raise
+        else:
+            # Not all of S3 knows a new bucket at once.
+            s3.get_waiter("bucket_exists").wait(**mine, WaiterConfig={"Delay": 2, "MaxAttempts": 30})
         closed = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
         s3.put_public_access_block(**mine, PublicAccessBlockConfiguration=dict.fromkeys(closed, True))
         s3.put_bucket_policy(**mine, Policy=json.dumps(_tls_alone(bucket)))

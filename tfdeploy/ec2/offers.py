@@ -3,7 +3,7 @@
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -37,14 +37,33 @@ def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, I
     return found
 
 
+def in_zone(region: str, zone: str) -> list[str]:
+    """The names of the types that a zone offers."""
+    return [item["InstanceType"] for item in _offerings(region, "location", zone)]
+
+
+def described(region: str, names: Sequence[str]) -> list[InstanceType]:
+    """Types that the region has, at most 100; where each is offered is left out."""
+    if not names:
+        return []
+    with account.answers(region):
+        answer = account.client("ec2", region).describe_instance_types(InstanceTypes=list(names))["InstanceTypes"]
+    return [_type(item, frozenset()) for item in answer]
+
+
 def _zones(region: str, name: str) -> frozenset[str]:
+    return frozenset(item["Location"] for item in _offerings(region, "instance-type", name))
+
+
+def _offerings(region: str, key: str, value: str) -> list[Mapping[str, str]]:
+    wanted = [{"Name": key, "Values": [value]}]
     with account.answers(region):
         pages = (
             account.client("ec2", region)
             .get_paginator("describe_instance_type_offerings")
-            .paginate(LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [name]}])
+            .paginate(LocationType="availability-zone", Filters=wanted)
         )
-        return frozenset(item["Location"] for page in pages for item in page["InstanceTypeOfferings"])
+        return [item for page in pages for item in page["InstanceTypeOfferings"]]
 
 
 def _type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceType:

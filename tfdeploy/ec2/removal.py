@@ -12,7 +12,13 @@ from . import account
 
 SECONDS = 600.0
 _POLL_SECONDS = 1.0
-_STILL_USED = ("DependencyViolation", "FileSystemInUse", "VolumeInUse", "IncorrectFileSystemLifeCycleState")
+_STILL_USED = (
+    "DependencyViolation",
+    "InvalidGroup.InUse",
+    "FileSystemInUse",
+    "VolumeInUse",
+    "IncorrectFileSystemLifeCycleState",
+)
 
 
 def terminate(region: str, instance_ids: Sequence[str]) -> None:

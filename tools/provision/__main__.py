@@ -1,37 +1,67 @@
-"""The larger half of tools/setup, run by the virtual environment's own Python.
+"""The larger half of tools/setup, run by the virtual environment's own Python: `python -m tools.provision STEP…`.
 
-With the argument `docker`: what only the docker backend needs on top of that; with `languages`: what programs in other languages need.
+Each step installs what it needs and what earlier steps have installed; a step whose work is done takes a moment.
 """
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tools.provision import docker_provider, engine, languages, packages
+from tools.provision import engine, languages, packages, plugins
+from tools.provision.engine import Engine
 from tools.provision.steps import SetupError
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 
 
+@dataclass(frozen=True)
+class Step:
+    """Extras of pyproject.toml, and what is needed that pip does not install."""
+
+    extras: Sequence[str]
+    programs: Mapping[str, Callable[[Engine], str]]
+
+
+STEPS = {
+    "local": Step(["local"], {}),
+    "docker": Step(["docker"], {"docker provider": lambda found: plugins.provide_docker(ROOT, found)}),
+    "ec2": Step(
+        ["ec2"],
+        {"docker provider": lambda found: plugins.provide_docker(ROOT, found), "AWS provider": plugins.provide_aws},
+    ),
+    "languages": Step([], {"languages other than Python": lambda found: languages.provide(ROOT, found)}),
+    # The tests bring a stand-in for the AWS provider.
+    "tests": Step(["dev", "docker", "ec2", "local"], {}),
+}
+
+
 def main() -> int:
+    names = sys.argv[1:] or ["local"]
     try:
-        if sys.argv[1:] == ["docker"]:
-            print(f"docker provider: {docker_provider.provide(ROOT, engine.ensure(ROOT))}")
-            return 0
-        if sys.argv[1:] == ["languages"]:
-            print(f"languages other than Python: {languages.provide(ROOT, engine.ensure(ROOT))}")
-            return 0
-        packages.install(ROOT, VENV)
-        found = engine.ensure(ROOT)
+        steps = [STEPS[name] for name in names]
+    except KeyError as unknown:
+        print(f"tools/setup: there is no step {unknown}; there are {', '.join(STEPS)}", file=sys.stderr)
+        return 2
+    try:
+        _set_up(steps)
     except SetupError as error:
         print(f"tools/setup: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("tools/setup: interrupted; run it again to go on", file=sys.stderr)
         return 130
+    return 0
+
+
+def _set_up(steps: Sequence[Step]) -> None:
+    packages.install(ROOT, VENV, {extra for step in steps for extra in step.extras})
+    found = engine.ensure(ROOT)
     (VENV / "pulumi-bin").write_text(f"{found.folder}\n")  # tools/activate reads it
     print(f"pulumi {found.version}: {found.origin} ({found.folder})")
-    return 0
+    for what, provide in {what: provide for step in steps for what, provide in step.programs.items()}.items():
+        print(f"{what}: {provide(found)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is built from a Go module of ours beside a pulumi that was built here."""
+"""Programs that are built from a Go module of ours, each once for its content."""
 
 import hashlib
 import shutil
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.provision.engine import BUILT, Engine
 from tools.provision.steps import SetupError, locked, run
 
 
@@ -26,15 +25,13 @@ class Module:
         return hashlib.sha256(files + self.release.encode()).hexdigest()
 
 
-def ensure(engine: Engine, module: Module) -> str:
-    """Build what is missing, once; says where it is."""
-    kept = engine.folder.parent
+def ensure(kept: Path, module: Module) -> None:
+    """Build what is missing into `kept/bin`, once."""
     if not _stands(kept, module):
         with locked(kept.parent / "lock"):
             if not _stands(kept, module):
                 _build(kept, module)
                 _stamp(kept, module).write_text(f"{module.content}\n")
-    return f"{BUILT} ({engine.folder})"
 
 
 def _stamp(kept: Path, module: Module) -> Path:
@@ -54,6 +51,7 @@ def _build(kept: Path, module: Module) -> None:
         raise SetupError(f"there is no `go` on PATH to build {', '.join(module.programs)} with")
     build = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(module.flags), "-o"]
     env = {"CGO_ENABLED": "0", "GOWORK": "off"}
+    (kept / "bin").mkdir(parents=True, exist_ok=True)
     for name, package in module.programs.items():
         draft = kept / f"{name}.draft"
         run(f"{name} (minutes)", [*build, draft, package], kept.parent / "build.log", env, module.folder)

@@ -30,9 +30,14 @@ class Engine:
     origin: str
 
 
+def cache_folder() -> Path:
+    """What set-up keeps for all clones of the user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdeploy"
+
+
 def ensure(root: Path) -> Engine:
     """Find the engine, or make it and keep it in the user's cache folder."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdeploy"
+    cache = cache_folder()
     modules = root / "tools" / "pulumi"
     version = _pinned_version(modules / "cli")
     kept = cache / f"pulumi-{version}"

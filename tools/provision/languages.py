@@ -15,4 +15,5 @@ def provide(root: Path, engine: Engine) -> str:
     if engine.origin != BUILT:
         return "they come with pulumi"
     programs = {YAML: f"github.com/pulumi/pulumi-yaml/cmd/{YAML}", NODEJS_SDK: "."}
-    return ensure(engine, Module(root / "tools" / "pulumi" / "languages", programs))
+    ensure(engine.folder.parent, Module(root / "tools" / "pulumi" / "languages", programs))
+    return f"{BUILT} ({engine.folder})"

@@ -1,28 +1,79 @@
-"""The packages of the virtual environment: what the lock names, and tfdeploy itself, editable."""
+"""The packages of the virtual environment: what the lock names for the extras that are installed, and tfdeploy itself, editable."""
 
+import hashlib
+import json
 import sys
+import tomllib
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
+from tools.provision import lockfile
 from tools.provision.steps import locked, run
 
 PIP = (sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
 
 
-def install(root: Path, venv: Path) -> None:
-    lock = root / "requirements.lock"
-    stamp = venv / "installed"
-    wanted = lock.read_text() + (root / "pyproject.toml").read_text()
-    if _text(stamp) == wanted:
+def install(root: Path, venv: Path, extras: Collection[str]) -> None:
+    """Install what these extras need, unless it is there; the extras of earlier set-ups stay, and follow the lock too."""
+    if not _missing(root, venv, extras):
         return
     with locked(venv / "lock"):
-        if _text(stamp) == wanted:
+        missing = _missing(root, venv, extras)
+        if not missing:
             return
         log = venv / "setup.log"
-        run("Python packages", [*PIP, "--require-hashes", "-r", lock], log)
-        # Its build backend is in the lock, so nothing unpinned is fetched for it.
-        run("tfdeploy itself", [*PIP, "--no-deps", "--no-build-isolation", "-e", root], log)
-        stamp.write_text(wanted)
+        stamp = venv / "installed"
+        if "packages" in missing:
+            wanted = _wanted(root, venv, extras)
+            chosen = venv / "requirements.txt"
+            chosen.write_text(_chosen(root, wanted))
+            run(f"Python packages for {', '.join(wanted)}", [*PIP, "--require-hashes", "-r", chosen], log)
+        if "itself" in missing:
+            # Its build backend is in the lock, so nothing unpinned is fetched for it.
+            run("tfdeploy itself", [*PIP, "--no-deps", "--no-build-isolation", "-e", root], log)
+        wanted = _wanted(root, venv, extras)
+        draft = stamp.with_suffix(".draft")
+        draft.write_text(json.dumps({"extras": wanted, **_digests(root, wanted)}))
+        draft.rename(stamp)
 
 
-def _text(file: Path) -> str | None:
-    return file.read_text() if file.exists() else None
+def _missing(root: Path, venv: Path, extras: Collection[str]) -> set[str]:
+    """What is not as it should be: `packages`, `itself`."""
+    installed = _installed(venv)
+    wanted = _wanted(root, venv, extras)
+    digests = _digests(root, wanted)
+    missing = {name for name, digest in digests.items() if installed.get(name) != digest}
+    return missing if installed.get("extras") == wanted else missing | {"packages"}
+
+
+def _wanted(root: Path, venv: Path, extras: Collection[str]) -> list[str]:
+    """These extras, and those that are installed and still exist."""
+    known = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    return sorted({*extras, *(extra for extra in _installed(venv).get("extras", []) if extra in known)})
+
+
+def _chosen(root: Path, extras: Collection[str]) -> str:
+    return lockfile.part(
+        (root / "requirements.lock").read_text(), lockfile.roots((root / "pyproject.toml").read_text(), extras)
+    )
+
+
+def _digests(root: Path, extras: Collection[str]) -> dict[str, str]:
+    """What of the lock and of pyproject.toml an installation depends on."""
+    read = tomllib.loads((root / "pyproject.toml").read_text())
+    itself = {"project": read["project"], "build": read["tool"]["hatch"]["build"]}
+    return {"packages": _digest(_chosen(root, extras)), "itself": _digest(json.dumps(itself))}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _installed(venv: Path) -> Mapping[str, Any]:
+    """What the last complete set-up wrote; nothing where none was, or where it was one of another layout."""
+    try:
+        found = json.loads((venv / "installed").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

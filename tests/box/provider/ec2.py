@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from tests.box.provider.kinds import Aws, Kind, found, nothing, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.kinds import Aws, Kind, appeared, found, nothing, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.retries import DELETION, in_use, retried
 from tests.box.provider.values import Props
 
 
@@ -54,11 +53,12 @@ def _make_group(aws: Aws, props: Props) -> str:
     ec2 = aws.client("ec2", props)
     answer = ec2.create_security_group(
         GroupName=props["name"],
-        Description=props.get("description", "Managed by Pulumi"),
+        Description=props["description"],
         **picked(props, VpcId="vpcId"),
         TagSpecifications=specified("security-group", props.get("tags")),
     )
     group = str(answer["GroupId"])
+    appeared(lambda: _read_group(aws, group, props), group)
     opened = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissionsEgress"]
     if opened:
         ec2.revoke_security_group_egress(GroupId=group, IpPermissions=opened)
@@ -82,17 +82,8 @@ def _read_group(aws: Aws, key: str, state: Props) -> Props | None:
 
 def _drop_group(aws: Aws, key: str, state: Props) -> None:
     ec2 = aws.client("ec2", state)
-
-    def dropped() -> bool:
-        try:
-            ec2.delete_security_group(GroupId=key)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in ("DependencyViolation", "InvalidGroup.InUse"):
-                return False
-            raise
-        return True
-
-    until(lambda: bool(found(dropped)) or _read_group(aws, key, state) is None, f"{key} to be of no use to others", 60)
+    retried(lambda: found(lambda: ec2.delete_security_group(GroupId=key)), in_use, DELETION)
+    until(lambda: _read_group(aws, key, state) is None, f"{key} to be deleted")
 
 
 def _permission(props: Props) -> dict[str, Any]:
@@ -142,15 +133,17 @@ def _rule(way: str) -> Kind:
             GroupId=state["securityGroupId"], SecurityGroupRuleIds=[key]
         )
 
-    parts = "cidrIpv4 cidrIpv6 prefixListId referencedSecurityGroupId ipProtocol fromPort toPort description"
+    sources = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+    parts = (*sources, "fromPort", "toPort", "description")
     return Kind(
         token=f"aws:vpc/securityGroup{way.title()}Rule:SecurityGroup{way.title()}Rule",
         create=make,
         read=_read_rule,
         delete=drop,
         replaces=frozenset({"securityGroupId", "region"}),
-        updates={**dict.fromkeys(parts.split(), change), "tags": retag},
-        cleared=frozenset(parts.split()),
+        updates={**dict.fromkeys((*parts, "ipProtocol"), change), "tags": retag},
+        cleared=frozenset(parts),
+        either=frozenset(sources),
     )
 
 
@@ -220,6 +213,7 @@ KINDS = (
         delete=_drop_group,
         replaces=frozenset({"name", "description", "vpcId", "region"}),
         updates={"tags": retag, "revokeRulesOnDelete": nothing},
+        defaults={"description": "Managed by Pulumi", "revokeRulesOnDelete": False},
         named="name",
     ),
     _rule("ingress"),

@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from tests.box.provider.kinds import Aws, Kind, found, pairs, picked, stale, tags_of, told, until
+from tests.box.provider.kinds import Aws, Kind, appeared, found, pairs, picked, stale, tags_of, told, until
 from tests.box.provider.values import Props
 
 
@@ -146,7 +146,9 @@ def _make_point(aws: Aws, props: Props) -> str:
         info = picked(root.get("creationInfo", {}), **_OWNER)
         request["RootDirectory"] = picked(root, Path="path") | ({"CreationInfo": info} if info else {})
     answer = aws.client("efs", props).create_access_point(ClientToken=secrets.token_hex(16), **request)
-    return str(answer["AccessPointId"])
+    key = str(answer["AccessPointId"])
+    appeared(lambda: _read_point(aws, key, props), key)
+    return key
 
 
 def _read_point(aws: Aws, key: str, state: Props) -> Props | None:
@@ -182,7 +184,8 @@ KINDS = (
             "provisionedThroughputInMibps": _set_throughput,
             "tags": _retag,
         },
-        cleared=frozenset({"lifecyclePolicies"}),
+        cleared=frozenset({"lifecyclePolicies", "provisionedThroughputInMibps"}),
+        defaults={"throughputMode": "bursting"},
     ),
     Kind(
         token="aws:efs/mountTarget:MountTarget",

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.box.provider.kinds import Aws, Kind, Update, found, nothing, pairs, picked, stale, tags_of, told
+from tests.box.provider.kinds import Aws, Kind, Update, appeared, found, nothing, pairs, picked, stale, tags_of, told
 from tests.box.provider.values import Props
 
 
@@ -35,7 +35,9 @@ def _make_role(aws: Aws, props: Props) -> str:
         ),
         Tags=pairs(props.get("tags", {})),
     )
-    return str(answer["Role"]["RoleName"])
+    key = str(answer["Role"]["RoleName"])
+    appeared(lambda: _read_role(aws, key, props), key)
+    return key
 
 
 def _read_role(aws: Aws, key: str, state: Props) -> Props | None:
@@ -66,6 +68,14 @@ def _describe_role(aws: Aws, key: str, old: Props, new: Props) -> None:
     aws.client("iam", new).update_role(RoleName=key, Description=new.get("description", ""), **length)
 
 
+def _bound(aws: Aws, key: str, old: Props, new: Props) -> None:
+    iam = aws.client("iam", new)
+    if new.get("permissionsBoundary"):
+        iam.put_role_permissions_boundary(RoleName=key, PermissionsBoundary=new["permissionsBoundary"])
+    else:
+        iam.delete_role_permissions_boundary(RoleName=key)
+
+
 def _drop_role(aws: Aws, key: str, state: Props) -> None:
     iam = aws.client("iam", state)
     for profile in iam.list_instance_profiles_for_role(RoleName=key)["InstanceProfiles"]:
@@ -82,6 +92,7 @@ def _put_policy(aws: Aws, props: Props) -> str:
     role, name = props["role"], props["name"]
     document = _document(props["policy"])
     aws.client("iam", props).put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=document)
+    appeared(lambda: _read_policy(aws, f"{role}:{name}", props), name)
     return f"{role}:{name}"
 
 
@@ -103,6 +114,7 @@ def _drop_policy(aws: Aws, key: str, state: Props) -> None:
 def _attach(aws: Aws, props: Props) -> str:
     role, policy = props["role"], props["policyArn"]
     aws.client("iam", props).attach_role_policy(RoleName=role, PolicyArn=policy)
+    appeared(lambda: _read_attachment(aws, f"{role}/{policy}", props), policy)
     return f"{role}/{policy}"
 
 
@@ -122,6 +134,7 @@ def _make_profile(aws: Aws, props: Props) -> str:
     name = props["name"]
     tags = pairs(props.get("tags", {}))
     iam.create_instance_profile(InstanceProfileName=name, **picked(props, Path="path"), Tags=tags)
+    appeared(lambda: _read_profile(aws, name, props), name)
     if "role" in props:
         iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=props["role"])
     return str(name)
@@ -165,15 +178,17 @@ KINDS = (
         create=_make_role,
         read=_read_role,
         delete=_drop_role,
-        replaces=frozenset({"name", "path", "permissionsBoundary"}),
+        replaces=frozenset({"name", "path"}),
         updates={
             "assumeRolePolicy": _trust,
             "description": _describe_role,
             "maxSessionDuration": _describe_role,
+            "permissionsBoundary": _bound,
             "forceDetachPolicies": nothing,
             "tags": _retag("role", "RoleName"),
         },
         cleared=frozenset({"description", "permissionsBoundary"}),
+        defaults={"forceDetachPolicies": False, "maxSessionDuration": 3600, "path": "/"},
         named="name",
     ),
     Kind(
@@ -200,6 +215,7 @@ KINDS = (
         replaces=frozenset({"name", "path"}),
         updates={"role": _set_role, "tags": _retag("instance_profile", "InstanceProfileName")},
         cleared=frozenset({"role"}),
+        defaults={"path": "/"},
         named="name",
     ),
 )

@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.box.provider.ec2 import retag, specified
 from tests.box.provider.instance_parts import block_devices, metadata, observed
-from tests.box.provider.kinds import Aws, Kind, Refused, Update, found, nothing, picked, until
+from tests.box.provider.kinds import Aws, Kind, Refused, Update, appeared, found, nothing, picked, until
+from tests.box.provider.retries import retried, unknown_profile
 from tests.box.provider.values import Props
 
 USER_DATA_LIMIT = 16384
@@ -49,7 +50,7 @@ def _request(aws: Aws, props: Props) -> dict[str, Any]:
         DisableApiTermination="disableApiTermination",
         InstanceInitiatedShutdownBehavior="instanceInitiatedShutdownBehavior",
     )
-    if "iamInstanceProfile" in props:
+    if props.get("iamInstanceProfile"):
         request["IamInstanceProfile"] = {"Name": props["iamInstanceProfile"]}
     if options := metadata(props):
         request["MetadataOptions"] = options
@@ -87,8 +88,10 @@ def _until(aws: Aws, key: str, props: Props, state: str) -> None:
 def _make(aws: Aws, props: Props) -> str:
     if not {"ami", "instanceType"} <= set(props):
         raise Refused("one of `ami` and `instanceType` is missing, and the stand-in knows no launch templates")
-    answer = aws.client("ec2", props).run_instances(MinCount=1, MaxCount=1, **_request(aws, props))
+    ec2, request = aws.client("ec2", props), _request(aws, props)
+    answer = retried(lambda: ec2.run_instances(MinCount=1, MaxCount=1, **request), unknown_profile)
     key = str(answer["Instances"][0]["InstanceId"])
+    appeared(lambda: _described(aws, key, props), key)
     _until(aws, key, props, "running")
     return key
 
@@ -124,15 +127,14 @@ def _set_profile(aws: Aws, key: str, old: Props, new: Props) -> None:
     mine = [{"Name": "instance-id", "Values": [key]}]
     listed = ec2.describe_iam_instance_profile_associations(Filters=mine)["IamInstanceProfileAssociations"]
     wanted = new.get("iamInstanceProfile")
-    for one in listed:
-        if wanted:
-            ec2.replace_iam_instance_profile_association(
-                AssociationId=one["AssociationId"], IamInstanceProfile={"Name": wanted}
-            )
-        else:
-            ec2.disassociate_iam_instance_profile(AssociationId=one["AssociationId"])
-    if wanted and not listed:
-        ec2.associate_iam_instance_profile(InstanceId=key, IamInstanceProfile={"Name": wanted})
+    profile = {"IamInstanceProfile": {"Name": wanted}}
+    if wanted and listed:
+        change = ec2.replace_iam_instance_profile_association
+        retried(lambda: change(AssociationId=listed[0]["AssociationId"], **profile), unknown_profile)
+    elif wanted:
+        retried(lambda: ec2.associate_iam_instance_profile(InstanceId=key, **profile), unknown_profile)
+    elif listed:
+        ec2.disassociate_iam_instance_profile(AssociationId=listed[0]["AssociationId"])
 
 
 def _set_root(aws: Aws, key: str, old: Props, new: Props) -> None:
@@ -199,7 +201,8 @@ KIND = Kind(
         "rootBlockDevice.tags": _tag_root,
         **{f"rootBlockDevice.{name}": _set_root for name in _ROOT},
     },
-    cleared=frozenset({"userData", "userDataBase64", "iamInstanceProfile"}),
+    cleared=frozenset({"rootBlockDevice.tags"}),
+    defaults={"rootBlockDevice.deleteOnTermination": True, "userDataReplaceOnChange": False},
     settles=_replacing,
     moves=dict.fromkeys(("instanceType", "userData", "userDataBase64"), _ADDRESS),
 )

@@ -12,6 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.box.provider import retries
 from tests.box.provider.values import Props
 
 PATIENCE = 600.0
@@ -49,8 +50,9 @@ class Aws:
                     aws_access_key_id=self._settings.get("accessKey"),
                     aws_secret_access_key=self._settings.get("secretKey"),
                     aws_session_token=self._settings.get("token"),
-                    config=Config(retries={"max_attempts": 1}, max_pool_connections=64),
+                    config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
                 )
+                retries.retry_calls(self._clients[key], int(self._settings.get("maxRetries") or retries.ATTEMPTS))
             return self._clients[key]
 
     def _endpoints(self) -> dict[str, str]:
@@ -84,7 +86,11 @@ class Kind:
     updates: Mapping[str, Update] = field(default_factory=dict)
     """Properties, or paths in them, that are changed in place, and how."""
     cleared: frozenset[str] = frozenset()
-    """Properties that are undone when they are no longer given: AWS keeps the others."""
+    """Properties, or paths in them, that are undone when they are no longer given: the others stay as they are."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What properties, or paths in them, are when they are not given."""
+    either: frozenset[str] = frozenset()
+    """Properties that exclude each other: another one of them needs a new resource."""
     named: str = ""
     """The property that gets a name of its own when none is given."""
     settles: Callable[[Props], frozenset[str]] = lambda _: frozenset()
@@ -102,6 +108,17 @@ class Kind:
             if prefix in self.updates:
                 return self.updates[prefix]
         raise Refused(f"the stand-in does not carry out {path} of {self.token}")
+
+    def wanted(self, given: Props) -> Props:
+        """The inputs with their defaults."""
+        found = dict(given)
+        for path, value in self.defaults.items():
+            name, _, part = path.partition(".")
+            if not part:
+                found.setdefault(name, value)
+            elif isinstance(found.get(name), dict):
+                found[name] = {part: value, **found[name]}
+        return found
 
 
 def nothing(aws: Aws, key: str, old: Props, new: Props) -> None:
@@ -133,6 +150,11 @@ def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -
             raise Refused(f"{what}: not within {seconds:g} s")
         time.sleep(pause)
         pause = min(1.0, pause * 1.5)
+
+
+def appeared(look: Callable[[], Any], what: str) -> None:
+    """Wait until something new is found: its first reader may come before it."""
+    until(lambda: look() is not None, f"{what} to be found", retries.PROPAGATION)
 
 
 def picked(given: Mapping[str, Any], **names: str) -> dict[str, Any]:

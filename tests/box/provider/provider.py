@@ -20,12 +20,12 @@ T = TypeVar("T")
 KINDS = {kind.token: kind for kind in (*ec2.KINDS, instance.KIND, *storage.KINDS, *efs.KINDS, *iam.KINDS)}
 
 GIVEN = "__inputs"
-"""In a state: the names of the inputs. What starts so is the provider's own and not shown to anybody."""
+"""In a state: the paths of the inputs. What starts so is the provider's own and not shown to anybody."""
 CHOSEN = "__defaults"
 """In inputs: the names of those that the provider chose."""
 
-SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints"})
-IGNORED = frozenset({"version", "maxRetries", "skipCredentialsValidation", "skipMetadataApiCheck"}) | frozenset(
+SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints", "maxRetries"})
+IGNORED = frozenset({"version", "skipCredentialsValidation", "skipMetadataApiCheck"}) | frozenset(
     {"skipRegionValidation", "skipRequestingAccountId", "s3UsePathStyle"}
 )
 
@@ -45,11 +45,30 @@ def _own(props: Props) -> Props:
 
 def paths(kind: Kind, state: Props, news: Props) -> list[str]:
     """Where what is wanted differs from what is."""
-    old, new = _own(state), _own(news)
+    old, new = _own(state), kind.wanted(_own(news))
     if "tags" in kind.updates:
         old, new = {"tags": {}, **old}, {"tags": {}, **new}
     found = [path for name, value in new.items() for path in changed(name, old.get(name), value)]
-    return found + [name for name in state.get(GIVEN, []) if name in kind.cleared and name in old and name not in new]
+    there, wanted = given(old), given(new)
+    gone = [path for path in state.get(GIVEN, []) if path in kind.cleared and path in there and path not in wanted]
+    return found + [path for path in gone if path.partition(".")[0] not in found]
+
+
+def given(props: Props) -> list[str]:
+    """The paths of properties: those of objects, and what is in them."""
+    inside = [
+        f"{name}.{part}"
+        for name, value in props.items()
+        if isinstance(value, dict) and name not in MAPS
+        for part in value
+    ]
+    return sorted([*props, *inside])
+
+
+def replacing(kind: Kind, found: list[str], news: Props) -> list[str]:
+    """Those of these paths that need a new resource."""
+    another = kind.either & set(found)
+    return [path for path in found if kind.way(path, news) is None or (path in another and len(another) > 1)]
 
 
 def followed(inputs: Props, state: Props, path: str) -> Props:
@@ -147,7 +166,7 @@ class StandIn(wire.Provider):
             for path in paths(kind, state, news)
             if not any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in request.ignore_changes)
         ]
-        replaces = [path for path in found if kind.way(path, news) is None]
+        replaces = replacing(kind, found, news)
         kinds = wire.PropertyDiffKind
         detail = {path: kinds.UPDATE_REPLACE if path in replaces else kinds.UPDATE for path in found}
         fixed = bool(kind.named) and kind.named not in news.get(CHOSEN, []) and kind.named not in found
@@ -165,7 +184,7 @@ class StandIn(wire.Provider):
         if observed is None:
             return None
         region = {"region": self._aws.region(declared)} if "region" in shapes.outputs(kind.token) else {}
-        return {**merged(_own(declared), observed), **region, GIVEN: sorted(_own(inputs))}
+        return {**merged(_own(declared), observed), **region, GIVEN: given(_own(inputs))}
 
     async def create(self, request: wire.CreateRequest) -> wire.CreateResponse:
         """Make it, and tell what came of it."""
@@ -174,8 +193,9 @@ class StandIn(wire.Provider):
             return wire.CreateResponse("", wrapped(foreseen(kind, _own(news))))
 
         def make() -> tuple[str, Props]:
-            key = kind.create(self._aws, _own(news))
-            state = self._read(kind, key, _own(news), news)
+            wanted = kind.wanted(_own(news))
+            key = kind.create(self._aws, wanted)
+            state = self._read(kind, key, wanted, news)
             if state is None:
                 raise Refused(f"{key} was made, and then it was gone")
             return key, state
@@ -199,7 +219,8 @@ class StandIn(wire.Provider):
         kind, key = kind_of(request.type), request.resource_id
         state, news = plain(request.olds), plain(request.news)
         found = paths(kind, state, news)
-        declared = merged({name: value for name, value in _own(state).items() if name not in found}, _own(news))
+        wanted = kind.wanted(_own(news))
+        declared = merged({name: value for name, value in _own(state).items() if name not in found}, wanted)
         if request.preview:
             moved = {name: UNKNOWN for path in found for name in kind.moves.get(path, ())}
             tags = {"tagsAll": news.get("tags", {})} if "tags" in kind.updates else {}
@@ -207,7 +228,7 @@ class StandIn(wire.Provider):
 
         def change() -> Props:
             for step in dict.fromkeys(way for path in found if (way := kind.way(path, news))):
-                step(self._aws, key, _own(state), _own(news))
+                step(self._aws, key, _own(state), wanted)
             after = self._read(kind, key, declared, news)
             if after is None:
                 raise Refused(f"{key} was changed, and then it was gone")

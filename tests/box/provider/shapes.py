@@ -49,6 +49,11 @@ def problems(token: str, given: Props) -> list[tuple[str, str]]:
     return _of_object(_class(token, "Args"), given, "")
 
 
+def required(token: str) -> frozenset[str]:
+    """The names of the properties that must be given."""
+    return frozenset(_required(_class(token, "Args")))
+
+
 def _required(cls: Any) -> set[str]:
     names = _types.input_type_py_to_pulumi_names(cls)
     parameters = inspect.signature(cls.__init__).parameters.values()

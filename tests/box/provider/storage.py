@@ -4,7 +4,8 @@ import hashlib
 from typing import Any
 
 from tests.box.provider.ec2 import retag, specified
-from tests.box.provider.kinds import Aws, Kind, Refused, found, nothing, picked, tags_of, told, until
+from tests.box.provider.kinds import PATIENCE, Aws, Kind, Refused, found, nothing, picked, tags_of, told, until
+from tests.box.provider.retries import retried, volume_in_use
 from tests.box.provider.values import Props
 
 
@@ -59,7 +60,8 @@ def _change(aws: Aws, key: str, old: Props, new: Props) -> None:
 
 
 def _drop(aws: Aws, key: str, state: Props) -> None:
-    aws.client("ec2", state).delete_volume(VolumeId=key)
+    ec2 = aws.client("ec2", state)
+    retried(lambda: ec2.delete_volume(VolumeId=key), volume_in_use, PATIENCE)
     until(lambda: _volume(aws, key, state) is None, f"{key} to be deleted")
 
 
@@ -94,6 +96,8 @@ def _detach(aws: Aws, key: str, state: Props) -> None:
     until(lambda: _attachment(aws, key, state) is None, f"{state['volumeId']} to be detached")
 
 
+_OF_DETACHING = ("forceDetach", "skipDestroy", "stopInstanceBeforeDetaching")
+
 KINDS = (
     Kind(
         token="aws:ebs/volume:Volume",
@@ -109,6 +113,7 @@ KINDS = (
         read=_attachment,
         delete=_detach,
         replaces=frozenset({"deviceName", "instanceId", "volumeId", "region"}),
-        updates=dict.fromkeys(("forceDetach", "skipDestroy", "stopInstanceBeforeDetaching"), nothing),
+        updates=dict.fromkeys(_OF_DETACHING, nothing),
+        cleared=frozenset(_OF_DETACHING),
     ),
 )

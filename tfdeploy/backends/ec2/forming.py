@@ -23,8 +23,8 @@ from .clearing import host_key
 
 BOOT_SECONDS = 900.0
 JOIN_SECONDS = 180.0
-_POLL_SECONDS = 1.0
-_TAIL_LINES = 25
+UNKNOWN_SECONDS = 60.0  # so long EC2 may not know a new instance everywhere
+_POLL_SECONDS, _TAIL_LINES = 1.0, 25
 _PORT = 2377
 
 T = TypeVar("T")
@@ -176,22 +176,23 @@ def _way(member: Member) -> str:
 
 def _await(cluster: Cluster, member: Member, found: Callable[[str], T], otherwise: Callable[[], str]) -> T:
     """The first true value of `found`, which is given what the machine has written on its console."""
-    deadline = time.monotonic() + BOOT_SECONDS
+    begun = time.monotonic()
     while True:
         text = account.console(reach.region(cluster), member["instance_id"])
         if value := found(text):
             return value
-        _refuse_lost(cluster, member, text)
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        _refuse_lost(cluster, member, text, waited)
+        if waited > BOOT_SECONDS:
             raise _failure(member, f"{otherwise()}, within {BOOT_SECONDS:g} s", text)
         time.sleep(_POLL_SECONDS)
 
 
-def _refuse_lost(cluster: Cluster, member: Member, text: str) -> None:
+def _refuse_lost(cluster: Cluster, member: Member, text: str, waited: float) -> None:
     if FAILED in text:
         raise _failure(member, "did not boot: its boot script failed", text)
     state = account.state(reach.region(cluster), member["instance_id"])
-    if state not in LIVE:
+    if state not in LIVE and (state or waited > UNKNOWN_SECONDS):
         raise _failure(member, f"did not boot: EC2 says that {member['instance_id']} is {state or 'gone'}", text)
 
 

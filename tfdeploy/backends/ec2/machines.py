@@ -11,7 +11,7 @@ from ...instances import NEW, PRIVATE, PUBLIC, SSM
 from ...placement import Machine
 from ...spec import ClusterSpec
 from ..base import Cluster
-from . import reach, rights, script
+from . import reach, rights, script, shortage
 from .archive import Archive
 from .fleet import Plot, kind_of, plot_of, stays
 from .here import Here
@@ -42,7 +42,10 @@ def supply(
 ) -> Swarm:
     """Register machines and their Swarm; `key` is the public key, and the file of the private one."""
     provider = aws.Provider(
-        f"{name}-aws", region=reach.region(cluster), opts=pulumi.ResourceOptions(parent=opts.parent)
+        f"{name}-aws",
+        region=reach.region(cluster),
+        max_retries=shortage.ATTEMPTS,
+        opts=pulumi.ResourceOptions(parent=opts.parent),
     )
     plots = {machine.name: plot_of(machine) for machine in machines}
     inside = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider))
@@ -53,7 +56,7 @@ def supply(
     archive = Archive(f"{name}-archive", cluster, here.tags(), opts)
     profiles = rights.profiles(here, archive, {machine.role for machine in machines})
     after = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[*rules, *mounted]))
-    common = _With(pair.key_name, group.id, efs, profiles, after)
+    common = _With(pair.key_name, group.id, efs, profiles, pulumi.ResourceOptions.merge(after, shortage.told(here)))
     made = {machine.name: _instance(here, machine, plots[machine.name], common) for machine in machines}
     for machine in machines:
         _attach(plots[machine.name], machine.name, made[machine.name].id, inside)
@@ -114,7 +117,8 @@ def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec
         subnet_id=plot["subnet_id"],
         vpc_security_group_ids=[common.group],
         associate_public_ip_address=plot["access"] == PUBLIC,
-        iam_instance_profile=common.profiles.get(machine.role),
+        # Left out, it would stay as it was: only the empty name takes a profile off.
+        iam_instance_profile=common.profiles.get(machine.role, ""),
         placement_group=here.fleet.placement_group or None,
         user_data=script.user_data(here.cluster, here.spec, machine.name, plot, common.files),
         user_data_replace_on_change=True,

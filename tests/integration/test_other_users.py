@@ -1,0 +1,136 @@
+"""Everything local as a user who is not root, beside another user."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.integration.conftest import Project
+from tests.users import as_user, own
+from tests.verbs import COMMAND
+from tfdeploy.backends.local.supervisor import marked
+
+SLEEPER = "import os, time\nprint(os.getuid(), flush=True)\ntime.sleep(600)"
+JOB = 'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0"'
+
+
+class OfUser(Project):
+    """A project of a user who is not root: the folder is theirs alone, and whatever is called runs as they."""
+
+    def __init__(self, folder: Path, uid: int) -> None:
+        super().__init__(folder)
+        self.uid = uid
+        self.home = folder / "home"
+        self.home.mkdir()
+        self.env.update(HOME=str(self.home), USER=f"user-{uid}", LOGNAME=f"user-{uid}")
+        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
+            self.env.pop(name, None)
+        self.write(JOB, SLEEPER)
+        folder.chmod(0o700)
+        own(folder, uid, uid)
+
+    def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """Start the CLI as the user."""
+        return self.begin("pulumi", *arguments, "--non-interactive", env=env)
+
+    def begin(self, *command: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """Start a command as the user, in the folder of the program."""
+        return subprocess.Popen(
+            as_user(self.uid, self.uid, *command),
+            cwd=self.program,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def shown(self, cluster: str = "test") -> dict[str, Any]:
+        """What `tfdeploy show` says to this user, who has one cluster."""
+        said, _ = self.begin(COMMAND, "show", "--json", "--cluster", cluster).communicate()
+        (found,) = json.loads(said)
+        return dict(found)
+
+    def leftovers(self) -> list[dict[str, str]]:
+        """What `tfdeploy leftovers` lists for this user."""
+        said, _ = self.begin(COMMAND, "leftovers", "--json").communicate()
+        found: list[dict[str, str]] = json.loads(said)["leftovers"]
+        return found
+
+    def processes(self) -> list[psutil.Process]:
+        """The processes of the cluster."""
+        return sorted(marked(self.places().home), key=lambda process: process.pid)
+
+    @property
+    def sockets(self) -> Path:
+        """Where this user's clusters have their sockets."""
+        return Path(f"/tmp/tfdeploy-{self.uid}")
+
+    def assert_nothing_left(self) -> None:
+        """No process, socket, or folder of a cluster of this user."""
+        assert self.processes() == []
+        assert not self.sockets.exists() or list(self.sockets.iterdir()) == []
+        assert list((self.folder / "state/tfdeploy/clusters").glob("*")) == []
+
+    def clean(self) -> None:
+        """End and remove whatever the test left, without Pulumi."""
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        shutil.rmtree(self.sockets, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def users() -> Iterator[Callable[[int], OfUser]]:
+    """Makes projects of users. The folders are not pytest's own, which only root can enter."""
+    made: list[OfUser] = []
+
+    def make(uid: int) -> OfUser:
+        made.append(OfUser(Path(tempfile.mkdtemp(prefix="tfdeploy-user-")), uid))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.clean()
+
+
+def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_users(
+    users: Callable[[int], OfUser],
+) -> None:
+    ada, ben = users(41001), users(41002)
+    for user in (ada, ben):
+        user.init()
+        user.up()
+        user.until_running("ps-0", "worker-0")
+        assert [row["hostname"] for row in user.outputs()["tasks"]] == ["ps-0", "worker-0"]
+        assert [row["status"] for row in user.shown()["tasks"]] == ["running", "running"]
+        processes = user.processes()
+        assert len(processes) >= 6
+        assert {process.uids().effective for process in processes} == {user.uid}
+        assert user.log("worker-0") == f"{user.uid}\n"
+    assert {path.stat().st_mode & 0o077 for user in (ada, ben) for path in (user.sockets, user.places().home)} == {0}
+
+    assert ada.leftovers() == ben.leftovers() == []
+    shutil.rmtree(ada.folder / "backend")
+    (ada.folder / "backend").mkdir()
+    os.chown(ada.folder / "backend", ada.uid, ada.uid)
+    assert [row["home"] for row in ada.leftovers()] == [str(ada.places().home)]
+    assert ben.leftovers() == []
+    before = ben.processes()
+    removed = ada.begin(COMMAND, "leftovers", "--delete", "--yes", "--stack", "test")
+    said, _ = removed.communicate()
+    assert removed.returncode == 0, said
+    ada.assert_nothing_left()
+    assert ben.processes() == before
+    assert ben.shown()["state"] == "running"
+    ben.destroy()

@@ -1,0 +1,49 @@
+"""Which tests share a process of a run, because they share what is slow to make: a file's tests always do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+SHARED = {"box": "ec2", "nested": "swarm"}
+"""Fixtures of a whole process, to the group of all tests that use them."""
+
+MEMBERS: dict[str, tuple[str, ...]] = {
+    "ec2": ("tests/ec2/", "tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
+    "swarm": (
+        *("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
+        "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",
+    ),
+}
+"""What the ids of a group's tests contain: the scheduler knows no more of a test than its id."""
+
+
+def group(test: str) -> str:
+    """The group of a test; its file, where it is in no other."""
+    for name, members in MEMBERS.items():
+        if any(member in test for member in members):
+            return name
+    return test.partition("::")[0]
+
+
+class Groups:
+    """The scheduler of a run in several processes, and a check of the table above."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Deal out whole groups."""
+        from xdist.scheduler.loadscope import LoadScopeScheduling
+
+        class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+            def _split_scope(self, nodeid: str) -> str:
+                return group(nodeid)
+
+        return GroupScheduling(config, log)
+
+    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
+        """Who uses a shared fixture is in its group."""
+        for item in items:
+            for fixture in getattr(item, "fixturenames", ()):
+                expected = SHARED.get(fixture)
+                if expected and group(item.nodeid) != expected:
+                    raise pytest.UsageError(f"{item.nodeid} uses `{fixture}`: add it to {expected!r} in {__file__}")

@@ -1,0 +1,94 @@
+"""The first command of README in a clean clone, by a user who has nothing but what set-up keeps for all clones."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.setup.clones import Clone, clone
+from tests.setup.plugin_server import PluginServer, plugin_server
+
+pytestmark = pytest.mark.full
+
+SECONDS = 60.0
+"""For a second `make mnist`; it takes 3 on an idle machine."""
+
+
+@pytest.fixture
+def server() -> Iterator[PluginServer]:
+    """A server that has no plugin."""
+    with plugin_server() as found:
+        yield found
+
+
+@pytest.fixture
+def user(tmp_path: Path, server: PluginServer) -> Iterator[Clone]:
+    """A clean clone; at the end its cluster and its environment are removed."""
+    made = clone(tmp_path / "clone", tmp_path / "home")
+    found = Clone(made.folder, {**made.env, **server.env})
+    try:
+        yield found
+    finally:
+        if (found.folder / ".venv").exists():
+            found.bash("pulumi destroy --yes --stack dev")
+        found.remove()
+
+
+def tasks(output: str) -> list[str]:
+    """The rows of the last table of tasks: with the processes, and when they were started."""
+    return re.findall(r"^\d+ .*(?:worker|ps)-\d .*$", output, re.MULTILINE)[-3:]
+
+
+def test_make_mnist_trains_once_and_asks_for_no_plugin(user: Clone, server: PluginServer) -> None:
+    first = user.call("make", "mnist")
+    assert first.exit_code == 0, first.output
+    accuracy = re.search(r"^accuracy: (0\.\d+)$", first.output, re.MULTILINE)
+    assert accuracy is not None, first.output
+    assert float(accuracy[1]) > 0.9
+    assert "Python packages for local …" in first.output
+    assert len(tasks(first.output)) == 3
+    assert user.bash("python -c 'import docker'").exit_code != 0
+
+    begun = time.monotonic()
+    second = user.call("make", "mnist")
+    took = time.monotonic() - begun
+    assert second.exit_code == 0, second.output
+    assert "7 unchanged" in second.output
+    assert "Python packages" not in second.output
+    assert tasks(second.output) == tasks(first.output)
+    assert took < SECONDS
+
+    assert server.asked == []
+    assert user.call("git", "status", "--porcelain").output == ""
+    assert user.bash("pulumi stack output accuracy", user.folder / "programs/mnist").output.strip() == accuracy[1]
+
+    stranger = user.folder.parent / "stranger"
+    stranger.mkdir()
+    other = user.call("make", "mnist", HOME=str(stranger))
+    assert other.exit_code != 0
+    assert "Remove that file to begin anew." in other.output
+
+    _later_set_ups(user)
+    destroyed = user.bash("pulumi destroy --yes")
+    assert destroyed.exit_code == 0, destroyed.output
+    assert user.call("make", "clean").exit_code == 0
+    assert not (user.folder / ".venv").exists()
+    left = user.call("git", "status", "--porcelain", "--ignored").output
+    assert left.splitlines() == ["!! Pulumi.dev.yaml"]
+
+
+def _later_set_ups(user: Clone) -> None:
+    """What another set-up adds stays after a smaller one, and adds no word to an update of a local cluster."""
+    added = user.call("make", "setup-docker")
+    assert added.exit_code == 0, added.output
+    assert "Python packages for docker, local …" in added.output
+    again = user.call("make", "setup")
+    assert again.exit_code == 0, again.output
+    assert "Python packages" not in again.output
+    assert user.bash("python -c 'import docker'").exit_code == 0
+    update = user.bash("pulumi up --yes --non-interactive")
+    assert update.exit_code == 0, update.output
+    assert "plugin" not in update.output
+    assert "pulumi-resource" not in update.output

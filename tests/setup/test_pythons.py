@@ -1,0 +1,53 @@
+"""The versions of Python that pyproject.toml names, each in an environment that set-up made for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.setup import programs
+from tests.setup.clones import Clone, clone
+from tests.setup.pythons import python
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module", params=["3.12", "3.13"])
+def user(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Clone]]:
+    """A clean clone, set up for this version."""
+    version: str = request.param
+    found = python(version)
+    if not found:
+        pytest.skip(f"there is no Python {version} here, neither on PATH nor of pyenv")
+    folder = tmp_path_factory.mktemp("python")
+    made = clone(folder / "clone", folder / "home")
+    try:
+        # The code of the large packages is not compiled: hardly any of it runs here.
+        done = made.call("tools/setup", "local", "tests", PYTHON=found, PIP_COMPILE="0")
+        assert done.exit_code == 0, done.output
+        yield version, made
+    finally:
+        made.remove()
+
+
+def test_the_unit_tests_pass(user: tuple[str, Clone]) -> None:
+    version, made = user
+    about = made.bash("python -c 'import sys; print(sys.version)'")
+    assert about.output.startswith(version)
+    done = made.bash("python -m pytest -q -p no:cacheprovider tests/unit")
+    assert done.exit_code == 0, done.output[-5000:]
+
+
+def test_a_cluster_comes_up_and_goes(user: tuple[str, Clone], tmp_path: Path) -> None:
+    version, made = user
+    program = programs.write(tmp_path / "digits")
+    try:
+        up = made.bash("pulumi stack init dev && pulumi up --yes --skip-preview --non-interactive", program)
+        assert up.exit_code == 0, up.output
+        assert made.bash("pulumi stack output accuracy", program).output == "0.75\n"
+        assert f"] {version}." in up.output  # what the task printed
+        shown = made.bash("tfdeploy show", program)
+        assert "Job succeeded: worker-0, worker-1 succeeded." in shown.output
+    finally:
+        down = made.bash("pulumi destroy --yes --skip-preview --non-interactive", program)
+    assert down.exit_code == 0, down.output

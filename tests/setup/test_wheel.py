@@ -1,0 +1,142 @@
+"""A wheel, built from the source distribution and installed with the `local` extra into an environment of its own, outside a clone."""
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.setup import programs
+from tests.setup.clones import ROOT, Done, clean_environment, run
+from tests.setup.plugin_server import plugin_server
+from tools.provision.lockfile import part, roots
+
+pytestmark = pytest.mark.full
+
+
+@dataclass(frozen=True)
+class User:
+    """A user with an environment in which the wheel is installed."""
+
+    folder: Path
+    env: Mapping[str, str]
+
+    @property
+    def venv(self) -> Path:
+        return self.folder / "environment"
+
+    def bash(self, text: str, cwd: Path | None = None, **more: str) -> Done:
+        """Run commands in the activated environment."""
+        script = f'source "{self.venv}/bin/activate" && {text}'
+        return run(["bash", "-c", script], cwd or self.folder, {**self.env, **more})
+
+    def python(self, text: str) -> str:
+        """What a program prints on stdout; an error fails the test."""
+        python = self.venv / "bin" / "python"
+        done = subprocess.run(
+            [python, "-c", text], cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, as it is built from the source distribution."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), "-t"]
+    done = run([*build, "sdist"], ROOT, clean_environment(folder / "home"))
+    assert done.exit_code == 0, done.output
+    sdist = next(folder.glob("*.tar.gz"))
+    subprocess.run(["tar", "-xf", sdist, "-C", folder], check=True)
+    source = folder / sdist.name.removesuffix(".tar.gz")
+    done = run([*build, "wheel"], source, clean_environment(folder / "home"))
+    assert done.exit_code == 0, done.output
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def user(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    """The wheel with its `local` extra in a fresh environment, in the versions that the lock has."""
+    folder = tmp_path_factory.mktemp("user")
+    pulumi = (ROOT / ".venv" / "pulumi-bin").read_text().strip()
+    env = clean_environment(folder / "home")
+    env |= {
+        "PATH": f"{pulumi}:{env['PATH']}",
+        "PULUMI_BACKEND_URL": f"file://{folder}/home",
+        "PULUMI_CONFIG_PASSPHRASE": "",
+        "PULUMI_HOME": f"{folder}/home/.pulumi",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+    found = User(folder, env)
+    (folder / "constraints.txt").write_text("\n".join(_pins()))
+    try:
+        made = run([sys.executable, "-m", "venv", str(found.venv)], folder, env)
+        assert made.exit_code == 0, made.output
+        # The code of the large packages is not compiled: hardly any of it runs here.
+        done = found.bash(f"pip install --no-compile --constraint constraints.txt '{wheel}[local]'")
+        assert done.exit_code == 0, done.output
+        yield found
+    finally:
+        subprocess.run(["rm", "-rf", found.venv], check=True)
+
+
+def _pins() -> list[str]:
+    """The lock without its hashes: pip wants a hash of the wheel too where it gets any."""
+    lock = part((ROOT / "requirements.lock").read_text(), roots((ROOT / "pyproject.toml").read_text(), ["local"]))
+    return [line.rstrip(" \\") for line in lock.splitlines() if re.match("[a-z0-9]", line)]
+
+
+def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    listed = run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "tfdeploy"],
+        ROOT,
+        clean_environment(wheel.parent),
+    )
+    sources = {name for name in listed.output.split() if (ROOT / name).exists()}
+    assert {"tfdeploy/py.typed", "tfdeploy/agent/main.py"} <= sources
+    # Pulumi looks for this file in a package of the distribution's name.
+    moved = {"tfdeploy/pulumi-plugin.json"}
+    assert names == sources - moved | {"pulumi_tfdeploy/pulumi-plugin.json"}
+
+
+def test_its_data_files_and_sources_are_found(user: User) -> None:
+    installed = user.python("import tfdeploy; print(tfdeploy.__file__)")
+    assert installed.startswith(str(user.venv))
+    assert float(user.python("from tfdeploy.ec2 import prices; print(prices.of_type('m7i.large', 'us-west-2'))")) > 0
+    user.python("from tfdeploy import application; open('caretaker.pyz', 'wb').write(application.caretaker())")
+    caretaker = run([sys.executable, "-I", "-S", "caretaker.pyz", "prepare"], user.folder, {})
+    assert "No such file or directory: '/etc/tfdeploy/caretaker.json'" in caretaker.output
+    assert user.bash("python -c 'import docker'").exit_code != 0  # the extra of another backend
+
+
+def test_its_programs_answer(user: User) -> None:
+    doctor = json.loads(user.bash("tfdeploy doctor --json").output)
+    checks = {(check["backend"], check["what"]): check for check in doctor["checks"]}
+    assert checks["", "python"]["state"] == "ok"
+    assert checks["local", "tensorflow"]["state"] == "ok"
+    schema = user.bash('pulumi package get-schema "$(command -v pulumi-resource-tfdeploy)"')
+    assert schema.exit_code == 0, schema.output
+    assert list(json.loads(schema.output)["resources"]) == ["tfdeploy:index:TensorFlowCluster"]
+
+
+def test_a_cluster_comes_up_and_pulumi_looks_for_no_plugin(user: User, tmp_path: Path) -> None:
+    program = programs.write(tmp_path / "digits")
+    try:
+        with plugin_server() as server:
+            update = "pulumi stack init dev && pulumi up --yes --non-interactive"
+            up = user.bash(update, program, **server.env)
+        assert up.exit_code == 0, up.output
+        assert server.asked == []
+        assert user.bash("pulumi stack output accuracy", program).output == "0.75\n"
+        assert "Job succeeded: worker-0, worker-1 succeeded." in user.bash("tfdeploy show", program).output
+    finally:
+        down = user.bash("pulumi destroy --yes --skip-preview --non-interactive", program)
+    assert down.exit_code == 0, down.output

@@ -1,0 +1,140 @@
+"""Pulumi's provider plugins in the user's plugin folder: fetched by set-up, so that no update downloads one."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from tools.provision import beside
+from tools.provision.engine import Engine, cache_folder
+from tools.provision.steps import SetupError, locked, run
+
+DOCKER_MODULE = Path("tools", "pulumi", "docker-provider")
+
+
+def pulumi_home() -> Path:
+    """The user's Pulumi home, as tools/activate sets it."""
+    return Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """The plugin that the installed Python package `pulumi-NAME` needs."""
+
+    name: str
+    engine: Engine
+
+    @property
+    def release(self) -> str:
+        return version(f"pulumi-{self.name}")
+
+    @property
+    def program(self) -> str:
+        return f"pulumi-resource-{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """Where Pulumi keeps it."""
+        return pulumi_home() / "plugins" / f"resource-{self.name}-v{self.release}"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.setup")
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is there; beside a folder that Pulumi still fills stands a file `.partial`."""
+        partial = self.folder.with_name(f"{self.folder.name}.partial")
+        return (self.folder / self.program).exists() and not partial.exists()
+
+    def install(self, *options: str) -> None:
+        """Have Pulumi install it.
+
+        Raises:
+            SetupError: it could not; the message ends with Pulumi's last lines.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        words = ["plugin", "install", "resource", self.name, self.release, *options, "--color=never"]
+        command: list[str | Path] = [self.engine.folder / "pulumi", *words]
+        # Pulumi would take the home folder of the user database, which HOME need not be.
+        env = {"PULUMI_HOME": str(pulumi_home()), "PULUMI_SKIP_UPDATE_CHECK": "true"}
+        log = self.folder.with_name(f".{self.folder.name}.log")
+        run(f"Pulumi's provider for {self.name} {self.release}", command, log, env)
+        log.unlink()
+
+
+def provide_aws(engine: Engine) -> str:
+    """Fetch the AWS provider; says where it is.
+
+    Raises:
+        SetupError: it cannot be downloaded.
+    """
+    plugin = Plugin("aws", engine)
+    if not plugin.complete:
+        with locked(plugin.lock):
+            if not plugin.complete:
+                plugin.install()
+    return str(plugin.folder)
+
+
+def provide_docker(root: Path, engine: Engine) -> str:
+    """Fetch the published docker provider, or build it where it cannot be downloaded; says where it is.
+
+    Raises:
+        SetupError: it can be neither downloaded nor built.
+    """
+    plugin = Plugin("docker", engine)
+    module = docker_module(root, plugin.release)
+    if not _current(plugin, module):
+        with locked(plugin.lock):
+            if not _current(plugin, module):
+                _fetch_or_build(plugin, module)
+    _remove_from_path(plugin)
+    return f"{plugin.folder}{', built here' if _mark(plugin).exists() else ''}"
+
+
+def docker_module(root: Path, release: str) -> beside.Module:
+    """What a docker provider of this release is built from."""
+    flags = ("-s", "-w", f"-X main.version={release}")
+    return beside.Module(root / DOCKER_MODULE, {"pulumi-resource-docker": "."}, release, flags)
+
+
+def _mark(plugin: Plugin) -> Path:
+    """What says of a plugin that was built here what it was built from."""
+    return plugin.folder / "built-from"
+
+
+def _current(plugin: Plugin, module: beside.Module) -> bool:
+    """Whether it is the published one, or was built from what the module is now."""
+    mark = _mark(plugin)
+    return plugin.complete and (not mark.exists() or mark.read_text().strip() == module.content)
+
+
+def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
+    shutil.rmtree(plugin.folder, ignore_errors=True)
+    try:
+        plugin.install()
+    except SetupError as error:
+        print(f"the published provider cannot be had ({_reason(error)}); building it, once", flush=True)
+    else:
+        return
+    kept = cache_folder() / f"docker-provider-{plugin.release}"
+    beside.ensure(kept, module)
+    plugin.install("--file", str(kept / "bin" / plugin.program))
+    _mark(plugin).write_text(f"{module.content}\n")
+
+
+def _reason(error: SetupError) -> str:
+    """Pulumi's reason why it could not download: of its last attempt, else its last line."""
+    lines = str(error).splitlines()
+    reasons = [line.partition("downloading plugin: ")[2] for line in lines if "downloading plugin: " in line]
+    return [lines[-1], *reasons][-1]
+
+
+def _remove_from_path(plugin: Plugin) -> None:
+    """Earlier set-ups built the provider beside pulumi, where Pulumi warns of it at every update."""
+    folder = plugin.engine.folder
+    if folder.is_relative_to(cache_folder()):
+        (folder / plugin.program).unlink(missing_ok=True)
+        (folder.parent / plugin.program).unlink(missing_ok=True)
