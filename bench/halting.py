@@ -7,11 +7,12 @@ from typing import Protocol
 
 import psutil
 
-from .processes import BenchError, docker
+from .processes import BenchError, docker, until
 
 _SECONDS = 30.0
 """How long the engine may take to pause or to unpause one container."""
 
+_AGAIN = "unable to freeze"
 _NOTHING_TO_DO = ("is not paused", "is not running", "No such container")
 
 
@@ -49,8 +50,17 @@ class OfContainer:
     name: str
 
     def halt(self) -> None:
-        """By `docker pause`."""
-        docker("pause", self.name, seconds=_SECONDS)
+        """By `docker pause`, which a busy machine may need several tries for."""
+        until(self._paused, f"`docker pause {self.name}`", seconds=_SECONDS)
+
+    def _paused(self) -> bool:
+        try:
+            docker("pause", self.name, seconds=_SECONDS)
+        except BenchError as error:
+            if _AGAIN not in str(error):
+                raise
+            return False
+        return True
 
     def release(self) -> None:
         """By `docker unpause`.

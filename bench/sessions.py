@@ -106,7 +106,8 @@ def main() -> int:
             load.append(os.getloadavg()[0])
             say(f"round {number}/{given.rounds}, load {load[-1]:.1f}")
         for variant in found:
-            release(variant.training.handles)
+            tasks = of_processes(variant.tasks)
+            release([handle for handle in variant.training.handles if handle not in tasks])
         time.sleep(_ARRIVAL)  # what a halted launcher has not sent yet
         lines = list(_lines(found))
     print(*lines, f"load {min(load):.1f} to {max(load):.1f}", sep="\n")

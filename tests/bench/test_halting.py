@@ -16,6 +16,7 @@ from bench.processes import BenchError, docker
 from bench.steps import Training
 from tests.waiting import until
 
+DEADLINE = 30.0
 FOREVER = "import time\ntime.sleep(1000)\n"
 HANGING = """\
 #!/bin/sh
@@ -26,13 +27,15 @@ exec {docker} "$@"
 
 @dataclass
 class Stuck:
-    """A handle that can neither be halted nor released."""
+    """A handle that can neither be halted nor released; another process stands still before it fails."""
 
+    other: psutil.Process
     asked: list[str] = field(default_factory=list)
 
     def halt(self) -> None:
         """Fails."""
         self.asked.append("halt")
+        until(lambda: all(stopped([self.other])), "the other stands still", DEADLINE)
         raise BenchError("stuck")
 
     def release(self) -> None:
@@ -67,16 +70,16 @@ def test_processes_go_on_after_an_exception(processes: list[psutil.Process]) -> 
 
     with pytest.raises(BenchError, match="the peer failed"):
         turns()
-    until(lambda: not any(stopped(processes)), "all go on")
+    until(lambda: not any(stopped(processes)), "all go on", DEADLINE)
 
 
 def test_processes_go_on_when_one_handle_fails(processes: list[psutil.Process]) -> None:
-    stuck = Stuck()
+    stuck = Stuck(processes[0])
     first, *others = of_processes(processes)
     with pytest.raises(BenchError, match="stuck"), training([]).stopped([first, stuck, *others]):
         pass
     assert stuck.asked == ["halt", "release"]
-    until(lambda: not any(stopped(processes)), "all go on")
+    until(lambda: not any(stopped(processes)), "all go on", DEADLINE)
 
 
 def test_a_process_that_has_ended_is_no_error(processes: list[psutil.Process]) -> None:
@@ -85,7 +88,7 @@ def test_a_process_that_has_ended_is_no_error(processes: list[psutil.Process]) -
     processes[0].wait()
     halt(handles)
     release(handles)
-    until(lambda: not any(stopped(processes[1:])), "the others go on")
+    until(lambda: not any(stopped(processes[1:])), "the others go on", DEADLINE)
 
 
 @pytest.fixture
