@@ -13,12 +13,15 @@ RANDOM = "TFDEPLOY_TESTS_RANDOM"
 USUAL = 60
 """Examples of a property in a run with the same ones."""
 
+TIMES = 5 if os.environ.get(RANDOM) else 1
+"""How many times as many are tried in this run."""
+
 # There is no deadline, since the machine may be busy, and no database: a run does not depend on the one before.
 settings.register_profile("same", max_examples=USUAL, derandomize=True, deadline=None, database=None)
-settings.register_profile("random", max_examples=5 * USUAL, print_blob=True, deadline=None, database=None)
-settings.load_profile("random" if os.environ.get(RANDOM) else "same")
+settings.register_profile("random", max_examples=USUAL * TIMES, print_blob=True, deadline=None, database=None)
+settings.load_profile("same" if TIMES == 1 else "random")
 
 
 def examples(usual: int) -> int:
     """How many examples a property tries that has another number than others; more of them where they are random."""
-    return usual * settings.default.max_examples // USUAL
+    return usual * TIMES
