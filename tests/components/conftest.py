@@ -213,16 +213,12 @@ class Standing:
 
     def events(self) -> list[str]:
         """What happened in the present run."""
-        record = Record(self.places.record)
-        job = record.current()
+        record, job = Record(self.places.record), Record(self.places.record).current()
         return [event["text"] for event in record.events(job.run["id"])] if job else []
 
     def output(self, hostname: str, name: str = "stdout") -> bytes:
         """All bytes that a task of the present run printed on one pipe, from the record."""
-        record = Record(self.places.record)
-        job = record.current()
-        assert job is not None
-        stream = record.log(job.run["id"], hostname).streams[name]
+        stream = Record(self.places.record).log(self.job().run["id"], hostname).streams[name]
         return stream.span(stream.start, stream.end)
 
     def until_output(self, hostname: str, expected: bytes) -> None:

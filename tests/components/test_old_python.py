@@ -1,30 +1,16 @@
 """The agent travels into images with a Python of their own: it runs under the oldest that it promises to run under."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.components.conftest import WAITS, Standing
+from tests.old_python import MISSING, old_python
 from tfdeploy.application import application
 
-
-def old_python() -> str:
-    """A Python 3.8, from PATH or from pyenv; empty when there is none."""
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = [shutil.which("python3.8") or "", *map(str, sorted(versions.glob("3.8*/bin/python3.8")))]
-    ask = "import ctypes, sys; print(sys.version_info[:2] == (3, 8))"
-    for path in filter(None, found):
-        done = subprocess.run([path, "-c", ask], capture_output=True, text=True, check=False)
-        if done.stdout.strip() == "True":
-            return path
-    return ""
-
-
 OLD = old_python()
-pytestmark = pytest.mark.skipif(not OLD, reason="there is no Python 3.8 here, neither on PATH nor of pyenv")
+pytestmark = pytest.mark.skipif(not OLD, reason=MISSING)
 
 
 def test_every_module_of_the_agent_can_be_imported(tmp_path: Path) -> None:

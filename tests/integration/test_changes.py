@@ -95,6 +95,8 @@ def test_up_need_not_wait_and_a_later_one_tells_the_end(project: Project) -> Non
     project.write(f"{JOB.format(workers=1)}, {env}", GATED)
     project.up()
     assert project.outputs()["state"] in ("starting", "running"), "it cannot end before the gate is open"
+    project.until_running("ps-0", "worker-0")
+    assert project.shown()["state"] == "running"
     (project.folder / "counter" / "gate").touch()
     project.up(env={"TFDEPLOY_WAIT": "10m"})
     assert project.outputs()["state"] == "succeeded"

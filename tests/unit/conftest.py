@@ -1,6 +1,5 @@
-"""How property tests run: as long as they need, since the machine may be busy, and not too often."""
+"""Property tests try the examples of the profile."""
 
-from hypothesis import settings
+from tests import examples
 
-settings.register_profile("tfdeploy", deadline=None, max_examples=60)
-settings.load_profile("tfdeploy")
+__all__ = ["examples"]

@@ -1,14 +1,13 @@
 """The agent runs in any image, the caretaker on any machine: both are written for Python 3.8."""
 
 import ast
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.old_python import MISSING, old_python
 from tests.unit.sources import modules
 
 PACKAGE = Path(__file__).parents[2] / "tfdeploy"
@@ -57,13 +56,6 @@ def test_what_is_too_new_is_found(text: str, complaint: str) -> None:
     assert list(too_new(text)) == [complaint]
 
 
-def _python38() -> str | None:
-    """A Python 3.8 that starts: one on PATH may be a stub that only says where the real one would be."""
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = [shutil.which("python3.8"), *map(str, sorted(root.glob("versions/3.8.*/bin/python3.8")))]
-    return next((python for python in found if python and _run(python, "-V")[0] == 0), None)
-
-
 def _run(*command: str) -> tuple[int, str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
@@ -82,8 +74,8 @@ for name in names:
 
 @pytest.mark.parametrize("top", TRAVELLERS)
 def test_what_travels_loads_in_a_real_python_38(top: str) -> None:
-    python = _python38()
-    if python is None:
-        pytest.skip("no Python 3.8 here: only the form of the sources was checked")
+    python = old_python()
+    if not python:
+        pytest.skip(MISSING)
     names = [name for name in modules(PACKAGE / top) if name != "__init__"]
     assert _run(python, "-B", "-I", "-c", LOAD, top, str(PACKAGE / top), *names) == (0, "")

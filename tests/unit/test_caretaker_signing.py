@@ -11,6 +11,7 @@ from botocore.utils import percent_encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tfdeploy.caretaker.signing import Credentials, path, signed
 
 ROLE = Credentials("ASIAEXAMPLE", "secret/of+theirs", "token==")
@@ -46,7 +47,7 @@ def test_botocore_signs_alike(where: str, who: Credentials, key: str) -> None:
     check(where, key, b"content", who)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.binary())
 def test_botocore_signs_any_key_and_content_alike(key: str, body: bytes) -> None:
     for where in WHERE:

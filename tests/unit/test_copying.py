@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.distant import Cut, Distant
 from tests.unit.printing import CHUNKS, folder
 from tfdeploy.agent import copying, stream
@@ -79,7 +80,7 @@ def do(distant: Distant, step: tuple[Any, ...]) -> None:
             distant.begin_life()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(100))
 @given(STEPS)
 def test_a_copy_becomes_equal_whatever_happens_on_the_way(steps: list[tuple[Any, ...]]) -> None:
     with folder() as place:

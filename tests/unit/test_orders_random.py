@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.examples import examples
 from tests.unit.simulation import World
 from tfdeploy.agent.states import FINAL, Task
 
@@ -136,4 +137,4 @@ class LifeOfAJob(RuleBasedStateMachine):
 
 
 TestLifeOfAJob = LifeOfAJob.TestCase
-TestLifeOfAJob.settings = settings(max_examples=60, stateful_step_count=40)
+TestLifeOfAJob.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -96,8 +96,7 @@ def run(
     """Run one command on a cluster made for it, and take the cluster away: the exit code is the job's.
 
     The four flags --job_name --task_index --ps_hosts --worker_hosts are put after the command, unless it uses one of the
-    placeholders {job_name} {task_index} {ps_hosts} {worker_hosts}. Each line of output
-    begins with its task.
+    placeholders {job_name} {task_index} {ps_hosts} {worker_hosts}. Each line of output begins with its task.
     """
     if remove:
         take_away(calls.known(remove), verbose)
