@@ -4,6 +4,7 @@
 """
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -66,7 +67,8 @@ def _stamp(everything: bool) -> Path:
 
 def _known(everything: bool) -> bool:
     """Whether the tests' own engine has the images, without starting it to ask; one that answers is asked."""
-    return daemon.running() is None and any(_stamp(kind).exists() for kind in {True, everything})
+    installed = all(shutil.which(name) for name in (*daemon.PROGRAMS, "dockerd"))
+    return installed and daemon.running() is None and any(_stamp(kind).exists() for kind in {True, everything})
 
 
 def _note(everything: bool) -> None:
