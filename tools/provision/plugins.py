@@ -55,7 +55,8 @@ class Plugin:
             SetupError: it could not; the message ends with Pulumi's last lines.
         """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        command = [self.engine.folder / "pulumi", "plugin", "install", "resource", self.name, self.release, *options]
+        pulumi = str(self.engine.folder / "pulumi")
+        command = [pulumi, "plugin", "install", "resource", self.name, self.release, *options]
         # Pulumi would take the home folder of the user database, which HOME need not be.
         env = {"PULUMI_HOME": str(pulumi_home()), "PULUMI_SKIP_UPDATE_CHECK": "true"}
         log = self.folder.with_name(f".{self.folder.name}.log")
