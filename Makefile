@@ -4,13 +4,15 @@ SHELL := bash
 
 activate := source tools/activate
 
-.PHONY: help setup setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist test test-rest test-all check bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist test test-rest test-all check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 setup: ## Virtual environment, packages of the local backend, Pulumi engine; does nothing where all is there
 	@tools/setup local
+
+setup-local: setup
 
 setup-docker: ## The same, and what the docker backend needs: its packages and Pulumi's docker provider
 	@tools/setup local docker

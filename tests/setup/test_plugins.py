@@ -1,6 +1,7 @@
 """Set-up brings Pulumi's docker provider: the published one where it can be had, else one that is built here."""
 
 import io
+import platform
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -11,11 +12,15 @@ import pytest
 
 from tests.setup.clones import ROOT
 from tests.setup.plugin_server import plugin_server
+from tfdeploy.backends.docker.health import provider
 from tools.provision import plugins
 from tools.provision.engine import Engine, cache_folder
 
 PROGRAM = "pulumi-resource-docker"
 RELEASE = version("pulumi-docker")
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What Pulumi calls a processor."""
+
 PUBLISHED, BUILT = "#!/bin/sh\necho published\n", "#!/bin/sh\necho built\n"
 
 
@@ -74,7 +79,7 @@ def pretend_built() -> None:
 def test_the_published_provider_is_taken_where_it_can_be_had(
     provide: Callable[[dict[str, bytes]], list[str]], tmp_path: Path
 ) -> None:
-    name = f"{PROGRAM}-v{RELEASE}-linux-amd64.tar.gz"
+    name = f"{PROGRAM}-v{RELEASE}-linux-{MACHINES[platform.machine()]}.tar.gz"
     assert provide({name: archive(PUBLISHED)}) == [name]
     assert program(tmp_path) == PUBLISHED
     assert provide({}) == []  # it is there
@@ -98,3 +103,20 @@ def test_one_that_an_earlier_set_up_put_on_path_is_removed(
         path.touch(0o755)
     provide({})
     assert [path for path in earlier if path.exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("off", "state", "remedy"),
+    [
+        ("true", "fail", "pulumi plugin install resource docker; in a clone: make setup-docker"),
+        ("", "warn", "pulumi plugin install resource docker"),
+    ],
+)
+def test_doctor_says_that_a_provider_is_missing_and_whether_an_update_downloads_it(
+    off: str, state: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", off)
+    found = provider("docker")
+    assert (found.state, found.remedy) == (state, remedy)

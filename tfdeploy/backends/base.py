@@ -289,4 +289,5 @@ def _module(name: str, path: str) -> Any:
         return importlib.import_module(f"{__package__}.{path}")
     except ModuleNotFoundError as error:
         wrong = f"{name!r} needs the package {error.name}, which is not installed"
-        raise SpecError("backend", wrong, f"Install what it needs: pip install 'pulumi-tfdeploy[{name}]'.") from None
+        remedy = f"Install what it needs: pip install 'pulumi-tfdeploy[{name}]'; in a clone: make setup-{name}."
+        raise SpecError("backend", wrong, remedy) from None

@@ -55,12 +55,12 @@ class Plugin:
             SetupError: it could not; the message ends with Pulumi's last lines.
         """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        words = ["plugin", "install", "resource", self.name, self.release, *options, "--color=never"]
-        command: list[str | Path] = [self.engine.folder / "pulumi", *words]
+        pulumi = str(self.engine.folder / "pulumi")
+        command = [pulumi, "plugin", "install", "resource", self.name, self.release, *options]
         # Pulumi would take the home folder of the user database, which HOME need not be.
         env = {"PULUMI_HOME": str(pulumi_home()), "PULUMI_SKIP_UPDATE_CHECK": "true"}
         log = self.folder.with_name(f".{self.folder.name}.log")
-        run(f"Pulumi's provider for {self.name} {self.release}", command, log, env)
+        run(f"Pulumi's provider for {self.name} {self.release}", [*command, "--color=never"], log, env)
         log.unlink()
 
 

@@ -1,5 +1,6 @@
 """Whether there is an engine that clusters can stand on."""
 
+import os
 import shutil
 
 from docker.errors import APIError
@@ -8,6 +9,10 @@ from ...errors import SpecError, Unreachable
 from ..base import FAIL, OK, WARN, Check
 from ..folders import pulumi_home
 from .engine import Engine, address
+
+_NO_DOWNLOADS = "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"
+_STEPS = {"docker": "docker", "aws": "ec2"}
+"""Which set-up of a clone brings the provider: `make setup-docker`."""
 
 
 def health(place: str = "") -> list[Check]:
@@ -24,9 +29,12 @@ def provider(name: str) -> Check:
     ]
     if found:
         return Check(what, OK, str(found[0]))
-    return Check(
-        what, WARN, "is not here: the first `pulumi up` downloads it", f"pulumi plugin install resource {name}"
-    )
+    install = f"pulumi plugin install resource {name}"
+    if os.environ.get(_NO_DOWNLOADS, "").lower() in ("true", "1"):
+        return Check(
+            what, FAIL, f"is not here, and {_NO_DOWNLOADS} is set", f"{install}; in a clone: make setup-{_STEPS[name]}"
+        )
+    return Check(what, WARN, "is not here: the first `pulumi up` downloads it", install)
 
 
 def _engine(engine: Engine) -> list[Check]:
