@@ -92,6 +92,11 @@ class BadDay:
     _new: dict[tuple[str, str], _Made] = field(default_factory=dict)
     _left: "Counter[tuple[Fault, str]]" = field(default_factory=Counter)
 
+    @property
+    def missed(self) -> set[Fault]:
+        """The kinds that have not happened."""
+        return {fault for fault in Fault if not self.happened[fault]}
+
     def call(self, original: Original, response: Any) -> Any:
         """Answer one call of the API."""
         service = str(response.boto3_service_name)
