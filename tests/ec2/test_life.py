@@ -5,10 +5,10 @@ A later capability adds assertions here, or a step, but no life of its own.
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from tests.box.bad_day import BadDay
 from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
 from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
@@ -31,17 +31,17 @@ for name in ("scratch", "data"):
 """The worker's machine has two disks; each start of its task leaves a mark on both."""
 
 
+@pytest.fixture(scope="module")
+def volume(box: Box) -> str:
+    """A volume of the user's."""
+    return str(box.client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"])
+
+
 @pytest.fixture(scope="module", autouse=True)
-def day(box: Box) -> Iterator[Any]:
+def day(box: Box, volume: str) -> Iterator[BadDay]:
     """A bad day: what was created is not found at once, and calls are refused, each for a while."""
     with box.bad_day() as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def volume(box: Box, day: Any) -> str:
-    """A volume of the user's."""
-    return str(box.client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"])
 
 
 def was(project: Ec2Project, name: str) -> list[str]:
@@ -49,7 +49,7 @@ def was(project: Ec2Project, name: str) -> list[str]:
     return lines(project, "worker-0", f"{name} was ")
 
 
-def test_no_capacity_names_the_zones_and_types_that_would_do(project: Ec2Project, day: Any) -> None:
+def test_no_capacity_names_the_zones_and_types_that_would_do(project: Ec2Project, day: BadDay) -> None:
     project.write(JOB, STEPS)
     # Nothing is throttled meanwhile: the last attempt tells why the machine was not made.
     every, day.every = day.every, 0
@@ -162,7 +162,7 @@ def test_what_is_finished_stays_finished_though_all_machines_die(project: Ec2Pro
     assert {row["status"] for row in project.outputs()["machines"]} == {"gone"}
 
 
-def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str, day: Any) -> None:
+def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str, day: BadDay) -> None:
     project.destroy()
     ec2 = project.box.client("ec2")
     (left,) = ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
