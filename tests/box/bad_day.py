@@ -24,7 +24,7 @@ class Fault(enum.Enum):
 
     NOT_FOUND = "the first question for something that was just created"
     PROFILE = "a new instance profile that EC2 does not know yet"
-    GROUP_IN_USE = "the security group of machines that were just terminated"
+    GROUP_IN_USE = "a security group whose machines have just ended"
     THROTTLED = "too many calls"
     NO_CAPACITY = "no capacity for an instance"
 
@@ -81,7 +81,7 @@ class BadDay:
     profile_calls: int = 3
     """So many calls with a new instance profile are refused."""
     group_calls: int = 3
-    """So often a security group cannot be deleted after a machine in it was terminated."""
+    """So often a security group cannot be deleted that a machine was in: its network interface lingers."""
     without_capacity: int = 1
     """So many calls of RunInstances find no capacity."""
     short_of: set[str] = field(default_factory=set)
@@ -91,6 +91,11 @@ class BadDay:
     _calls: int = 0
     _new: dict[tuple[str, str], _Made] = field(default_factory=dict)
     _left: "Counter[tuple[Fault, str]]" = field(default_factory=Counter)
+
+    @property
+    def missed(self) -> set[Fault]:
+        """The kinds that have not happened."""
+        return {fault for fault in Fault if not self.happened[fault]}
 
     def call(self, original: Original, response: Any) -> Any:
         """Answer one call of the API."""
@@ -103,11 +108,10 @@ class BadDay:
                 self._check(service, action, given)
         except _Answer as answer:
             return _told(service, answer)
-        groups = _groups(given) if action == "TerminateInstances" else set()
         status, headers, body = original(response)
         if int(status) < 300:
             with self._lock:
-                self._remember(action, str(body), groups)
+                self._remember(action, str(body))
         return status, headers, body
 
     def _check(self, service: str, action: str, given: dict[str, str]) -> None:
@@ -155,14 +159,17 @@ class BadDay:
         self.happened[fault] += 1
         raise _Answer(code, status, message)
 
-    def _remember(self, action: str, body: str, groups: set[str]) -> None:
-        """Note what a call has created, and the groups of what it has terminated."""
-        if made := _MADE.get(action):
-            for key in re.findall(rf'[<"]{made.tag}[>"](?:\s*:\s*")?([^<"]+)[<"]', body):
-                self._new[made.asked, key] = made
-                if action == "CreateInstanceProfile":
-                    self._left[Fault.PROFILE, key] = self.profile_calls
-        for group in groups:
+    def _remember(self, action: str, body: str) -> None:
+        """Note what a call has created, and the security groups of machines."""
+        made = _MADE.get(action)
+        if made is None:
+            return
+        found = re.findall(rf'[<"]{made.tag}[>"](?:\s*:\s*")?([^<"]+)[<"]', body)
+        for key in found:
+            self._new[made.asked, key] = made
+            if action == "CreateInstanceProfile":
+                self._left[Fault.PROFILE, key] = self.profile_calls
+        for group in _groups(found) if action == "RunInstances" else ():
             self._left[Fault.GROUP_IN_USE, group] = self.group_calls
 
 
@@ -184,10 +191,9 @@ def _told(service: str, answer: _Answer) -> tuple[int, dict[str, str], str]:
     return answer.status, {"Content-Type": "text/xml"}, body
 
 
-def _groups(given: dict[str, str]) -> set[str]:
-    """The security groups of the instances that a call names."""
-    named = {value for name, value in given.items() if name.startswith("InstanceId")}
-    found = [one for one in ec2().all_instances() if one.id in named]
+def _groups(instances: list[str]) -> set[str]:
+    """The security groups of these instances."""
+    found = [one for one in ec2().all_instances() if one.id in instances]
     return {group.id for one in found for card in one.nics.values() for group in card.group_set}
 
 

@@ -170,3 +170,4 @@ def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str,
     assert project.box.left()["disks"] == {volume}
     ec2.delete_volume(VolumeId=volume)
     assert "disks" not in project.box.left()
+    assert day.missed == set(), "each fault of a bad day has happened"
