@@ -1,9 +1,8 @@
 """Projects on EC2 in a box: one for each module, whose tests are the steps of one life."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -15,12 +14,12 @@ _PASSED = pytest.StashKey[set[str]]()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep which tests have passed."""
-    report: Any = yield
+    report = yield
     if report.when == "call" and report.passed:
         item.config.stash.setdefault(_PASSED, set()).add(item.nodeid)
-    return report  # type: ignore[return-value]
+    return report
 
 
 @pytest.fixture(scope="module")
