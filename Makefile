@@ -12,7 +12,7 @@ help: ## List the targets
 setup: ## Virtual environment, packages of the local backend, Pulumi engine; does nothing where all is there
 	@tools/setup local
 
-setup-local: setup
+setup-local: setup ## Another name of it
 
 setup-docker: ## The same, and what the docker backend needs: its packages and Pulumi's docker provider
 	@tools/setup local docker
