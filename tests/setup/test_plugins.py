@@ -45,6 +45,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     folder = cache_folder() / "pulumi" / "bin"
     folder.mkdir(parents=True)
     (folder / "pulumi").symlink_to(shutil.which("pulumi") or "")
+    # Without `go`: a test that comes to build a provider fails at once.
+    monkeypatch.setenv("PATH", str(folder))
     return Engine(folder, "", "")
 
 
