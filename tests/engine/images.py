@@ -26,7 +26,7 @@ MACHINE = f"{NAME}/machine:nested"
 
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "python3", "python-is-python3")
-MACHINE_PACKAGES = ("docker.io", "iproute2", "iptables", "openssh-server")
+MACHINE_PACKAGES = ("docker.io", "iproute2", "iptables", "openssh-server", "pigz")
 NOT_NEEDED = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
 SLIM = Path(__file__).parent / "slim.py"
 PIP = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet", "--no-compile"]
