@@ -1,5 +1,6 @@
 """`tfdeploy run --on docker` by a user who is not root: the tasks run as that user."""
 
+import shutil
 import socket
 import socketserver
 import subprocess
@@ -70,6 +71,11 @@ class OfUser(Shell):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        # What root has installed, root alone may run.
+        plugins = Path(self.env["PULUMI_HOME"], "plugins")
+        installed = plugins.resolve()
+        plugins.unlink()
+        shutil.copytree(installed, plugins)
         self.env.update(HOME=str(folder), USER="ada", LOGNAME="ada", DOCKER_HOST=f"unix://{folder}/engine.sock")
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":

@@ -9,6 +9,7 @@ The list, the numbers and the budgets are in `pyproject.toml`, under `tool.tfdep
 """
 
 import json
+import signal
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,9 @@ TOO_MUCH = 2
 
 def pytest_configure(config: pytest.Config) -> None:
     """In each process of a run; the checks are where all reports come together."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell script has started this run in the background: what tests start and interrupt would ignore that too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for folder in config.getini("testpaths"):
         config.addinivalue_line("markers", f"{Path(folder).name}: the tests of {folder}")
     config.pluginmanager.register(Measuring())

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -213,3 +214,10 @@ def test_what_each_test_costs_is_written_down(tmp_path: Path, processes: str) ->
     assert cost["wall"] >= 1.5
     assert found["shelves"]["unit"] == cost
     assert found["processor"]["machine"] >= 1.5
+
+
+def test_the_tests_that_may_be_skipped_exist() -> None:
+    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["tfdeploy-tests"]["skips"]
+    for test in allowed:
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), test

@@ -50,8 +50,10 @@ class Tunnel:
         deadline = time.monotonic() + _SECONDS
         while not self._socket.exists():
             if not self.alive() or time.monotonic() > deadline:
+                self._process.terminate()
+                said = self._said()
                 self.close()
-                raise Unreachable(f"the Docker engine at {host} does not answer ({self._said()})")
+                raise Unreachable(f"the Docker engine at {host} does not answer ({said})")
             time.sleep(0.02)
 
     @property
@@ -67,8 +69,9 @@ class Tunnel:
         """End it."""
         self._process.terminate()
         self._process.wait()
-        if self._process.stdin:
-            self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stderr):
+            if pipe:
+                pipe.close()
         self._socket.unlink(missing_ok=True)
         with suppress(OSError):
             self._socket.parent.rmdir()
