@@ -9,13 +9,15 @@ SHARED = {"box": "ec2", "nested": "swarm"}
 """Fixtures of a whole process, to the group of all tests that use them."""
 
 MEMBERS: dict[str, tuple[str, ...]] = {
+    # They empty moto's account, which all of a process share: never between tests of the box.
+    "moto": ("tests/box/test_bad_day.py", "tests/box/test_provider.py"),
     "ec2": ("tests/ec2/", "tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
     "swarm": (
         *("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
         "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",
     ),
 }
-"""What the ids of a group's tests contain: the scheduler knows no more of a test than its id."""
+"""What the ids of a group's tests contain, the first group that fits: the scheduler knows no more of a test than its id."""
 
 
 def group(test: str) -> str:
