@@ -1,8 +1,8 @@
 """The environment in which the tests run TensorFlow: one thread for the work within an operation.
 
 Tests train small networks, and several of them run at the same time, so more threads only take turns on the same cores. The local
-backend passes these variables from `pulumi up` to the tasks; tasks in containers get them by the argument `env`. Several threads between
-operations stay: with one of them (`TF_NUM_INTEROP_THREADS=1`) training with `ParameterServerStrategy` never begins.
+backend passes these variables from `pulumi up` to the tasks; tasks in containers get them by the argument `env`. The number of
+threads between operations is left alone: with `TF_NUM_INTEROP_THREADS=1` training with `ParameterServerStrategy` never begins.
 """
 
 ONE_THREAD: dict[str, str] = {
