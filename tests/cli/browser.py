@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.artefacts import artefacts
 from tests.debian import provided
 
-ARTEFACTS = "TFDEPLOY_TEST_ARTEFACTS"
 _OPTIONS = (
     "--headless=new",
     "--no-sandbox",
@@ -29,13 +29,6 @@ _OPTIONS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-
-
-def artefact(name: str) -> Path:
-    """Where a picture is kept for people to look at."""
-    folder = Path(os.environ.get(ARTEFACTS) or Path(__file__).parents[2] / "build" / "artefacts")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / name
 
 
 def _pipe() -> tuple[int, int]:
@@ -168,7 +161,7 @@ class Tab:
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
-        path = artefact(name)
+        path = artefacts() / name
         path.write_bytes(base64.b64decode(shot["data"]))
         return path
 

@@ -113,8 +113,12 @@ class Project:
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """Start the CLI in a process group of its own, as a terminal does."""
+        return self.begin("pulumi", *arguments, "--non-interactive", env=env)
+
+    def begin(self, *command: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """Start a command likewise, in the folder of the program."""
         return subprocess.Popen(
-            ["pulumi", *arguments, "--non-interactive"],
+            command,
             cwd=self.program,
             env={**self.env, **(env or {})},
             stdin=subprocess.DEVNULL,

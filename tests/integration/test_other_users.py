@@ -37,22 +37,9 @@ class OfUser(Project):
         folder.chmod(0o700)
         own(folder, uid, uid)
 
-    def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        """Start the CLI as the user."""
-        return self.begin("pulumi", *arguments, "--non-interactive", env=env)
-
     def begin(self, *command: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        """Start a command as the user, in the folder of the program."""
-        return subprocess.Popen(
-            as_user(self.uid, self.uid, *command),
-            cwd=self.program,
-            env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        """Start a command as the user."""
+        return super().begin(*as_user(self.uid, self.uid, *command), env=env)
 
     def shown(self, cluster: str = "test") -> dict[str, Any]:
         """What `tfdeploy show` says to this user, who has one cluster."""
