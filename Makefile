@@ -4,54 +4,66 @@ SHELL := bash
 
 activate := source tools/activate
 
-.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist test test-rest test-all check bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist aws-smoke test test-rest test-all check snapshots pictures site bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
-setup: ## Virtual environment, packages of the local backend, Pulumi engine; does nothing where all is there
+setup: ## Install the virtual environment, the packages of the local backend, and Pulumi, unless they exist
 	@tools/setup local
 
-setup-local: setup ## Another name of it
+setup-local: setup ## The same as setup
 
-setup-docker: ## The same, and what the docker backend needs: its packages and Pulumi's docker provider
+setup-docker: ## Also install the packages of the docker backend, and Pulumi's docker provider
 	@tools/setup local docker
 
-setup-ec2: ## The same, and what EC2 needs: its packages and Pulumi's docker and AWS providers
+setup-ec2: ## Also install the packages of the EC2 backend, and Pulumi's docker and AWS providers
 	@tools/setup local ec2
 
-setup-languages: ## What programs in other languages than Python need, where Pulumi does not bring it
+setup-languages: ## Also install what programs in other languages need, if Pulumi does not include it
 	@tools/setup local languages
 
-setup-tests: ## All that checks and tests need
+setup-tests: ## Install everything that checks and tests need
 	@tools/setup local docker languages tests
 
-mnist: setup ## The main job: train MNIST by `pulumi up`, print the outputs
+mnist: setup ## Train MNIST by `pulumi up`, and print the outputs
 	@$(activate) && tools/mnist
 
-box: setup-tests ## EC2 in a box: prints what leads a shell there, until Ctrl-C
+box: setup-tests ## Run EC2 in a box until Ctrl-C; prints the settings for a shell
 	@$(activate) && exec python -m tests.box --tensorflow
 
-box-mnist: setup-tests ## The main job on EC2 in a box, by `pulumi up`, from the first machine to the last
+box-mnist: setup-tests ## Train MNIST on EC2 in a box, by `pulumi up`, and remove everything
 	@$(activate) && exec python -m tests.box.mnist
+
+aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (at most $$0.50), and write build/aws-smoke.txt
+	@$(activate) && exec python -m tools.smoke $(OPTIONS)
 
 pytest := python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
 
-test: setup-tests ## Checks, and the tests that show a clone to be sound
+test: setup-tests ## Run the checks, and the tests that validate a clone
 	@$(activate) && python -m tests.engine.prepare && $(pytest) -m "not full"
 
-test-rest: setup-tests ## The tests that `make test` leaves out
+test-rest: setup-tests ## Run the tests that `make test` omits
 	@$(activate) && python -m tests.engine.prepare --all && $(pytest) -m full
 
-test-all: ## Checks and every test
+test-all: ## Run the checks and all tests
 	@$(MAKE) test
 	@$(MAKE) test-rest
 
-check: setup-tests ## Lint, format, types, import table
-	@$(activate) && tools/check && python -m pytest -q tests/unit/test_imports.py
+check: setup-tests ## Run lint, format, types and the import table
+	@$(activate) && tools/check && python -m pytest -q tests/unit/project/test_imports.py
 
-bench: setup ## Benchmarks, as ratios against a peer in the same run
+snapshots: setup-tests ## Renew the snapshots of errors, help, previews, events and diagnosis; review the diff
+	@$(activate) && RENEW_GOLDENS=1 python -m pytest -q tests/unit/test_snapshots.py
+
+pictures: setup-tests ## Take the pictures of README and docs from a real training
+	@$(activate) && exec python -m tests.integration.pictures
+
+site: setup-tests ## Build the pages as a site, into build/site
+	@$(activate) && python -m tools.site
+
+bench: setup ## Run the benchmarks: ratios against a peer in the same run
 	@$(activate) && python -m bench
 
-clean: ## Remove .venv and caches of this clone (what is cached for the user stays)
+clean: ## Remove .venv and caches of this clone, but not the user's cache
 	@tools/clean

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from . import ending, engine, needs, table
-from .pairs import say
+from .pairs import log
 from .processes import BenchError, LeftOut
 
 ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
@@ -29,7 +29,7 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "docker-many": ("docker_many", needs.docker),
     "ec2-machines": ("ec2_machines", needs.ec2),
 }
-"""The module of each row, and what it needs: it answers why that cannot be had."""
+"""The module of each row, and what it needs: a function that returns why it is not available."""
 
 PAGE = engine.ROOT.parent / "docs" / "benchmarks.md"
 
@@ -40,17 +40,17 @@ def main() -> int:
     """The exit code: 0 when all that was measured met its target."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks; without names all of them.")
     parser.add_argument("row", nargs="*", help=f"one of: {', '.join(ROWS)}")
-    asked = parser.parse_args().row
-    for name in asked:
+    names = parser.parse_args().row
+    for name in names:
         if name not in ROWS:
             parser.error(f"no such row: {name}; there are {', '.join(ROWS)}")
     ending.watch()
     with ExitStack() as stack:
-        found, missing, failed = _measure(asked or list(ROWS), stack)
-    print("", *table.lines(found), "", *missing, sep="\n")
-    if not asked:
-        table.write(found, missing, PAGE)
-    return 0 if not failed and all(row.met for row in found) else 1
+        rows, missing, failed = _measure(names or list(ROWS), stack)
+    print("", *table.lines(rows), "", *missing, sep="\n")
+    if not names:
+        table.write(rows, missing, PAGE)
+    return 0 if not failed and all(row.met for row in rows) else 1
 
 
 def _measure(names: Sequence[str], stack: ExitStack) -> tuple[list[table.Row], list[str], bool]:
@@ -59,7 +59,7 @@ def _measure(names: Sequence[str], stack: ExitStack) -> tuple[list[table.Row], l
     load = os.getloadavg()[0]
     if load > _BUSY:
         print(f"This machine is busy (load {load:.1f}): what is measured now will scatter.", flush=True)
-    found: list[table.Row] = []
+    rows: list[table.Row] = []
     missing: list[str] = []
     failed = False
     for name in names:
@@ -67,25 +67,25 @@ def _measure(names: Sequence[str], stack: ExitStack) -> tuple[list[table.Row], l
         try:
             if reasons[name]:
                 raise LeftOut(reasons[name])
-            found += importlib.import_module(f".{ROWS[name][0]}", __package__).run()
+            rows += importlib.import_module(f".{ROWS[name][0]}", __package__).run()
         except LeftOut as reason:
             missing.append(f"{name} is left out: {reason}")
-            say(missing[-1])
+            log(missing[-1])
         except Exception as error:
             failed = True
             missing.append(f"{name} failed.")
-            say(_told(error))
-    return found, missing, failed
+            log(_message(error))
+    return rows, missing, failed
 
 
-def _told(error: BaseException | None) -> str:
-    """What to say of an error, and of the one before it: when removal fails too, both."""
-    said = []
+def _message(error: BaseException | None) -> str:
+    """The message of an error, and of the one before it: if the removal fails too, both."""
+    printed = []
     while error is not None:
-        known = isinstance(error, BenchError)
-        said.append(f"failed: {error}" if known else "".join(traceback.format_exception(error, chain=False)))
+        expected = isinstance(error, BenchError)
+        printed.append(f"failed: {error}" if expected else "".join(traceback.format_exception(error, chain=False)))
         error = None if error.__suppress_context__ else error.__context__
-    return "\n".join(reversed(said))
+    return "\n".join(reversed(printed))
 
 
 if __name__ == "__main__":

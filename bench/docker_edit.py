@@ -25,7 +25,7 @@ _WATCHED = "worker-0"
 
 
 def run() -> list[Row]:
-    """Both stand; by turns each gets an edited program."""
+    """Both run; by turns each gets an edited program."""
     image = image_of(tensorflow_image)
     config = {
         "tfdeploy:ps": 1,
@@ -49,7 +49,7 @@ def run() -> list[Row]:
             )
 
         def peer() -> float:
-            return _edited(code, next(edits), stack.up, lambda: stack.said(_WATCHED), Services(stack.label))
+            return _edited(code, next(edits), stack.up, lambda: stack.output(_WATCHED), Services(stack.label))
 
         try:
             ours()
@@ -64,11 +64,13 @@ def run() -> list[Row]:
     return [ratio(measure, mine, other, 0.7)]
 
 
-def _edited(code: Path, number: int, bring: Callable[[], object], said: Callable[[], str], watched: Watched) -> float:
-    """Seconds from the edit until the program says that it is the edited one, by its own clock."""
+def _edited(
+    code: Path, number: int, bring: Callable[[], object], printed: Callable[[], str], watched: Watched
+) -> float:
+    """Seconds from the edit until the program prints that it is the edited one, by its own clock."""
     text = (TASKS / "edited.py").read_text()
     (code / "train.py").write_text(text.replace("EDIT = 0", f"EDIT = {number}"))
     begun = time.time()
     bring()
     line = re.compile(rf"^(\d+\.\d+) edit {number}$", re.MULTILINE)
-    return float(until(lambda: line.search(said()), f"the line of edit {number}", watched)[1]) - begun
+    return float(until(lambda: line.search(printed()), f"the line of edit {number}", watched)[1]) - begun

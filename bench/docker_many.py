@@ -1,4 +1,4 @@
-"""Many tasks on one engine: made to stand, against as many `docker service create`; and looked at."""
+"""Many tasks on one engine: created, against as many `docker service create`; and observed."""
 
 import itertools
 import json
@@ -11,24 +11,24 @@ from typing import Any
 import psutil
 
 from tests.engine.images import python_image
-from tfdeploy.backends.docker import BACKEND
-from tfdeploy.backends.docker.engine import address
-from tfdeploy.backends.docker.names import service
+from tfdeploy.backends.docker.backend import BACKEND
+from tfdeploy.backends.docker.engine import engine_address
+from tfdeploy.backends.docker.labels import service_name
 
 from .baselines.containers import services
 from .engine import STACK, UP, workplace
 from .needs import image_of
-from .pairs import by_turns, say
+from .pairs import by_turns, log
 from .processes import docker, until
 from .swarm import OnSwarm, on_swarm
 from .table import Row, limit, ratio
 
 TASKS = int(os.environ.get("BENCH_TASKS", "100"))
-"""Fewer where a machine cannot hold so many; the rows say how many."""
+"""Fewer where a machine cannot hold so many; the rows contain the number."""
 
 _PAIRS = 2
 _AT_ONCE = 4
-_LOOKS = 5
+_OBSERVATIONS = 5
 _FOREVER = ["python3", "-c", "import time; time.sleep(1000000)"]
 _SECONDS = 600.0
 _dialled: list[int] = []
@@ -36,10 +36,10 @@ _dialled: list[int] = []
 
 
 def run() -> list[Row]:
-    """Everything anew in each measurement; the looks are at the last cluster."""
+    """Each measurement creates everything again; the last cluster is observed."""
     image = image_of(python_image)
     number = itertools.count()
-    looks: list[float] = []
+    observations: list[float] = []
     connections: list[float] = []
     with workplace() as place:
 
@@ -48,10 +48,10 @@ def run() -> list[Row]:
             with on_swarm(place, f"ours-{next(number)}", image, config) as cluster:
                 cluster.made.ship("quick.py")
                 cluster.made.pulumi(*UP)
-                seconds = _stood(cluster)
+                seconds = _created(cluster)
                 cluster.made.configure({"tfdeploy:workers": 1 + TASKS})
                 cluster.made.pulumi(*UP)
-                _look(cluster, looks, connections)
+                _observe(cluster, observations, connections)
             return seconds
 
         def peer() -> float:
@@ -59,47 +59,48 @@ def run() -> list[Row]:
                 return seconds
 
         mine, other = by_turns(_PAIRS, f"{TASKS} tasks", ours, peer)
-    stood = f"{TASKS} tasks until all run on one engine, by the backend's hands, against `docker service create`"
+    measure = f"{TASKS} tasks until all run on one engine, by the backend, against `docker service create`"
     return [
-        ratio(f"{stood}, {_AT_ONCE} at once", mine, other, 1.2),
-        limit(f"one look at {TASKS} tasks on one manager (worst of the looks)", looks, 2, " s"),
-        limit(f"one look at {TASKS} tasks: sockets to the engine at once", connections, 1, ""),
+        ratio(f"{measure}, {_AT_ONCE} at once", mine, other, 1.2),
+        limit(f"one observation of {TASKS} tasks on one manager (the slowest)", observations, 2, " s"),
+        limit(f"one observation of {TASKS} tasks: sockets to the engine at once", connections, 1, ""),
     ]
 
 
-def _stood(cluster: OnSwarm) -> float:
-    """Seconds until so many tasks more run, made by the hands that Pulumi's plugin calls, with what it would give them."""
+def _created(cluster: OnSwarm) -> float:
+    """Seconds until so many tasks more run, created by the functions that Pulumi's plugin calls, with the inputs that it would pass."""
     state = json.loads(cluster.made.call("stack", "export", "--show-secrets"))
-    known = next(
+    inputs = next(
         item["inputs"] for item in state["deployment"]["resources"] if item["urn"].endswith("::bench-worker-0")
     )
-    given = [{**known, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
-    # As in a first `up`, whose tasks come before the keeper does; it would send home whom it does not expect.
-    docker("service", "rm", service(cluster.handle, "keeper"))
-    until(lambda: len(cluster.containers()) == 1, "the keeper's end", seconds=_SECONDS)
+    props = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
+    # As in a first `up`, in which tasks start before the controller; it would stop launchers that it does not expect.
+    docker("service", "rm", service_name(cluster.handle, "controller"))
+    until(lambda: len(cluster.containers()) == 1, "the controller's end", seconds=_SECONDS)
     begun = time.perf_counter()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(BACKEND.stand, given))
-    say(f"{TASKS} services made after {time.perf_counter() - begun:.1f} s")
+        list(pool.map(BACKEND.runner.create_task, props))
+    log(f"{TASKS} services made after {time.perf_counter() - begun:.1f} s")
     until(lambda: len(cluster.containers()) == 1 + TASKS, f"{TASKS} tasks", cluster, seconds=_SECONDS)
     return time.perf_counter() - begun
 
 
-def _look(cluster: OnSwarm, looks: list[float], connections: list[float]) -> None:
-    """Some looks, once all tasks have come."""
+def _observe(cluster: OnSwarm, observations: list[float], connections: list[float]) -> None:
+    """Some observations, once all tasks run."""
 
     def all_run() -> bool:
-        job = cluster.look()["job"]
-        return job is not None and all(task["state"] == "running" for task in job["tasks"].values())
+        job = cluster.observe().run_state
+        return job is not None and all(task.state == "running" for task in job.tasks.values())
 
     until(all_run, f"{TASKS} tasks that run", cluster, seconds=_SECONDS)
-    for _ in range(_LOOKS):
+    for _ in range(_OBSERVATIONS):
         _dialled.clear()
         begun = time.perf_counter()
-        cluster.look(20)
-        looks.append(time.perf_counter() - begun)
+        cluster.observe(20)
+        observations.append(time.perf_counter() - begun)
         connections.append(max([_open(), *_dialled]))
-    say(f"looks: {', '.join(f'{seconds:.2f}' for seconds in looks[-_LOOKS:])} s; {connections[-1]:g} sockets at once")
+    latest = ", ".join(f"{seconds:.2f}" for seconds in observations[-_OBSERVATIONS:])
+    log(f"observations: {latest} s; {connections[-1]:g} sockets at once")
 
 
 def _open() -> int:
@@ -115,7 +116,7 @@ _BEFORE = _sockets()
 
 
 def _dial(event: str, details: tuple[Any, ...]) -> None:
-    if event == "socket.connect" and details[1] == address("").removeprefix("unix://"):
+    if event == "socket.connect" and details[1] == engine_address("").removeprefix("unix://"):
         _dialled.append(_open())
 
 

@@ -1,6 +1,6 @@
 """Training steps a second on Docker, against the same program in containers that `docker run` made; turns as in `steps`.
 
-A container stands still by `docker pause`, `pulumi up` by SIGSTOP.
+A container is stopped by `docker pause`, `pulumi up` by SIGSTOP.
 """
 
 from functools import partial
@@ -41,7 +41,7 @@ def _round(image: str, network: str, place: Workplace, what: str) -> tuple[list[
         "tfdeploy:ps": 1,
         "tfdeploy:workers": mnist.WORKERS,
         "tfdeploy:command": ["python", *command],
-        "tfdeploy:network": network,
+        "tfdeploy:container": {"image": image, "network": network},
         "tfdeploy:wait": "1h",
     }
     with on_swarm(place, "ours", image, config) as cluster:
@@ -52,7 +52,7 @@ def _round(image: str, network: str, place: Workplace, what: str) -> tuple[list[
         with ours.stopped([*of_processes(family(call.pid)), *of_containers(cluster.containers())]):
             name, hand = f"{STACK}-hand", [*command, f"--train_dir={_TRAIN}"]
             with containers(name, image, cluster.made.code, mnist.WORKERS, hand) as started:
-                peer = Training(lambda: [started.said(f"{name}-{task}") for task in HOSTNAMES], [started])
+                peer = Training(lambda: [started.output(f"{name}-{task}") for task in HOSTNAMES], [started])
                 peer.warm_up()
                 with peer.stopped(of_containers(started.names)):
                     return alternate(ours, peer, f"{what}, {network}")

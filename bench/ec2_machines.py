@@ -15,11 +15,11 @@ from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
 from tests.engine.cli import docker
 from tests.engine.images import python_image
-from tfdeploy.backends.docker.engine import address
-from tfdeploy.ec2.boot import READY
+from tfdeploy.backends.docker.engine import engine_address
+from tfdeploy.backends.ec2.user_data import READY
 
 from .needs import image_of
-from .pairs import by_turns, say
+from .pairs import by_turns, log
 from .processes import BenchError
 from .table import Row, ratio
 
@@ -27,14 +27,14 @@ COUNTS = (2, 4, 8)
 
 _PAIRS = int(os.environ.get("BENCH_PAIRS", "2"))
 _RUN = re.compile(r"dynamic/tfdeploy:Run test-run created \((\d+(?:\.\d+)?)s\)")
-"""The run is given as soon as the keeper's image has come; on this computer all machines unpack theirs on the same cores."""
+"""The run is given as soon as the controller's image has come; on this computer all machines unpack theirs on the same cores."""
 
 _FOREVER = "import time\ntime.sleep(1000000)\n"
 
 
 def run() -> list[Row]:
-    """Everything anew in each measurement, machines too; they share this computer's cores."""
-    python, outer = image_of(python_image), address("")
+    """Everything again in each measurement, machines too; they share this computer's cores."""
+    python, outer = image_of(python_image), engine_address("")
     number = itertools.count()
     rows = []
     with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, Box(outer) as box:
@@ -48,15 +48,15 @@ def run() -> list[Row]:
                 boot = _boot(outer, [project.machine(f"test-m{index}").id for index in range(machines)])
             images = float(_RUN.findall(output)[-1])
             rest = total - boot - images
-            say(
+            log(
                 f"{machines} machines: up {total:.1f} s: boot {boot:.1f} s, images {images:.1f} s, the rest {rest:.1f} s"
             )
             return rest
 
         for machines in COUNTS:
-            mine, one = by_turns(_PAIRS, f"{machines} machines", partial(ours, machines), partial(ours, 1))
+            mine, single = by_turns(_PAIRS, f"{machines} machines", partial(ours, machines), partial(ours, 1))
             rows.append(
-                ratio(f"`up` on EC2 in a box without boot and images: {machines} machines against 1", mine, one, 1.3)
+                ratio(f"`up` on EC2 in a box without boot and images: {machines} machines against 1", mine, single, 1.3)
             )
     return rows
 
@@ -68,7 +68,7 @@ def _project(folder: Path, box: Box, image: str, machines: int) -> Iterator[Ec2P
     os.environ.update({**box.environment, "XDG_STATE_HOME": str(folder / "state")})
     project = Ec2Project(folder, box, image)
     try:
-        job = f'command=["python", "train.py"], code="code", workers={machines}, machines="{machines}", wait="0"'
+        job = f'command=["python", "train.py"], code="code", workers={machines}, ec2={{"machine_count": {machines}}}, wait="0"'
         project.write(job, _FOREVER)
         project.init()
         yield project
@@ -80,18 +80,18 @@ def _project(folder: Path, box: Box, image: str, machines: int) -> Iterator[Ec2P
 
 
 def _boot(outer: str, instances: list[str]) -> float:
-    """Seconds from the first machine's start until all have said that they are ready."""
-    found = [_times(outer, name) for name in instances]
-    return max(ready for _, ready in found) - min(start for start, _ in found)
+    """Seconds from the first machine's start until all have printed that they are ready."""
+    times = [_times(outer, name) for name in instances]
+    return max(ready for _, ready in times) - min(start for start, _ in times)
 
 
 def _times(outer: str, instance: str) -> tuple[float, float]:
     name = docker(outer, "ps", "--filter", f"name={instance}", "--format", "{{.Names}}").strip()
     started = docker(outer, "inspect", "--format", "{{.State.StartedAt}}", name)
-    said = [line for line in docker(outer, "logs", "--timestamps", name).splitlines() if READY in line]
-    if not said:
-        raise BenchError(f"{instance} has not said that it is ready")
-    return _moment(started), _moment(said[-1].split()[0])
+    printed = [line for line in docker(outer, "logs", "--timestamps", name).splitlines() if READY in line]
+    if not printed:
+        raise BenchError(f"{instance} has not printed that it is ready")
+    return _moment(started), _moment(printed[-1].split()[0])
 
 
 def _moment(text: str) -> float:

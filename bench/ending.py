@@ -8,9 +8,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _State:
-    """The first signal that came, and whether it may raise an exception now."""
+    """The first signal that was received, and whether it may raise an exception now."""
 
-    came = 0
+    received = 0
     raised = False
     held = 0
 
@@ -23,7 +23,7 @@ def watch() -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """While inside, a signal waits: for what removes processes and containers, or lets them go on."""
+    """While inside, a signal waits: for what removes processes and containers, or continues them."""
     _State.held += 1
     try:
         yield
@@ -33,11 +33,11 @@ def undisturbed() -> Iterator[None]:
 
 
 def _end(number: int, _: object) -> None:
-    _State.came = _State.came or number
+    _State.received = _State.received or number
     _raise()
 
 
 def _raise() -> None:
-    if _State.came and not _State.raised and not _State.held:
+    if _State.received and not _State.raised and not _State.held:
         _State.raised = True
-        raise SystemExit(128 + _State.came)
+        raise SystemExit(128 + _State.received)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from . import mnist
 from .engine import CLUSTER, UP, Project, project, workplace
-from .pairs import say
+from .observed import Cluster, alive, output, reader, task_processes
+from .pairs import log
 from .processes import until
-from .standing import Cluster, alive, output, reader, task_processes
 from .table import Row, limit
 
 _TRAININGS = 3
@@ -26,51 +26,51 @@ def run() -> list[Row]:
 
 
 def _endings() -> list[float]:
-    """Short trainings, each to its end, each of a cluster of its own."""
+    """Short trainings, each to its end, each in its own cluster."""
     command = ["python", *mnist.command(_STEPS)]
     config = {"tfdeploy:ps": 1, "tfdeploy:workers": mnist.WORKERS, "tfdeploy:command": command}
-    found = []
+    seconds: list[float] = []
     for number in range(1, _TRAININGS + 1):
         with workplace() as place, project(place, CLUSTER, "ends", config) as made:
             mnist.lay_out(made.code)
-            found.append(_ending(made))
-        say(f"end of a job {number}/{_TRAININGS}: {found[-1]:.3f} s")
-    return found
+            seconds.append(_ending(made))
+        log(f"end of a run {number}/{_TRAININGS}: {seconds[-1]:.3f} s")
+    return seconds
 
 
 def _ending(made: Project) -> float:
     """Seconds from the last word of the last worker until no launcher, and nothing that one started, is left."""
     call = made.start(*UP)
-    until(lambda: mnist.steps(_said(made.home)), "a first training step", Cluster(made.home), call)
+    until(lambda: mnist.steps(_last_output(made.home)), "a first training step", Cluster(made.home), call)
     processes = task_processes(made.home)
     until(lambda: not any(map(alive, processes)), "the end of all tasks", call)
     stopped = time.time()
     call.finish(_SECONDS)
-    return stopped - mnist.over(_said(made.home))
+    return stopped - mnist.over(_last_output(made.home))
 
 
-def _said(home: Path) -> list[str]:
+def _last_output(home: Path) -> list[str]:
     return [output(home, hostname).decode() for hostname in _HOSTNAMES]
 
 
 def _latencies() -> list[float]:
-    """For each line that says when it was printed, the seconds until the record had it."""
+    """For each line with the time when it was printed, the seconds until the record had it."""
     config = {
         "tfdeploy:ps": 1,
         "tfdeploy:workers": 1,
         "tfdeploy:command": ["python", "chatter.py"],
         "tfdeploy:wait": "0",
     }
-    found: list[float] = []
+    latencies: list[float] = []
     with workplace() as place, project(place, CLUSTER, "lines", config) as made:
         made.ship("chatter.py")
         made.pulumi(*UP)
         lines = reader(made.home, "worker-0")
 
         def take() -> bool:
-            found.extend(time.time() - float(line.content) for line in lines.more())
-            return len(found) == _LINES
+            latencies.extend(time.time() - float(line.content) for line in lines.more())
+            return len(latencies) == _LINES
 
         until(take, "all lines", Cluster(made.home))
-    say(f"line to record: {max(found):.3f} s at worst")
-    return found
+    log(f"line to record: {max(latencies):.3f} s at worst")
+    return latencies

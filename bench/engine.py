@@ -1,4 +1,4 @@
-"""Pulumi projects in a folder of the benchmark's own, with state, caches and stacks of their own."""
+"""Pulumi projects in the benchmark's own folder, with their own state, caches and stacks."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ from tests.pulumi_home import pulumi_home
 from tfdeploy.backends.local.supervisor import marked
 
 from .ending import undisturbed
-from .processes import Process
+from .processes import Process, until
 
 ROOT = Path(__file__).parent
 CLUSTER = ROOT / "cluster"
@@ -47,9 +47,9 @@ class Workplace:
         stacks = folder / "stacks"
         for made in (self.state, stacks):
             made.mkdir()
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "TFDEPLOY_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "TFDEPLOY_"))}
         self.environment = {
-            **kept,
+            **inherited,
             "XDG_STATE_HOME": str(self.state),
             "XDG_CACHE_HOME": str(folder / "cache"),
             **pulumi_home(folder),
@@ -67,6 +67,7 @@ class Project:
         self._calls: list[Process] = []
         self._numbers = itertools.count()
         self._begun = False
+        self._home: Path | None = None
         self.folder = workplace.folder / name
         shutil.copytree(program, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.code = self.folder / "code"
@@ -80,8 +81,15 @@ class Project:
 
     @property
     def home(self) -> Path:
-        """Where the cluster of `bench/cluster` keeps what is its own."""
-        return self._workplace.state / "tfdeploy" / "clusters" / f"bench.{STACK}.bench"
+        """The folder of the latest cluster of `bench/cluster`, also after it was removed. A call that runs may create it: then it is
+        waited for."""
+        return until(lambda: self._latest_home(any(not call.over for call in self._calls)), "the folder of the cluster")
+
+    def _latest_home(self, may_come: bool) -> Path | None:
+        clusters = self._workplace.state / "tfdeploy" / "clusters"
+        homes = sorted(clusters.glob("bench-*"), key=lambda path: path.stat().st_mtime)
+        self._home = homes[-1] if homes else self._home
+        return self._home or (None if may_come else clusters / "none")
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -98,11 +106,11 @@ class Project:
             self.pulumi("config", "set", key, value if isinstance(value, str) else json.dumps(value))
 
     def start(self, *words: str) -> Process:
-        """Begin one call of the engine, in a session of its own, as in a terminal."""
+        """Begin one call of the engine, in its own session, as in a terminal."""
         self._calls = [call for call in self._calls if not call.over]
-        said = self.folder / f"said-{next(self._numbers)}"
+        output_file = self.folder / f"output-{next(self._numbers)}"
         command = ["pulumi", *words, "--non-interactive"]
-        self._calls.append(Process(command, said, self.folder, self._workplace.environment, new_session=True))
+        self._calls.append(Process(command, output_file, self.folder, self._workplace.environment, new_session=True))
         return self._calls[-1]
 
     def call(self, *words: str, seconds: float = _SECONDS) -> str:
@@ -127,7 +135,7 @@ class Project:
             for call in self._calls:
                 if not call.over:
                     call.kill()
-            _kill(self.home)
+            _kill(self._latest_home(False) or self.folder)
 
     def _destroy(self) -> None:
         killed = [call for call in self._calls if not call.over and not call.interrupt(_INTERRUPT_SECONDS)]
@@ -139,7 +147,7 @@ class Project:
 
 
 def _kill(home: Path) -> None:
-    """Kill the processes of a cluster on this machine, those too that stand still."""
+    """Kill the processes of a cluster on this machine, also those that are stopped."""
     deadline = time.monotonic() + _KILL_SECONDS
     while (left := marked(home)) and time.monotonic() < deadline:
         for process in left:

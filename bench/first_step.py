@@ -8,9 +8,9 @@ from pathlib import Path
 from . import mnist
 from .baselines.by_hand import ByHand
 from .engine import CLUSTER, FLEET, UP, Workplace, project, workplace
+from .observed import Cluster, output
 from .pairs import by_turns
 from .processes import Watched, until
-from .standing import Cluster, output
 from .table import Row, ratio
 
 _PAIRS = 5
@@ -19,7 +19,7 @@ _WATCHED = "worker-0"
 
 
 def run() -> list[Row]:
-    """Everything anew in each measurement: an empty stack, no process."""
+    """Everything again in each measurement: an empty stack, no process."""
     number = itertools.count()
     with workplace() as place:
         code = place.folder / "code"
@@ -63,6 +63,6 @@ def _by_hand(code: Path, folder: Path) -> float:
         return _first_step(cluster.log(_WATCHED).read_text, cluster) - begun
 
 
-def _first_step(said: Callable[[], str], *watched: Watched) -> float:
-    """When the program told of its first steps, by its own clock."""
-    return until(lambda: mnist.steps([said()]), "a first training step", *watched)[0][0]
+def _first_step(printed: Callable[[], str], *watched: Watched) -> float:
+    """When the program printed its first steps, by its own clock."""
+    return until(lambda: mnist.steps([printed()]), "a first training step", *watched)[0][0]

@@ -1,4 +1,4 @@
-"""The keeper under ten thousand lines a second, while `up` waits and looks for a metric: its load, and lost lines."""
+"""The controller under ten thousand lines a second, while `up` waits and looks for a metric: its load, and lost lines."""
 
 import time
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 
 from .engine import CLUSTER, UP, Project, project, workplace
-from .pairs import say
+from .observed import Cluster, controller, output, reader
+from .pairs import log
 from .processes import BenchError, Process, until
-from .standing import Cluster, keeper, output, reader
 from .table import Row, limit
 from .tasks.flood import bursts
 
@@ -32,8 +32,8 @@ def run() -> list[Row]:
         call.finish(_PATIENCE)
         expected = "".join(bursts(rate, _SECONDS)).encode()
         lost = sum(_differing(expected, output(made.home, hostname)) for hostname in _HOSTNAMES)
-    say(f"keeper: {share:.3f} of a core; {lost} lines lost")
-    measure = "the keeper under 10,000 lines a second from 4 workers"
+    log(f"controller: {share:.3f} of a core; {lost} lines lost")
+    measure = "the controller under 10,000 lines a second from 4 workers"
     return [
         limit(f"{measure}, while `up` waits: share of a core", [share], 0.2, ""),
         limit(f"{measure}: lines lost or changed", [lost], 0, ""),
@@ -41,20 +41,20 @@ def run() -> list[Row]:
 
 
 def _share(made: Project, call: Process) -> float:
-    """The keeper's processor time over ten seconds of the flood.
+    """The controller's processor time over ten seconds of the flood.
 
     Raises:
         BenchError: the lines did not come as fast as they should.
     """
     first = reader(made.home, _HOSTNAMES[0])
     until(lambda: any(True for _ in first.more()), "a first line", Cluster(made.home), call)
-    process = keeper(made.home)
+    process = controller(made.home)
     time.sleep(1.0)
-    begun, busy_before, kept_before = time.monotonic(), _busy(process), _lines(made.home)
+    begun, busy_before, lines_before = time.monotonic(), _busy(process), _lines(made.home)
     time.sleep(_MEASURED)
-    ended, busy, kept = time.monotonic(), _busy(process), _lines(made.home)
-    rate = (kept - kept_before) / (ended - begun)
-    say(f"{rate:.0f} lines a second")
+    ended, busy, lines = time.monotonic(), _busy(process), _lines(made.home)
+    rate = (lines - lines_before) / (ended - begun)
+    log(f"{rate:.0f} lines a second")
     if rate < _FAST_ENOUGH * _RATE:
         raise BenchError(f"the flood brought {rate:.0f} lines a second instead of {_RATE}: the machine is too busy")
     return (busy - busy_before) / (ended - begun)
@@ -69,8 +69,8 @@ def _busy(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _differing(expected: bytes, found: bytes) -> int:
+def _differing(expected: bytes, actual: bytes) -> int:
     """How many lines are not as they were printed."""
-    wanted, got = expected.splitlines(), found.splitlines()
-    wrong = sum(one != other for one, other in zip(wanted, got, strict=False))
+    wanted, got = expected.splitlines(), actual.splitlines()
+    wrong = sum(line != other for line, other in zip(wanted, got, strict=False))
     return wrong + abs(len(wanted) - len(got))

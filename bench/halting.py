@@ -1,4 +1,4 @@
-"""Processes and containers that stand still for a while: each by its own handle, and each goes on afterwards."""
+"""Processes and containers that are stopped for a while, each by its own handle, and continued afterwards."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -20,10 +20,10 @@ class Handle(Protocol):
     """One process or one container."""
 
     def halt(self) -> None:
-        """Have it stand still."""
+        """Stop it."""
 
     def release(self) -> None:
-        """Let it go on; it may do so already, or have ended."""
+        """Continue it; it may already run, or have ended."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class OfContainer:
 
 
 def halt(handles: Sequence[Handle]) -> None:
-    """Have all stand still."""
+    """Stop all."""
     for handle in handles:
         handle.halt()
 
 
 def release(handles: Sequence[Handle]) -> None:
-    """Let all go on; one that fails does not keep the others from it."""
+    """Continue all, even if one fails."""
     with ExitStack() as stack:
         for handle in reversed(handles):
             stack.callback(handle.release)

@@ -1,4 +1,4 @@
-"""The MNIST program with the time before each of its lines, and what these lines tell."""
+"""The MNIST program with the time before each of its lines, and what these lines contain."""
 
 import re
 import shutil
@@ -31,20 +31,20 @@ def command(steps: int) -> list[str]:
 
 
 def steps(outputs: Sequence[str]) -> list[tuple[float, int]]:
-    """When which global step was told, from what all workers printed."""
+    """When each global step was printed, from what all workers printed."""
     return sorted((float(at), int(step)) for text in outputs for at, step in _STEP.findall(text))
 
 
 def rate(outputs: Sequence[str], begun: float, ended: float) -> float:
-    """Global steps a second between two times, from the first step that was told of then to the last."""
-    told = [item for item in steps(outputs) if begun <= item[0] <= ended]
-    if len(told) < _FEWEST_LINES:
-        said = last_lines("\n".join(map(last_lines, outputs)))
-        raise BenchError(f"the program told of its steps {len(told)} times only; its last lines:\n{said}")
-    (first, low), (last, high) = told[0], told[-1]
+    """Global steps a second between two times, from the first step that was printed then to the last."""
+    reported = [item for item in steps(outputs) if begun <= item[0] <= ended]
+    if len(reported) < _FEWEST_LINES:
+        printed = last_lines("\n".join(map(last_lines, outputs)))
+        raise BenchError(f"the program printed its steps {len(reported)} times only; its last lines:\n{printed}")
+    (first, low), (last, high) = reported[0], reported[-1]
     return (high - low) / (last - first)
 
 
 def over(outputs: Sequence[str]) -> float:
     """When the last of the workers ended."""
-    return max(float(found[1]) for text in outputs for found in _OVER.finditer(text))
+    return max(float(match[1]) for text in outputs for match in _OVER.finditer(text))

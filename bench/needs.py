@@ -26,7 +26,7 @@ def docker(stack: ExitStack) -> str:
 
 @functools.cache
 def ec2(stack: ExitStack) -> str:
-    """The same, and the box that stands in for EC2, which is the tests'."""
+    """The same, and the tests' emulation of EC2."""
     return docker(stack) or _failure(lambda: _set_up("local", "docker", "tests"))
 
 
@@ -50,7 +50,7 @@ def _set_up(*steps: str) -> None:
 
 
 def _engine(stack: ExitStack) -> None:
-    """The engine that answers, else one that the tests would start; DOCKER_HOST names it."""
+    """The engine that responds, else one that the tests would start; DOCKER_HOST names it."""
     from tests.engine.daemon import engine
 
     os.environ.pop("DOCKER_CONTEXT", None)  # docker commands would prefer it

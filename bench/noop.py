@@ -11,7 +11,7 @@ _NO_STEP = f"{4 + _WORKERS + 1} unchanged"
 
 
 def run() -> list[Row]:
-    """A finished cluster, looked at again and again."""
+    """A finished cluster, updated repeatedly."""
     config = {"tfdeploy:ps": 1, "tfdeploy:workers": _WORKERS, "tfdeploy:command": ["python", "quick.py"]}
     with (
         workplace() as place,
@@ -28,6 +28,6 @@ def run() -> list[Row]:
 
 
 def _refuse_steps(made: Project) -> None:
-    said = made.call(*UP)
-    if _NO_STEP not in said:
-        raise BenchError(f"expected {_NO_STEP!r} from a second `up`:\n{last_lines(said)}")
+    printed = made.call(*UP)
+    if _NO_STEP not in printed:
+        raise BenchError(f"expected {_NO_STEP!r} from a second `up`:\n{last_lines(printed)}")

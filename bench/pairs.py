@@ -1,4 +1,4 @@
-"""Two things measured by turns, so that a change of the machine's mood meets both."""
+"""Two things measured by turns, so that a change of the machine's load affects both."""
 
 from collections.abc import Callable
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 def by_turns(
     pairs: int, what: str, ours: Callable[[], float], peer: Callable[[], float]
 ) -> tuple[list[float], list[float]]:
-    """So many pairs of measurements, ours first; each is told as it comes."""
+    """A number of pairs of measurements, ours first; each is printed at once."""
     mine: list[float] = []
     other: list[float] = []
     for number in range(1, pairs + 1):
         mine.append(ours())
         other.append(peer())
-        say(f"{what} {number}/{pairs}: ours {mine[-1]:.3f}, peer {other[-1]:.3f}, ratio {mine[-1] / other[-1]:.3f}")
+        log(f"{what} {number}/{pairs}: ours {mine[-1]:.3f}, peer {other[-1]:.3f}, ratio {mine[-1] / other[-1]:.3f}")
     return mine, other
 
 
-def say(text: str) -> None:
-    """Tell how it goes."""
+def log(text: str) -> None:
+    """Print the progress."""
     print(f"  {text}", flush=True)

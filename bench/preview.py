@@ -11,7 +11,7 @@ _GROWTH_PAIRS = 3
 
 
 def run() -> list[Row]:
-    """Nothing is ever made."""
+    """Nothing is created."""
     with workplace() as place:
         return [_against_bare(place), _growth(place)]
 

@@ -14,7 +14,7 @@ import psutil
 T = TypeVar("T")
 
 SECONDS = 120.0
-"""How long one command may take, unless its caller says otherwise."""
+"""How long one command may take, by default."""
 
 _LAST_LINES = 30
 _PAUSE = 0.01
@@ -26,7 +26,7 @@ class BenchError(Exception):
 
 
 class LeftOut(Exception):
-    """A row cannot be measured here; the message says why, in one line."""
+    """A row cannot be measured here; the message is the reason, in one line."""
 
 
 class Watched(Protocol):
@@ -40,20 +40,20 @@ class Watched(Protocol):
 
 
 class Process:
-    """A process whose output goes to a file, and all that it starts."""
+    """A process with its output in a file, and all that it starts."""
 
     def __init__(
         self,
         command: Sequence[str],
-        said: Path,
+        output_file: Path,
         folder: Path,
         environment: Mapping[str, str],
         new_session: bool = False,
     ) -> None:
-        """Start it in a process group of its own, so that a terminal's Ctrl-C does not reach it."""
+        """Start it in its own process group, so that a terminal's Ctrl-C does not reach it."""
         self._command = command
-        self._said = said
-        with said.open("wb") as output:
+        self._output_file = output_file
+        with output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
                 cwd=folder,
@@ -77,7 +77,7 @@ class Process:
 
     def output(self) -> str:
         """All that it has printed."""
-        return self._said.read_text(errors="replace")
+        return self._output_file.read_text(errors="replace")
 
     def tail(self) -> str:
         """The last lines of its output."""
@@ -150,7 +150,7 @@ def run(
         start_new_session=True,
     ) as process:
         try:
-            said, complaints = process.communicate(timeout=seconds)
+            printed, complaints = process.communicate(timeout=seconds)
         except BaseException as error:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -158,27 +158,27 @@ def run(
                 raise BenchError(late(command, seconds, "")) from None
             raise
     if process.returncode:
-        raise BenchError(failure(command, process.returncode, said + (complaints or "")))
-    return said
+        raise BenchError(failure(command, process.returncode, printed + (complaints or "")))
+    return printed
 
 
 def docker(*arguments: str, seconds: float = SECONDS, merged: bool = False) -> str:
     """What a docker command prints, on the engine that DOCKER_HOST names.
 
     Raises:
-        BenchError: it failed, or the engine did not answer within `seconds`.
+        BenchError: it failed, or the engine did not respond within `seconds`.
     """
     return run("docker", *arguments, seconds=seconds, merged=merged).strip()
 
 
-def failure(command: Sequence[str], code: int, said: str) -> str:
-    """What to say of a command that failed."""
-    return f"`{' '.join(command)}` ended with exit code {code}; its last lines:\n{last_lines(said)}"
+def failure(command: Sequence[str], code: int, printed: str) -> str:
+    """The message of a command that failed."""
+    return f"`{' '.join(command)}` ended with exit code {code}; its last lines:\n{last_lines(printed)}"
 
 
-def late(command: Sequence[str], seconds: float, said: str) -> str:
-    """What to say of a command that did not end in time."""
-    return f"`{' '.join(command)}` did not end within {seconds:g} s\n{last_lines(said)}".rstrip()
+def late(command: Sequence[str], seconds: float, printed: str) -> str:
+    """The message of a command that did not end in time."""
+    return f"`{' '.join(command)}` did not end within {seconds:g} s\n{last_lines(printed)}".rstrip()
 
 
 def last_lines(text: str) -> str:

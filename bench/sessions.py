@@ -1,7 +1,7 @@
 """`python -m bench.sessions`: what slows a training on `local`: a session for each task, the launchers, or `up` that waits.
 
 With `kernel.sched_autogroup_enabled` Linux schedules each session as one group, and each launcher starts its task in a
-session of its own. Several trainings stand at once; each variant lets processes of one go for a turn, and its steps a
+separate session. Several trainings exist at once; each variant continues the processes of one for a turn, and its steps a
 second are compared with those of the first variant in the same round. As root on an idle machine it takes six minutes.
 """
 
@@ -25,9 +25,9 @@ from . import ending, mnist
 from .baselines.by_hand import ByHand
 from .engine import CLUSTER, UP, project, workplace
 from .halting import Handle, halt, of_processes, release
-from .pairs import say
+from .observed import Cluster, output, task_processes
+from .pairs import log
 from .processes import BenchError, family
-from .standing import Cluster, output, task_processes
 from .steps import HOSTNAMES, Training
 from .table import machine
 
@@ -49,17 +49,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way in which a training goes."""
+    """One variant of a training."""
 
     name: str
     training: Training
     handles: Sequence[Handle]
-    """What goes in its turns; the rest of its training stands still."""
+    """What runs in its turns; the rest of its training is stopped."""
     tasks: Sequence[psutil.Process]
     turns: list[Turn] = field(default_factory=list)
 
     def turn(self, seconds: float) -> None:
-        """Let it go for so long."""
+        """Continue it for this time."""
         release(self.handles)
         time.sleep(_SETTLE)
         begun, before = time.time(), _busy(self.tasks)
@@ -69,12 +69,12 @@ class Variant:
         self.training.check()
 
     def rates(self) -> list[float]:
-        """Steps a second in each turn; 0 where the program told of too few."""
-        said = self.training.read()
-        return [_rate(said, turn) for turn in self.turns]
+        """Steps a second in each turn; 0 where the program printed too few."""
+        printed = self.training.read()
+        return [_rate(printed, turn) for turn in self.turns]
 
     def cores(self) -> float:
-        """How many cores its tasks kept busy, the median of the turns."""
+        """How many cores its tasks used, the median of the turns."""
         return median(turn.busy / (turn.ended - turn.begun) for turn in self.turns)
 
 
@@ -82,9 +82,9 @@ def _busy(processes: Sequence[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-def _rate(said: Sequence[str], turn: Turn) -> float:
+def _rate(outputs: Sequence[str], turn: Turn) -> float:
     try:
-        return mnist.rate(said, turn.begun, turn.ended)
+        return mnist.rate(outputs, turn.begun, turn.ended)
     except BenchError:
         return 0.0
 
@@ -94,29 +94,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.sessions", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="turns of each variant (9)")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a turn (3)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     ending.watch()
     print(f"{machine()}; load {os.getloadavg()[0]:.1f}; sched_autogroup_enabled {_autogroup()}", flush=True)
     load = []
     with ExitStack() as stack:
-        found = _variants(stack, stack.enter_context(workplace()).folder)
-        for number in range(1, given.rounds + 1):
-            for variant in random.sample(found, len(found)):
-                variant.turn(given.seconds)
+        variants = _variants(stack, stack.enter_context(workplace()).folder)
+        for number in range(1, options.rounds + 1):
+            for variant in random.sample(variants, len(variants)):
+                variant.turn(options.seconds)
             load.append(os.getloadavg()[0])
-            say(f"round {number}/{given.rounds}, load {load[-1]:.1f}")
-        for variant in found:
+            log(f"round {number}/{options.rounds}, load {load[-1]:.1f}")
+        for variant in variants:
             tasks = of_processes(variant.tasks)
             release([handle for handle in variant.training.handles if handle not in tasks])
         time.sleep(_ARRIVAL)  # what a halted launcher has not sent yet
-        lines = list(_lines(found))
+        lines = list(_lines(variants))
     print(*lines, f"load {min(load):.1f} to {max(load):.1f}", sep="\n")
     return 0
 
 
 def _variants(stack: ExitStack, folder: Path) -> list[Variant]:
     """All of them, each training warm and halted. The first is what the others are compared with."""
-    found = [
+    variants = [
         _by_hand(stack, folder / "hand", "by hand, one session", False),
         _by_hand(stack, folder / "again", "the same once more", False),
         _by_hand(stack, folder / "sessions", "by hand, a session each", True),
@@ -124,8 +124,8 @@ def _variants(stack: ExitStack, folder: Path) -> list[Variant]:
     ]
     if os.access(AUTOGROUP, os.W_OK):
         with _no_autogroup():
-            found += _cluster(stack, "local, started without autogroup")
-    return found
+            variants += _cluster(stack, "local, started without autogroup")
+    return variants
 
 
 def _by_hand(stack: ExitStack, folder: Path, name: str, sessions: bool) -> Variant:
@@ -137,7 +137,7 @@ def _by_hand(stack: ExitStack, folder: Path, name: str, sessions: bool) -> Varia
     training.warm_up()
     tasks = [psutil.Process(pid) for pid in started.pids]
     stack.enter_context(training.stopped(of_processes(tasks)))
-    say(f"{name}: trains")
+    log(f"{name}: trains")
     return Variant(name, training, training.handles, tasks)
 
 
@@ -158,11 +158,11 @@ def _cluster(stack: ExitStack, name: str) -> list[Variant]:
     cluster = of_processes(marked(made.home))
     everything = [*of_processes(family(call.pid)), *cluster]
     stack.enter_context(training.stopped(everything))
-    say(f"{name}: trains, {len(tasks)} tasks among {len(everything)} processes")
+    log(f"{name}: trains, {len(tasks)} tasks among {len(everything)} processes")
     return [
         Variant(f"{name}, while `up` waits", training, everything, tasks),
         Variant(f"{name}, `up` halted", training, cluster, tasks),
-        Variant(f"{name}, only its tasks go", training, of_processes(tasks), tasks),
+        Variant(f"{name}, only its tasks run", training, of_processes(tasks), tasks),
     ]
 
 
@@ -174,7 +174,7 @@ def _autogroup() -> str:
 
 @contextmanager
 def _no_autogroup() -> Iterator[None]:
-    """Sessions that begin inside are no groups for the scheduler; threads keep what they began with."""
+    """New sessions inside are not scheduled as groups; existing threads are not affected."""
     before = AUTOGROUP.read_text()
     try:
         AUTOGROUP.write_text("0")
@@ -193,7 +193,7 @@ def _lines(variants: Sequence[Variant]) -> Iterator[str]:
         rates, cores = variant.rates(), variant.cores()
         ratios = sorted(mine / other for mine, other in zip(rates, base, strict=True) if mine and other)
         if not ratios:
-            raise BenchError("the program told of too few steps: give --seconds more")
+            raise BenchError("the program printed too few steps: increase --seconds")
         low, high = _interval(ratios)
         speed = median(filter(None, rates))
         cells = (f"{speed:.0f}", f"{cores:.2f}", f"{1000 * cores / speed:.2f}", f"{median(ratios):.3f}")

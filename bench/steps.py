@@ -1,7 +1,7 @@
 """Training steps a second: the MNIST program as a cluster of tfdeploy's while `up` waits, and the same started by hand.
 
-How fast a training goes differs from start to start and from minute to minute, by more than what is to be measured. So
-both trainings stand at once, and by turns of a few seconds all processes of one are stopped while the other goes.
+The speed of a training differs from start to start and from minute to minute, by more than what is to be measured. So
+both trainings exist at once, and by turns of a few seconds all processes of one are stopped while the other runs.
 """
 
 import time
@@ -18,9 +18,9 @@ from .baselines.by_hand import ByHand
 from .ending import undisturbed
 from .engine import CLUSTER, UP, Workplace, project, workplace
 from .halting import Handle, halt, of_processes, release
+from .observed import Cluster, output
 from .pairs import by_turns
 from .processes import Watched, family, until
-from .standing import Cluster, output
 from .table import Row, ratio
 
 HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
@@ -34,12 +34,12 @@ _WARM_UP = 500
 
 @dataclass(frozen=True)
 class Training:
-    """One of the two, and how it is made to go and to stand still."""
+    """One of the two, and how it is stopped and continued."""
 
     read: Callable[[], Sequence[str]]
     """What each worker has printed."""
     watched: Sequence[Watched]
-    """What fails when the training fails; what says best why comes first."""
+    """What fails when the training fails; the best source of the reason is first."""
     handles: list[Handle] = field(default_factory=list)
     """Its processes or containers."""
 
@@ -49,15 +49,15 @@ class Training:
         until(lambda: any(step > _WARM_UP for _, step in mnist.steps(self.read())), what, *self.watched)
 
     def turn(self) -> float:
-        """Let it go for a while; its steps a second."""
+        """Continue it for a while; its steps a second."""
         release(self.handles)
         begun = time.time() + _SETTLE
         time.sleep(_SETTLE + _TURN)
         ended = time.time()
-        said = self.read()
+        printed = self.read()
         halt(self.handles)
         self.check()
-        return mnist.rate(said, begun, ended)
+        return mnist.rate(printed, begun, ended)
 
     def check(self) -> None:
         """Raise BenchError when it has failed."""
@@ -66,7 +66,7 @@ class Training:
 
     @contextmanager
     def stopped(self, handles: Sequence[Handle]) -> Iterator[None]:
-        """While inside it stands still, but for its turns; afterwards it goes on, whatever happened inside."""
+        """While inside it is stopped, except in its turns; afterwards it is continued, whatever happened inside."""
         self.handles[:] = handles
         try:
             halt(self.handles)
@@ -82,14 +82,14 @@ def alternate(ours: Training, peer: Training, what: str) -> tuple[list[float], l
 
 
 def rounds(each: Callable[[Workplace, str], tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
-    """Some rounds, each with both trainings started anew."""
+    """Some rounds, each with both trainings started again."""
     mine: list[float] = []
     other: list[float] = []
     for number in range(1, _ROUNDS + 1):
         with workplace() as place:
-            found = each(place, f"steps a second, round {number}")
-            mine += found[0]
-            other += found[1]
+            ratios = each(place, f"steps a second, round {number}")
+            mine += ratios[0]
+            other += ratios[1]
     return mine, other
 
 

@@ -1,76 +1,94 @@
 """The Docker engine of this machine, and a cluster of tfdeploy's on it."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tfdeploy.backends.docker import BACKEND
-from tfdeploy.backends.docker.engine import address
+from tfdeploy import registry
+from tfdeploy.agent.record import RecordView, ViewRequest
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.docker.backend import BACKEND
+from tfdeploy.backends.docker.engine import engine_address
+from tfdeploy.backends.docker.labels import ID_LABEL
 
 from .baselines.containers import Services, remove_labelled
 from .ending import undisturbed
 from .engine import CLUSTER, STACK, Project, Workplace, project
+from .observed import refuse_failed
 from .processes import docker, last_lines
-from .standing import refuse_failed
 
 _STATE = "XDG_STATE_HOME"
-_LABEL = f"tfdeploy.stack={STACK}"
-"""On everything that this run's clusters have on the engine."""
 
 
 class OnSwarm:
-    """A cluster of `bench/cluster` on the engine, whose job must not fail."""
+    """A cluster of `bench/cluster` on the engine, that must not fail."""
 
     def __init__(self, made: Project) -> None:
         self.made = made
-        self.handle: Any = {
-            "backend": "docker",
-            "project": "bench",
-            "stack": STACK,
-            "name": "bench",
-            "home": address(""),
-        }
 
-    def look(self, lines: int = 0) -> Mapping[str, Any]:
-        """One look at it: what the keeper answers."""
-        return BACKEND.look(self.handle, "", {"log_lines": lines, "metrics": {}}).view
+    @property
+    def handle(self) -> ClusterRef:
+        """The reference to the cluster, which exists."""
+        entry = registry.find("bench", STACK, "bench")
+        assert entry is not None
+        return entry.cluster
+
+    @property
+    def label(self) -> str:
+        """The label of everything that the cluster has on the engine."""
+        return _label(self.handle)
+
+    def observe(self, lines: int = 0) -> RecordView:
+        """Observe it: what the controller returns."""
+        return BACKEND.runner.observe(self.handle, "", ViewRequest(lines)).view
 
     def outputs(self, hostnames: Sequence[str], lines: int = 2000) -> list[str]:
         """The last lines of each of these tasks in the present run; empty as long as there are none."""
-        logs = self.look(lines)["logs"]
-        return ["".join(f"{text}\n" for _, _, text in logs.get(hostname, [])) for hostname in hostnames]
+        logs = self.observe(lines).logs
+        return ["".join(f"{line.text}\n" for line in logs.get(hostname, [])) for hostname in hostnames]
 
     def containers(self) -> list[str]:
-        """The containers that run: of all tasks, and the keeper's."""
-        return docker("ps", "--quiet", "--filter=status=running", f"--filter=label={_LABEL}").split()
+        """The containers that run: of all tasks, and the controller's."""
+        return docker("ps", "--quiet", "--filter=status=running", f"--filter=label={self.label}").split()
 
     def check(self) -> None:
         """Raise BenchError when the job has failed."""
-        if (job := self.look()["job"]) is not None:
+        if (job := self.observe().run_state) is not None:
             refuse_failed(job, self.tail())
 
     def tail(self) -> str:
-        """The last lines of each task, and what the engine says of its container."""
+        """The last lines of each task, and the engine's state of its container."""
         logs = {
-            name: last_lines("\n".join(text for _, _, text in lines)) for name, lines in self.look(30)["logs"].items()
+            name: last_lines("\n".join(line.text for line in lines)) for name, lines in self.observe(30).logs.items()
         }
-        told = [f"{name} printed at last:\n{text}" for name, text in logs.items()]
-        return "\n".join([*told, Services(_LABEL).tail()])
+        logs_of_tasks = [f"{name} printed at last:\n{text}" for name, text in logs.items()]
+        return "\n".join([*logs_of_tasks, Services(self.label).tail()])
 
 
 @contextmanager
 def on_swarm(place: Workplace, name: str, image: str, config: Mapping[str, Any]) -> Iterator[OnSwarm]:
-    """A project whose cluster stands on the engine; what this process sees of it is kept in the workplace too."""
-    mine = {"tfdeploy:backend": "docker", "tfdeploy:docker_host": address(""), "tfdeploy:image": image}
+    """A project with a cluster on the engine; what this process stores about it is in the workplace too."""
+    mine = {
+        "tfdeploy:backend": "docker",
+        "tfdeploy:docker": json.dumps({"host": engine_address("")}),
+        "tfdeploy:container": json.dumps({"image": image, "retain_volumes": False}),
+    }
     before = os.environ.get(_STATE)
     os.environ[_STATE] = str(place.state)
     try:
         with project(place, CLUSTER, name, {**mine, **config}) as made:
             yield OnSwarm(made)
     finally:
+        labels = [_label(entry.cluster) for entry in registry.entries()]
         del os.environ[_STATE]
         if before is not None:
             os.environ[_STATE] = before
         with undisturbed():
-            remove_labelled(_LABEL)
+            for label in labels:
+                remove_labelled(label)
+
+
+def _label(cluster: ClusterRef) -> str:
+    return f"{ID_LABEL}={cluster['id']}"

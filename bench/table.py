@@ -27,7 +27,7 @@ With {software}.
 
 @dataclass(frozen=True)
 class Row:
-    """One measure, what was found, and what was to be reached."""
+    """One measure, its values and its target."""
 
     measure: str
     ours: str
@@ -54,8 +54,8 @@ class Row:
         sign = "≥" if self.at_least else "≤"
         if self.target is None:
             return self.measure, self.ours, self.peer, spread, "none", ""
-        verdict = "met" if self.met else "**missed**"
-        return self.measure, self.ours, self.peer, spread, f"{sign} {self.target:g}{self.unit}", verdict
+        judgement = "met" if self.met else "**missed**"
+        return self.measure, self.ours, self.peer, spread, f"{sign} {self.target:g}{self.unit}", judgement
 
 
 def ratio(
@@ -68,7 +68,7 @@ def ratio(
 ) -> Row:
     """A row for pairs of measurements: the median of their ratios is judged."""
     ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]
-    shown = [f"{_number(median(found))}{unit}" for found in (ours, peer)]
+    shown = [f"{_number(median(values))}{unit}" for values in (ours, peer)]
     return Row(measure, shown[0], shown[1], ratios, median(ratios), target, at_least)
 
 
@@ -105,10 +105,10 @@ def machine() -> str:
 
 def software() -> str:
     """The versions that matter."""
-    found = {
+    versions = {
         name.lower(): version for name in ("pulumi", "tensorflow-cpu", "tensorflow") if (version := _version(name))
     }
-    named = [f"{name} {version}" for name, version in found.items()]
+    named = [f"{name} {version}" for name, version in versions.items()]
     return ", ".join([f"Python {platform.python_version()}", *named])
 
 

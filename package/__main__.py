@@ -1,5 +1,5 @@
 """The component as a Pulumi package; schema.json is what other languages know of it."""
 
-from tfdeploy.plugin import run
+from tfdeploy.provider import run
 
 run()

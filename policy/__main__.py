@@ -1,17 +1,22 @@
-"""The rules of `tfdeploy.ec2.rules` as a policy pack: a policy for each rule, over what belongs to a cluster and to nothing else.
+"""The rules of `policy.rules` as a policy pack: a policy for each rule, over what belongs to a cluster and to nothing else.
 
-What a user asks for by word is said in the pack's configuration, under the rule's name and the word's.
+What a user allows explicitly is in the pack's configuration, under the name of the rule and of the option.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from pulumi_policy import EnforcementLevel, PolicyConfigSchema, PolicyPack, ResourceValidationPolicy
 from pulumi_policy.proxy import UnknownValueError
 
 from tfdeploy.cluster import TYPE
-from tfdeploy.ec2.rules import RULES, UNKNOWN, Asked, Rule, check
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # Pulumi runs this folder, not the repository that it is in.
+
+from policy.rules import RULES, UNKNOWN, Rule, RuleOptions, check
 
 
 def plain(value: Any) -> Any:
@@ -30,13 +35,13 @@ def _item(holder: Any, key: Any) -> Any:
         return UNKNOWN
 
 
-def asked(configured: Mapping[str, Any]) -> Asked:
-    """What the configuration of one policy says."""
-    words = {field.name for field in fields(Asked)} & {*configured}
-    found: dict[str, Any] = {word: configured[word] for word in words}
-    if "disks" in found:
-        found["disks"] = tuple(found["disks"])
-    return Asked(**found)
+def rule_options(configured: Mapping[str, Any]) -> RuleOptions:
+    """The options in the configuration of one policy."""
+    words = {field.name for field in fields(RuleOptions)} & {*configured}
+    values: dict[str, Any] = {word: configured[word] for word in words}
+    if "disks" in values:
+        values["disks"] = tuple(values["disks"])
+    return RuleOptions(**values)
 
 
 def policy(rule: Rule) -> ResourceValidationPolicy:
@@ -44,23 +49,23 @@ def policy(rule: Rule) -> ResourceValidationPolicy:
 
     def validate(args: Any, report: Any) -> None:
         if f"{TYPE}$" in args.urn:
-            for finding in check(args.resource_type, plain(args.props), asked(args.get_config()), [rule]):
+            for finding in check(args.resource_type, plain(args.props), rule_options(args.get_config()), [rule]):
                 report(finding.why)
 
     return ResourceValidationPolicy(
         name=rule.name,
-        description=f"{rule.says} ({', '.join(rule.answers)})" if rule.answers else rule.says,
+        description=f"{rule.statement} ({', '.join(rule.ids)})" if rule.ids else rule.statement,
         validate=validate,
-        config_schema=_schema(rule) if rule.word else None,
+        config_schema=_schema(rule) if rule.option else None,
     )
 
 
 def _schema(rule: Rule) -> PolicyConfigSchema:
-    default = getattr(Asked(), rule.word)
+    default = getattr(RuleOptions(), rule.option)
     kind: dict[str, Any] = {"type": "boolean", "default": default}
     if isinstance(default, tuple):
         kind = {"type": "array", "items": {"type": "string"}, "default": list(default)}
-    return PolicyConfigSchema(properties={rule.word: kind})
+    return PolicyConfigSchema(properties={rule.option: kind})
 
 
 PolicyPack(

@@ -1,4 +1,4 @@
-"""The oldest Python that the agent and the caretaker promise to run under."""
+"""The oldest Python that the agent and the watchdog promise to run under."""
 
 import os
 import pwd

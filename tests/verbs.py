@@ -32,8 +32,8 @@ class Echo(socketserver.StreamRequestHandler):
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
 
-def serve():
-    Server(("", int(os.environ["TFDEPLOY_ADDRESS"].rpartition(":")[2])), Echo).serve_forever()
+def serve(port=0):
+    Server(("", port or int(os.environ["TFDEPLOY_ADDRESS"].rpartition(":")[2])), Echo).serve_forever()
 """
 """A task that sends back what it gets, and says so when its peer has ended."""
 
@@ -55,7 +55,7 @@ class Verbs:
         return Terminal([COMMAND, *arguments], self.folder, self.env)
 
     @contextmanager
-    def held(self, *arguments: str) -> Iterator[dict[str, Any]]:
+    def locked(self, *arguments: str) -> Iterator[dict[str, Any]]:
         """One that goes on until it is ended; its answer."""
         process = subprocess.Popen([COMMAND, *arguments, "--json"], stdout=subprocess.PIPE, **self._where())
         assert process.stdout is not None
@@ -78,9 +78,15 @@ class Verbs:
 class Terminal:
     """A command with somebody at a terminal before it."""
 
-    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (41, 97),
+    ) -> None:
         self._near, far = pty.openpty()
-        self.resize(41, 97)
+        self.resize(*size)
         controlled = ["setsid", "--ctty", *command]
         self._process = subprocess.Popen(controlled, stdin=far, stdout=far, stderr=far, cwd=folder, env=env)
         os.close(far)

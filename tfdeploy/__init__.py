@@ -1,27 +1,45 @@
-"""Distributed TensorFlow, declared in Python: a Pulumi component that makes machines and tasks stand and follows the training."""
+"""Distributed TensorFlow with Pulumi: a component that provisions machines, runs TensorFlow tasks on them and monitors the training."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import tracebacks
+
 if TYPE_CHECKING:
-    from .arguments import JobArgs, RestartArgs, TensorFlowClusterArgs
+    from .args import ContainerArgs, DockerArgs, Ec2Args, JobArgs, RestartArgs, TensorFlowClusterArgs
     from .cluster import TensorFlowCluster
     from .errors import SpecError, TfdeployError
 
-__all__ = ["JobArgs", "RestartArgs", "SpecError", "TensorFlowCluster", "TensorFlowClusterArgs", "TfdeployError"]
+__all__ = [
+    "ContainerArgs",
+    "DockerArgs",
+    "Ec2Args",
+    "JobArgs",
+    "RestartArgs",
+    "SpecError",
+    "TensorFlowCluster",
+    "TensorFlowClusterArgs",
+    "TfdeployError",
+]
 
 _HOMES = {
-    "JobArgs": "arguments",
-    "RestartArgs": "arguments",
+    "ContainerArgs": "args",
+    "DockerArgs": "args",
+    "Ec2Args": "args",
+    "JobArgs": "args",
+    "RestartArgs": "args",
     "SpecError": "errors",
     "TensorFlowCluster": "cluster",
-    "TensorFlowClusterArgs": "arguments",
+    "TensorFlowClusterArgs": "args",
     "TfdeployError": "errors",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from its module: the `tfdeploy` command needs none of them, and Pulumi takes long to load."""
+    """Import public names on first use: the `tfdeploy` command does not need them, and Pulumi takes long to load."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+
+
+tracebacks.hide()

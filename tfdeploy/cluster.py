@@ -1,84 +1,118 @@
-"""The component: spec → plan → backend → report."""
+"""The component `TensorFlowCluster`: spec → inventory → plan → rendered → resources → report."""
 
+import asyncio
 import os
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.resource import DependencyResource
 
-from . import registry
-from .application import version
-from .arguments import TensorFlowClusterArgs
-from .backends.base import KEEPER, load
-from .configuration import resolved, shown
-from .errors import SpecError, TfdeployError
-from .observe import Watch
-from .outline import outline
-from .plan import Given, TaskPlan, consequences, make_plan
-from .quantities import DURATION_FORM, seconds
-from .report import Report
-from .resources import Run, Sweeper, Task
-from .spec import cluster_spec
-from .versions import versions
-from .waiting import observed
+from . import registry, shipped_code
+from .args import TensorFlowClusterArgs
+from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
+from .backends.base import (
+    Backend,
+    ClusterDependencies,
+    ClusterRef,
+    DependencyRequest,
+    Planner,
+    Rendered,
+    load,
+)
+from .backends.zipapp import version
+from .config import resolved, shown
+from .errors import SpecError, TfdeployError, file_error
+from .identity import (
+    Identity,
+    choose_identity,
+    cluster_to_adopt,
+    others_of_same_name,
+    place_of,
+    refuse_other_name,
+    refuse_other_place,
+    register_identity,
+    stored_cluster,
+)
+from .outputs import CostSummary, MachineRow, TaskRow
+from .paths import cluster_folder
+from .plan import retained_data
+from .plan.inventory import Inventory, PlaceRef
+from .plan.plan import Plan, TaskPlan, make_plan
+from .report.expected import expected_state
+from .report.live_rows import CLUSTER_ROW, RUN_ROW
+from .report.report import Report
+from .report.wait import Watch, narrow_terminal_lines, observed
+from .resources import Cleanup, Run, Task
+from .spec.cluster import ClusterSpec, cluster_spec
+from .spec.environment import SecretText
+from .spec.unknown import Unknown, unknowns, without_unused
+from .stored_resources import register_stored
+from .units import DURATION_FORM, seconds
 
 if TYPE_CHECKING:
-    from .bundle import Bundle
+    from .plan.code_bundle import Bundle
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
 
-_NEVER = "1970-01-01T00:00:00+00:00"
-"""When a run was given that is over and has left nothing to stand."""
+_LONG_AGO = "1970-01-01T00:00:00+00:00"
+"""The time at which a run was submitted that is finished and has no machines left."""
 
 _names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""Monitor of a run of a Pulumi program to the names of its clusters; an entry is removed at the end of that run."""
+
+_OUTPUTS = ("status", "tasks", "machines", "state", "run", "logs", "metrics", "endpoints", "cost")
+"""The outputs that are registered. `observed_at` is not: it would show a difference in each update of a run that is over."""
 
 
 class TensorFlowCluster(pulumi.ComponentResource):
-    """A TensorFlow cluster: parameter servers and workers that know each other, and the training that they do.
+    """A TensorFlow cluster: parameter servers and workers with each other's addresses, and the training that they run.
 
-    `pulumi up` makes it stand, waits for the job's end as long as `wait` says, and fails when the job has failed; the outputs are
-    recorded all the same. Another `up` never trains again, unless command, arguments, environment, code, data or `run_id` have
-    changed. See `TensorFlowClusterArgs` for the arguments, which may be given one by one or in `args`.
+    `pulumi up` creates the cluster, waits for the end of the run for at most `wait`, and fails if the run fails; the outputs are
+    recorded all the same. A further `up` does not train again, unless command, arguments, environment, code, data or `run_id`
+    have changed. See `TensorFlowClusterArgs` for the arguments; pass them one by one or in `args`.
 
     Raises:
-        pulumi.RunError: an argument is refused; nothing has been made then.
+        pulumi.RunError: an argument is refused. Nothing has been created then.
     """
 
     status: pulumi.Output[str]
-    """The machines and the tasks as two tables, and what the job has come to."""
+    """The machines and the tasks as two tables, and the state of the run."""
 
-    tasks: pulumi.Output[list[dict[str, Any]]]
-    """A row for each task: hostname, job, index, machine, container (a process id on `local`), command, status, exit_code,
-    created, address, public_ip."""
+    tasks: pulumi.Output[list[TaskRow]]
+    """The tasks."""
 
-    machines: pulumi.Output[list[dict[str, Any]]]
-    """A row for each machine: machine, role, provider, region, size, public_ip, status; on `ec2` also per_hour and spent: USD, None
-    where the price is unknown."""
+    machines: pulumi.Output[list[MachineRow]]
+    """The machines."""
 
     state: pulumi.Output[str]
-    """What the job has come to, in one word: starting, running, succeeded, failed, stopped or unknown."""
+    """The state of the run: starting, running, succeeded, failed, stopped or unknown."""
+
+    run: pulumi.Output[str]
+    """The id of the run that the outputs are of, as in `tfdeploy status`. After an update that failed in a language other than Python
+    the outputs are those of the update before it."""
 
     logs: pulumi.Output[dict[str, list[str]]]
-    """The last lines of each task, by hostname; `log_lines` says how many."""
+    """The last `log_lines` lines of each task, by hostname."""
 
     metrics: pulumi.Output[dict[str, Any]]
-    """What each pattern of `metrics` found: a number, or a text that is none; None while it has found nothing."""
+    """The last match of each pattern of `metrics`: a number, or else a text; None while nothing matches."""
 
     endpoints: pulumi.Output[dict[str, str]]
-    """Where each task is reached, by hostname: host:port."""
+    """The address of each task, by hostname: host:port."""
 
-    cost: pulumi.Output[dict[str, Any]]
-    """What the machines on `ec2` cost: currency; per_hour (now), spent (so far, by all machines that there have been) and maximum
-    (when those that stand have ended themselves), each None where a price is unknown or, of maximum, there is none; told, the same
-    in words; prices_of, the day of the prices; after, what bills on when the machines are gone; idle and lifetime, the seconds
-    without a task, and since their start, after which machines end themselves (0 for never). Empty on `local` and `docker`."""
+    cost: pulumi.Output[CostSummary]
+    """The cost of the machines on `ec2`; empty on `local` and `docker`."""
 
     observed_at: pulumi.Output[str]
-    """When all this was seen (UTC)."""
+    """When this was observed (UTC)."""
 
     def __init__(
         self,
@@ -87,174 +121,368 @@ class TensorFlowCluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
         **kwargs: Unpack[TensorFlowClusterArgs],
     ) -> None:
-        try:
-            asked = _prepared(name, {**args, **kwargs})
-        except TfdeployError as error:
-            raise pulumi.RunError(str(error)) from None
+        arguments = {**args, **kwargs}
+        with _errors_as_sentences(name):
+            _refuse_second(name)
+            refuse_other_name(name, TYPE, (opts.aliases if opts else None) or ())
+            declaration = None if has_outputs(arguments) else _declare(name, arguments, _providers(opts))
         super().__init__(TYPE, name, {}, opts)
-        if not pulumi.runtime.is_dry_run():
-            _remember(asked)
-        seen = self._stand(name, asked)
-        self.status = seen.apply(lambda report: report.status)
-        self.tasks = seen.apply(lambda report: report.tasks)
-        self.machines = seen.apply(lambda report: report.machines)
-        self.state = seen.apply(lambda report: report.state)
-        self.logs = seen.apply(lambda report: report.logs)
-        self.metrics = seen.apply(lambda report: report.metrics)
-        self.endpoints = seen.apply(lambda report: report.endpoints)
-        self.cost = seen.apply(lambda report: report.cost)
-        self.observed_at = seen.apply(lambda report: report.observed_at)
-        outputs = ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "cost", "observed_at")
-        self.register_outputs({output: getattr(self, output) for output in outputs})
+        report = self._register(name, declaration).report if declaration else self._register_later(name, arguments)
+        self.status = report.apply(lambda report: report.status)
+        self.tasks = report.apply(lambda report: report.tasks)
+        self.machines = report.apply(lambda report: report.machines)
+        self.state = report.apply(lambda report: report.state)
+        self.run = report.apply(lambda report: report.run)
+        self.logs = report.apply(lambda report: report.logs)
+        self.metrics = report.apply(lambda report: report.metrics)
+        self.endpoints = report.apply(lambda report: report.endpoints)
+        self.cost = report.apply(lambda report: report.cost)
+        self.observed_at = report.apply(lambda report: report.observed_at)
+        self.register_outputs({output: getattr(self, output) for output in _OUTPUTS})
 
-    def _stand(self, name: str, asked: "_Asked") -> pulumi.Output[Report]:
-        """Register what the cluster is made of; the report of it once it stands."""
-        watch = asked.watch
-        sweeper = Sweeper(
-            f"{name}-sweeper",
-            watch.cluster,
-            [task.hostname for task in watch.plan.tasks],
-            {"volumes": watch.spec.engine.keep_volumes, "record": watch.spec.fleet.keep_record},
-            pulumi.ResourceOptions(parent=self),
+    def _register_later(self, name: str, args: Mapping[str, Any]) -> pulumi.Output[Report]:
+        """Register the resources of the cluster once its arguments are known; the report of it once they exist."""
+        registration = asyncio.ensure_future(self._await_and_register(name, args))
+
+        async def report() -> Any:
+            return (await registration).report
+
+        async def last() -> Any:
+            return (await registration).last
+
+        # What depends on the cluster waits for its children, and they are not registered yet.
+        pending = DependencyResource("")
+        pending.__dict__["urn"] = pulumi.Output.from_input(last())
+        self._childResources.add(pending)
+        result: pulumi.Output[Report] = pulumi.Output.from_input(report())
+        return result
+
+    async def _await_and_register(self, name: str, args: Mapping[str, Any]) -> "_Registration":
+        try:
+            inputs = await awaited(name, args)
+        except TfdeployError as error:  # an OSError is one of the program's own `apply`
+            raise pulumi.RunError(str(error)) from None
+        with _errors_as_sentences(name):
+            arguments = without_unused(resolved(name, inputs.args, pulumi.Config("tfdeploy")))
+            if is_undecided(name, TYPE, arguments, partial(register_stored, name, TYPE, self)):
+                return _Registration(unknown_output(), None)
+            declaration = _declare(name, arguments, self._providers)
+        return self._register(name, declaration, inputs.resources)
+
+    def _register(
+        self, name: str, declaration: "_Declaration", after: Sequence[pulumi.Resource] = ()
+    ) -> "_Registration":
+        """Register the resources of the cluster, after the resources `after`."""
+        plan, spec = declaration.plan, declaration.spec
+        if pulumi.runtime.is_dry_run():
+            _print_preview(declaration)
+        else:
+            with _errors_as_sentences(name):
+                registry.write(_entry(declaration))
+                shipped_code.store(declaration.identity.id, declaration.bundle, plan.run, declaration.inventory.run)
+            _print_notices(declaration)
+            for archive in _expired_archives(declaration):
+                shutil.rmtree(archive, ignore_errors=True)
+        identity = register_identity(name, declaration.identity, self)
+        cleanup = Cleanup(
+            f"{name}-cleanup",
+            declaration.cluster,
+            declaration.place,
+            [task.hostname for task in plan.tasks],
+            {"volumes": spec.container.retain_volumes, "record": spec.ec2.retain_record},
+            pulumi.ResourceOptions(parent=self, depends_on=[identity, *after]),
         )
-        stood = self._stand_tasks(name, asked, sweeper) if watch.plan.standing else [pulumi.Output.from_input(_NEVER)]
-
-        async def look(known: list[Any]) -> Report:
-            watch.token = known[0]
-            return await observed(watch, known[1])
-
-        # Not the token's secrecy but its value is of use: nothing of it is in the report.
-        return pulumi.Output.unsecret(pulumi.Output.all(sweeper.token, *stood).apply(look))
-
-    def _stand_tasks(self, name: str, asked: "_Asked", sweeper: Sweeper) -> list[pulumi.Output[str]]:
-        """Register tasks and run, and what they need; what only the backend knows of them, the run's first."""
-        watch, cluster = asked.watch, asked.watch.cluster
-        after_sweeper = pulumi.ResourceOptions(parent=self, depends_on=[sweeper])
-        supplies = watch.backend.supply(
-            name, cluster, watch.spec, watch.plan, sweeper.token, asked.secrets, after_sweeper
+        tasks = self._register_tasks(name, declaration, cleanup) if plan.needed_tasks else None
+        watch = Watch(
+            declaration.backend,
+            declaration.cluster,
+            spec,
+            plan,
+            begun=declaration.begun,
+            rows={**tasks.rows, CLUSTER_ROW: self} if tasks else {},
         )
+
+        async def observe(values: list[Any]) -> Report:
+            watch.token = values[0]
+            return await observed(watch, values[1])
+
+        times = tasks.times if tasks else [_LONG_AGO]
+        # The report is computed from the token, which is secret, but does not contain it.
+        report: pulumi.Output[Report] = pulumi.Output.all(cleanup.token, *times).apply(observe)
+        return _Registration(pulumi.Output.unsecret(report), tasks.run.urn if tasks else cleanup.urn)
+
+    def _register_tasks(self, name: str, declaration: "_Declaration", cleanup: Cleanup) -> "_Tasks":
+        """Register tasks, run, and what they need."""
+        after_cleanup = pulumi.ResourceOptions(parent=self, depends_on=[cleanup])
+        request = DependencyRequest(
+            name,
+            declaration.cluster,
+            declaration.spec,
+            declaration.plan,
+            declaration.inventory,
+            cleanup.token,
+            declaration.secrets,
+            after_cleanup,
+        )
+        dependencies = declaration.backend.planner.register_dependencies(request)
         tasks = [
-            Task(f"{name}-{task.hostname}", _task_props(asked, task, sweeper.token, supplies), after_sweeper)
-            for task in watch.plan.standing
+            Task(f"{name}-{task.hostname}", _task_props(declaration, task, cleanup.token, dependencies), after_cleanup)
+            for task in declaration.plan.needed_tasks
         ]
         run = Run(
             f"{name}-run",
-            {
-                "cluster": watch.cluster,
-                "token": sweeper.token,
-                "run": dict(watch.plan.run),
-                "code_folder": str(asked.bundle.folder.absolute()) if asked.bundle else "",
-                "code_without": [str(path) for path in asked.without],
-                "secrets": pulumi.Output.secret(dict(asked.secrets)),
-                "container": asked.containers.get(KEEPER, {}),
-                "supplies": dict(supplies),
-            },
-            pulumi.ResourceOptions(parent=self, depends_on=[sweeper, *tasks]),
+            _run_props(declaration, cleanup.token, dependencies),
+            pulumi.ResourceOptions(parent=self, depends_on=[cleanup, *tasks]),
         )
-        return [run.given, *(task.stood for task in tasks)]
+        rows = {plan.hostname: task for plan, task in zip(declaration.plan.needed_tasks, tasks, strict=True)}
+        return _Tasks(run, [run.submitted_at, *(task.created_at for task in tasks)], {**rows, RUN_ROW: run})
 
 
-@dataclass
-class _Asked:
-    watch: Watch
+@dataclass(frozen=True)
+class _Tasks:
+    """The resources of the tasks and of the run."""
+
+    run: Run
+    times: list[pulumi.Input[str]]
+    """When the run was submitted, and when each task was created."""
+    rows: dict[str, pulumi.Resource]
+    """The rows of Pulumi's display that show the progress: of each task by its hostname, and of the run."""
+
+
+@dataclass(frozen=True)
+class _Registration:
+    """The registered resources of a cluster."""
+
+    report: pulumi.Output[Report]
+    last: pulumi.Output[str] | None
+    """The URN of the resource that depends on all others; None where nothing is registered."""
+
+
+@contextmanager
+def _errors_as_sentences(name: str) -> Iterator[None]:
+    """A refused argument, or a file that cannot be read or written, ends the program without a traceback."""
+    try:
+        yield
+    except TfdeployError as error:
+        raise pulumi.RunError(str(error)) from None
+    except OSError as error:
+        raise pulumi.RunError(f"{name}: {file_error(error)}") from None
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """One cluster of the program, with all that is known about it before anything is registered."""
+
+    backend: Backend
+    identity: Identity
+    cluster: ClusterRef
+    spec: ClusterSpec
+    inventory: Inventory
+    place: PlaceRef
+    plan: Plan
+    rendered: Rendered
+    warnings: tuple[str, ...]
     bundle: "Bundle | None"
-    without: list[Path]
+    code_without: tuple[Path, ...]
+    """Files and folders that are not part of the code, although they are in its folder."""
     secrets: Mapping[str, pulumi.Input[str]]
-    containers: Mapping[str, dict[str, Any]]
     options: Mapping[str, str]
+    """The arguments as the user gave them, without secrets."""
+    unknown: tuple[Unknown, ...]
+    """The arguments that this preview does not know."""
+    begun: float
 
 
-def _prepared(name: str, given: Mapping[str, Any]) -> _Asked:
-    """All that can be known, and refused, before anything is registered."""
-    _refuse_twin(name)
-    args = resolved(name, given, pulumi.Config("tfdeploy"))
+def _declare(name: str, args: Mapping[str, Any], providers: Mapping[str, pulumi.ProviderResource]) -> _Declaration:
+    """Inspect, plan, validate and render a cluster, or refuse it."""
+    begun = time.time()
+    args = resolved(name, args, pulumi.Config("tfdeploy"))
     if "TFDEPLOY_WAIT" in os.environ:
         args["wait"] = _wait(os.environ["TFDEPLOY_WAIT"])
     spec = cluster_spec(name, args)
     backend = load(spec.backend)
-    cluster = backend.cluster(pulumi.get_project(), pulumi.get_stack(), spec)
-    spec = replace(spec, command=backend.command(cluster, spec))
-    program = Path.cwd()
-    data_dir = backend.folder(cluster, spec, "data_dir", str(program))
-    train_dir = backend.folder(cluster, spec, "train_dir", str(program))
-    without = [program / "__main__.py", *(Path(path) for path in (data_dir, train_dir) if path.startswith("/"))]
-    bundle = _bundle(name, program / spec.code, without) if spec.code else None
-    known = Given(bundle.name if bundle else "", train_dir, data_dir, backend.image(spec))
-    plan = make_plan(spec, backend.machines(cluster, spec), known, backend.standing_on(cluster))
-    plan = replace(plan, unneeded=backend.unneeded(cluster, plan))
-    warnings = [*backend.check(cluster, spec, plan, bundle.files if bundle else ()), *plan.warnings]
-    asked = _Asked(
-        Watch(backend, cluster, spec, plan),
-        bundle,
-        without,
-        args.get("secrets", {}),
-        backend.containers(cluster, spec, plan),
-        {key: shown(key, value) for key, value in args.items()},
+    planner = backend.planner
+    stored = stored_cluster(name, TYPE)
+    identity = choose_identity(name, stored, spec.adopt)
+    spec = replace(spec, adopt=cluster_to_adopt(stored, spec.adopt, has_network=spec.backend == "docker"))
+    cluster = _cluster_ref(planner, identity, spec, providers)
+    inventory = planner.inspect(cluster, spec, Path.cwd())
+    refuse_other_place(cluster, stored, inventory)
+    code_without = _code_without(inventory)
+    bundle = shipped_code.bundle(name, Path.cwd() / spec.code, code_without) if spec.code else None
+    plan = make_plan(spec, inventory, bundle.name if bundle else "")
+    warnings = planner.validate(cluster, spec, plan, inventory, bundle.files if bundle else ())
+    rendered = planner.render(cluster, spec, plan, inventory)
+    return _Declaration(
+        backend=backend,
+        identity=identity,
+        cluster=cluster,
+        spec=spec,
+        inventory=inventory,
+        place=place_of(inventory),
+        plan=plan,
+        rendered=rendered,
+        warnings=(
+            *warnings,
+            *plan.warnings,
+            *shipped_code.output_warnings(bundle),
+            *([] if stored else _others(backend, cluster)),
+        ),
+        bundle=bundle,
+        code_without=code_without,
+        secrets=_secret_values(spec, args),
+        options={key: shown(key, value) for key, value in args.items()},
+        unknown=unknowns(args),
+        begun=begun,
     )
-    if pulumi.runtime.is_dry_run():
-        _tell(asked, warnings)
-    return asked
 
 
-def _tell(asked: "_Asked", warnings: Sequence[str]) -> None:
-    """What the plan is, and what it does to what stands."""
-    watch = asked.watch
-    code = f"; code: {asked.bundle}" if asked.bundle else ""
-    changes = watch.backend.changes(watch.cluster, watch.spec, watch.plan, asked.containers)
-    over = [f"  {name} is gone and is not made again: the run is over" for name in sorted(watch.plan.unneeded)]
-    lines = [
-        f"{watch.plan.summary}{code}",
-        *watch.plan.places,
-        *over,
-        *consequences(watch.plan, watch.job_before()),
-        *changes,
-    ]
-    pulumi.log.info("\n".join(lines))
-    for text in warnings:
-        pulumi.log.warn(f"{watch.spec.name}: {text}.")
+def _providers(opts: pulumi.ResourceOptions | None) -> Mapping[str, pulumi.ProviderResource]:
+    """The explicit providers of a component by package, before it exists: those of its options, else of its parent."""
+    if opts is None:
+        return {}
+    several = opts.providers or {}
+    by_package = several if isinstance(several, Mapping) else {provider.package: provider for provider in several}
+    single = {opts.provider.package: opts.provider} if opts.provider else {}
+    return {**(opts.parent._providers if opts.parent else {}), **single, **by_package}
 
 
-def _remember(asked: "_Asked") -> None:
-    """Have whoever looks find the cluster from now on."""
-    watch = asked.watch
-    shape = outline(watch.plan, watch.spec)
-    about = (watch.cluster, str(Path.cwd()), shape, asked.options, versions())
-    whose = pulumi.get_organization()
-    registry.write(registry.Entry(*about, begun=time.time(), login=registry.login(), organization=whose))
+def _cluster_ref(
+    planner: Planner, identity: Identity, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]
+) -> ClusterRef:
+    cluster: ClusterRef = {
+        "id": identity.id,
+        "owner": identity.owner,
+        "backend": spec.backend,
+        "project": pulumi.get_project(),
+        "stack": pulumi.get_stack(),
+        "name": spec.name,
+        "home": "",
+    }
+    return {**cluster, "home": planner.home(cluster_folder(cluster), spec, providers)}
+
+
+def _others(backend: Backend, cluster: ClusterRef) -> list[str]:
+    """Warnings about clusters that a reader could take for this one. Without the permission to list them, there are none."""
+    with suppress(TfdeployError):
+        return others_of_same_name(cluster, backend.discovery.discover(cluster["home"]))
+    return []
+
+
+def _print_preview(declaration: _Declaration) -> None:
+    """The plan, and what it changes in what exists."""
+    plan = declaration.plan
+    code = f"; code: {declaration.bundle}" if declaration.bundle else ""
+    skipped = [f"{name} is gone and is not created again: the run is finished" for name in sorted(plan.unneeded)]
+    changes = [f"  {line}" for line in (*skipped, *plan.changes, *declaration.rendered.changes)]
+    unused = ", ".join(f"`{group}`" for group in declaration.spec.unused_groups)
+    not_used = [f"not used on {declaration.spec.backend}: {unused}"] if unused else []
+    retained = _retention_lines(declaration)
+    unknown = [f"`{item.what}` is known after the update" for item in declaration.unknown]
+    notices = declaration.bundle.notices if declaration.bundle else ()
+    progress = narrow_terminal_lines(declaration.spec, plan, declaration.inventory.run)
+    details = [*not_used, *unknown, *plan.placement, *changes, *notices, *retained, *progress]
+    pulumi.log.info("\n".join([f"{plan.summary}{code}", plan.success_rule, *details]))
+    _print_warnings(declaration)
+
+
+def _print_warnings(declaration: _Declaration) -> None:
+    for text in declaration.warnings:
+        pulumi.log.warn(f"{declaration.spec.name}: {text}.")
+
+
+def _print_notices(declaration: _Declaration) -> None:
+    """What an update without a preview reports too: files that are not shipped, what `pulumi destroy` will keep and remove, and
+    the warnings, among them that a cluster of the same project, stack and name exists."""
+    _print_warnings(declaration)
+    notices = declaration.bundle.notices if declaration.bundle else ()
+    if lines := (*notices, *_retention_lines(declaration)):
+        pulumi.log.info("\n".join([f"{declaration.spec.name}:", *lines]))
+
+
+def _retention_lines(declaration: _Declaration) -> tuple[str, ...]:
+    """What `pulumi destroy` will keep and remove, and what the update removes of earlier clusters."""
+    expired = [f"  {archive}" for archive in _expired_archives(declaration)]
+    title = ["older than `retention`, removed by this update:"] if expired else []
+    return (*retained_data.lines(declaration.rendered.retained), *title, *expired)
+
+
+def _expired_archives(declaration: _Declaration) -> list[Path]:
+    retention, run = declaration.spec.retention, declaration.plan.run
+    if not retention:
+        return []
+    in_use = (run.train_dir, run.data_dir, str(Path.cwd()))
+    return registry.expired_archives(_entry(declaration), retention, declaration.begun, in_use)
+
+
+def _entry(declaration: _Declaration) -> registry.Entry:
+    """The cluster's entry in the registry, where the command finds it."""
+    return registry.Entry(
+        declaration.cluster,
+        str(Path.cwd()),
+        expected_state(declaration.plan, declaration.spec),
+        declaration.options,
+        registry.versions(),
+        begun=declaration.begun,
+        login=registry.login(),
+        organization=pulumi.get_organization(),
+    )
+
+
+def _code_without(inventory: Inventory) -> tuple[Path, ...]:
+    folders = (inventory.data_dir, inventory.train_dir)
+    return (Path.cwd() / "__main__.py", *(Path(folder) for folder in folders if folder.startswith("/")))
+
+
+def _secret_values(spec: ClusterSpec, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
+    """The values of `secrets`, and the secret ones of `env`."""
+    secret_env = {name: args["env"][name] for name in spec.secret_env}
+    plain = {name: value.value if isinstance(value, SecretText) else value for name, value in secret_env.items()}
+    return {**args.get("secrets", {}), **plain}
 
 
 def _wait(text: str) -> float:
     try:
         return seconds(text)
     except ValueError:
-        raise SpecError("TFDEPLOY_WAIT", f"{text!r} is no duration", f"It takes {DURATION_FORM}.") from None
+        raise SpecError("TFDEPLOY_WAIT", f"{text!r} is not a valid duration", f"It takes {DURATION_FORM}.") from None
 
 
-def _bundle(name: str, folder: Path, without: list[Path]) -> "Bundle":
-    # What understands .gitignore takes long to load: only where code is shipped.
-    from .bundle import collect
-
-    return collect(name, folder, without)
-
-
-def _refuse_twin(name: str) -> None:
+def _refuse_second(name: str) -> None:
     names = _names.setdefault(pulumi.runtime.settings.get_monitor(), set())
     if name in names:
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is given twice in this program", "Choose another.")
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is used twice in this program", "Choose another.")
     names.add(name)
 
 
 def _task_props(
-    asked: _Asked, task: TaskPlan, token: pulumi.Output[str], supplies: Mapping[str, pulumi.Output[str]]
+    declaration: _Declaration, task: TaskPlan, token: pulumi.Output[str], dependencies: ClusterDependencies
 ) -> dict[str, Any]:
-    own = {key: value for key, value in supplies.items() if not key.startswith("image-") or key == f"image-{task.job}"}
+    """The inputs of a task: `backends.base.TaskProps`, with outputs among the values."""
     return {
         **asdict(task),
-        "gpus": ",".join(task.gpus),
-        "cluster": asked.watch.cluster,
+        "gpus": list(task.gpus),
+        "cluster": declaration.cluster,
         "token": token,
-        "grace": asked.watch.spec.grace,
+        "grace": declaration.spec.stop_grace_period,
         "agent": version(),
-        "container": asked.containers.get(task.hostname, {}),
-        "supplies": own,
+        "container": with_unknown_outputs(declaration.rendered.tasks.get(task.hostname, {})),
+        "dependencies": dependencies.of_job(task.job),
+    }
+
+
+def _run_props(
+    declaration: _Declaration, token: pulumi.Output[str], dependencies: ClusterDependencies
+) -> dict[str, Any]:
+    """The inputs of the run: `backends.base.RunProps`, with outputs among the values."""
+    bundle = declaration.bundle
+    return {
+        "cluster": declaration.cluster,
+        "token": token,
+        "run": with_unknown_outputs(declaration.plan.run.to_dict()),
+        "code_folder": str(bundle.folder.absolute()) if bundle else "",
+        "code_without": [str(path) for path in declaration.code_without],
+        "secrets": pulumi.Output.secret(dict(declaration.secrets)),
+        "container": with_unknown_outputs(declaration.rendered.controller),
+        "dependencies": dependencies.of_job(declaration.spec.jobs[0].name),
     }

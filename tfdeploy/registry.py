@@ -1,118 +1,232 @@
-"""The clusters that this user has made, whoever looks for them: one file for each in the user's state folder.
+"""The clusters that this user has created: one file for each in the user's state folder.
 
-It is written when an update begins, so a cluster is found while its first `pulumi up` still runs, and stays after `destroy`.
-It says nothing of how a cluster is: that is looked at.
+A file is written when an update begins, so that a cluster is listed while its first `pulumi up` still runs. It remains after
+`destroy`. It does not have the state of the cluster, which is observed.
 """
 
 import json
+import logging
 import os
+import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .backends.base import Cluster
-from .backends.folders import cluster_folder, make_private, pulumi_home, put, state_folder
-from .outline import Outline
+from .agent.files import write_whole
+from .backends.base import ClusterRef
+from .errors import SpecError
+from .paths import (
+    RECORDS_FOLDER,
+    cluster_folder,
+    make_private,
+    pulumi_home,
+    read_json,
+    set_aside_at,
+    state_folder,
+)
+from .report.expected import ExpectedState
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Entry:
     """One cluster."""
 
-    cluster: Cluster
+    cluster: ClusterRef
     folder: str
     """Where its Pulumi program was run."""
-    outline: Outline
+    expected: ExpectedState
     options: Mapping[str, str] = field(default_factory=dict)
-    """The arguments as they were given, without secrets."""
+    """The arguments as the user wrote them, without secrets."""
     versions: Mapping[str, str] = field(default_factory=dict)
     begun: float = 0.0
     """When the last update began."""
     ended: float = 0.0
-    """When it was destroyed, in seconds since 1970; 0 while it is not."""
+    """When it was destroyed, in seconds since 1970; 0 if it was not."""
     login: str = ""
-    """Where Pulumi kept its stack; empty where that is not known."""
+    """Where Pulumi stored its stack; empty if that is not known."""
     organization: str = ""
-    """Whose stack it is there; empty where that is not known."""
+    """The organization of that stack; empty if it is not known."""
+    created: float = 0.0
+    """When its first update began; 0 if that is not known."""
 
     @property
     def title(self) -> str:
         """Which cluster it is, for people: `project/stack/name`."""
         return "/".join((self.cluster["project"], self.cluster["stack"], self.cluster["name"]))
 
+    @property
+    def stack_key(self) -> tuple[str, ...]:
+        """Which resource of which stack it is: clusters with the same key are one after the other, each with an id."""
+        return (self.login, self.organization, self.title)
+
 
 def login() -> str:
-    """Where Pulumi keeps stacks now, as a URL; empty where nobody is logged in."""
+    """Where Pulumi stores stacks now, as a URL; empty if the user is not logged in."""
     try:
-        chosen = json.loads((pulumi_home() / "credentials.json").read_text()).get("current", "")
+        current = json.loads((pulumi_home() / "credentials.json").read_text()).get("current", "")
     except (OSError, ValueError, AttributeError):
-        chosen = ""
-    return os.environ.get("PULUMI_BACKEND_URL") or str(chosen)
+        current = ""
+    return os.environ.get("PULUMI_BACKEND_URL") or str(current)
 
 
 def folder() -> Path:
-    """Where the files are."""
+    """The folder of the files."""
     return state_folder() / "registry"
 
 
-def path_of(cluster: Cluster) -> Path:
+def path_of(cluster: ClusterRef) -> Path:
     """The file of one cluster."""
-    return folder() / f"{cluster_folder(cluster['project'], cluster['stack'], cluster['name'])}.json"
+    return folder() / f"{cluster_folder(cluster)}.json"
 
 
 def write(entry: Entry) -> None:
-    """Keep what is known of a cluster."""
-    make_private(state_folder())
+    """Store an entry. `created` of an earlier one remains."""
     make_private(folder())
-    put(path_of(entry.cluster), json.dumps(asdict(entry), indent=1))
+    created = latest(entry).created or entry.begun
+    entry = replace(entry, created=entry.created or created)
+    write_whole(path_of(entry.cluster), json.dumps(asdict(entry), indent=1), mode=0o600)
 
 
 def read(path: Path) -> Entry:
-    """The cluster of one file.
+    """The entry in one file.
 
     Raises:
-        OSError, ValueError, KeyError, TypeError: there is none, or it is none of ours.
+        OSError: the file does not exist.
+        SpecError: it is damaged, or of another version.
     """
-    data: dict[str, Any] = json.loads(path.read_text())
-    return Entry(**{**data, "outline": Outline.from_dict(data["outline"])})
+    return read_json(path, _entry)
 
 
-def known(entry: Entry) -> Entry:
-    """What the registry says of that cluster now; what was known where it says nothing."""
+def _entry(data: Any) -> Entry:
+    missing = ClusterRef.__required_keys__ - set(data["cluster"])
+    if missing:
+        raise KeyError(*missing)
+    return Entry(**{**data, "expected": ExpectedState.from_dict(data["expected"])})
+
+
+def find(project: str, stack: str, name: str) -> Entry | None:
+    """The entry with this project, stack and name that was updated last; None where there is none."""
+    words = {"project": project, "stack": stack, "name": name}
+    return next((entry for entry in entries() if words.items() <= entry.cluster.items()), None)
+
+
+def stored(cluster: ClusterRef) -> Entry | None:
+    """The entry of a cluster; None if it has none that can be read."""
     try:
-        return read(path_of(entry.cluster))
-    except (OSError, ValueError, KeyError, TypeError):
-        return entry
+        return read(path_of(cluster))
+    except (OSError, SpecError):
+        return None
+
+
+def latest(entry: Entry) -> Entry:
+    """The entry as it is stored now; the same entry if it cannot be read."""
+    return stored(entry.cluster) or entry
 
 
 def entries() -> list[Entry]:
-    """All that are known, those first whose update began last; what cannot be read is passed over."""
-    found = []
-    for path in folder().glob("[!.]*.json") if folder().exists() else ():
+    """All entries, the latest update first. A file that cannot be read is skipped with a warning."""
+    readable = []
+    for path in sorted(folder().glob("[!.]*.json")) if folder().exists() else ():
         try:
-            found.append(read(path))
-        except (OSError, ValueError, KeyError, TypeError):
+            readable.append(read(path))
+        except SpecError as error:
+            _warn(str(error))
+        except OSError:
             continue
-    return sorted(found, key=lambda entry: entry.begun, reverse=True)
+    return sorted(readable, key=lambda entry: entry.begun, reverse=True)
 
 
-def end(cluster: Cluster) -> None:
-    """Say that a cluster was destroyed; nothing where it is not known here."""
+@cache
+def _warn(text: str) -> None:
+    """Print a warning, once in a process."""
+    _log.warning("Warning: %s", text)
+
+
+def mark_destroyed(cluster: ClusterRef) -> None:
+    """Store that a cluster was destroyed, if it has an entry."""
+    entry = stored(cluster)
+    if entry is not None:
+        write(replace(entry, ended=time.time()))
+
+
+def latest_record(entry: Entry) -> Path | None:
+    """The newest of `stored_records`; None if there is none."""
+    return next(iter(stored_records(entry)), None)
+
+
+def stored_records(entry: Entry) -> list[Path]:
+    """The records that were stored each time this cluster, or an earlier one of its stack, was destroyed; newest first."""
+    return [archive / "record" for archive in _archives(entry) if (archive / "record").exists()]
+
+
+def _archives(entry: Entry) -> list[Path]:
+    """The folders that `destroy` has created for this cluster and for earlier ones of its stack; newest first."""
+    folders = {cluster_folder(other.cluster) for other in (entry, *entries()) if other.stack_key == entry.stack_key}
+    archives = [path for folder in folders for path in (state_folder() / RECORDS_FOLDER / folder).glob("*")]
+    return sorted(archives, key=lambda archive: archive.name, reverse=True)
+
+
+def expired_archives(entry: Entry, retention: float, now: float, in_use: Sequence[str]) -> list[Path]:
+    """The folders with records and checkpoints that `destroy` stored more than `retention` seconds ago, of clusters of the same stack
+    that were destroyed.
+
+    Whatever its age, the newest record of the stack stays, and so do its newest checkpoints, what a cluster has that was not
+    destroyed, and folders that have one of the folders `in_use` in them.
+    """
+    archives = [archive for archive in _archives(entry) if _stored_at(archive)]
+    used = {folder for path in in_use if path.startswith("/") for folder in _with_parents(Path(path).resolve())}
+    existing = {cluster_folder(other.cluster) for other in (entry, *entries()) if other is entry or not other.ended}
+    newest = {next((archive for archive in archives if (archive / part).exists()), None) for part in _PARTS}
+    return [
+        archive
+        for archive in archives
+        if now - _stored_at(archive) > retention
+        and archive not in newest
+        and archive.parent.name not in existing
+        and archive.resolve() not in used
+    ]
+
+
+_PARTS = ("record", "train")
+"""The folders that `destroy` stores of a cluster."""
+
+
+def _with_parents(path: Path) -> tuple[Path, ...]:
+    return (path, *path.parents)
+
+
+def _stored_at(archive: Path) -> float:
+    """When `destroy` stored a folder, in seconds since 1970; 0 where tfdeploy did not create it."""
     try:
-        entry = read(path_of(cluster))
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    write(replace(entry, ended=time.time()))
+        return set_aside_at(archive)
+    except ValueError:
+        return 0.0
 
 
-def kept(cluster: Cluster) -> Path | None:
-    """The newest record that was put by when this cluster was destroyed; None where there is none."""
-    return next(iter(all_kept(cluster)), None)
+PACKAGES = (
+    "pulumi-tfdeploy",
+    "pulumi",
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorboard",
+    "docker",
+    "pulumi-docker",
+    "pulumi-aws",
+)
 
 
-def all_kept(cluster: Cluster) -> list[Path]:
-    """The records of this cluster's earlier lives, the newest first."""
-    place = state_folder() / "kept" / cluster_folder(cluster["project"], cluster["stack"], cluster["name"])
-    return sorted(place.glob("*/record"), reverse=True)
+def versions() -> dict[str, str]:
+    """Name to version, of Python and of the installed packages among `PACKAGES`."""
+    installed = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            installed[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return installed

@@ -1,151 +1,204 @@
-"""The three resources that a cluster is made of in Pulumi's eyes. Thin and stateless: a backend's hands do the work.
+"""The three dynamic resources of a cluster. Thin and stateless: the backend's task runner does the work.
 
-`Sweeper` is made first and deleted last, `Task` is one task, `Run` is what they run. Their providers are named in the state by
-this module's name: never rename it.
+`Cleanup` is created first and deleted last, `Task` is one task, `Run` is what the tasks run. Pulumi's state names their
+providers by the name of this module.
 """
 
+import hmac
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from . import registry
-from .backends.base import Backend, Cluster, Keep, RunProps, TaskProps, as_given, load
+from . import receipts, registry
+from .backends.base import (
+    ClusterRef,
+    Retain,
+    RunOutputs,
+    RunProps,
+    TaskProps,
+    TaskRunner,
+    load,
+    plain_values,
+    same_cluster,
+)
+from .backends.stack_config import StackProvider
+from .spec import environment
+from .spec.arg_reader import ArgReader
 
 Props = dict[str, Any]
 
 
-def _hands(props: Mapping[str, Any]) -> Backend:
-    return load(props["cluster"]["backend"])
+def _runner(props: Mapping[str, Any]) -> TaskRunner:
+    return load(props["cluster"]["backend"]).runner
 
 
-def _changes(olds: Props, news: Props, replaces: Sequence[str]) -> DiffResult:
-    old, new = as_given(olds), as_given(news)
+def _diff(olds: Props, news: Props, replaces: Sequence[str]) -> DiffResult:
+    old, new = plain_values(olds), plain_values(news)
     changed = [key for key in new if new[key] is not None and new[key] != old.get(key)]
-    return DiffResult(
-        changes=bool(changed), replaces=[key for key in changed if key in replaces], delete_before_replace=True
-    )
+    replaced = [key for key in changed if key in replaces]
+    if "cluster" in replaced and same_cluster(old["cluster"], new["cluster"]):
+        replaced.remove("cluster")
+    return DiffResult(changes=bool(changed), replaces=replaced, delete_before_replace=True)
 
 
-class SweeperProvider(ResourceProvider):
-    """Makes the cluster's token; takes away what the cluster left, however it came to be left."""
-
-    serialize_as_secret_always = False
+class CleanupProvider(StackProvider):
+    """Creates the cluster's token; deletes all that belongs to the cluster, even after an interrupted update."""
 
     def create(self, props: Props) -> CreateResult:
-        """Nothing but the token: there is nothing to be left behind when this is cut short."""
+        """Create nothing but the token, so that an interruption leaves nothing behind."""
         return CreateResult(props["cluster"]["name"], {**props, "token": secrets.token_hex(16)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """Another place is another cluster."""
-        return _changes(olds, news, ["cluster"])
+        """A cluster at another place is another cluster."""
+        return _diff(olds, news, ["cluster"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
-        """Stop at once what is no longer listed: Pulumi's own deletes come after the program has ended."""
-        _hands(news).sweep(news["cluster"], olds["token"], news["hostnames"])
+        """Stop at once the tasks that are no longer listed: Pulumi deletes them only after the program has ended."""
+        _runner(news).delete_unlisted(news["cluster"], olds["token"], news["hostnames"])
         return UpdateResult({**news, "token": olds["token"]})
 
     def delete(self, _id: str, props: Props) -> None:
-        """Remove all that is still there."""
-        said = _hands(props).clear(cast(Cluster, props["cluster"]), props["token"], _kept(props))
-        registry.end(props["cluster"])
-        if said:
-            print(f"{props['cluster']['name']}: {said}")
+        """Delete all that still exists. At another place than the state names nothing would be found: then it fails, and remains."""
+        machine_provider = load(props["cluster"]["backend"]).machine_provider
+        if machine_provider:
+            machine_provider.verify(cast(ClusterRef, props["cluster"]), props["place"]["id"])
+        retained = _runner(props).delete_all(
+            cast(ClusterRef, props["cluster"]), props["token"], cast(Retain, props["retain"])
+        )
+        if retained:
+            print(f"{props['cluster']['name']}: {retained}")
+        registry.mark_destroyed(props["cluster"])
 
 
-def _kept(props: Props) -> Keep:
-    """What is asked for; a state from before there was a choice has less."""
-    return {"volumes": bool(props.get("keep_volumes")), "record": True, **props.get("keep", {})}
-
-
-class TaskProvider(ResourceProvider):
+class TaskProvider(StackProvider):
     """One task on the engine."""
 
-    serialize_as_secret_always = False
-
     def create(self, props: Props) -> CreateResult:
-        """Make it stand, or adopt the one that stands."""
-        plain = cast(TaskProps, as_given(props))
-        return CreateResult(plain["hostname"], {**props, **_hands(plain).stand(plain)})
+        """Create the task, or adopt the existing one."""
+        plain = cast(TaskProps, plain_values(props))
+        return CreateResult(plain["hostname"], {**props, **_runner(plain).create_task(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """All but its name and its cluster can be changed in place."""
-        return _changes(olds, news, ["cluster", "hostname"])
+        """All but hostname and cluster can be updated in place."""
+        return _diff(olds, news, ["cluster", "hostname"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
-        """Give it its new limits."""
-        plain = cast(TaskProps, as_given(news))
-        return UpdateResult({**news, **_hands(plain).change(cast(TaskProps, as_given(olds)), plain)})
+        """Update its limits."""
+        plain = cast(TaskProps, plain_values(news))
+        return UpdateResult({**news, **_runner(plain).update_task(cast(TaskProps, plain_values(olds)), plain)})
 
     def read(self, id_: str, props: Props) -> ReadResult:
-        """Gone when the engine no longer has it."""
-        plain = cast(TaskProps, as_given(props))
-        return ReadResult(id_, props) if _hands(plain).standing(plain) else ReadResult(None, {})
+        """The task, or nothing where the engine no longer has it."""
+        plain = cast(TaskProps, plain_values(props))
+        return ReadResult(id_, props) if _runner(plain).task_exists(plain) else ReadResult(None, {})
 
     def delete(self, _id: str, props: Props) -> None:
-        """Take it away."""
-        plain = cast(TaskProps, as_given(props))
-        _hands(plain).take_away(plain)
+        """Delete the task."""
+        plain = cast(TaskProps, plain_values(props))
+        _runner(plain).delete_task(plain)
 
 
-class RunProvider(ResourceProvider):
-    """What the tasks run."""
-
-    serialize_as_secret_always = False
+class RunProvider(StackProvider):
+    """The run."""
 
     def create(self, props: Props) -> CreateResult:
-        """Give it to the keeper."""
-        plain = cast(RunProps, as_given(props))
-        return CreateResult(plain["run"]["id"], {**props, **_hands(plain).give(plain)})
+        """Submit the run to the controller."""
+        plain = _final(plain_values(props))
+        return CreateResult(plain["run"]["id"], {**props, **_submit(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """A new run is an update, never a replacement: the keeper stays."""
-        return _changes(olds, news, ["cluster"])
+        """A new run is an update, never a replacement: the controller continues."""
+        return _diff(olds, news, ["cluster"])
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
-        """Give the new one to the keeper."""
-        plain = cast(RunProps, as_given(news))
-        return UpdateResult({**news, **_hands(plain).give(plain)})
+        """Submit the new run to the controller."""
+        plain = _final(plain_values(news))
+        return UpdateResult({**news, **_submit(plain)})
 
     def read(self, id_: str, props: Props) -> ReadResult:
-        """Gone when the keeper is, or has another run."""
-        plain = cast(RunProps, as_given(props))
-        return ReadResult(id_, props) if _hands(plain).given(plain) else ReadResult(None, {})
+        """The run, or nothing where the controller is gone or has another run."""
+        plain = _final(plain_values(props))
+        return ReadResult(id_, props) if _runner(plain).run_is_current(plain) else ReadResult(None, {})
 
     def delete(self, _id: str, props: Props) -> None:
-        """Stop the job."""
-        plain = cast(RunProps, as_given(props))
-        _hands(plain).dismiss(plain)
+        """Stop the run."""
+        plain = cast(RunProps, plain_values(props))
+        _runner(plain).stop_run(plain)
 
 
-class Sweeper(Resource, module="tfdeploy", name="Sweeper"):
-    """Made first, deleted last."""
+def _submit(props: RunProps) -> RunOutputs:
+    """Submit a run, and store its receipt."""
+    outputs = _runner(props).submit_run(props)
+    entry = registry.stored(props["cluster"])
+    if entry is not None:
+        sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
+        receipt = receipts.Receipt(entry.options, entry.versions, sizes)
+        receipts.write(props["cluster"], props["run"]["id"], receipt)
+    return outputs
+
+
+def _final(props: Any) -> RunProps:
+    """The inputs of a run, with its final id: secret values of `env` count in it, so that a changed one is a new run. The id is an
+    HMAC with the cluster's token as the key, because records and reports show it: without the token no value can be guessed from it.
+
+    Raises:
+        SpecError: a secret value that only the update knows is not valid.
+    """
+    run, values = props["run"], props["secrets"]
+    names = sorted(run.get("secret_env", ()))
+    variables = {name: values[name] for name in names}
+    environment.secret_environment(ArgReader(props["cluster"]["name"], {"env": variables}))
+    others = {name: value for name, value in values.items() if name not in variables}
+    environment.secrets(ArgReader(props["cluster"]["name"], {"secrets": others}), set())
+    if not names:
+        return cast(RunProps, props)
+    text = json.dumps([run["id"], variables])
+    digest = hmac.new(props["token"].encode(), text.encode(), "sha256").hexdigest()
+    return cast(RunProps, {**props, "run": {**run, "id": digest[: len(run["id"])], "content_id": run["id"]}})
+
+
+class Cleanup(Resource, module="tfdeploy", name="Cleanup"):
+    """Created first, deleted last."""
 
     token: pulumi.Output[str]
 
     def __init__(
-        self, name: str, cluster: Cluster, hostnames: Sequence[str], keep: Keep, opts: pulumi.ResourceOptions
+        self,
+        name: str,
+        cluster: ClusterRef,
+        place: Mapping[str, Any],
+        hostnames: Sequence[str],
+        retain: Retain,
+        opts: pulumi.ResourceOptions,
     ) -> None:
-        props = {"cluster": cluster, "hostnames": list(hostnames), "keep": dict(keep), "token": None}
+        props = {
+            "cluster": cluster,
+            "place": dict(place),
+            "hostnames": list(hostnames),
+            "retain": dict(retain),
+            "token": None,
+        }
         secret = pulumi.ResourceOptions(additional_secret_outputs=["token"])
-        super().__init__(SweeperProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))
+        super().__init__(CleanupProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))
 
 
 class Task(Resource, module="tfdeploy", name="Task"):
     """One task of a cluster."""
 
-    stood: pulumi.Output[str]
+    created_at: pulumi.Output[str]
 
     def __init__(self, name: str, props: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
-        super().__init__(TaskProvider(), name, {**props, "stood": None}, opts)
+        super().__init__(TaskProvider(), name, {**props, "created_at": None}, opts)
 
 
 class Run(Resource, module="tfdeploy", name="Run"):
-    """What a cluster runs."""
+    """The run of a cluster."""
 
-    given: pulumi.Output[str]
+    submitted_at: pulumi.Output[str]
 
     def __init__(self, name: str, props: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
-        super().__init__(RunProvider(), name, {**props, "given": None, "train_dir": None}, opts)
+        super().__init__(RunProvider(), name, {**props, "submitted_at": None, "train_dir": None}, opts)

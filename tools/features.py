@@ -17,9 +17,9 @@ HEAD = """\
 
 Made from `docs/features.toml` by `python -m tools.features`; a test compares.
 
-What five systems that run distributed TensorFlow can do, the tests that show that it can be done here, and the command that runs all
-of these tests. `make test` and `make test-all` fail, and name the row, when a test of a row that they run has not passed. How each
-system's options and commands are called here: [Coming from](coming-from/README.md).
+What five systems that run distributed TensorFlow can do, the tests that show it for tfdeploy, and the command that runs all
+of these tests. `make test` and `make test-all` fail and name the row if one of its tests did not pass. The options and commands of each
+system are mapped in [Coming from](coming-from/README.md).
 """
 
 MARKER = "full"
@@ -40,14 +40,14 @@ class Features(NamedTuple):
     """The whole table."""
 
     systems: dict[str, str]
-    """Their names in full, by those that the rows have."""
+    """Their names in full, by the names that the rows use."""
     rows: Sequence[Feature]
 
 
 def features(root: Path) -> Features:
     """The table of a checkout."""
-    found = tomllib.loads((root / TABLE).read_text())
-    return Features(found["systems"], [Feature(**row) for row in found["feature"]])
+    table = tomllib.loads((root / TABLE).read_text())
+    return Features(table["systems"], [Feature(**row) for row in table["feature"]])
 
 
 def page(table: Features) -> str:
@@ -84,8 +84,8 @@ def _left_out(file: Path) -> frozenset[str]:
 
 def _marks(expression: ast.expr) -> bool:
     """Whether an expression has the marker in it, alone or in a list; one on a single parameter does not count."""
-    found = expression.elts if isinstance(expression, ast.List | ast.Tuple) else [expression]
-    return any(ast.unparse(one) == f"pytest.mark.{MARKER}" for one in found)
+    marks = expression.elts if isinstance(expression, ast.List | ast.Tuple) else [expression]
+    return any(ast.unparse(mark) == f"pytest.mark.{MARKER}" for mark in marks)
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes docs/reference.md, docs/command.md and package/schema.json from the code itself: `python -m tools.reference`."""
+"""Generates docs/reference.md, docs/command.md and package/schema.json from the code: `python -m tools.reference`."""
 
 import json
 import sys
@@ -6,75 +6,88 @@ from pathlib import Path
 
 from typer import Context
 from typer.cli import get_docs_for_click
+from typer.core import TyperGroup
 from typer.main import get_command
 
+from tfdeploy.arg_docs import CLASSES, docstrings, rows
+from tfdeploy.cli.common import EXIT_CODES
 from tfdeploy.cli.main import app
-from tfdeploy.documented import documented
-from tfdeploy.plugin import Package
+from tfdeploy.provider import Package
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "reference.md"
 COMMAND = ROOT / "docs" / "command.md"
 SCHEMA = ROOT / "package" / "schema.json"
 
+ROWS = {"tasks": "TaskRow", "machines": "MachineRow"}
+"""Outputs that are lists to the type of their items."""
+
 HEAD = """\
 # Reference
 
-Made from the code by `python -m tools.reference`; a test compares.
+Generated from the code by `python -m tools.reference`; a test compares.
 
-Durations are texts such as `"90s"`, `"10m"`, `"1h30m"` or `"0"` (a number of seconds will do); sizes such as `"512MiB"` or `"2GiB"`.
-Every argument may be given by `pulumi config set tfdeploy:NAME VALUE` instead (lists and mappings as JSON, or by `--path`); what the
-program gives wins. What is refused is refused before anything is made, by `pulumi.RunError`, in one sentence.
+Durations are strings such as `"90s"`, `"10m"`, `"1h30m"`, `"2d"` or `"0"`, or numbers of seconds; sizes such as `"512MiB"` or `"2GiB"`.
+Every argument can also be set by `pulumi config set tfdeploy:NAME VALUE` (lists and mappings as JSON, or with
+`--path 'tfdeploy:ec2.instance_type'`). Mappings are merged key by key; the program's values override the configuration's. The groups
+`container`, `docker` and `ec2` are used only on the backends that they are for: a program can set all of them. Arguments that are not
+valid raise `pulumi.RunError` before any resource is created.
 """
 
 TASK = """\
-## What a task finds
+## Environment of a task
 
-| variable | what |
+| variable | value |
 |---|---|
 | `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker` with gpu_workers), task (type, index), `environment: cloud`; no evaluator |
-| `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | its own stable name (`worker-0`) and `host:port` |
+| `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | the task's hostname (`worker-0`) and `host:port` |
 | `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS` | the four flags |
-| `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is this run's own |
+| `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is the run's subfolder |
 | `TFDEPLOY_CONTEXT` | `context` as JSON text |
 | `TFDEPLOY_SECRETS` | the folder with a file for each secret |
 | `TFDEPLOY_RUN` | the run's id |
-| `CUDA_VISIBLE_DEVICES` | the task's own GPUs; empty for none |
+| `CUDA_VISIBLE_DEVICES` | the task's GPUs; empty without GPUs |
 | `PYTHONUNBUFFERED` | `1` |
-| `GRPC_FAIL_FAST` | `use_caller`, as TensorFlow's guide to parameter servers asks |
+| `GRPC_FAIL_FAST` | `use_caller`, as TensorFlow's guide to parameter servers requires |
 
-Its working directory is its own copy of `code`. What `env` names comes over these.
+The working directory is a copy of `code`. Variables of `env` override these.
 
 ## States
 
 Task: `scheduled`, `starting`, `waiting for <peer>`, `running`, `succeeded`, `failed (exit 3)`, `killed (SIGKILL)`, `out of memory`,
-`restarting in 8 s (2 of 5)`, `interrupted`, `stopped (job finished)`, `lost`, `unreachable since …`.
-Job: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
+`restarting in 8 s (2 of 5)`, `interrupted`, `stopped (run finished)`, `lost`, `unreachable since …`.
+Run: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
 
 
 CODES = """\
 ## Exit codes
 
-| code | means |
+| code | meaning |
 |---|---|
-| 0 | yes, or done |
-| 1 | the job, or what was asked about, failed |
-| 2 | wrong usage |
-| 3 | nothing there of that name |
-| 4 | out of reach |
-| 5 | not over within `--timeout` |
-| 130 | ended by Ctrl-C |
+{}
 
-Made from the code by `python -m tools.reference`; a test compares.
+Generated from the code by `python -m tools.reference`; a test compares.
 """
 
 
-def section(title: str, module: str, name: str) -> str:
+def outputs(title: str, module: str, name: str) -> str:
     """A heading, the class's docstring, and a table of its attributes."""
-    (_, _, about), *rows = documented(module, name)
-    lines = [f"| `{row}` | `{kind}` | {_cell(text)} |" for row, kind, text in rows]
+    (_, _, about), *attributes = docstrings(module, name)
+    lines = [f"| `{attribute}` | `{_cell(kind)}` | {_cell(text)} |" for attribute, kind, text in attributes]
     return "\n".join([f"## {title}", "", about, "", "| name | type | meaning |", "|---|---|---|", *lines, ""])
+
+
+def arguments(prefix: str, name: str) -> str:
+    """A heading, the class's docstring, and a table of its arguments with their defaults."""
+    about = docstrings("args", name)[0][2]
+    lines = [
+        f"| `{row.name}` | `{_cell(row.type)}` | {f'`{row.default}`' if row.default else ''} | {_cell(row.text)} |"
+        for row in rows(name)
+    ]
+    title = f"`{prefix.rstrip('.')}`: {name}" if prefix else name
+    head = "| name | type | default | meaning |"
+    return "\n".join([f"## {title}", "", about, "", head, "|---|---|---|---|", *lines, ""])
 
 
 def _cell(text: str) -> str:
@@ -86,24 +99,29 @@ def reference() -> str:
     return "\n".join(
         [
             HEAD,
-            section("TensorFlowCluster: outputs", "cluster", "TensorFlowCluster"),
-            section("TensorFlowClusterArgs", "arguments", "TensorFlowClusterArgs"),
-            section("JobArgs", "arguments", "JobArgs"),
-            section("RestartArgs", "arguments", "RestartArgs"),
+            outputs("TensorFlowCluster: outputs", "cluster", "TensorFlowCluster"),
+            *(outputs(f"{name}: an item of `{output}`", "outputs", name) for output, name in ROWS.items()),
+            outputs("CostSummary: `cost`", "outputs", "CostSummary"),
+            *(arguments(prefix, name) for prefix, name in CLASSES.items()),
             TASK,
         ]
     )
 
 
 def command() -> str:
-    """The page of the `tfdeploy` command, as its own help has it."""
-    found = get_command(app)
-    pages = get_docs_for_click(obj=found, ctx=Context(found, info_name="tfdeploy"), name="tfdeploy")
-    return f"{pages.rstrip()}\n\n{CODES}"
+    """The page of the `tfdeploy` command, from its help."""
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    group.epilog = None  # the exit codes, which are a table here
+    for alias in [name for name, verb in group.commands.items() if verb.hidden]:
+        del group.commands[alias]
+    pages = get_docs_for_click(obj=group, ctx=Context(group, info_name="tfdeploy"), name="tfdeploy")
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    return f"{pages.rstrip()}\n\n{CODES.format(codes)}"
 
 
 def schema() -> str:
-    """What other languages know of the component."""
+    """The schema of the component, for other languages."""
     return json.dumps(json.loads(Package().schema or ""), indent=2) + "\n"
 
 

@@ -4,47 +4,48 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tfdeploy.ec2.rules import LEFT, OF_NO_INTEREST, RULES
+from policy.rules import LEFT, OF_NO_INTEREST, RULES
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "safety.md"
 
 HEAD = """\
-# Safe by rule
+# Security rules
 
-Made from `tfdeploy/ec2/rules` by `python -m tools.safety`; a test compares.
+Made from `policy/rules` by `python -m tools.safety`; a test compares.
 
-What a cluster on EC2 registers with Pulumi keeps to the rules below. They are plain functions over a resource's type and inputs;
-the tests run them over everything that the component registers, and weaken each default to see its rule find it. An id is that of a
-rule that asks for the same, in August 2026, in [cdk-nag](https://github.com/cdklabs/cdk-nag/blob/main/RULES.md) (`AwsSolutions-…`;
-without a pack's name, in its packs HIPAA.Security, NIST.800.53 and PCI.DSS), [checkov](https://github.com/bridgecrewio/checkov)
-(`CKV…`) or [trivy](https://github.com/aquasecurity/trivy-checks) (`AWS-…`). Those programs read no Pulumi programs themselves.
+All resources of a cluster on EC2 meet the rules below. They are plain functions of a resource's type and inputs.
+The tests run them on every resource that the component registers, and weaken each default to see that its rule
+reports it. The ids are those of rules that require the same, in August 2026, in
+[cdk-nag](https://github.com/cdklabs/cdk-nag/blob/main/RULES.md) (`AwsSolutions-…`; without a pack's name, in its packs HIPAA.Security,
+NIST.800.53 and PCI.DSS), [checkov](https://github.com/bridgecrewio/checkov)
+(`CKV…`) or [trivy](https://github.com/aquasecurity/trivy-checks) (`AWS-…`). Those tools do not read Pulumi programs themselves.
 """
 
 LEFT_HEAD = """\
 ## Left to the user
 
-What these catalogues also ask for, and a cluster does not do by itself.
+What these catalogues also require, and a cluster does not do by itself.
 """
 
 PASSED_HEAD = """\
-## Not looked at
+## Not checked
 
-Types of resources that a cluster registers, and at which no rule looks.
+Types of resources that a cluster registers, and that no rule checks.
 """
 
 PACK = """\
 ## As a policy pack
 
 `policy/` has the same rules as a [Pulumi policy pack](https://www.pulumi.com/docs/insights/policy/): one policy for each, mandatory,
-over what belongs to a cluster and over nothing else of the stack. It needs no account of Pulumi's:
+for the resources of clusters and no others of the stack. It needs no Pulumi account:
 
 ```
 (cd policy && python -m venv venv && venv/bin/pip install -r requirements.txt)
 pulumi up --policy-pack policy
 ```
 
-What is asked for by word is said again to the pack, in a file that `--policy-pack-config` names:
+What your arguments allow explicitly must also be set in a file for `--policy-pack-config`:
 
 ```json
 {
@@ -55,11 +56,11 @@ What is asked for by word is said again to the pack, in a file that `--policy-pa
 }
 ```
 
-- The pack has an environment of its own: `pulumi-policy` 1.21 asks for protobuf below 6, and would downgrade that of the program.
+- The pack has its own virtual environment: `pulumi-policy` 1.21 asks for protobuf below 6, and would downgrade the program's.
 - The language host that `tools/setup` builds (`tools/pulumi/language-host`, of Pulumi's SDK 3.75) cannot run packs: it runs the
-  project's program in the pack's place. So the tests here run the rules, and the pack with a stand-in for `pulumi_policy`. With the
-  real one the pack has answered over Pulumi's protocol; no `pulumi up` has run it yet. The hosts of Pulumi's own releases know packs.
-- At a preview much is not known yet, and is passed over; `up` looks again before it makes a resource.
+  project's program instead. So the tests run the rules, and the pack with a replacement of `pulumi_policy`. With the
+  real one the pack has responded to Pulumi's protocol; no `pulumi up` has run it yet. The hosts of Pulumi's releases can run packs.
+- In a preview many values are not known yet, and are accepted; `up` checks again before it creates a resource.
 """
 
 
@@ -68,19 +69,19 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
-def _ids(found: Iterable[str]) -> str:
-    return ", ".join(found) or "none: the house's own"
+def _ids(ids: Iterable[str]) -> str:
+    return ", ".join(ids) or "none"
 
 
 def safety() -> str:
     """The whole page."""
-    rules = ((f"`{rule.name}`", rule.says, _ids(rule.answers)) for rule in RULES)
-    left = ((one.what, _ids(one.ids), one.why) for one in LEFT)
+    rules = ((f"`{rule.name}`", rule.statement, _ids(rule.ids)) for rule in RULES)
+    left = ((advice.what, _ids(advice.ids), advice.why) for advice in LEFT)
     passed = ((f"`{kind}`", why) for kind, why in OF_NO_INTEREST.items())
     return "\n".join(
         [
             HEAD,
-            f"## The rules\n\n{_table(('rule', 'what holds', 'answers to'), rules)}",
+            f"## The rules\n\n{_table(('rule', 'condition', 'ids'), rules)}",
             f"{LEFT_HEAD}\n{_table(('what', 'ids', 'why'), left)}",
             f"{PASSED_HEAD}\n{_table(('type', 'why'), passed)}",
             PACK,

@@ -18,7 +18,7 @@ class ByHand:
     def __init__(
         self, code: Path, logs: Path, workers: int, command: Sequence[str], new_sessions: bool = False
     ) -> None:
-        """What to start: all in this process' session, or each in a session of its own."""
+        """What to start: all in this process' session, or each in its own session."""
         logs.mkdir(parents=True)
         self._code, self._logs, self._workers, self._command = code, logs, workers, command
         self._new_sessions = new_sessions
@@ -45,8 +45,8 @@ class ByHand:
             job, index = ("worker", number - 1) if number else ("ps", 0)
             command = [sys.executable, "-u", *self._command, f"--job_name={job}", f"--task_index={index}", *hosts]
             environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-            said = self.log(f"{job}-{index}")
-            self._processes.append(Process(command, said, self._code, environment, self._new_sessions))
+            output_file = self.log(f"{job}-{index}")
+            self._processes.append(Process(command, output_file, self._code, environment, self._new_sessions))
 
     def _kill(self) -> None:
         with undisturbed(), ExitStack() as stack:
@@ -73,7 +73,7 @@ class ByHand:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports that nobody listens on."""
+    """A number of free ports."""
     with ExitStack() as stack:
         trials = [stack.enter_context(socket.socket()) for _ in range(count)]
         for trial in trials:

@@ -16,7 +16,7 @@ from .by_hand import free_ports
 _RUN_SECONDS = 300.0
 _REMOVE_SECONDS = 60.0
 _FAILED = re.compile(r": Rejected |non-zero exit \((?!137|143)")
-"""What the engine says of a container that failed: not of one that it has stopped itself."""
+"""The engine's state of a container that failed, not of one that it has stopped itself."""
 
 
 def hosts(addresses: Sequence[str]) -> list[str]:
@@ -35,7 +35,7 @@ class Containers:
 
     names: list[str] = field(default_factory=list)
 
-    def said(self, name: str) -> str:
+    def output(self, name: str) -> str:
         """What one of them has printed on stdout."""
         return docker("logs", name)
 
@@ -45,11 +45,11 @@ class Containers:
         for line in docker("inspect", f"--format={form}", *self.names).splitlines():
             name, code = line.removeprefix("/").split()
             if code != "0":
-                raise BenchError(f"the container {name} ended with exit code {code}; {_said(name)}")
+                raise BenchError(f"the container {name} ended with exit code {code}; {_last_output(name)}")
 
     def tail(self) -> str:
         """The last lines of each."""
-        return "\n".join(map(_said, self.names))
+        return "\n".join(map(_last_output, self.names))
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def containers(name: str, image: str, code: Path, workers: int, command: Sequenc
                 stack.callback(docker, "rm", "--force", "--volumes", each)
 
 
-def _said(container: str) -> str:
+def _last_output(container: str) -> str:
     """The last lines of a container, on both streams."""
     return f"{container} printed at last:\n{last_lines(docker('logs', '--tail=30', container, merged=True))}"
 
@@ -114,11 +114,11 @@ class Stack:
         """What its services and containers are labelled with."""
         return f"com.docker.stack.namespace={self._name}"
 
-    def said(self, task: str) -> str:
+    def output(self, task: str) -> str:
         """What the containers of a task that run have printed."""
         service = f"label=com.docker.swarm.service.name={self._name}_{task}"
-        found = docker("ps", "--quiet", "--filter", service).split()
-        return "\n".join(docker("logs", container) for container in found[:1])
+        ids = docker("ps", "--quiet", "--filter", service).split()
+        return "\n".join(docker("logs", container) for container in ids[:1])
 
     def remove(self) -> None:
         """Everything that was made."""
@@ -131,7 +131,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Services:
-    """The services with a label, whose containers must not fail."""
+    """The services with a label. Their containers must not fail."""
 
     label: str
 
@@ -141,13 +141,13 @@ class Services:
             raise BenchError("\n".join([last_lines("\n".join(failed)), self._logs(failed[0].partition(".")[0])]))
 
     def tail(self) -> str:
-        """What the engine says of each container."""
+        """The engine's state of each container."""
         return last_lines(self._states())
 
     def _states(self) -> str:
-        found = docker("service", "ls", "--quiet", f"--filter=label={self.label}").split()
+        ids = docker("service", "ls", "--quiet", f"--filter=label={self.label}").split()
         form = "--format={{.Name}}: {{.CurrentState}} {{.Error}}"
-        return docker("service", "ps", "--no-trunc", form, *found) if found else "there is no service"
+        return docker("service", "ps", "--no-trunc", form, *ids) if ids else "there is no service"
 
     def _logs(self, service: str) -> str:
         return f"{service} printed at last:\n{last_lines(docker('service', 'logs', '--raw', service, merged=True))}"
@@ -155,7 +155,7 @@ class Services:
 
 @contextmanager
 def services(name: str, image: str, count: int, at_once: int, command: Sequence[str]) -> Iterator[float]:
-    """So many services on a network of theirs; the seconds until all of their containers run."""
+    """A number of services on one network; the seconds until all of their containers run."""
     label = f"{name}=yes"
     try:
         docker("network", "create", "--driver=overlay", f"--label={label}", name)
@@ -186,8 +186,8 @@ def remove_labelled(label: str) -> None:
 
 
 def _remove(kind: str, label: str) -> None:
-    if found := docker(kind, "ls", "--quiet", f"--filter=label={label}").split():
-        docker(kind, "rm", *found)
+    if ids := docker(kind, "ls", "--quiet", f"--filter=label={label}").split():
+        docker(kind, "rm", *ids)
 
 
 def _remove_containers(label: str) -> None:

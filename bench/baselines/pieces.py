@@ -1,4 +1,4 @@
-"""A dynamic resource that stands for nothing, as one writes it in half a minute."""
+"""A minimal dynamic resource."""
 
 from collections.abc import Mapping
 from typing import Any

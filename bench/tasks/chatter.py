@@ -1,4 +1,4 @@
-"""Says what time it is, twenty times a second, for ten seconds; job ps only waits to be stopped."""
+"""Prints the time twenty times a second, for ten seconds; job ps only waits to be stopped."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Says which edit of it this is, and waits to be stopped."""
+"""Prints the number of its edit, and waits to be stopped."""
 
 import time
 

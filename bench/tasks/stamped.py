@@ -1,6 +1,6 @@
-"""Runs a Python program as it is; before each line that it prints stands the time, in seconds since 1970.
+"""Runs a Python program as it is; each line that it prints is preceded by the time, in seconds since 1970.
 
-`python stamped.py PROGRAM [ARGUMENT…]`; the last line of all says `over`.
+`python stamped.py PROGRAM [ARGUMENT…]`; the last line is `over`.
 """
 
 import atexit

@@ -1,28 +1,31 @@
-"""MNIST as Kelda had it: one program declares the machines and what runs on them."""
+"""MNIST as with Kelda: one program declares the machines and the tasks on them."""
 
 import pulumi
 
 from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs
 
-asked = pulumi.Config("tfdeploy")  # what the stack says of the arguments for which this program has a default
-local = (asked.get("backend") or "local") == "local"
+configured = pulumi.Config("tfdeploy")  # the stack's configuration overrides the defaults of this program
+local = (configured.get("backend") or "local") == "local"
+ec2 = configured.get_object("ec2") or {}
 
-# A master, which holds the parameter server, and a machine for each worker.
+# A master with the parameter server, and a machine for each worker. The group `ec2` has no effect on other backends.
 machines: TensorFlowClusterArgs = {
     "ps": 1,
-    "workers": asked.get_int("workers", 3),
-    "region": asked.get("region") or pulumi.Config("aws").get("region") or "us-west-2",
-    "instance_type": asked.get("instance_type") or "m7i.large",
-    "spot": asked.get_bool("spot", False),
+    "workers": configured.get_int("workers", 3),
+    "ec2": {
+        "region": ec2.get("region") or pulumi.Config("aws").get("region") or "us-west-2",
+        "instance_type": ec2.get("instance_type", "m7i.large"),
+        "spot": ec2.get("spot", False),
+    },
 }
 
 cluster = TensorFlowCluster(
     "mnist",
     machines,
     command=["python", "main.py"],
-    code="job",  # shipped as it is: another script needs no other image
-    requirements=asked.get_object("requirements", ["einops==0.8.1"]),
-    data_dir=asked.get("data_dir") or ("data" if local else ""),
+    code="job",  # copied to the tasks: a changed script needs no new image
+    requirements=configured.get_object("requirements", ["einops==0.8.1"]),
+    data_dir=configured.get("data_dir") or ("data" if local else ""),
     metrics={"accuracy": r"MNIST accuracy: (\S+)"},
 )
 pulumi.export("status", cluster.status)

@@ -1,4 +1,4 @@
-"""MNIST on parameter servers and workers, set as TensorFlow's template for Marathon was: by its head alone."""
+"""MNIST on parameter servers and workers, configured like TensorFlow's template for Marathon."""
 
 import pulumi
 
@@ -9,11 +9,11 @@ folders: TensorFlowClusterArgs = {"data_dir": config.require("data_dir")}
 if train_dir := config.get("train_dir"):
     folders["train_dir"] = train_dir
 
-# An image of one's own holds the program; without one it is shipped.
+# Your own image contains the program; without one, the folder `train` is copied to the tasks.
 program, source = "mnist.py", TensorFlowClusterArgs(code="train")
 if image := config.get("image_name"):
-    program, source = "/mnist.py", TensorFlowClusterArgs(image=image)
-elif pulumi.Config("tfdeploy").get("build"):
+    program, source = "/mnist.py", TensorFlowClusterArgs(container={"image": image})
+elif (pulumi.Config("tfdeploy").get_object("container") or {}).get("build"):
     program, source = "/mnist.py", TensorFlowClusterArgs()
 
 cluster = TensorFlowCluster(

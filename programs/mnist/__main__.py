@@ -13,11 +13,5 @@ mnist = TensorFlowCluster(
     metrics={"accuracy": r"MNIST accuracy: (\S+)"},
 )
 pulumi.export("status", mnist.status)
-pulumi.export("state", mnist.state)
-pulumi.export("tasks", mnist.tasks)
-pulumi.export("machines", mnist.machines)
-pulumi.export("logs", mnist.logs)
-pulumi.export("endpoints", mnist.endpoints)
-pulumi.export("cost", mnist.cost)
-pulumi.export("observed_at", mnist.observed_at)
 pulumi.export("accuracy", mnist.metrics["accuracy"])
+pulumi.export("logs", mnist.logs.apply(lambda logs: logs.get("worker-0", [])[-2:]))

@@ -7,5 +7,5 @@ const mnist = new TensorFlowCluster("mnist", {
     metrics: { accuracy: "MNIST accuracy: (\\S+)" },
 });
 
-export const { status, state, tasks, machines, logs, endpoints, cost, observedAt } = mnist;
+export const { status, state, run, tasks, machines, logs, endpoints, cost } = mnist;
 export const accuracy = mnist.metrics.apply((found) => found.accuracy);

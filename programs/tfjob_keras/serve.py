@@ -1,6 +1,6 @@
-"""Draw a digit, and the newest model answers: `python serve.py [FOLDER] [--port PORT]`, on this machine alone.
+"""Draw a digit, and the newest model classifies it: `python serve.py [FOLDER] [--port PORT]`, on this machine alone.
 
-FOLDER is the job's `train_dir`. Each run exports to a folder of its own in it; the newest export answers, as soon as it is there.
+FOLDER is the cluster's `train_dir`. Each run exports to its own folder in it; the newest export is used as soon as it exists.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import tensorflow as tf
 
 HERE = Path(__file__).parent
 LONGEST = 20_000
-"""Bytes of a question: 784 numbers and what is between them."""
+"""The largest request in bytes: 784 numbers and their separators."""
 
 
 class Models:
@@ -31,8 +31,8 @@ class Models:
         self.name, self.model = "", None
 
     def newest(self) -> Path | None:
-        found = [path for path in self.folder.glob("*/export/*/saved_model.pb") if path.is_file()]
-        return max(found, key=lambda path: path.stat().st_mtime).parent if found else None
+        exported = [path for path in self.folder.glob("*/export/*/saved_model.pb") if path.is_file()]
+        return max(exported, key=lambda path: path.stat().st_mtime).parent if exported else None
 
     def current(self) -> tuple[str, Any]:
         """The newest model and its name: run and step."""
@@ -44,12 +44,16 @@ class Models:
                 print(f"model {name}", flush=True)
             return self.name, self.model
 
-    def answer(self, image: Any) -> dict[str, Any]:
+    def classify(self, image: Any) -> dict[str, Any]:
         name, model = self.current()
         if model is None:
             return {"model": "", "digit": None}
         chances = model.serve(tf.constant(image))[0].numpy()
-        return {"model": name, "digit": int(chances.argmax()), "chances": [round(float(one), 4) for one in chances]}
+        return {
+            "model": name,
+            "digit": int(chances.argmax()),
+            "chances": [round(float(chance), 4) for chance in chances],
+        }
 
 
 def image_of(text: bytes) -> Any:
@@ -71,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/":
             self.reply(200, "text/html; charset=utf-8", (HERE / "page.html").read_bytes())
         elif self.path == "/model":
-            self.tell({"model": self.models.current()[0]})
+            self.respond({"model": self.models.current()[0]})
         else:
             self.reply(404, "text/plain", b"no such page\n")
 
@@ -85,9 +89,9 @@ class Handler(BaseHTTPRequestHandler):
         except (ValueError, TypeError):
             self.reply(400, "text/plain", b"a drawing is 784 numbers from 0 to 1, as JSON\n")
             return
-        self.tell(self.models.answer(image))
+        self.respond(self.models.classify(image))
 
-    def tell(self, value: dict[str, Any]) -> None:
+    def respond(self, value: dict[str, Any]) -> None:
         self.reply(200, "application/json", json.dumps(value).encode())
 
     def reply(self, status: int, kind: str, body: bytes) -> None:
@@ -99,16 +103,16 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the models that are loaded are what is said."""
+        """Print nothing: only the loaded models are logged."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Draw a digit, and the newest model answers.")
+    parser = argparse.ArgumentParser(description="Draw a digit, and the newest model classifies it.")
     parser.add_argument("folder", nargs="?", type=Path, default=HERE / "models")
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one")
-    asked = parser.parse_args()
-    Handler.models = Models(asked.folder)
-    server = ThreadingHTTPServer(("127.0.0.1", asked.port), Handler)
+    args = parser.parse_args()
+    Handler.models = Models(args.folder)
+    server = ThreadingHTTPServer(("127.0.0.1", args.port), Handler)
     print(f"serving at http://127.0.0.1:{server.server_port}/", flush=True)
     with suppress(KeyboardInterrupt):
         server.serve_forever()

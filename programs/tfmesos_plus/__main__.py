@@ -1,6 +1,6 @@
-"""In-graph TensorFlow: ps and workers only serve gRPC, and one client drives them all.
+"""In-graph TensorFlow: ps and workers only run gRPC servers, and one client drives them all.
 
-The client is a task beside them, whose end is the job's; with `client` "none" there are servers alone, for one of yours.
+The client is the chief, and the run ends with it. With `client` set to "none" there are only servers, for your own client.
 """
 
 import pulumi
@@ -10,18 +10,18 @@ from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs
 RESULTS = {"plus.py": {"sum": r"^(\d+)$"}, "mnist.py": {"accuracy": r"^accuracy: (\S+)"}, "none": {}}
 
 client = pulumi.Config().get("client") or "plus.py"
-asked = pulumi.Config("tfdeploy")
+arguments = pulumi.Config("tfdeploy")
 results = RESULTS[client]
-inside: TensorFlowClusterArgs = {"chief": 1, "command": ["python", client], "code": "."} if client != "none" else {}
+chief: TensorFlowClusterArgs = {"chief": True, "command": ["python", client], "code": "."} if client != "none" else {}
 if client == "mnist.py":
-    inside["data_dir"] = asked.get("data_dir") or "data"
+    chief["data_dir"] = arguments.get("data_dir") or "data"
 
 cluster = TensorFlowCluster(
     "cluster",
-    inside,
-    serve=True,
-    ps=asked.get_int("ps") or 2,
-    workers=asked.get_int("workers") or 2,
+    chief,
+    standalone_servers=True,
+    ps=arguments.get_int("ps") or 2,
+    workers=arguments.get_int("workers") or 2,
     metrics=results,
 )
 pulumi.export("status", cluster.status)

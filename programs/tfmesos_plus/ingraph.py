@@ -1,7 +1,7 @@
 """Where a client's servers are, and a session on one of them: what `from tfmesos import cluster` was for.
 
-The servers are those that `--at` names; in a task, those beside it; else those of a cluster that is made for the client alone, and
-taken away when the client has ended, however it did.
+The servers are those that `--at` names; in a task, those of its cluster; else those of a cluster that is created for the client and
+removed when the client has ended, in any way.
 """
 
 import argparse
@@ -28,10 +28,10 @@ HERE = Path(__file__).parent
 
 def main(client: Callable[[Targets], None], ps: int = 2, workers: int = 2) -> int:
     """Run a client; the exit code."""
-    asked = arguments(ps, workers)
-    addresses = json.loads(asked.at) if asked.at else beside()
+    args = arguments(ps, workers)
+    addresses = json.loads(args.at) if args.at else beside()
     if not addresses:
-        return Alone(asked).run()
+        return Alone(args).run()
     client({hostname: f"grpc://{address}" for hostname, address in addresses.items()})
     return 0
 
@@ -46,12 +46,12 @@ def arguments(ps: int, workers: int) -> argparse.Namespace:
     add(
         "--at",
         metavar="JSON",
-        help="servers that stand: hostname to host:port, as `pulumi stack output endpoints` says",
+        help="existing servers: hostname to host:port, as `pulumi stack output endpoints` prints",
     )
-    asked, others = parser.parse_known_args()
+    args, others = parser.parse_known_args()
     if others and not beside():  # a task is given the four flags
         parser.error(f"unknown: {' '.join(others)}")
-    return asked
+    return args
 
 
 def beside() -> dict[str, str]:
@@ -61,19 +61,19 @@ def beside() -> dict[str, str]:
 
 
 def session(target: str, graph: Any = None) -> Any:
-    """A session on a server, once it answers. The client itself is no server: nobody shall wait for it."""
+    """A session on a server, once it responds. The client itself is not a server: no task waits for it."""
     import tensorflow.compat.v1 as tf
 
     config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker"], log_device_placement=True)
     deadline = time.monotonic() + START_WAIT
-    while not answers(target, config):
+    while not responds(target, config):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{target} has not answered for {START_WAIT:g} s")
+            raise TimeoutError(f"{target} has not responded for {START_WAIT:g} s")
         time.sleep(0.5)
     return tf.Session(target, graph, config)
 
 
-def answers(target: str, config: Any) -> bool:
+def responds(target: str, config: Any) -> bool:
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default(), tf.Session(target, config=config) as session:
@@ -85,16 +85,16 @@ def answers(target: str, config: Any) -> bool:
 
 
 class Alone:
-    """A cluster for one run of one client, by Pulumi's Automation API, in a stack of its own."""
+    """A cluster for one run of one client, by Pulumi's Automation API, in its own stack."""
 
-    def __init__(self, asked: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         self.stack = f"{Path(sys.argv[0]).stem}-{secrets.token_hex(3)}"
-        self.config = {"client": "none", "tfdeploy:ps": str(asked.ps), "tfdeploy:workers": str(asked.workers)}
-        if asked.worker_gpus:
-            self.config["tfdeploy:jobs"] = json.dumps({"worker": {"gpus": asked.worker_gpus}})
-        for name, _, value in (item.partition("=") for item in asked.set):
+        self.config = {"client": "none", "tfdeploy:ps": str(args.ps), "tfdeploy:workers": str(args.workers)}
+        if args.worker_gpus:
+            self.config["tfdeploy:jobs"] = json.dumps({"worker": {"gpus": args.worker_gpus}})
+        for name, _, value in (item.partition("=") for item in args.set):
             self.config[f"tfdeploy:{name}"] = value
-        self.told = 0
+        self.received_signal = 0
 
     def run(self) -> int:
         from pulumi import automation
@@ -108,16 +108,16 @@ class Alone:
             finally:
                 self.remove(stack)
         except automation.CommandError as error:
-            print("stopped while the cluster was made" if self.told else error, file=sys.stderr)
+            print("stopped while the cluster was made" if self.received_signal else error, file=sys.stderr)
             code = 1
-        return 128 + self.told if self.told else code
+        return 128 + self.received_signal if self.received_signal else code
 
     def served(self, stack: Any) -> int:
-        """Make the servers stand, and run the client; its exit code."""
+        """Create the servers, and run the client; returns its exit code."""
         from pulumi import automation
 
         stack.set_all_config({name: automation.ConfigValue(value) for name, value in self.config.items()})
-        if self.told:
+        if self.received_signal:
             return 1
         endpoints = stack.up().outputs["endpoints"].value
         with self.reached(list(endpoints)) as addresses:
@@ -130,7 +130,7 @@ class Alone:
             stack.destroy()
             stack.workspace.remove_stack(self.stack)
         except automation.CommandError as error:
-            sys.exit(f"{error}\n{self.stack} stands: `pulumi destroy --stack {self.stack}` takes it away.")
+            sys.exit(f"{error}\n{self.stack} still exists: `pulumi destroy --stack {self.stack}` removes it.")
 
     @contextmanager
     def reached(self, hostnames: list[str]) -> Iterator[dict[str, str]]:
@@ -149,9 +149,9 @@ class Alone:
                 process.terminate()
 
     def drive(self, addresses: dict[str, str]) -> int:
-        """Run the client in a process of its own, which can be ended at any moment; its exit code."""
+        """Run the client in its own process, which can be stopped at any moment; returns its exit code."""
         client = subprocess.Popen([sys.executable, *sys.argv, "--at", json.dumps(addresses)], start_new_session=True)
-        while client.poll() is None and not self.told:
+        while client.poll() is None and not self.received_signal:
             time.sleep(0.1)
         client.terminate()
         try:
@@ -163,4 +163,4 @@ class Alone:
 
     def hear(self, number: int, _: FrameType | None) -> None:
         # No more than this: Pulumi, at work below, hears Ctrl-C by itself.
-        self.told = self.told or number
+        self.received_signal = self.received_signal or number

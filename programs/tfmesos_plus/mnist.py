@@ -31,9 +31,9 @@ class Batches:
 
 def digits() -> tuple[Batches, tuple[Any, Any]]:
     """What to train with, and what is held out."""
-    with np.load(Path(os.environ.get("TFDEPLOY_DATA_DIR") or HERE) / "mnist.npz") as found:
-        images = {name: found[f"x_{name}"].reshape(-1, 784) / np.float32(255) for name in ("train", "test")}
-        return Batches(images["train"], found["y_train"]), (images["test"], found["y_test"])
+    with np.load(Path(os.environ.get("TFDEPLOY_DATA_DIR") or HERE) / "mnist.npz") as arrays:
+        images = {name: arrays[f"x_{name}"].reshape(-1, 784) / np.float32(255) for name in ("train", "test")}
+        return Batches(images["train"], arrays["y_train"]), (images["test"], arrays["y_test"])
 
 
 def mnist(targets: ingraph.Targets) -> None:
@@ -70,8 +70,8 @@ def mnist(targets: ingraph.Targets) -> None:
         with coordinator.stop_on_exception(), ingraph.session(targets[worker], graph) as session:
             step = 0
             while not coordinator.should_stop() and step < STEPS:
-                chosen, answers = batches.next()
-                _, step = session.run([steps[worker], global_step], {images: chosen, labels: answers})
+                chosen, labels_of_batch = batches.next()
+                _, step = session.run([steps[worker], global_step], {images: chosen, labels: labels_of_batch})
                 done[worker] += 1
 
     with ingraph.session(targets["worker-0"], graph) as session:

@@ -57,9 +57,9 @@ def halted(folder: Path) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
-def test_a_signal_while_a_training_stands_still(folder: Path, number: signal.Signals) -> None:
+def test_a_signal_while_a_training_is_stopped(folder: Path, number: signal.Signals) -> None:
     with begin(folder) as bench:
-        until(lambda: bench.poll() is not None or halted(folder), "a training that stands still")
+        until(lambda: bench.poll() is not None or halted(folder), "a stopped training")
         bench.send_signal(number)
         said, _ = bench.communicate()
     assert bench.returncode == 128 + number, said
@@ -69,7 +69,7 @@ def test_a_signal_while_a_training_stands_still(folder: Path, number: signal.Sig
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("task", "what"), [("ours", "failed: the job failed: "), ("peer", "ended with exit code 1; its last lines:")]
+    ("task", "what"), [("ours", "failed: the run failed: "), ("peer", "ended with exit code 1; its last lines:")]
 )
 def test_a_training_that_fails(folder: Path, task: str, what: str) -> None:
     with begin(folder, TF_BENCH_FAILS=task) as bench:

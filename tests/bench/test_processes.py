@@ -26,7 +26,7 @@ def started(tmp_path: Path) -> Iterator[list[Process]]:
 
 
 def python(text: str, folder: Path, started: list[Process]) -> Process:
-    started.append(Process([sys.executable, "-c", text], folder / f"said-{len(started)}", folder, {}))
+    started.append(Process([sys.executable, "-c", text], folder / f"output-{len(started)}", folder, {}))
     return started[-1]
 
 

@@ -30,14 +30,22 @@ def holdings() -> dict[str, set[str]]:
         "addresses": {one.allocation_id or one.public_ip for one in backend.addresses},
         "VPCs": set(backend.vpcs),
         "subnets": {one.id for one in backend.describe_subnets()},
+        "route tables": set(backend.route_tables),
         "internet gateways": set(backend.internet_gateways),
         "EFS file systems": set(efs.file_systems_by_id),
         "EFS mount targets": set(efs.mount_targets_by_id),
         "EFS access points": set(efs.access_points),
         "IAM roles": {one.name for one in iam.roles.values()},
         "IAM instance profiles": {one.name for one in iam.instance_profiles.values()},
-        "S3 buckets": set(s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets),
+        "S3 buckets": _buckets(),
     }
+
+
+def _buckets() -> set[str]:
+    """The buckets, but for tfdeploy's where it is empty: it is the account's, and no cluster's."""
+    found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets
+    shared = f"tfdeploy-{DEFAULT_ACCOUNT_ID}-{REGION}"
+    return {name for name, bucket in found.items() if name != shared or bucket.keys}
 
 
 def beyond(before: dict[str, set[str]]) -> dict[str, set[str]]:

@@ -112,7 +112,7 @@ def _choose_subnet(backend: Any, named: dict[str, Any]) -> None:
 def _check(instances: list[Any], subnet: ipaddress.IPv4Network) -> None:
     for instance in instances:
         if ipaddress.ip_address(instance.private_ip) not in subnet:
-            raise EC2ClientError("Unsupported", f"the box has machines in the default VPC only: {subnet}")
+            raise EC2ClientError("Unsupported", f"the box has machines in subnets of {subnet} only")
 
 
 def _launch(backend: Any, instance: Any, fleet: Fleet) -> Launch:

@@ -2,8 +2,9 @@
 
 The machines are containers with an engine, cloud-init and sshd of their own, at the private addresses of their
 instances. An EFS file system is a folder that they share; S3 is moto's, at the same address for them and for this
-computer; a container answers as their metadata service. It is never AWS: no rules of a network hold, nothing is refused
-for the lack of a right, and there are no GPUs. What AWS answers while it is busy or late comes with `Box.bad_day` only.
+computer; a container answers as their metadata service. Its user has the actions of `tfdeploy iam-policy --all`, on all
+resources. It is never AWS: no rules of a network hold, and there are no GPUs. What AWS answers while it is busy or late
+comes with `Box.bad_day` only.
 """
 
 import ipaddress
@@ -31,14 +32,29 @@ from tests.box.fleet import Fleet
 from tests.box.machine import Floor, Machine
 from tests.box.machine_image import image as machine_image
 from tests.box.metadata import Notices, metadata
+from tests.box.permissions import Permissions
 from tests.box.placement import Groups, placement_groups
 from tests.box.policies import conditions
 from tests.box.profiles import replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
+from tfdeploy.backends.ec2.iam_policy import allowed_actions, document, everything
 
 PLUGINS = Path(__file__).with_name("provider")
 COMMANDS = Path(__file__).with_name("aws")
+
+USER, PROFILE_USER, ADMINISTRATOR = "box", "AKIAML", "administrator"
+"""Access keys: of whoever uses the box by its `environment` or by a profile, and of the tests themselves, which may do everything."""
+
+ACTIONS = allowed_actions(document(everything()))
+"""What `tfdeploy iam-policy` prints for everything."""
+
+_OF_NETWORKS = """CreateVpc DeleteVpc ModifyVpcAttribute DescribeVpcAttribute CreateSubnet DeleteSubnet ModifySubnetAttribute
+CreateInternetGateway DeleteInternetGateway AttachInternetGateway DetachInternetGateway DescribeInternetGateways
+CreateRouteTable DeleteRouteTable DescribeRouteTables AssociateRouteTable DisassociateRouteTable
+ReplaceRouteTableAssociation CreateRoute DeleteRoute ReplaceRoute"""
+PROGRAMS_ACTIONS = frozenset(f"ec2:{name}" for name in _OF_NETWORKS.split())
+"""For networks that a program creates itself, which the policy does not have."""
 
 # The first is that of every account's default VPC; the others are for hosts on which it is taken.
 SUBNETS = [ipaddress.IPv4Network(f"172.{number}.0.0/16") for number in (31, 30, 29, 28, 27, 26, 25, 24)]
@@ -66,12 +82,16 @@ class Box:
         self._groups: Groups = {}
         self._notices = Notices()
         self._days = Days()
+        self.subnet = SUBNETS[0]
+        """The addresses of machines: a VPC that has others cannot have machines."""
+        self.permissions = Permissions({USER, PROFILE_USER}, ACTIONS | PROGRAMS_ACTIONS)
 
     def __enter__(self) -> "Box":
         with ExitStack() as stack:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tfdeploy-box-")))
             (home / "efs").mkdir()
             subnet = stack.enter_context(_network(self._outer, self._name))
+            self.subnet = subnet
             gateway = str(subnet[1])
             # Two that share their images: the outer engine trusts only loopback addresses, machines cannot reach them.
             self._near = stack.enter_context(registry(images=home / "images")).address
@@ -79,6 +99,7 @@ class Box:
             floor = Floor(self._outer, self._name, home, self.registry, machine_image(self._outer))
             self._fleet = Fleet(floor)
             stack.enter_context(patched(self._fleet, subnet, self._calls, self._days.wrapped))
+            stack.enter_context(self.permissions.enforced())
             stack.enter_context(placement_groups(self._groups))
             stack.enter_context(conditions())
             stack.enter_context(replaced_profiles())
@@ -106,8 +127,8 @@ class Box:
         """What leads any AWS SDK here, on this computer; in the machines the endpoint is the same."""
         return {
             "AWS_ENDPOINT_URL": self._endpoint,
-            "AWS_ACCESS_KEY_ID": "box",
-            "AWS_SECRET_ACCESS_KEY": "box",
+            "AWS_ACCESS_KEY_ID": USER,
+            "AWS_SECRET_ACCESS_KEY": USER,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -123,13 +144,13 @@ class Box:
         }
 
     def client(self, service: str) -> Any:
-        """A client of boto3's."""
+        """A client of boto3's, which may do everything."""
         return boto3.client(
             service,
             endpoint_url=self._endpoint,
             region_name=REGION,
-            aws_access_key_id="box",
-            aws_secret_access_key="box",
+            aws_access_key_id=ADMINISTRATOR,
+            aws_secret_access_key=ADMINISTRATOR,
         )
 
     def instances(self) -> list[Instance]:
@@ -186,6 +207,10 @@ class Box:
     def calls(self, action: str) -> int:
         """How many times an action of the API was called: `RunInstances`."""
         return self._calls[action]
+
+    def all_calls(self) -> "Counter[str]":
+        """How many times each action has been called until now."""
+        return Counter(self._calls)
 
     @contextmanager
     def bad_day(self, day: BadDay | None = None) -> Iterator[BadDay]:

@@ -1,5 +1,6 @@
 """The main job on EC2 in a box, by the real `pulumi up`; `python -m tests.box.mnist` runs its test with all that Pulumi prints."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -25,13 +26,17 @@ class Mnist(Project):
         self.settings = {
             "aws:region": box.environment["AWS_REGION"],
             "tfdeploy:backend": "ec2",
-            "tfdeploy:instance_type": "m7i.large",
-            "tfdeploy:machines": "1",
-            "tfdeploy:ssh_key": f"{key}.pub",
-            "tfdeploy:ssh_from": '["127.0.0.0/8"]',
-            "tfdeploy:efs": "new",
-            "tfdeploy:keep_record": "false",
-            "tfdeploy:image": image,
+            "tfdeploy:ec2": json.dumps(
+                {
+                    "instance_type": "m7i.large",
+                    "machine_count": 1,
+                    "ssh_public_key": f"{key}.pub",
+                    "ssh_cidrs": ["127.0.0.0/8"],
+                    "efs": "new",
+                    "retain_record": False,
+                }
+            ),
+            "tfdeploy:container": json.dumps({"image": image, "retain_volumes": False}),
             "tfdeploy:wait": "20m",
         }
 

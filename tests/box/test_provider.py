@@ -95,6 +95,16 @@ aws.efs.AccessPoint(
     posix_user={"uid": 1000, "gid": 1000},
     root_directory={"path": "/runs", "creation_info": {"owner_uid": 1000, "owner_gid": 1000, "permissions": "0755"}},
 )
+vpc = aws.ec2.Vpc("vpc", cidr_block="10.20.0.0/16", enable_dns_hostnames=True, tags={"Name": os.environ.get("NAME", "vpc")})
+gateway = aws.ec2.InternetGateway("gateway", vpc_id=vpc.id)
+routes = [{"cidr_block": block, "gateway_id": gateway.id} for block in os.environ.get("ROUTES", "0.0.0.0/0").split(",")]
+table = aws.ec2.RouteTable("table", vpc_id=vpc.id, routes=routes)
+part = aws.ec2.Subnet("part", vpc_id=vpc.id, cidr_block="10.20.1.0/24", map_public_ip_on_launch=True)
+association = aws.ec2.RouteTableAssociation("route", subnet_id=part.id, route_table_id=table.id)
+pulumi.export("table", table.id)
+pulumi.export("vpc", vpc.id)
+pulumi.export("part", association.subnet_id)
+pulumi.export("account", aws.get_caller_identity().account_id)
 pulumi.export("machine", machine.id)
 pulumi.export("role", role.name)
 pulumi.export("address", machine.private_ip)
@@ -104,7 +114,7 @@ pulumi.export("volume", volume.id)
 pulumi.export("root", machine.root_block_device.volume_id)
 pulumi.export("dns", files.dns_name)
 """
-STEPS = 17
+STEPS = 22
 """With the stack itself."""
 
 pytestmark = pytest.mark.full
@@ -128,6 +138,8 @@ class World:
         }
         self.project.write("", program=MACHINE)
         self.project.init()
+        self.first = self.leftovers()
+        """What a new account has."""
 
     def client(self, service: str) -> Any:
         """A client of moto."""
@@ -154,6 +166,10 @@ class World:
             *(volume["VolumeId"] for volume in ec2.describe_volumes()["Volumes"]),
             *(pair["KeyName"] for pair in ec2.describe_key_pairs()["KeyPairs"]),
             *(group["GroupName"] for group in groups if group["GroupName"] != "default"),
+            *(vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]),
+            *(gateway["InternetGatewayId"] for gateway in ec2.describe_internet_gateways()["InternetGateways"]),
+            *(table["RouteTableId"] for table in ec2.describe_route_tables()["RouteTables"]),
+            *(subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]),
             *(system["FileSystemId"] for system in efs.describe_file_systems()["FileSystems"]),
             *(point["AccessPointId"] for point in efs.describe_access_points()["AccessPoints"]),
             *(role["RoleName"] for role in iam.list_roles()["Roles"]),
@@ -215,7 +231,7 @@ def test_changes_in_place(world: World) -> None:
         "PROFILE": "other",
     }
     done = world.project.up()
-    assert done.steps() == {"updated": 1, "unchanged": STEPS - 1}, done.output
+    assert done.steps() == {"updated": 2, "unchanged": STEPS - 2}, done.output
 
     second = world.project.outputs()
     assert (second["machine"], second["root"]) == (first["machine"], first["root"])
@@ -231,6 +247,46 @@ def test_changes_in_place(world: World) -> None:
     world.project.env |= {"PROFILE": "none"}
     assert world.project.up().steps() == {"updated": 1, "unchanged": STEPS - 1}
     assert "IamInstanceProfile" not in world.machines()[second["machine"]]
+
+
+def test_a_network(world: World) -> None:
+    ec2, outputs = world.client("ec2"), world.project.outputs()
+    assert outputs["account"] == "123456789012"
+    dns = ec2.describe_vpc_attribute(VpcId=outputs["vpc"], Attribute="enableDnsHostnames")
+    assert dns["EnableDnsHostnames"] == {"Value": True}
+    (part,) = ec2.describe_subnets(SubnetIds=[outputs["part"]])["Subnets"]
+    assert (part["VpcId"], part["MapPublicIpOnLaunch"]) == (outputs["vpc"], True)
+    by_part = [{"Name": "association.subnet-id", "Values": [outputs["part"]]}]
+    assert [one["RouteTableId"] for one in ec2.describe_route_tables(Filters=by_part)["RouteTables"]] == [
+        outputs["table"]
+    ]
+
+    world.project.env |= {"ROUTES": "192.0.2.0/24"}
+    assert world.project.up().steps() == {"updated": 1, "unchanged": STEPS - 1}
+    (table,) = ec2.describe_route_tables(RouteTableIds=[outputs["table"]])["RouteTables"]
+    assert {route["DestinationCidrBlock"] for route in table["Routes"]} == {"10.20.0.0/16", "192.0.2.0/24"}
+
+
+def test_the_tags_of_the_provider_reach_what_has_tags_and_are_not_the_programs(world: World) -> None:
+    for team in ("ml", "vision"):
+        done = world.project.call("config", "set", "--path", "aws:defaultTags.tags.team", team, "--stack", "test")
+        assert done.exit_code == 0, done.output
+        steps = world.project.up().steps()
+        assert set(steps) == {"updated", "unchanged"}
+        tags = world.client("ec2").describe_vpcs(VpcIds=[world.project.outputs()["vpc"]])["Vpcs"][0]["Tags"]
+        assert {"Key": "team", "Value": team} in tags
+        assert {"Key": "Name", "Value": "renamed"} in tags
+        assert world.project.up("--refresh", "--expect-no-changes").steps() == {"unchanged": STEPS}
+    assert world.project.call("config", "rm", "aws:defaultTags", "--stack", "test").exit_code == 0
+    assert world.project.up().steps() == steps
+    assert world.project.up("--refresh", "--expect-no-changes").steps() == {"unchanged": STEPS}
+
+
+def test_an_account_that_the_configuration_does_not_allow_is_refused(world: World) -> None:
+    path = "aws:allowedAccountIds[0]"
+    world.project.call("config", "set", "--path", path, "210987654321", "--stack", "test")
+    assert "AWS account ID not allowed: 123456789012" in world.project.call("preview", "--stack", "test").output
+    assert world.project.call("config", "rm", "aws:allowedAccountIds", "--stack", "test").exit_code == 0
 
 
 def test_changes_that_replace(world: World) -> None:
@@ -269,7 +325,7 @@ def test_all_of_it_is_deleted_and_what_is_gone_already_is_no_fault(world: World)
     ec2.delete_key_pair(KeyName=ec2.describe_key_pairs()["KeyPairs"][0]["KeyName"])
     done = world.destroy()
     assert done.exit_code == 0, done.output
-    assert world.leftovers() == []
+    assert world.leftovers() == world.first
 
 
 @pytest.mark.parametrize(
@@ -286,4 +342,4 @@ def test_all_of_it_is_deleted_and_what_is_gone_already_is_no_fault(world: World)
 def test_refused_in_a_program(world: World, resource: str, complaint: str) -> None:
     world.project.write("", program=f"import pulumi_aws as aws\n{resource}\n")
     assert complaint in world.project.call("preview", "--stack", "test").output
-    assert world.leftovers() == []
+    assert world.leftovers() == world.first

@@ -159,11 +159,15 @@ class Tab:
     def picture(self, name: str) -> Path:
         """The whole page, kept as an artefact."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        shot = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
         path = artefacts() / name
-        path.write_bytes(base64.b64decode(shot["data"]))
+        path.write_bytes(self.shot((size["width"], size["height"])))
         return path
+
+    def shot(self, size: tuple[int, int], top: float = 0) -> bytes:
+        """A part of the page, so wide and high, as a PNG."""
+        clip = {"x": 0, "y": top, "width": size[0], "height": size[1], "scale": 1}
+        shot = self.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        return base64.b64decode(shot["data"])
 
     def requested(self) -> list[str]:
         """The URLs that it has asked for."""

@@ -4,10 +4,13 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from tfdeploy.page.content import Content, Event
-from tfdeploy.report import Report, moment
+from tfdeploy.agent import events
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.run_state import TASKS_SUCCEEDED, RunResult, TaskExit
+from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
+from tfdeploy.report.html.content import Content
+from tfdeploy.report.report import Report, moment
 
 BEGIN = 1_795_262_400.0
 STEPS = 2000
@@ -16,27 +19,37 @@ COMMAND = (
     "python -m train --data_dir /home/ada/.cache/tfdeploy/mnist --train_dir {train_dir} --ps_hosts {ps_hosts} "
     "--worker_hosts {worker_hosts} --job_name {job_name} --task_index {task_index} --steps 2000"
 )
-HAPPENED = (
-    (0.0, "run given"),
-    (0.8, "launcher of ps-0 came"),
-    (1.1, "launcher of worker-0 came"),
-    (6.4, "launcher of worker-1 came"),
-    (7.0, "all 3 tasks have come: ps-0, worker-0, worker-1"),
-    (9.1, "ps-0 started (attempt 1)"),
-    (9.3, "worker-0 started (attempt 1)"),
-    (9.6, "worker-1 started (attempt 1)"),
-    (KILLED, "worker-1 ended (SIGKILL); restarting in 8 s (1 of 3) after SIGKILL"),
-    (BACK, "worker-1 started (attempt 2)"),
-    (96.0, "worker-1 succeeded"),
-    (98.2, "worker-0 succeeded"),
-    (98.2, "job succeeded: worker-0, worker-1 succeeded"),
-    (98.9, "ps-0 stopped (job finished)"),
+_FINISHED = RunResult("succeeded", TASKS_SUCCEEDED, 98.2, ["worker-0", "worker-1"])
+EVENTS = (
+    Event(events.RUN_SUBMITTED, 0.0),
+    Event(events.LAUNCHER_REGISTERED, 0.8, "ps-0"),
+    Event(events.LAUNCHER_REGISTERED, 1.1, "worker-0"),
+    Event(events.LAUNCHER_REGISTERED, 6.4, "worker-1"),
+    Event(events.BARRIER_PASSED, 7.0, tasks=["ps-0", "worker-0", "worker-1"]),
+    Event(events.TASK_STARTED, 9.1, "ps-0", 1),
+    Event(events.TASK_STARTED, 9.3, "worker-0", 1),
+    Event(events.TASK_STARTED, 9.6, "worker-1", 1),
+    Event(
+        events.TASK_RESTARTING,
+        KILLED,
+        "worker-1",
+        2,
+        exit=TaskExit(137, "SIGKILL"),
+        delay=8.0,
+        failures=1,
+        max_failures=3,
+    ),
+    Event(events.TASK_STARTED, BACK, "worker-1", 2),
+    Event(events.TASK_SUCCEEDED, 96.0, "worker-1"),
+    Event(events.TASK_SUCCEEDED, 98.2, "worker-0"),
+    Event(events.RUN_ENDED, 98.2, result=_FINISHED),
+    Event(events.TASK_STOPPED, 98.9, "ps-0", reason="run finished"),
 )
 
 
 def content(until: float = 100.0, hostile: str = "") -> Content:
     """The cluster as it was so many seconds after its begin; `hostile` is printed by worker-1 and named as the reason."""
-    events: list[Event] = [{"at": BEGIN + at, "text": text} for at, text in HAPPENED if at <= until]
+    happened = [replace(event, at=BEGIN + event.at) for event in EVENTS if event.at <= until]
     over = until >= 98.2
     lines = {
         name: [line for line in printed(name) if line[0] <= BEGIN + until] for name in ("ps-0", "worker-0", "worker-1")
@@ -61,10 +74,12 @@ def content(until: float = 100.0, hostile: str = "") -> Content:
             status="",
             run="20261121-120000-7f3a",
             decided=over,
+            finished=over,
             cost={},
             timed={},
+            sentences=f"Run {'succeeded' if over else 'running'}.",
         ),
-        events=events,
+        events=happened,
         lines=lines,
         options={"command": COMMAND, "ps": "1", "workers": "2", "restart": "maximum 3, after any", "timeout": "10m"},
         versions={"tfdeploy": "0.1.0", "Python": "3.11.7", "TensorFlow": "2.20.0", "Pulumi": "3.259.0"},
@@ -73,7 +88,7 @@ def content(until: float = 100.0, hostile: str = "") -> Content:
 
 def paid(made: Content) -> Content:
     """The same on machines that cost something."""
-    machines = [
+    machines: list[MachineRow] = [
         {**machine(f"mnist-{name}", "aws", "m6i.large"), "spent": spent, "region": "eu-central-1", "role": role}
         for name, role, spent in (
             ("master", "Master", 0.021),
@@ -81,18 +96,18 @@ def paid(made: Content) -> Content:
             ("worker-1", "Worker", None),
         )
     ]
-    cost = {
-        "told": "$0.36/h now; $0.06 so far",
+    cost: CostSummary = {
+        "summary": "$0.36/h now, $0.06 so far",
         "maximum": 25.92,
-        "idle": 900.0,
-        "lifetime": 259_200.0,
-        "after": ["the bucket with the record"],
-        "prices_of": "2026-11-01",
+        "idle_timeout": 900.0,
+        "max_lifetime": 259_200.0,
+        "billed_after": ["the record in S3"],
+        "prices_date": "2026-11-01",
     }
     return replace(made, backend="ec2", report=replace(made.report, machines=machines, cost=cost))
 
 
-def machine(name: str = "box", provider: str = "local", size: str = "8 CPUs, 16 GiB") -> dict[str, Any]:
+def machine(name: str = "box", provider: str = "local", size: str = "8 CPUs, 16 GiB") -> MachineRow:
     return {
         "machine": name,
         "role": "Master",
@@ -104,7 +119,7 @@ def machine(name: str = "box", provider: str = "local", size: str = "8 CPUs, 16 
     }
 
 
-def task(name: str, state: str, place: int) -> dict[str, Any]:
+def task(name: str, state: str, place: int) -> TaskRow:
     job, _, index = name.partition("-")
     return {
         "hostname": name,
@@ -123,7 +138,7 @@ def task(name: str, state: str, place: int) -> dict[str, Any]:
 
 def status(name: str, until: float) -> str:
     if until >= 98.9:
-        return "stopped (job finished)" if name == "ps-0" else "succeeded"
+        return "stopped (run finished)" if name == "ps-0" else "succeeded"
     if name == "worker-1" and KILLED <= until < BACK:
         return "restarting in 8 s (1 of 3)"
     return "running" if until >= 9.6 else "waiting for worker-1"

@@ -92,7 +92,8 @@ def test_in_containers_tasks_run_as_the_caller(folder: Path, python_image: str) 
     results = folder / "results"
     results.mkdir(mode=0o700)
     own(folder, UID, GID)
-    given = ["--on", "docker", "--image", python_image, "-V", f"{results}:{results}"]
+    kept = ["--set", "container.retain_volumes=false"]
+    given = ["--on", "docker", "--image", python_image, *kept, "--volume", f"{results}:{results}"]
     code, out, err = shell.run(*given, "--", "python", "train.py", str(results), "{task_index}")
     assert (code, out) == (0, f"[worker:0] {UID} {GID} the caller's file\n"), err
     written = (results / "result").stat()

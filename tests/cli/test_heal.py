@@ -22,31 +22,31 @@ def kill(project: Project) -> None:
 
 def test_a_killed_supervisord_comes_back_and_an_edit_is_refused(training: Project) -> None:
     nothing = tfdeploy(training, "heal")
-    assert (nothing.code, nothing.out) == (0, "training/test: nothing has died.\n"), nothing.err
+    assert (nothing.code, nothing.out) == (0, "training/test: nothing is lost.\n"), nothing.err
     kill(training)
     gone = tfdeploy(training, "explain")
     assert (gone.code, gone.out.startswith("The cluster's supervisord is gone")) == (1, True), gone.out
     training.write(ARGUMENTS.replace("workers=2", "workers=3"), TRAIN)
     refused = tfdeploy(training, "heal")
     assert refused.code == 2
-    assert "test-worker-2 would be made, and has not stood before" in refused.err
-    assert "Run `pulumi up` to apply that too" in refused.err
+    assert "test-worker-2 would be created for the first time" in refused.err
+    assert "Run `pulumi up` to apply these edits too" in refused.err
     assert not training.supervisor().running()
 
     training.write(ARGUMENTS, TRAIN)
     dry = tfdeploy(training, "heal", "--dry-run", "--json").data
-    assert sorted(dry["back"]) == ["test-ps-0", "test-run", "test-worker-0", "test-worker-1"]
+    assert sorted(dry["restored"]) == ["test-ps-0", "test-run", "test-worker-0", "test-worker-1"]
     assert not training.supervisor().running()
     healed = tfdeploy(training, "heal")
     assert healed.code == 0, healed.out + healed.err
-    assert "training/test: 4 resources brought back" in healed.out
+    assert "training/test: restored 4 resources" in healed.out
     training.until_running("ps-0", "worker-0", "worker-1")
     lock = training.folder / "backend/.pulumi/locks/organization/training/test/lock.json"
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.write_text("{}")
     locked = tfdeploy(training, "heal")
     lock.unlink()
-    assert (locked.code, "`pulumi cancel` frees it" in locked.err) == (1, True)
+    assert (locked.code, "use `pulumi cancel`" in locked.err) == (1, True)
 
 
 def test_a_job_that_is_over_needs_nothing(training: Project) -> None:
@@ -54,7 +54,7 @@ def test_a_job_that_is_over_needs_nothing(training: Project) -> None:
     assert tfdeploy(training, "wait", "--timeout", "5m").code == 0
     kill(training)
     over = tfdeploy(training, "heal")
-    assert (over.code, over.out) == (0, "training/test: the job is over, so nothing is brought back.\n")
+    assert (over.code, over.out) == (0, "training/test: the run has ended, so nothing is restored.\n")
     assert not training.supervisor().running()
 
 

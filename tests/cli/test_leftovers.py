@@ -38,14 +38,14 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
 
     lock.unlink()
     asked = tfdeploy(project, "leftovers", "--delete", "--cluster", "project/test/test")
-    assert (asked.code, "Say --yes." in asked.err) == (2, True), asked.err
+    assert (asked.code, "Use --yes." in asked.err) == (2, True), asked.err
     removed = tfdeploy(project, "leftovers", "--delete", "--yes", "--stack", "test")
     assert removed.code == 0, removed.err
     assert "project/test/test: the record" in removed.out
     project.assert_nothing_left()
     assert state_of(project) == ""
-    assert "1 record of destroyed clusters are kept" in tfdeploy(project, "leftovers").out.replace(
-        "is kept", "are kept"
+    assert "1 record of destroyed clusters are retained" in tfdeploy(project, "leftovers").out.replace(
+        "is retained", "are retained"
     )
 
 
@@ -72,5 +72,5 @@ def test_what_was_not_made_from_here_is_unknown_and_still_looked_at(training: Pr
     kept = tfdeploy(training, "leftovers", "--delete", "--yes", "--json", "--stack", "test")
     assert (kept.code, kept.data) == (0, [])
     named = tfdeploy(training, "leftovers", "--delete", "--yes", "--cluster", "training/test/test")
-    assert (named.code, "may still be under way" in named.err) == (2, True)
+    assert (named.code, "may still be running" in named.err) == (2, True)
     assert training.supervisor().running()

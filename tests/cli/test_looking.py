@@ -11,7 +11,7 @@ from tests.waiting import until
 def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: Project) -> None:
     nothing = tfdeploy(project, "show")
     assert (nothing.code, nothing.out) == (3, "")
-    assert nothing.err == "tfdeploy: project/test has no cluster yet. `pulumi up` makes it.\n"
+    assert nothing.err == "tfdeploy: project/test has no cluster yet. `pulumi up` creates it.\n"
 
     project.write(ARGUMENTS.replace('wait="0"', 'wait="10m"'), TRAIN)
     first = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
@@ -42,13 +42,13 @@ def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: 
     waited = tfdeploy(project, "wait")
     assert (waited.code, waited.err) == (
         0,
-        "project/test/test: succeeded: worker-0, worker-1 succeeded\n",
+        "project/test/test: succeeded: worker-0 succeeded\n",
     )
     first.communicate()
     project.destroy()
     after = tfdeploy(project, "show")
     assert after.code == 0
-    assert "Job succeeded" in after.out
+    assert "Run succeeded" in after.out
     assert tfdeploy(project, "show", "--json").data[0]["metrics"] == {"accuracy": 0.5}
 
 
@@ -62,10 +62,9 @@ def test_a_failed_job_is_told_by_the_exit_code(project: Project) -> None:
 def test_where_there_is_nothing_one_sentence_says_what_would_do(training: Project, tmp_path: Path) -> None:
     elsewhere = tfdeploy(training, "show", folder=tmp_path)
     assert elsewhere.code == 3
-    assert elsewhere.err == (
-        f"tfdeploy: no Pulumi.yaml in {tmp_path} or above. There are training/test/test; "
-        f"`--cwd {training.program} --stack test` leads to the first.\n"
-    )
+    assert f"no Pulumi.yaml in {tmp_path}" in elsewhere.err
+    assert f"`--cwd {training.program} --stack test`" in elsewhere.err
+    assert len(elsewhere.err.splitlines()) == 1
     assert tfdeploy(training, "show", "--cwd", str(training.program), "--stack", "test", folder=tmp_path).code == 0
     other = tfdeploy(training, "show", "--stack", "production")
     assert (other.code, other.err.startswith("tfdeploy: training/production has no cluster yet.")) == (3, True)

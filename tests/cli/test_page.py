@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.browser import Browser, Tab
-from tests.cli.made_up import content, paid
-from tfdeploy.page.content import Content
-from tfdeploy.page.document import page
+from tests.cli.made_up import EVENTS, content, paid
+from tfdeploy.report.events import sentence
+from tfdeploy.report.html.content import Content
+from tfdeploy.report.html.document import page
 
 HOSTILE = (
     '<script>document.title = "stolen"</script><img src="http://192.0.2.1/x" onerror="document.title=1"> \x1b[31mred'
@@ -50,12 +51,13 @@ def test_the_page_tells_title_rows_curves_and_timeline(read: Callable[..., Tab])
         "status",
     ]
     assert tab.texts("[aria-label=Tasks] .c-hostname") == ["ps-0", "worker-0", "worker-1"]
-    assert tab.texts("[aria-label=Tasks] .word") == ["stopped (job finished)", "succeeded", "succeeded"]
+    assert tab.texts("[aria-label=Tasks] .word") == ["stopped (run finished)", "succeeded", "succeeded"]
     assert tab.texts(".curve h3") == ["Loss by step", "Validation accuracy by step"]
     assert tab.texts(".curve path title") == ["worker-0", "worker-1"] * 2
     assert tab.texts(".lane") == ["ps-0  stopped", "worker-0  succeeded", "worker-1  succeeded"]
     assert len(tab.texts("svg.phase.warn")) == 1
-    assert "worker-1 ended (SIGKILL); restarting in 8 s (1 of 3) after SIGKILL" in tab.texts(".events .text")
+    assert tab.texts(".events .text") == [sentence(event) for event in EVENTS]
+    assert "worker-1 SIGKILL: restarting in 8 s (1 of 3)" in tab.texts(".events .text")
 
 
 def test_curves_have_a_length_and_stay_in_their_frames(read: Callable[..., Tab]) -> None:

@@ -13,7 +13,7 @@ from tests.waiting import PATIENCE, until
 
 def test_a_page_is_written_while_it_trains_and_after_destroy(training: Project, browser: Browser) -> None:
     def lines() -> int:
-        shown = tfdeploy(training, "report", "--output", "live.html", "--json")
+        shown = tfdeploy(training, "report", "--save", "live.html", "--json")
         assert shown.code == 0, shown.err
         return (training.program / "live.html").read_text().count("step 1: loss")
 
@@ -69,6 +69,6 @@ def test_a_live_page_follows_until_ctrl_c(training: Project) -> None:
 
 
 def test_a_page_that_cannot_be_written_is_told_in_a_sentence(training: Project, tmp_path: Path) -> None:
-    refused = tfdeploy(training, "report", "--output", str(tmp_path / "no" / "page.html"))
+    refused = tfdeploy(training, "report", "--save", str(tmp_path / "no" / "page.html"))
     assert refused.code == 1
     assert refused.err.startswith(f"tfdeploy: cannot write {tmp_path}/no/page.html: No such file or directory.")

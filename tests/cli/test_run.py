@@ -16,7 +16,7 @@ from tests.pulumi_home import pulumi_home
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Terminal
 from tests.waiting import until
-from tfdeploy.backends.local.places import Places
+from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import marked
 
 # Knows nothing of tfdeploy; its flags are those of the classic examples.
@@ -142,18 +142,20 @@ def test_a_program_that_knows_nothing_of_tfdeploy_runs_by_one_command(shell: She
     (shell.folder / "mnist_replica.py").write_text(REPLICA)
     flags = ["--ps_hosts", "{ps_hosts}", "--worker_hosts", "{worker_hosts}", "--job_name", "{job_name}"]
     command = ["python", "mnist_replica.py", *flags, "--worker_index", "{task_index}"]
-    code, out, err = shell.run("-w", "1", "-s", "1", "--", *command)
+    code, out, err = shell.run("--workers", "1", "--ps", "1", "--", *command)
     assert code == 0, err
     assert "[worker:0] x on /job:ps/task:0 is 2.0\n" in out
     assert "[ps:0] " not in out
-    record = Path(err.partition("the record is kept in ")[2].partition(",")[0])
+    record = Path(err.partition("Record: ")[2].splitlines()[0])
     assert "2.0" in next(record.glob("runs/*/logs/worker-0/stdout.0.log")).read_text()
     shell.assert_nothing_left()
 
 
 def test_the_exit_code_is_that_of_the_task_that_failed(shell: Shell) -> None:
     shell.write(FAILS)
-    code, out, err = shell.run("-w2", "-Mw", "512", "-e", "A=b", "python", "train.py", "7", "{task_index}")
+    code, out, err = shell.run(
+        "--workers=2", "--worker-memory", "512", "-e", "A=b", "python", "train.py", "7", "{task_index}"
+    )
     assert (code, out) == (7, "[worker:1] no newline\n")
     assert "[worker:1] why\n" in err
     assert "run: failed: worker-1" in err
@@ -167,22 +169,32 @@ def test_the_exit_code_is_that_of_the_task_that_failed(shell: Shell) -> None:
 
 def test_what_cannot_be_is_refused_and_nothing_is_left(shell: Shell) -> None:
     shell.write("")
-    assert shell.run("-w", "1")[0] == 2
+    assert shell.run("--workers", "1")[0] == 2
     code, out, err = shell.run("--", "python", "nothing.py")
     assert (code, out) == (2, "")
-    assert err == "tfdeploy: run: command: 'nothing.py' is no file of `code`. It has train.py.\n"
+    assert err == "tfdeploy: run: command: 'nothing.py' is not a file of `code`. It has train.py.\n"
+    shell.assert_nothing_left()
+
+
+def test_the_time_limit_is_the_reason_that_is_printed_and_recorded(shell: Shell) -> None:
+    shell.write(SLEEPER)
+    code, out, err = shell.run("--timeout", "1s", "--json", "--", "python", "train.py")
+    document = json.loads(out)
+    assert (code, document["exit_code"], document["state"]) == (5, 5, "stopped"), err
+    assert "tfdeploy run: stopped: after its time limit of 1s\n" in err
+    assert document["tasks"][0]["status"] == "stopped (time limit)"
     shell.assert_nothing_left()
 
 
 def test_ctrl_c_stops_the_job_and_leaves_nothing(shell: Shell) -> None:
     shell.write(SLEEPER)
-    terminal = shell.terminal("-w", "2", "--", "python", "train.py")
+    terminal = shell.terminal("--workers", "2", "--", "python", "train.py")
     terminal.until_said("[worker:0] begins")
     terminal.until_said("[worker:1] begins")
     terminal.type("\x03")
     assert terminal.end() == 130
     assert "[worker:0] last words" in terminal.said
-    assert "SIGINT: stopping the job" in terminal.said
+    assert "SIGINT: stopping the run" in terminal.said
     assert "Traceback" not in terminal.said
     shell.assert_nothing_left()
 
@@ -207,7 +219,7 @@ def test_worker_0_runs_in_this_terminal(shell: Shell) -> None:
         "    print('heard', answer, json.loads(os.environ['TF_CONFIG'])['task'], flush=True)\n"
         "    sys.exit(9)\n"
     )
-    terminal = shell.terminal("--here", "-w", "2", "--", "python", "train.py", "{job_name}/{task_index}")
+    terminal = shell.terminal("--here", "--workers", "2", "--", "python", "train.py", "{job_name}/{task_index}")
     terminal.until_said("your word? ")
     terminal.until_said("[worker:1] worker-1 at a terminal: False ['worker/1']")
     terminal.type("forty-two\n")
@@ -235,10 +247,13 @@ def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shel
     terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
     terminal.until_said("[worker:0] begins")
     terminal.type("\x03")
-    terminal.until_said("SIGINT: stopping the job")
+    terminal.until_said("SIGINT: stopping the run")
     terminal.type("\x03")
     assert terminal.end() == 130
-    assert "mine may be left on local; its removal goes on by itself. `tfdeploy run --remove mine`" in terminal.said
+    assert (
+        "mine may still exist on local; its removal continues in the background. Use `tfdeploy run --remove mine`"
+        in terminal.said
+    )
     assert shell.run("--remove", "mine")[0] == 0
     shell.assert_nothing_left()
 
@@ -254,7 +269,7 @@ def test_a_run_is_left_over_only_when_it_was_cut_short(shell: Shell) -> None:
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.end()
     said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
-    assert "tfdeploy-run/mine/run: removed" in said.stdout
+    assert "tfdeploy-run/mine/run: deleted" in said.stdout
     shell.assert_nothing_left()
 
 
@@ -265,13 +280,15 @@ def test_in_containers_it_is_the_same(shell: Shell, engine: str, python_image: s
     (shell.folder / "data" / "file").touch()
     mounted = f"{shell.folder / 'data'}:/data:ro"
     command = ["python", "train.py", "{job_name}", "{worker_hosts}"]
-    code, out, err = shell.run("--on", "docker", "--image", python_image, "-V", mounted, "--", *command)
+    volumes = ["--volume", mounted, "--set", "container.retain_volumes=false"]
+    code, out, err = shell.run("--on", "docker", "--image", python_image, *volumes, "--", *command)
     assert code == 4, err
     assert out.startswith("[worker:0] ['worker', 'worker-0:")
     assert out.endswith("[PosixPath('/data/file')]\n")
-    name = err.rpartition("--stack ")[2].partition("`")[0]
+    (file,) = (shell.state / "tfdeploy/registry").glob("*.json")
+    own = f"label=tfdeploy.cluster-id={json.loads(file.read_text())['cluster']['id']}"
     for kind in ("service", "network", "config", "secret", "volume"):
-        assert name not in docker(engine, kind, "ls", "--format", "{{json .}}")
+        assert docker(engine, kind, "ls", "--quiet", "--filter", own) == ""
     shell.assert_nothing_left()
 
 
@@ -284,7 +301,7 @@ def test_each_task_has_gpus_of_its_own_and_the_caller_is_the_user(shell: Shell) 
     shell.env["PATH"] = f"{tools}:{shell.env['PATH']}"
     shell.write(SHOWS_GPUS)
     (shell.folder / "beside").write_text("the caller's file")
-    given = ["-w", "2", "-s", "1", "-Gw", "1", "-Gs", "1", "-e", f"HERE={tools}"]
+    given = ["--workers=2", "--ps=1", "--worker-gpus=1", "--ps-gpus=1", "-e", f"HERE={tools}"]
     code, out, err = shell.run(*given, "--", "python", "train.py")
     assert code == 0, err
     told = dict(line.split(" ", 1) for line in out.splitlines())

@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,10 +12,10 @@ import pytest
 from tests.cli.browser import Browser, Tab
 from tests.cli.made_up import content
 from tests.waiting import until
-from tfdeploy.cli.serving import serve
+from tfdeploy.cli.report_server import MAX_CONNECTIONS, serve
 from tfdeploy.errors import BackendError, Unreachable
-from tfdeploy.page.content import Content
-from tfdeploy.page.document import policy
+from tfdeploy.report.html.content import Content
+from tfdeploy.report.html.document import policy
 
 
 class Cluster:
@@ -44,8 +45,9 @@ def url(cluster: Cluster) -> Iterator[str]:
 
 
 def answer(url: str, path: str, method: str = "GET", host: str = "") -> tuple[int, str, dict[str, str]]:
-    """Status, body, and headers in lower case."""
+    """Status, body, and headers in lower case; `path` begins after the token."""
     place = urllib.parse.urlsplit(url)
+    path = path if path.startswith("http") else place.path.rstrip("/") + path
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
     connection.request(method, path, headers={"Host": host or place.netloc})
     heard = connection.getresponse()
@@ -83,10 +85,54 @@ def test_there_is_nothing_else(url: str, path: str) -> None:
     assert answer(url, path)[0] == 404
 
 
+@pytest.mark.parametrize("path", ["/", "/data", "//", "/%2e/", "/wrong/", "/wrong/data"])
+def test_without_the_token_of_the_url_nothing_is_served(url: str, cluster: Cluster, path: str) -> None:
+    place = urllib.parse.urlsplit(url)
+    assert len(place.path) > 30
+    status, text, _ = answer(place._replace(path="").geturl(), path)
+    assert (status, "use the whole URL" in text) == (404, True)
+    assert cluster.looks == 0
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS"])
 def test_nothing_can_be_done_but_look(url: str, cluster: Cluster, method: str) -> None:
     assert answer(url, "/data", method)[0] == 501
     assert cluster.looks == 0
+
+
+def test_silent_and_slow_connections_keep_the_page_from_nobody(url: str) -> None:
+    place = urllib.parse.urlsplit(url)
+    before = threading.active_count()
+    with ExitStack() as stack:
+        opened = []
+        for number in range(2 * MAX_CONNECTIONS):
+            silent = stack.enter_context(socket.create_connection((place.hostname, place.port), timeout=10))
+            if number % 2:
+                silent.sendall(b"GET /")
+            opened.append(silent)
+        assert answer(url, "/data")[0] == 200
+        for silent in opened[:MAX_CONNECTIONS]:
+            assert silent.recv(1) == b"", "the server closes the oldest connections, before they time out"
+    until(lambda: threading.active_count() <= before, "no thread is left")
+    assert answer(url, "/data")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("request_line", "header", "status"),
+    [
+        ("GET {path}data", "Content-Length: 99999999999", 200),
+        ("GET {path}data", "Transfer-Encoding: chunked", 200),
+        ("GET {path}data", "A: " + "a" * 70_000, 431),
+        ("GET {path}data" + "a" * 70_000, "A: a", 414),
+        ("GET {path}data", "\r\n".join(f"A{number}: a" for number in range(200)), 431),
+    ],
+)
+def test_a_request_is_not_read_beyond_a_limit(url: str, request_line: str, header: str, status: int) -> None:
+    place = urllib.parse.urlsplit(url)
+    with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
+        line = request_line.format(path=place.path)
+        connection.sendall(f"{line} HTTP/1.1\r\nHost: {place.netloc}\r\n{header}\r\n\r\n".encode())
+        assert int(connection.makefile("rb").readline().split()[1]) == status
 
 
 def test_a_look_that_fails_is_told_in_a_sentence(url: str, cluster: Cluster) -> None:
@@ -94,7 +140,7 @@ def test_a_look_that_fails_is_told_in_a_sentence(url: str, cluster: Cluster) -> 
     assert answer(url, "/data")[:2] == (503, "the engine does not answer")
     cluster.error = KeyError("<b>")
     status, text, headers = answer(url, "/")
-    assert (status, text) == (500, "looking failed: KeyError: '<b>'")
+    assert (status, text) == (500, "internal error: KeyError: '<b>'")
     assert headers["content-type"].startswith("text/plain")
 
 
@@ -168,11 +214,11 @@ def test_a_log_that_is_read_at_its_end_follows(tab: Tab, cluster: Cluster) -> No
 
 
 def test_a_source_that_fails_is_told_until_it_answers_again(tab: Tab, cluster: Cluster) -> None:
-    cluster.error = Unreachable("the keeper does not answer.")
+    cluster.error = Unreachable("the controller does not answer.")
     until(shown(tab, "!document.querySelector('#silence').hidden"), "the page says so")
     words = tab.texts("#silence")[0]
     assert words.startswith("No news since ")
-    assert words.endswith(" UTC: the keeper does not answer. What stands here is from then.")
+    assert words.endswith(" UTC: the controller does not answer. This page shows the state at that time.")
     assert tab.texts("h1") == ["mnist running"]
     tab.picture("page-silent.png")
     cluster.error = None
@@ -184,5 +230,5 @@ def test_a_server_that_has_gone_is_told(browser: Browser, cluster: Cluster) -> N
         tab = browser.open(stack.enter_context(serve("localhost", 0, cluster.look)))
         stack.close()
         until(shown(tab, "!document.querySelector('#silence').hidden"), "the page says so")
-        assert "tfdeploy does not answer" in tab.texts("#silence")[0]
+        assert "tfdeploy does not respond" in tab.texts("#silence")[0]
         tab.close()

@@ -5,24 +5,28 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
 
+from tests.clusters import cluster_ref
 from tests.components.processes import alive
 from tests.waiting import PATIENCE, until
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.states import Job
-from tfdeploy.application import version
-from tfdeploy.backends.base import Cluster, RunProps, TaskProps
-from tfdeploy.backends.local import BACKEND
-from tfdeploy.backends.local.places import Places
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.base import ClusterRef, RunProps, TaskProps
+from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.backends.local.paths import CLUSTERS, Places
 from tfdeploy.backends.local.supervisor import Supervisor
-from tfdeploy.bundle import collect
-from tfdeploy.outline import outline
-from tfdeploy.plan import Given, Plan, make_plan
-from tfdeploy.report import Report, report
-from tfdeploy.spec import ClusterSpec, cluster_spec
+from tfdeploy.backends.zipapp import version
+from tfdeploy.paths import cluster_folder, state_folder
+from tfdeploy.plan.code_bundle import collect
+from tfdeploy.plan.plan import Plan, make_plan
+from tfdeploy.report.expected import expected_state
+from tfdeploy.report.report import Report, report
+from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
 
 TOKEN = "a-token-of-the-tests"
 
@@ -60,8 +64,8 @@ class Standing:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder / name
         self.folder.mkdir()
-        any_spec = cluster_spec(name, {"command": ["python"], "workers": 1})
-        self.cluster: Cluster = BACKEND.cluster("tests", folder.name, any_spec)
+        cluster = cluster_ref("local", project="tests", stack=folder.name, name=name, cluster_id=token_hex(5))
+        self.cluster: ClusterRef = {**cluster, "home": str(state_folder() / CLUSTERS / cluster_folder(cluster))}
         self.places = Places(self.cluster["home"])
         self.spec: ClusterSpec
         self.plan: Plan
@@ -74,12 +78,15 @@ class Standing:
             (code / "steps.py").write_text(STEPS.format(folder=str(self.folder)))
             (code / "program.py").write_text(script)
             args = {"command": [sys.executable, "program.py"], "code": str(code), **args}
-        self.spec = cluster_spec(self.cluster["name"], {"grace": "5s", **args})
+        self.spec = cluster_spec(self.cluster["name"], {"stop_grace_period": "5s", **args})
         bundle = collect("test", Path(self.spec.code)) if self.spec.code else None
-        train_dir = BACKEND.folder(self.cluster, self.spec, "train_dir", str(self.folder))
-        data_dir = BACKEND.folder(self.cluster, self.spec, "data_dir", str(self.folder))
-        known = Given(bundle.name if bundle else "", train_dir, data_dir)
-        self.plan = make_plan(self.spec, BACKEND.machines(self.cluster, self.spec), known)
+        inventory = BACKEND.planner.inspect(self.cluster, self.spec, self.folder)
+        self.plan = make_plan(self.spec, inventory, bundle.name if bundle else "")
+
+    def validate(self) -> None:
+        """Refuse what the planner refuses in a preview."""
+        inventory = BACKEND.planner.inspect(self.cluster, self.spec, self.folder)
+        BACKEND.planner.validate(self.cluster, self.spec, self.plan, inventory, ("program.py", "steps.py"))
 
     def task_props(self, hostname: str) -> TaskProps:
         """The properties of one task, as the component gives them."""
@@ -93,12 +100,12 @@ class Standing:
             "machine": task.machine,
             "memory": task.memory,
             "cpus": task.cpus,
-            "gpus": ",".join(task.gpus),
+            "gpus": list(task.gpus),
             "port": task.port,
-            "grace": self.spec.grace,
+            "grace": self.spec.stop_grace_period,
             "agent": version(),
             "container": {},
-            "supplies": {},
+            "dependencies": {},
         }
 
     def run_props(self, secrets: dict[str, str] | None = None) -> RunProps:
@@ -106,24 +113,24 @@ class Standing:
         return {
             "cluster": self.cluster,
             "token": TOKEN,
-            "run": dict(self.plan.run),
+            "run": self.plan.run.to_dict(),
             "code_folder": self.spec.code,
             "code_without": [],
             "secrets": secrets or {},
             "container": {},
-            "supplies": {},
+            "dependencies": {},
         }
 
     def stand(self, without: tuple[str, ...] = (), secrets: dict[str, str] | None = None) -> None:
         """Make tasks and run stand, in the order in which Pulumi does."""
         self.stand_tasks(without)
-        BACKEND.give(self.run_props(secrets))
+        BACKEND.runner.submit_run(self.run_props(secrets))
 
     def stand_tasks(self, without: tuple[str, ...] = ()) -> None:
         """Make the tasks stand, and nothing more."""
         for task in self.plan.tasks:
             if task.hostname not in without:
-                BACKEND.stand(self.task_props(task.hostname))
+                BACKEND.runner.create_task(self.task_props(task.hostname))
 
     def up(self, script: str = "", **args: Any) -> None:
         """Declare and stand."""
@@ -132,15 +139,15 @@ class Standing:
 
     def sweep(self) -> None:
         """Stop what is no longer declared."""
-        BACKEND.sweep(self.cluster, TOKEN, [task.hostname for task in self.plan.tasks])
+        BACKEND.runner.delete_unlisted(self.cluster, TOKEN, [task.hostname for task in self.plan.tasks])
 
     def limit(self, *hostnames: str, script: str = WAITS, **args: Any) -> None:
         """Declare anew, and give these tasks their new limits in this order; then the run."""
         olds = {hostname: self.task_props(hostname) for hostname in hostnames}
         self.declare(script, **args)
         for hostname in hostnames:
-            BACKEND.change(olds[hostname], self.task_props(hostname))
-        BACKEND.give(self.run_props())
+            BACKEND.runner.update_task(olds[hostname], self.task_props(hostname))
+        BACKEND.runner.submit_run(self.run_props())
 
     def train(self, script: str, arguments: tuple[str, ...] = ("first",), **args: Any) -> None:
         """Declare and stand a program that is given arguments of its own."""
@@ -148,25 +155,27 @@ class Standing:
 
     def look(self) -> Report:
         """One look."""
-        ask = {"log_lines": self.spec.log_lines, "metrics": dict(self.spec.metrics)}
-        return report(outline(self.plan, self.spec), BACKEND.look(self.cluster, TOKEN, ask))
+        request = ViewRequest(self.spec.log_lines, dict(self.spec.metrics))
+        return report(expected_state(self.plan, self.spec), BACKEND.runner.observe(self.cluster, TOKEN, request))
 
     def status(self, hostname: str) -> str:
         """The status of one task, in the report's words."""
         return str(next(row["status"] for row in self.look().tasks if row["hostname"] == hostname))
 
     def last_report(self, hostname: str) -> float:
-        """When the keeper heard last of a task's launcher, as a look has it."""
-        sight = BACKEND.look(self.cluster, TOKEN, {"log_lines": 0, "metrics": {}})
-        return float(sight.view["job"]["tasks"][hostname]["seen"])
+        """When the controller heard last of a task's launcher, as a look has it."""
+        sight = BACKEND.runner.observe(self.cluster, TOKEN, ViewRequest())
+        run = sight.view.run_state
+        assert run is not None
+        return run.tasks[hostname].seen
 
     def until_reported(self, hostname: str) -> None:
-        """Wait until the keeper has heard from a task's launcher once more."""
+        """Wait until the controller has heard from a task's launcher once more."""
         known = self.last_report(hostname)
         until(lambda: self.last_report(hostname) > known, f"a later report of {hostname}")
 
-    def keeper_alive(self) -> float:
-        """When the keeper last said that it lives."""
+    def controller_alive(self) -> float:
+        """When the controller last said that it lives."""
         return Record(self.places.record).last_alive()
 
     def until_status(self, hostname: str, status: str, seconds: float = PATIENCE) -> None:
@@ -179,7 +188,7 @@ class Standing:
             ) from None
 
     def until_running(self, *hostnames: str, times: int = 1) -> None:
-        """Wait until the programs of these tasks have begun so often, and the keeper knows it."""
+        """Wait until the programs of these tasks have begun so often, and the controller knows it."""
         for hostname in hostnames:
             self.until_started(hostname, times)
             self.until_status(hostname, "running")
@@ -197,28 +206,32 @@ class Standing:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.look().status}\n{self.events()}") from None
 
-    def job(self) -> Job:
-        """The job as the keeper remembers it: it must have been given."""
+    def job(self) -> RunState:
+        """The job as the controller remembers it: it must have been given."""
         return self.recorded_in(self.places.record)
 
-    def recorded_in(self, folder: Path) -> Job:
+    def recorded_in(self, folder: Path) -> RunState:
         """The present job of a record, wherever that lies."""
         job = Record(folder).current()
         assert job is not None
         return job
 
     def recorded(self, hostname: str) -> str:
-        """A task's state as it stands on disk, without a word from the keeper."""
+        """A task's state as it stands on disk, without a word from the controller."""
         return self.job().tasks[hostname].state
 
-    def events(self) -> list[str]:
-        """What happened in the present run."""
+    def events(self) -> list[Event]:
+        """The events of the current run."""
         record, job = Record(self.places.record), Record(self.places.record).current()
-        return [event["text"] for event in record.events(job.run["id"])] if job else []
+        return record.events(job.spec.id) if job else []
+
+    def happened(self) -> list[tuple[str, str]]:
+        """Kind and task of each event."""
+        return [(event.kind, event.task) for event in self.events()]
 
     def output(self, hostname: str, name: str = "stdout") -> bytes:
         """All bytes that a task of the present run printed on one pipe, from the record."""
-        stream = Record(self.places.record).log(self.job().run["id"], hostname).streams[name]
+        stream = Record(self.places.record).log(self.job().spec.id, hostname).streams[name]
         return stream.span(stream.start, stream.end)
 
     def until_output(self, hostname: str, expected: bytes) -> None:
@@ -246,14 +259,14 @@ class Standing:
         return Supervisor(self.places)
 
     def pid(self, program: str) -> int:
-        """The process id of the keeper, of a launcher, or of `supervisord` itself."""
+        """The process id of the controller, of a launcher, or of `supervisord` itself."""
         if program == "supervisord":
             return int((self.places.runtime / "supervisord.pid").read_text())
         return int(self.supervisor().programs()[program]["pid"])
 
     def clear(self, token: str = TOKEN) -> str:
         """Clear it away; what that says."""
-        return BACKEND.clear(self.cluster, token, {"volumes": False, "record": True})
+        return BACKEND.runner.delete_all(self.cluster, token, {"volumes": False, "record": True})
 
     def kept(self, said: str) -> Path:
         """The folder that `clear` has named."""
@@ -265,7 +278,7 @@ class Standing:
         return all(programs[task.hostname]["statename"] == "EXITED" for task in self.plan.tasks)
 
     def kill(self, program: str) -> None:
-        """Kill the keeper, a launcher or `supervisord` as nothing can be caught, and wait until it has gone."""
+        """Kill the controller, a launcher or `supervisord` as nothing can be caught, and wait until it has gone."""
         pid = self.pid(program)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not alive(pid), f"{program} has gone")
@@ -289,7 +302,7 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Standing]]:
 
     yield make
     for standing in made:
-        BACKEND.clear(standing.cluster, TOKEN, {"volumes": False, "record": True})
+        BACKEND.runner.delete_all(standing.cluster, TOKEN, {"volumes": False, "record": True})
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ SECRET = "4dabf18193072939515e22adb298388d"
 IS_SECRET = "1b47061264138c4ac30d75fd1eb44270"
 
 TOKEN = "a-token"
-"""What every sweeper makes."""
+"""What every cleanup makes."""
 
 
 class Recorder(mocks.MockMonitor):
@@ -27,9 +27,14 @@ class Recorder(mocks.MockMonitor):
         super().__init__(self.maker)
         self.after: dict[str, list[str]] = {}
         self.outputs: list[str] = []
+        self.protected: set[str] = set()
+        self.providers: dict[str, str] = {}
+        """The URN and the id of each resource's explicit provider; empty for the default one."""
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802
         self.after[request.name] = sorted(urn.rpartition("::")[2] for urn in request.dependencies)
+        self.protected |= {request.name} if request.protect else set()
+        self.providers[request.name] = request.provider
         made = super().RegisterResource(request)  # type: ignore[no-untyped-call]
         for key in {*request.additionalSecretOutputs} & {*made.object}:
             if isinstance(text := made.object[key], str):
@@ -58,13 +63,15 @@ class Maker(mocks.Mocks):
         self.inputs: dict[str, dict[str, Any]] = {}
         self.kinds: dict[str, str] = {}
 
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], None]:
-        return {}, None
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
+        return {}, []
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[Any, Any]]:
         self.inputs[args.name], self.kinds[args.name] = args.inputs, args.typ
         named = {"name": args.name, "keyName": args.name}
-        made = {"token": TOKEN, "stood": "now", "given": "2026-11-21T12:00:00+00:00"}
+        made = {"token": TOKEN, "created_at": "now", "submitted_at": "2026-11-21T12:00:00+00:00"}
+        if args.typ.endswith(":SshKey"):
+            made |= {"public_key": "ssh-ed25519 AAAA tfdeploy", "private_key": "a-private-key"}
         return f"{args.name}-id", {**named, **args.inputs, **made}
 
 
@@ -78,6 +85,9 @@ def run(program: Callable[[], Any], preview: bool = False, **config: str) -> Rec
         pulumi.runtime.test(program)()  # type: ignore[no-untyped-call]
     finally:
         set_all_config({})
+        mocks.set_mocks(
+            monitor.maker, preview=False, monitor=monitor
+        )  # other tests of the process are not in a preview
     return monitor
 
 

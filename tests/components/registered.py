@@ -3,13 +3,13 @@
 from tests.components.conftest import Standing
 from tests.verbs import Verbs
 from tfdeploy import registry
-from tfdeploy.outline import outline
 from tfdeploy.registry import Entry
+from tfdeploy.report.expected import expected_state
 
 
 def verbs_of(standing: Standing) -> Verbs:
     """The command, in the folder of a program whose stack has that cluster."""
     folder, cluster = standing.folder, standing.cluster
     (folder / "Pulumi.yaml").write_text(f"name: {cluster['project']}\n")
-    registry.write(Entry(cluster, str(folder), outline(standing.plan, standing.spec), begun=1.0))
+    registry.write(Entry(cluster, str(folder), expected_state(standing.plan, standing.spec), begun=1.0))
     return Verbs(folder)

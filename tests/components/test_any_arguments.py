@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.components.conftest import Standing
 from tfdeploy.errors import SpecError
-from tfdeploy.spec import cluster_spec
+from tfdeploy.spec.cluster import cluster_spec
 
 SCRIPT = """
 import json, os, time
@@ -25,7 +25,7 @@ ARGUMENTS = st.fixed_dictionaries(
     optional={
         "chief": st.integers(0, 2),
         "evaluator": st.integers(0, 1),
-        "success": st.sampled_from(["chief", "worker 0", "all workers", "none"]),
+        "success": st.sampled_from(["chief", "worker-0", "all-workers", "none"]),
         "env": st.dictionaries(st.sampled_from(["A", "b_1", "C%S", "TF_CONFIG"]), st.text(max_size=20)),
         "context": st.dictionaries(st.text(max_size=5), JSON, max_size=2),
         "metrics": st.dictionaries(st.text(max_size=5), st.sampled_from(["a(b)", "(", r"\S+"]), max_size=2),
@@ -52,5 +52,5 @@ def test_accepted_arguments_run_to_the_end(clusters: Callable[[str], Standing], 
     standing = clusters(f"any-{next(NUMBERS)}")
     standing.up(SCRIPT, **arguments)
     seen = standing.until_state("succeeded")
-    assert {row["status"] for row in seen.tasks} <= {"succeeded", "stopped (job finished)"}
+    assert {row["status"] for row in seen.tasks} <= {"succeeded", "stopped (run finished)"}
     standing.clear()

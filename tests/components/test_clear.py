@@ -9,8 +9,10 @@ import pytest
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.backends.folders import runtime_root
+from tfdeploy.agent.run_state import STOP_REQUESTED
+from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.local.supervisor import marked
+from tfdeploy.paths import runtime_root
 
 CHECKPOINTS = """
 import os, pathlib
@@ -43,14 +45,29 @@ def test_nothing_is_left_of_a_cluster_that_runs(cluster: Standing) -> None:
     assert [path.read_text() for path in kept.rglob("checkpoint")] == ["weights"]
 
 
+@pytest.mark.parametrize("train_dir", ["", "models"])
+def test_each_update_lists_what_destroy_will_keep_and_where(train_dir: str, cluster: Standing) -> None:
+    cluster.up(CHECKPOINTS, workers=1, **({"train_dir": train_dir} if train_dir else {}))
+    cluster.open()
+    cluster.until_state("succeeded")
+    inventory = BACKEND.planner.inspect(cluster.cluster, cluster.spec, cluster.folder)
+    record, checkpoints = BACKEND.planner.render(cluster.cluster, cluster.spec, cluster.plan, inventory).retained
+    assert (record.kind, checkpoints.kind) == ("record", "checkpoints")
+    assert all(data.is_retained and data.size for data in (record, checkpoints))
+    kept = cluster.kept(cluster.clear())
+    assert (kept / "record").is_relative_to(record.place)
+    checkpoint = next((kept / "train" if not train_dir else cluster.folder / train_dir).rglob("checkpoint"))
+    assert checkpoint.is_relative_to(checkpoints.place)
+
+
 @pytest.mark.parametrize("token", [TOKEN, ""])
 def test_the_kept_record_says_that_the_job_was_stopped(token: str, cluster: Standing) -> None:
     """Also where nobody has said the token, as in `leftovers`: it stands in the cluster's folder."""
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_running("ps-0", "worker-0")
     job = cluster.recorded_in(cluster.kept(cluster.clear(token)) / "record")
-    assert job.verdict is not None
-    assert job.verdict[:2] == ("stopped", "by request")
+    assert job.result is not None
+    assert (job.result.state, job.result.cause) == ("stopped", STOP_REQUESTED)
     assert {task.state for task in job.tasks.values()} == {"stopped"}
 
 
@@ -66,7 +83,7 @@ def test_clearing_what_never_stood_is_done(cluster: Standing) -> None:
     assert left(cluster) == []
 
 
-@pytest.mark.parametrize("dead", ["supervisord", "keeper"])
+@pytest.mark.parametrize("dead", ["supervisord", "controller"])
 def test_what_was_killed_before_is_cleared_too(cluster: Standing, dead: str) -> None:
     cluster.up(WAITS, ps=1, workers=1)
     pids = [cluster.until_started(hostname) for hostname in ("ps-0", "worker-0")]
@@ -77,7 +94,7 @@ def test_what_was_killed_before_is_cleared_too(cluster: Standing, dead: str) -> 
 
 
 def test_a_task_that_heeds_no_signal_is_cleared_after_its_grace(cluster: Standing) -> None:
-    cluster.up(DEAF, workers=1, grace="1s")
+    cluster.up(DEAF, workers=1, stop_grace_period="1s")
     cluster.until_running("worker-0")
     cluster.clear()
     assert left(cluster) == []
@@ -86,7 +103,7 @@ def test_a_task_that_heeds_no_signal_is_cleared_after_its_grace(cluster: Standin
 def test_tasks_without_a_run_are_cleared(cluster: Standing) -> None:
     cluster.declare(WAITS, workers=2)
     cluster.stand_tasks()
-    until(lambda: len(cluster.supervisor().programs()) == 3, "two launchers and the keeper")
+    until(lambda: len(cluster.supervisor().programs()) == 3, "two launchers and the controller")
     assert cluster.clear() == ""
     assert left(cluster) == []
 

@@ -2,30 +2,39 @@
 
 import base64
 import json
+import time
+from dataclasses import replace
 from typing import Any
 
+import pulumi
 import pytest
 from pulumi.provider.experimental.component import ComponentProvider
 
+from tests.clusters import cluster_ref
 from tests.components.mocked import declare, refused, run, without_secrets
-from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs
+from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs, cluster, registry
+from tfdeploy.backends.local.paths import CLUSTERS
 from tfdeploy.cluster import TYPE
+from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
+from tfdeploy.report.report import Report
+from tfdeploy.report.wait import Watch, observed
 
 CANARY = "canary-7f3a"
 
 
 TREE = """\
 pulumi:pulumi:Stack$tfdeploy:index:TensorFlowCluster::mnist
+tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Cleanup::mnist-cleanup
 tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Run::mnist-run
-tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Sweeper::mnist-sweeper
 tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Task::mnist-ps-0
 tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Task::mnist-worker-0
-tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Task::mnist-worker-1"""
+tfdeploy:index:TensorFlowCluster$pulumi-python:dynamic/tfdeploy:Task::mnist-worker-1
+tfdeploy:index:TensorFlowCluster$pulumi:index:Stash::mnist-id"""
 """Types and names are frozen: another one would replace what stands in every user's stack."""
 
 
 @pytest.mark.parametrize("preview", [False, True])
-def test_a_cluster_is_made_of_a_sweeper_its_tasks_and_a_run(preview: bool) -> None:
+def test_a_cluster_is_made_of_a_cleanup_its_tasks_and_a_run(preview: bool) -> None:
     assert run(lambda: declare(ps=1, workers=2), preview).urns() == TREE
 
 
@@ -37,19 +46,20 @@ def test_arguments_may_be_given_one_by_one_in_args_or_in_the_configuration() -> 
     assert run(declare, ps="1", workers="2").urns() == TREE
 
 
-def test_everything_is_made_after_the_sweeper_and_the_run_last() -> None:
+def test_everything_is_made_after_the_cleanup_and_the_run_last() -> None:
     assert run(lambda: declare(ps=1, workers=1)).after == {
         "project-stack": [],
         "mnist": [],
-        "mnist-sweeper": [],
-        "mnist-ps-0": ["mnist-sweeper"],
-        "mnist-worker-0": ["mnist-sweeper"],
-        "mnist-run": ["mnist-ps-0", "mnist-sweeper", "mnist-worker-0"],
+        "mnist-id": [],
+        "mnist-cleanup": ["mnist-id"],
+        "mnist-ps-0": ["mnist-cleanup"],
+        "mnist-worker-0": ["mnist-cleanup"],
+        "mnist-run": ["mnist-cleanup", "mnist-ps-0", "mnist-worker-0"],
     }
 
 
 def test_the_outputs_are_registered() -> None:
-    outputs = ["cost", "endpoints", "logs", "machines", "metrics", "observed_at", "state", "status", "tasks"]
+    outputs = ["cost", "endpoints", "logs", "machines", "metrics", "run", "state", "status", "tasks"]
     assert run(lambda: declare(workers=1)).outputs == outputs
 
 
@@ -63,7 +73,7 @@ def test_the_outputs_are_those_of_a_look(preview: bool) -> None:
 def test_providers_are_named_in_the_state_not_written_out() -> None:
     inputs = run(lambda: declare(workers=1)).inputs
     named = {
-        "mnist-sweeper": b"SweeperProvider",
+        "mnist-cleanup": b"CleanupProvider",
         "mnist-worker-0": b"TaskProvider",
         "mnist-run": b"RunProvider",
     }
@@ -78,6 +88,22 @@ def test_secrets_are_pulumi_secrets_wherever_they_go() -> None:
     inputs = run(lambda: declare(workers=1, secrets={"TOKEN": CANARY})).inputs
     assert CANARY in json.dumps(inputs["mnist-run"])
     assert CANARY not in json.dumps(without_secrets(inputs))
+
+
+def test_an_update_removes_what_destroy_stored_longer_ago_than_retention_and_a_preview_does_not() -> None:
+    run(lambda: declare(workers=1))
+    (entry,) = registry.entries()
+    earlier = replace(entry, cluster={**entry.cluster, "id": "earlierone"}, ended=1.0)
+    registry.write(earlier)
+    archives = state_folder() / RECORDS_FOLDER / cluster_folder(earlier.cluster)
+    old, newest = archives / "20200101T000000.000000Z", archives / "20200102T000000.000000Z"
+    for archive in (old, newest):
+        (archive / "train").mkdir(parents=True)
+    run(lambda: declare(workers=1))
+    run(lambda: declare(workers=1, retention="30d"), True)
+    assert old.exists()
+    run(lambda: declare(workers=1, retention="30d"))
+    assert (old.exists(), newest.exists()) == (False, True)
 
 
 def test_secrets_of_the_configuration_reach_the_run() -> None:
@@ -96,15 +122,61 @@ def test_two_clusters_stand_side_by_side_but_not_under_one_name() -> None:
     names = [line.rpartition("::")[2] for line in run(program).urns().splitlines()]
     assert sorted(names) == [
         "one",
+        "one-cleanup",
+        "one-id",
         "one-run",
-        "one-sweeper",
         "one-worker-0",
         "two",
+        "two-cleanup",
+        "two-id",
         "two-run",
-        "two-sweeper",
         "two-worker-0",
     ]
-    assert said == ["TensorFlowCluster: the name 'one' is given twice in this program. Choose another."]
+    assert said == ["TensorFlowCluster: the name 'one' is used twice in this program. Choose another."]
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_lost_state_is_told_what_exists_by_preview_and_update_alike(
+    preview: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update may skip the preview; the cluster of the same words is not touched by either."""
+    words = {"project": "project", "stack": "stack", "name": "mnist"}
+    home = state_folder() / CLUSTERS / "mnist-k3v9x2abcd"
+    home.mkdir(parents=True)
+    ref = {**cluster_ref("local", str(home), cluster_id="k3v9x2abcd"), **words}
+    (home / "cluster.json").write_text(json.dumps(ref))
+    before = [(path, path.stat().st_mtime_ns) for path in (home, *home.rglob("*"))]
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    run(lambda: declare(workers=1), preview)
+    (warning,) = [text for text in said if "another cluster" in text]
+    assert "exists: k3v9x2abcd, created by alice@laptop since 20" in warning
+    assert "set `adopt` to k3v9x2abcd" in warning
+    assert "`tfdeploy leftovers --delete --cluster k3v9x2abcd`" in warning
+    assert [(path, path.stat().st_mtime_ns) for path in (home, *home.rglob("*"))] == before
+
+    said.clear()
+    recorder = run(lambda: declare(workers=1, adopt="k3v9x2abcd"), preview)
+    assert recorder.inputs["mnist-cleanup"]["cluster"]["id"] == "k3v9x2abcd"
+    assert not [text for text in said if "another cluster" in text]
+
+
+def test_two_updates_of_one_process_do_not_influence_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    watches: list[Watch] = []
+
+    async def captured(watch: Watch, submitted_at: str) -> Report:
+        watches.append(watch)
+        return await observed(watch, submitted_at)
+
+    monkeypatch.setattr(cluster, "observed", captured)
+    trees = []
+    for _ in range(2):
+        before = time.time()
+        trees.append(run(lambda: declare(ps=1, workers=2)).urns())
+        assert before <= watches[-1].begun <= time.time()
+        watches[-1].detached.set()
+    assert trees == [TREE, TREE], "the name is used once in each update"
+    assert watches[0].detached is not watches[1].detached
 
 
 def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything() -> None:
@@ -118,6 +190,7 @@ def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything
         "machines",
         "metrics",
         "observed_at",
+        "run",
         "state",
         "status",
         "tasks",

@@ -1,5 +1,6 @@
 """Bad input is refused before anything is registered, in preview and in update alike."""
 
+import errno
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.components.mocked import declare, refused, run
+from tfdeploy import registry
 
 
 def refusal(name: str = "mnist", preview: bool = True, config: dict[str, str] | None = None, **args: Any) -> str:
@@ -21,52 +23,55 @@ def refusal(name: str = "mnist", preview: bool = True, config: dict[str, str] | 
     return said[0]
 
 
-WHOLE = "It takes a whole number from"
 PLACES = "and no machine has that free. Ask for less, or for fewer tasks."
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"workers": -1}, "mnist: workers: is -1.", f"{WHOLE} 0 to 1000."),
-    ({"ps": -2, "workers": 1}, "mnist: ps: is -2.", f"{WHOLE} 0 to 1000."),
-    ({"chief": 2}, "mnist: chief: is 2.", f"{WHOLE} 0 to 1."),
-    ({"workers": "two"}, "mnist: workers: is 'two', of type str.", "It takes a whole number."),
-    ({}, "mnist: workers: and ps, chief, evaluator are all 0", "there is no task at all"),
-    ({"workers": 0}, "mnist: workers: and ps, chief, evaluator are all 0", "Give workers=1 or more."),
-    ({"ps": 1}, "mnist: workers: is 0: ps alone trains nothing.", "Give workers or chief, or serve=True."),
-    ({"workers": 1, "worker": 1}, "mnist: worker: is no argument of TensorFlowCluster.", "It knows command, "),
+    ({"workers": -1}, "mnist: workers: -1 is", "0 to 1000."),
+    ({"ps": -2, "workers": 1}, "mnist: ps: -2 is", "0 to 1000."),
+    ({"chief": 2}, "mnist: chief: 2 is", "Use chief=True"),
+    ({"workers": "two"}, "mnist: workers: 'two' is a string.", "Use an integer from 0 to 1000."),
+    ({}, "mnist: workers: the cluster has no task.", "Set workers=1 or more."),
+    ({"workers": 0}, "mnist: workers: the cluster has no task.", "Set workers=1 or more."),
+    ({"ps": 1}, "mnist: workers: ps cannot train alone.", "Set workers or chief, or standalone_servers=True."),
+    ({"workers": 1, "worker": 1}, "mnist: worker: is not an argument", "Did you mean 'workers'?"),
     (
         {"workers": 1, "jobs": {"wroker": {}}},
-        "mnist: jobs: 'wroker' is no job of this cluster.",
+        "mnist: jobs.wroker: the cluster does not have this job.",
         "Its jobs are: worker.",
     ),
     (
         {"workers": 1, "jobs": {"worker": {"port": 70000}}},
-        "mnist: jobs: worker: port: is 70000.",
-        f"{WHOLE} 1 to 65535.",
+        "mnist: jobs.worker.port: 70000 is",
+        "1 to 65535.",
     ),
-    ({"workers": 1, "success": "chief"}, "mnist: success: 'chief' needs a chief", "Choose another rule."),
-    ({"workers": 1, "metrics": {"a": "("}}, "mnist: metrics: a: '(' is no regular expression", "Mend it."),
-    ({"workers": 1, "wait": "soon"}, "mnist: wait: 'soon' is no duration.", "up to a year."),
-    ({"workers": 1, "backend": "mesos"}, "backend: 'mesos' is unknown.", "It takes one of: local, docker, ec2."),
-    ({"workers": 1, "code": "nowhere"}, "mnist: code: ", "nowhere is not there. Name a folder"),
+    ({"workers": 1, "success": "chief"}, "mnist: success: 'chief' needs a chief", "Use another rule."),
+    (
+        {"workers": 1, "metrics": {"a": "("}},
+        "mnist: metrics.a: '(' is not a valid regular expression",
+        "Fix the pattern.",
+    ),
+    ({"workers": 1, "wait": "soon"}, "mnist: wait: 'soon' is not a valid duration.", "at most a year."),
+    ({"workers": 1, "backend": "mesos"}, "mnist: backend: 'mesos' is not valid.", 'Use "local", "docker" or "ec2".'),
+    ({"workers": 1, "code": "nowhere"}, "mnist: code: ", "nowhere does not exist. Name a folder"),
     (
         {"workers": 1, "command": ["no-such-program"]},
         "mnist: command: the program 'no-such-program'",
-        "is not to be found",
+        "does not exist in",
     ),
-    ({"workers": 1, "command": ["python", "no.py"]}, "mnist: command: 'no.py'", "is no file of `code`."),
+    ({"workers": 1, "command": ["python", "no.py"]}, "mnist: command: 'no.py'", "is not a file of `code`."),
     (
         {"workers": 1, "data_dir": "nowhere"},
         "mnist: data_dir: ",
-        "nowhere is no folder. Name one that is there, or a URL.",
+        "nowhere is not a folder. Name an existing folder or a URL.",
     ),
     (
         {"workers": 1, "requirements": ["not a package"]},
-        "mnist: requirements: 'not a package' names no package",
-        "It takes",
+        "mnist: requirements: 'not a package'",
+        "",
     ),
     ({"workers": 1, "jobs": {"worker": {"cpus": 100_000}}}, "mnist: worker-0: asks for 100000 cpus,", PLACES),
     ({"workers": 1, "jobs": {"worker": {"gpus": 1_000}}}, "mnist: worker-0: asks for 1000 gpus,", PLACES),
     ({"workers": 1, "jobs": {"worker": {"memory": "900TiB"}}}, "mnist: worker-0: asks for 900 TiB of memory,", PLACES),
-    ({"workers": 1, "name": "a_b"}, "TensorFlowCluster: the name 'a_b' cannot be", "A name begins with a letter"),
+    ({"workers": 1, "name": "a_b"}, "TensorFlowCluster: the name 'a_b' is not valid", "Use a letter"),
 ]
 
 
@@ -82,7 +87,7 @@ def test_a_refusal_comes_before_anything_is_registered(
 
 def test_a_refusal_of_the_configuration_comes_before_anything_is_registered() -> None:
     said = refusal(config={"workers": "many"})
-    assert said.startswith("configuration tfdeploy:workers: 'many' is not a whole number.")
+    assert said.startswith("configuration tfdeploy:workers: 'many' is not an integer.")
 
 
 @pytest.fixture
@@ -94,10 +99,22 @@ def taken_port() -> Iterator[int]:
 
 def test_a_taken_port_is_refused(taken_port: int) -> None:
     said = refusal(workers=1, jobs={"worker": {"port": taken_port}})
-    assert said == f"mnist: jobs: worker: port: {taken_port} (for worker-0) is taken. Choose another, or none."
+    assert said == f"mnist: jobs.worker.port: {taken_port} (for worker-0) is in use. Choose another, or none."
 
 
 def test_nothing_is_written_before_something_stands(tmp_path: Path) -> None:
     run(lambda: declare(ps=1, workers=1), preview=True)
     refusal(workers=-1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/state/registry/mnist.json")
+
+    monkeypatch.setattr(registry, "write", full)
+    said: list[str] = []
+    run(lambda: said.append(refused(lambda: declare(workers=1))))
+    assert said == [
+        "mnist: /state/registry/mnist.json: No space left on device. Free space on that disk, and run the command again."
+    ]

@@ -1,5 +1,6 @@
 """Commands where a task runs, ways to its address, and what is said where there is no way."""
 
+import json
 import socket
 
 import pytest
@@ -8,6 +9,7 @@ from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.verbs import ECHO, talk
 
+HELD_BYTES = 50_000_000
 SERVES = f"from steps import begin\nbegin()\n{ECHO}\nserve()"
 
 
@@ -19,15 +21,24 @@ def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluste
     tells = 'pwd; echo "$OWN $TFDEPLOY_ADDRESS $TOKEN"; tr a-z A-Z; echo beside >&2; exit 7'
     code, said, beside = verbs.call("exec", "worker-0", "--", "sh", "-c", tells, stdin=b"input\x00\xff")
     job = cluster.job()
-    folder = cluster.places.task("worker-0") / "work" / job.run["id"]
+    folder = cluster.places.task("worker-0") / "work" / job.spec.id
     line = f"of worker-0 {job.tasks['worker-0'].address} hush\n"
     assert (code, said, beside) == (7, f"{folder}\n{line}INPUT".encode() + b"\x00\xff", "beside\n")
+    _, said, _ = verbs.call("exec", "worker-0", "--", "env")
+    assert b"TFDEPLOY_HOSTNAME=worker-0\n" in said
+    assert not any(name in said for name in (b"TFDEPLOY_CLUSTER", b"TFDEPLOY_CHILD")), (
+        "a destroy would end this command"
+    )
     assert verbs.call("exec", "worker-0", "--", "sh", "-c", "kill -9 $$")[0] == 137
     code, _, beside = verbs.call("exec", "worker-0", "--", "no-such-program")
     assert (code, beside) == (127, "tfdeploy: cannot start 'no-such-program': No such file or directory\n")
     assert verbs.call("exec", "ps-0", "--", "true")[0] == 3
 
-    terminal = verbs.terminal("exec", "worker-0", "--", "sh")
+    code, _, beside = verbs.call("exec", "-it", "worker-0", "--", "true")
+    assert (code, "stdin is not a terminal" in beside) == (2, True)
+    assert verbs.call("exec", "-i", "worker-0", "cat", stdin=b"input")[:2] == (0, b"input")
+
+    terminal = verbs.terminal("exec", "-it", "worker-0", "sh")
     terminal.type("stty size; read line; echo got $line; exit 5\n")
     terminal.until_said("41 97")
     terminal.type("keys\n")
@@ -38,7 +49,9 @@ def test_a_command_has_the_tasks_folder_environment_streams_and_exit_code(cluste
     cluster.until_state("succeeded")
     code, said, beside = verbs.call("exec", "worker-0", "--", "true")
     assert (code, said) == (1, b"")
-    assert "worker-0 has no process now: it is succeeded." in beside
+    assert "worker-0 has " in beside
+    assert "succeeded" in beside
+    assert "`tfdeploy logs worker-0`" in beside
 
 
 def test_a_tunnel_leads_to_the_task(cluster: Standing, free_port: int) -> None:
@@ -50,10 +63,27 @@ def test_a_tunnel_leads_to_the_task(cluster: Standing, free_port: int) -> None:
     code, _, beside = verbs.call("tunnel")
     assert (code, "test has no TensorBoard. Name a task: worker-0." in beside) == (2, True)
 
-    with verbs.held("tunnel", "worker-0", f"--port={free_port}") as said:
+    with verbs.locked("tunnel", "worker-0", f"--port={free_port}") as said:
         assert said == {"worker-0": f"127.0.0.1:{free_port}"}
         data = bytes(range(256)) * 20_000
         assert talk(said["worker-0"], data) == data + b"and that was all"
+
+
+def test_any_port_of_a_task_is_forwarded(cluster: Standing, free_port: int) -> None:
+    serves_both = f"import threading\nthreading.Thread(target=serve, args=({free_port},), daemon=True).start()\nserve()"
+    cluster.up(f"{SERVES.removesuffix('serve()')}{serves_both}", workers=1)
+    cluster.until_running("worker-0")
+    verbs = verbs_of(cluster)
+    code, said, beside = verbs.call("port-forward", "worker-0", str(free_port))
+    assert (code, said) == (0, f"worker-0:{free_port}: 127.0.0.1:{free_port}\n".encode())
+    assert beside == "worker-0 is on this computer: nothing is forwarded.\n"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        other = taken.getsockname()[1]
+        code, _, beside = verbs.call("port-forward", "worker-0", f"{other}:{free_port}")
+        assert (code, f"port {other} of this computer is not available" in beside) == (1, True)
+    with verbs.locked("port-forward", "worker-0", f"{other}:{free_port}") as addresses:
+        assert addresses == {f"worker-0:{free_port}": f"127.0.0.1:{other}"}
+        assert talk(addresses[f"worker-0:{free_port}"], b"hello") == b"helloand that was all"
 
 
 @pytest.fixture
@@ -63,8 +93,19 @@ def free_port() -> int:
         return int(trial.getsockname()[1])
 
 
+def test_the_use_of_each_task_is_measured(cluster: Standing) -> None:
+    cluster.up(f"held = bytearray(b'x') * ({HELD_BYTES})\n{WAITS}", ps=1, workers=1)
+    cluster.until_running("ps-0", "worker-0")
+    code, said, beside = verbs_of(cluster).call("top", "--json")
+    assert code == 0, beside
+    rows = json.loads(said)
+    assert [row["hostname"] for row in rows] == ["ps-0", "worker-0"]
+    assert all(HELD_BYTES < row["memory"] < 20 * HELD_BYTES and row["cpus"] >= 0 for row in rows)
+
+
 def test_there_is_no_other_machine(cluster: Standing) -> None:
     cluster.declare(WAITS, workers=1)
     code, _, beside = verbs_of(cluster).call("ssh", "localhost")
     assert code == 1
-    assert "the cluster stands on this computer. `tfdeploy exec HOSTNAME -- sh` leads to a task." in beside
+    assert "on this computer" in beside
+    assert "`tfdeploy exec HOSTNAME -- sh`" in beside

@@ -7,6 +7,8 @@ import socket
 import pytest
 
 from tests.components.conftest import WAITS, Standing
+from tfdeploy.agent import events
+from tfdeploy.agent.run_state import TaskExit
 
 COUNTS_AND_FAILS = """
 import os, signal, sys
@@ -42,7 +44,7 @@ time.sleep(600)
 
 def test_a_failed_worker_fails_the_job_with_its_exit_code(cluster: Standing) -> None:
     script = "import sys, os\nprint('last words')\nsys.exit(3 * int(os.environ['TFDEPLOY_TASK_INDEX']))"
-    cluster.up(script, workers=2)
+    cluster.up(script, workers=2, success="all-workers")
     seen = cluster.until_state("failed")
     assert seen.reason == "worker-1 failed (exit 3)"
     assert seen.tasks[1]["status"] == "failed (exit 3)"
@@ -59,8 +61,8 @@ def test_the_others_are_stopped_when_one_has_failed(cluster: Standing) -> None:
     seen = cluster.until_state("failed")
     assert seen.reason == "worker-1 was killed (SIGUSR1)"
     assert [row["status"] for row in seen.tasks] == [
-        "stopped (job failed)",
-        "stopped (job failed)",
+        "stopped (run failed)",
+        "stopped (run failed)",
         "killed (SIGUSR1)",
     ]
 
@@ -71,11 +73,12 @@ def test_a_task_is_started_once_more_than_it_may_be_restarted(cluster: Standing)
     assert cluster.until_state("failed").reason == "worker-0 failed (exit 7)"
     assert len(cluster.started("worker-0")) == 3
     assert cluster.output("worker-0") == b"start 1\nstart 2\nstart 3\n"
-    ends = [text for text in cluster.events() if "worker-0 ended" in text or "not restarted" in text]
-    assert ends == [
-        "worker-0 ended (exit 7); restarting in 0.1 s (1 of 2) after exit 7",
-        "worker-0 ended (exit 7); restarting in 0.2 s (2 of 2) after exit 7",
-        "worker-0 failed (exit 7); not restarted",
+    kinds = (events.TASK_RESTARTING, events.TASK_FAILED)
+    ends = [event for event in cluster.events() if event.kind in kinds]
+    assert [(event.kind, event.task, event.exit, event.delay, event.failures) for event in ends] == [
+        (events.TASK_RESTARTING, "worker-0", TaskExit(7), 0.1, 1),
+        (events.TASK_RESTARTING, "worker-0", TaskExit(7), 0.2, 2),
+        (events.TASK_FAILED, "worker-0", TaskExit(7), 0.0, 0),
     ]
 
 
@@ -149,7 +152,7 @@ def test_a_port_that_another_program_took_is_named_in_the_log(cluster: Standing)
         cluster.up(WAITS, workers=1, jobs={"worker": {"port": port}})
         seen = cluster.until_state("failed")
     assert seen.reason == "worker-0 failed (exit 1)"
-    assert seen.logs["worker-0"] == [f"tfdeploy: port {port} of 127.0.0.1 is taken by another program"]
+    assert seen.logs["worker-0"] == [f"tfdeploy: port {port} of 127.0.0.1 is in use by another program"]
     assert not cluster.started("worker-0")
 
 

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tests.components.conftest import WAITS, Standing
+from tests.components.processes import halted
 from tests.waiting import until
-from tfdeploy.backends.local import BACKEND
+from tfdeploy.agent.events import LAUNCHER_LOST
+from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.errors import SpecError
 
 TRAINS = """
 import os, pathlib, sys
@@ -39,18 +42,30 @@ def test_standing_again_trains_nothing_again(cluster: Standing) -> None:
     assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
 
 
+def test_a_success_that_was_not_reported_before_a_reboot_is_not_trained_again(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    with halted(cluster.pid("controller")):
+        cluster.open()
+        until((cluster.places.task("worker-0") / "exit.json").exists, "the end is stored")
+        cluster.kill("worker-0")
+    cluster.until_state("succeeded")
+    assert len(cluster.started("worker-0")) == 1
+    assert (LAUNCHER_LOST, "worker-0") not in cluster.happened()
+
+
 def test_changed_limits_and_counts_train_nothing_again(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     cluster.open()
     cluster.until_state("succeeded")
     old = cluster.task_props("worker-0")
-    cluster.declare(WAITS, workers=2, jobs={"worker": {"memory": "1GiB"}}, grace="7s", wait="5m")
-    BACKEND.change(old, cluster.task_props("worker-0"))
+    cluster.declare(WAITS, workers=2, jobs={"worker": {"memory": "1GiB"}}, stop_grace_period="7s", wait="5m")
+    BACKEND.runner.update_task(old, cluster.task_props("worker-0"))
     cluster.stand()
     until(cluster.idle, "the launchers have ended again")
     seen = cluster.look()
     assert seen.state == "succeeded"
-    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (job finished)"]
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)"]
     assert [len(cluster.started(hostname)) for hostname in ("worker-0", "worker-1")] == [1, 0]
 
 
@@ -64,7 +79,7 @@ def test_a_failed_job_is_not_tried_again_either(cluster: Standing) -> None:
 
 
 def test_a_worker_that_is_done_stays_done_while_the_others_go_on(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2)
+    cluster.up(WAITS, workers=2, success="all-workers")
     cluster.until_running("worker-1")
     cluster.open("worker-0")
     cluster.until_status("worker-0", "succeeded")
@@ -130,9 +145,9 @@ def test_a_new_run_replaces_the_one_that_runs(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_started("ps-0")
     first = cluster.until_started("worker-0")
-    assert BACKEND.given(cluster.run_props())
+    assert BACKEND.runner.run_is_current(cluster.run_props())
     cluster.declare(WAITS, ps=1, workers=1, run_id="second")
-    assert not BACKEND.given(cluster.run_props())
+    assert not BACKEND.runner.run_is_current(cluster.run_props())
     cluster.stand()
     cluster.until_started("ps-0", 2)
     second = cluster.until_started("worker-0", 2)
@@ -151,6 +166,18 @@ def test_a_run_resumes_another_when_told_so(cluster: Standing) -> None:
     assert cluster.output("worker-0").startswith(b"found ['worker-0']\n")
 
 
+def test_a_mistyped_run_to_resume_is_refused_at_preview(cluster: Standing) -> None:
+    cluster.train(TRAINS, workers=1, train_dir="checkpoints")
+    first = cluster.until_state("succeeded")
+    (cluster.folder / "checkpoints" / "elsewhere").mkdir()
+    for name in (first.run, "elsewhere"):
+        cluster.declare(TRAINS, workers=1, train_dir="checkpoints", resume_from=name)
+        cluster.validate()
+    cluster.declare(TRAINS, workers=1, train_dir="checkpoints", resume_from="mistyped")
+    with pytest.raises(SpecError, match=rf"resume_from: there is no run 'mistyped'.* The record has: {first.run}\.$"):
+        cluster.validate()
+
+
 def test_a_train_dir_that_is_in_use_is_not_used_by_a_new_cluster(cluster: Standing) -> None:
     cluster.train(TRAINS, workers=1, train_dir="checkpoints")
     first = cluster.until_state("succeeded")
@@ -163,4 +190,4 @@ def test_a_train_dir_that_is_in_use_is_not_used_by_a_new_cluster(cluster: Standi
     cluster.train(TRAINS + "# more", workers=1, train_dir="checkpoints", resume_from=second.run)
     cluster.until_started("worker-0", 3)
     cluster.until_state("succeeded")
-    assert cluster.job().run["train_dir"] == str(cluster.folder / "checkpoints" / f"{second.run}-2")
+    assert cluster.job().spec.train_dir == str(cluster.folder / "checkpoints" / f"{second.run}-2")

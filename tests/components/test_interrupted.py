@@ -1,4 +1,4 @@
-"""A task that is told to stop, but not by the keeper (a reboot, a spot machine taken back): interrupted, not ended."""
+"""A task that is told to stop, but not by the controller (a reboot, a spot machine taken back): interrupted, not ended."""
 
 import os
 import signal
@@ -9,6 +9,8 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
+from tfdeploy.agent.events import TASK_INTERRUPTED
+from tfdeploy.agent.restart_policy import EXTERNAL_SIGNAL
 
 SAYS_IT_IS_DONE = """
 import signal, sys
@@ -36,7 +38,7 @@ def test_an_interrupted_task_is_no_success_whatever_it_says(cluster: Standing) -
     os.kill(cluster.pid("worker-0"), signal.SIGTERM)
     cluster.until_running("worker-0", times=2)
     assert "exit status 143; not expected" in exits(cluster, "worker-0")
-    assert "worker-0 interrupted: its launcher was told to stop, not by the keeper" in cluster.events()
+    assert EXTERNAL_SIGNAL in [event.reason for event in cluster.events() if event.kind == TASK_INTERRUPTED]
     cluster.until_output("worker-0", b"start 1\ntold to stop\nstart 2\n")
 
 
@@ -46,10 +48,10 @@ from pathlib import Path
 
 sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0])
-from agent import container
+from agent import docker_env
 from agent.main import main
 
-container.NOTICE = Path({notice!r})
+docker_env.NOTICE = Path({notice!r})
 sys.exit(main())
 """
 """In place of the agent: it finds what a machine says in a file of the test's."""
@@ -59,12 +61,14 @@ def test_a_machine_that_goes_stops_its_tasks_and_says_why(cluster: Standing, mon
     notice, seeing = cluster.folder / "notice", cluster.folder / "seeing.py"
     cluster.folder.mkdir(exist_ok=True)
     seeing.write_text(SEES.format(notice=str(notice)))
-    monkeypatch.setattr("tfdeploy.backends.local._python", lambda: [sys.executable, "-I", "-S", str(seeing)])
+    monkeypatch.setattr(
+        "tfdeploy.backends.local.task_runner._python", lambda: [sys.executable, "-I", "-S", str(seeing)]
+    )
     cluster.up(SAYS_IT_IS_DONE, workers=1)
     cluster.until_running("worker-0")
     notice.write_text("spot instance is taken away\n")
     until(lambda: cluster.recorded("worker-0") == "interrupted", "the notice is heard")
-    assert "worker-0 interrupted: spot instance is taken away" in cluster.events()
+    until(lambda: "spot instance is taken away" in [event.reason for event in cluster.events()], "the event")
     assert cluster.output("worker-0") == b"start 1\ntold to stop\n"
     until(lambda: exits(cluster, "worker-0").count("exit status 143") > 1, "another launcher came and went")
     assert cluster.recorded("worker-0") == "interrupted"

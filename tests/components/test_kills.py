@@ -6,7 +6,8 @@ import signal
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.waiting import until
-from tfdeploy.backends.local import BACKEND
+from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED
+from tfdeploy.backends.local.backend import BACKEND
 
 SPAWNS = """
 import subprocess, sys
@@ -62,7 +63,7 @@ def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standin
     cluster.kill("worker-0")
     until(lambda: not alive(first), "the child has gone")
     cluster.until_running("worker-0", times=2)
-    assert "launcher of worker-0 was lost with its child" in cluster.events()
+    assert (LAUNCHER_LOST, "worker-0") in cluster.happened()
     assert cluster.job().tasks["worker-0"].failures == 0
 
 
@@ -104,7 +105,7 @@ def test_a_killed_supervisord_leaves_no_orphan(cluster: Standing) -> None:
     cluster.up(SPAWNS, ps=1, workers=1)
     pids = [cluster.until_started(hostname) for hostname in ("ps-0", "worker-0")]
     pids += [spawned(cluster, hostname)[0] for hostname in ("ps-0", "worker-0")]
-    pids += [cluster.pid(program) for program in ("keeper", "ps-0", "worker-0")]
+    pids += [cluster.pid(program) for program in ("controller", "ps-0", "worker-0")]
     cluster.kill("supervisord")
     until(lambda: not any(map(alive, pids)), "all has gone")
 
@@ -116,10 +117,10 @@ def test_a_killed_supervisord_is_told_as_it_is(cluster: Standing) -> None:
     cluster.until_status("worker-0", "unreachable since 20")
     seen = cluster.look()
     assert seen.state == "unknown"
-    assert seen.reason.startswith("the keeper is unreachable since 20")
+    assert seen.reason.startswith("the controller is unreachable since 20")
     assert all(row["status"].startswith("unreachable since 20") for row in seen.tasks)
-    assert not any(BACKEND.standing(cluster.task_props(task.hostname)) for task in cluster.plan.tasks)
-    assert not BACKEND.given(cluster.run_props())
+    assert not any(BACKEND.runner.task_exists(cluster.task_props(task.hostname)) for task in cluster.plan.tasks)
+    assert not BACKEND.runner.run_is_current(cluster.run_props())
 
 
 def test_a_killed_supervisord_is_healed_and_the_run_goes_on(cluster: Standing) -> None:
@@ -130,8 +131,8 @@ def test_a_killed_supervisord_is_healed_and_the_run_goes_on(cluster: Standing) -
     cluster.stand()
     for hostname in ("ps-0", "worker-0"):
         cluster.until_running(hostname, times=2)
-        assert BACKEND.standing(cluster.task_props(hostname))
-    assert BACKEND.given(cluster.run_props())
+        assert BACKEND.runner.task_exists(cluster.task_props(hostname))
+    assert BACKEND.runner.run_is_current(cluster.run_props())
     assert cluster.look().run == run
     cluster.open()
     cluster.until_state("succeeded")
@@ -143,12 +144,12 @@ def test_a_killed_supervisord_changes_nothing_in_what_has_finished(cluster: Stan
     cluster.until_started("ps-0")
     cluster.open("worker-0")
     cluster.until_state("succeeded")
-    keeper = cluster.pid("keeper")
+    controller = cluster.pid("controller")
     cluster.kill("supervisord")
-    until(lambda: not alive(keeper), "the keeper has gone")
+    until(lambda: not alive(controller), "the controller has gone")
     seen = cluster.look()
     assert seen.state == "succeeded"
-    assert [row["status"] for row in seen.tasks] == ["stopped (job finished)", "succeeded"]
+    assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded"]
     cluster.stand()
     until(cluster.idle, "the launchers have ended again")
     assert cluster.look().state == "succeeded"
@@ -156,7 +157,7 @@ def test_a_killed_supervisord_changes_nothing_in_what_has_finished(cluster: Stan
 
 
 def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -> None:
-    cluster.up(SAVES_SLOWLY, workers=1, grace="30s")
+    cluster.up(SAVES_SLOWLY, workers=1, stop_grace_period="30s")
     cluster.until_running("worker-0")
     cluster.kill("supervisord")
     until((cluster.folder / "saving").exists, "worker-0 saves")
@@ -164,4 +165,4 @@ def test_a_healed_task_begins_when_the_one_before_has_saved(cluster: Standing) -
     cluster.open("save")
     cluster.until_running("worker-0", times=2)
     cluster.until_output("worker-0", b"start 1\nsaved\nstart 2\n")
-    assert len([text for text in cluster.events() if text == "launcher of worker-0 came"]) == 2
+    assert cluster.happened().count((LAUNCHER_REGISTERED, "worker-0")) == 2

@@ -4,9 +4,9 @@ import psutil
 import pytest
 
 from tests.components.conftest import Standing
-from tfdeploy.backends.local import BACKEND, capacity
+from tfdeploy.backends.local import machine as machine_module
 from tfdeploy.errors import PlacementError
-from tfdeploy.placement import Machine
+from tfdeploy.plan.scheduler import Machine
 
 SHOWS_GPUS = "import os\nprint(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
 
@@ -15,7 +15,7 @@ SHOWS_GPUS = "import os\nprint(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the GPUs 0 and 3."""
     machine = Machine("box", "Master", "local", "", 8.0, 64 * 1024**3, ("0", "3"))
-    monkeypatch.setattr(BACKEND, "machines", lambda *_: [machine])
+    monkeypatch.setattr(machine_module, "this_machine", lambda: machine)
 
 
 def test_tasks_without_gpus_see_none(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +27,7 @@ def test_tasks_without_gpus_see_none(cluster: Standing, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("two_gpus")
 def test_each_task_has_gpus_of_its_own(cluster: Standing) -> None:
-    cluster.up(SHOWS_GPUS, chief=1, workers=2, success="all workers", jobs={"worker": {"gpus": 1}})
+    cluster.up(SHOWS_GPUS, chief=1, workers=2, success="all-workers", jobs={"worker": {"gpus": 1}})
     seen = cluster.until_state("succeeded")
     names = ("chief-0", "worker-0", "worker-1")
     assert [cluster.output(hostname) for hostname in names] == [b"''\n", b"'0'\n", b"'3'\n"]
@@ -45,6 +45,14 @@ def test_changed_gpus_hold_from_the_next_start_on(cluster: Standing) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
+def test_a_task_keeps_its_gpu_when_another_job_is_added(cluster: Standing) -> None:
+    cluster.declare(SHOWS_GPUS, workers=1, jobs={"worker": {"gpus": 1}})
+    cluster.stand_tasks()
+    cluster.declare(SHOWS_GPUS, chief=1, workers=1, jobs={"chief": {"gpus": 1}, "worker": {"gpus": 1}})
+    assert {task.hostname: task.gpus for task in cluster.plan.tasks} == {"chief-0": ("3",), "worker-0": ("0",)}
+
+
+@pytest.mark.usefixtures("two_gpus")
 def test_more_gpus_than_there_are_are_refused(cluster: Standing) -> None:
     with pytest.raises(PlacementError, match=r"(?s)test: worker-1: asks for 2 gpus.*0 of 2 gpus"):
         cluster.declare(SHOWS_GPUS, workers=2, jobs={"worker": {"gpus": 2}})
@@ -53,7 +61,7 @@ def test_more_gpus_than_there_are_are_refused(cluster: Standing) -> None:
 
 @pytest.mark.parametrize("setting", ["cpus", "memory"])
 def test_what_this_machine_does_not_have_is_refused(cluster: Standing, setting: str) -> None:
-    machine = capacity.this_machine()
+    machine = machine_module.this_machine()
     half = {"cpus": machine.cpus * 0.6, "memory": int(machine.memory * 0.6)}[setting]
     cluster.declare(SHOWS_GPUS, workers=1, jobs={"worker": {setting: half}})
     with pytest.raises(PlacementError, match=r"worker-1: asks for .* and no machine has that free"):
@@ -61,7 +69,7 @@ def test_what_this_machine_does_not_have_is_refused(cluster: Standing, setting: 
 
 
 def test_this_machine_is_as_the_kernel_says() -> None:
-    machine = capacity.this_machine()
+    machine = machine_module.this_machine()
     assert machine.memory == psutil.virtual_memory().total
     assert 0 < machine.cpus <= (psutil.cpu_count() or 1)
     assert machine.provider == "local"

@@ -118,11 +118,11 @@ def test_logs_can_be_read_after_the_cluster_was_cleared(cluster: Standing) -> No
     cluster.up("import sys\nprint('to stay')\nprint('this too', file=sys.stderr)", workers=1)
     run = cluster.until_state("succeeded").run
     said = cluster.clear()
-    assert said.startswith("the record and the checkpoints are kept in /")
+    assert said.startswith("the record and the checkpoints are stored in /")
     record = Record(cluster.kept(said) / "record")
     job = record.current()
     assert job is not None
-    assert job.run["id"] == run
+    assert job.spec.id == run
     assert sorted(line.text for line in record.log(run, "worker-0").tail(10)) == ["this too", "to stay"]
     assert (record.run_folder(run) / "logs" / "worker-0" / "stdout.0.log").read_bytes() == b"to stay\n"
 
@@ -143,7 +143,7 @@ def test_the_task_that_decides_has_the_last_word_on_metrics(cluster: Standing) -
     script = (
         "import os\nfrom steps import *\nwait_for(hostname)\nprint('value:', 1 + (hostname == 'worker-0'))\nbegin()"
     )
-    cluster.up(script, workers=2, success="worker 0", metrics={"value": r"value: (\d)"})
+    cluster.up(script, workers=2, success="worker-0", metrics={"value": r"value: (\d)"})
     cluster.open("worker-1")
     cluster.until_status("worker-1", "succeeded")
     assert cluster.look().metrics == {"value": 1.0}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.components.conftest import WAITS, Standing
 from tests.old_python import MISSING, old_python
-from tfdeploy.application import application
+from tfdeploy.backends.zipapp import application
 
 OLD = old_python()
 pytestmark = pytest.mark.skipif(not OLD, reason=MISSING)
@@ -26,10 +26,10 @@ def test_every_module_of_the_agent_can_be_imported(tmp_path: Path) -> None:
 
 
 def test_a_whole_job_runs_under_it(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfdeploy.backends.local._python", lambda: [OLD, "-I", "-S"])
+    monkeypatch.setattr("tfdeploy.backends.local.task_runner._python", lambda: [OLD, "-I", "-S"])
     cluster.up(WAITS, command=["python3", "program.py"], ps=1, workers=1, jobs={"worker": {"memory": "1GiB"}})
     cluster.until_running("ps-0", "worker-0")
-    cluster.kill("keeper")
+    cluster.kill("controller")
     cluster.open("worker-0")
     seen = cluster.until_state("succeeded")
-    assert [row["status"] for row in seen.tasks] == ["stopped (job finished)", "succeeded"]
+    assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.components.conftest import Standing
 from tests.waiting import until
-from tfdeploy.backends.local import packages
+from tfdeploy.backends.local import requirements
 from tfdeploy.errors import CommandError
 
 METADATA = "Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n"
@@ -51,18 +51,18 @@ def test_a_required_package_is_found_by_the_tasks(cluster: Standing, greeter: st
 
 
 def test_it_is_installed_once(greeter: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = packages.search_path([greeter])
+    first = requirements.search_path([greeter])
     calls: list[object] = []
-    monkeypatch.setattr(packages, "_call", lambda *call: calls.append(call))
-    assert packages.search_path([greeter]) == first
+    monkeypatch.setattr(requirements, "_run", lambda *call: calls.append(call))
+    assert requirements.search_path([greeter]) == first
     assert not calls
 
 
 def test_an_installation_that_was_cut_short_is_made_again(greeter: str) -> None:
-    folder = Path(packages.search_path([greeter])[0]).parent
+    folder = Path(requirements.search_path([greeter])[0]).parent
     (folder / "complete").unlink()
     (folder / "bin" / "greet").unlink()
-    packages.search_path([greeter])
+    requirements.search_path([greeter])
     assert (folder / "bin" / "greet").exists()
 
 

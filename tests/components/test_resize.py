@@ -3,7 +3,8 @@
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.backends.local import BACKEND
+from tfdeploy.agent.events import SETTINGS_CHANGED, TASK_STARTED
+from tfdeploy.backends.local.backend import BACKEND
 
 SHOWS_WORKERS = """
 import sys
@@ -48,7 +49,7 @@ def test_shrinking_takes_the_last_ones_away_at_once_and_starts_the_others(cluste
     cluster.declare(SHOWS_WORKERS, ps=1, workers=2)
     cluster.sweep()
     assert not any(map(alive, pids))
-    assert set(cluster.supervisor().programs()) == {"keeper", "ps-0", "worker-0", "worker-1"}
+    assert set(cluster.supervisor().programs()) == {"controller", "ps-0", "worker-0", "worker-1"}
     assert not any(cluster.places.task(hostname).exists() for hostname in removed)
     cluster.stand()
     cluster.until_running("ps-0", "worker-0", "worker-1", times=2)
@@ -62,11 +63,11 @@ def test_taking_away_what_is_not_there_is_done(cluster: Standing) -> None:
     cluster.up(WAITS, workers=2)
     cluster.until_running("worker-0", "worker-1")
     props = cluster.task_props("worker-1")
-    BACKEND.take_away(props)
-    BACKEND.take_away(props)
-    assert not BACKEND.standing(props)
+    BACKEND.runner.delete_task(props)
+    BACKEND.runner.delete_task(props)
+    assert not BACKEND.runner.task_exists(props)
     cluster.clear()
-    BACKEND.take_away(props)
+    BACKEND.runner.delete_task(props)
 
 
 def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(cluster: Standing) -> None:
@@ -75,8 +76,8 @@ def test_a_changed_limit_restarts_the_tasks_of_the_job_one_at_a_time_in_order(cl
     before = cluster.look().endpoints
     cluster.limit("worker-2", "worker-0", "worker-1", ps=1, workers=3, jobs={"worker": {"memory": "1GiB"}})
     cluster.until_running("worker-0", "worker-1", "worker-2", times=2)
-    until(lambda: not cluster.job().roll, "all have their turn behind them")
-    restarted = [text.split()[0] for text in cluster.events() if "its settings have changed" in text]
+    until(lambda: not cluster.job().restart_queue, "all have their turn behind them")
+    restarted = [task for kind, task in cluster.happened() if kind == SETTINGS_CHANGED]
     assert restarted == ["worker-0", "worker-1", "worker-2"]
     assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1", "worker-2")] == [1, 2, 2, 2]
     assert cluster.look().endpoints == before
@@ -87,9 +88,8 @@ def test_the_next_one_is_restarted_when_the_one_before_runs_again(cluster: Stand
     cluster.until_running("worker-0", "worker-1")
     cluster.limit("worker-0", "worker-1", workers=2, jobs={"worker": {"memory": "1GiB"}})
     cluster.until_started("worker-1", 2)
-    texts = cluster.events()
-    again = texts.index("worker-1 is restarted: its settings have changed")
-    assert texts.index("worker-0 started (attempt 2)") < again
+    happened = [(event.kind, event.task, event.attempt) for event in cluster.events()]
+    assert happened.index((TASK_STARTED, "worker-0", 2)) < happened.index((SETTINGS_CHANGED, "worker-1", 0))
 
 
 def test_a_changed_limit_holds_from_the_restart_on(cluster: Standing) -> None:
@@ -102,12 +102,12 @@ def test_a_changed_limit_holds_from_the_restart_on(cluster: Standing) -> None:
 
 
 def test_a_changed_grace_restarts_nobody(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, grace="5s")
+    cluster.up(WAITS, workers=1, stop_grace_period="5s")
     cluster.until_running("worker-0")
     launcher = cluster.pid("worker-0")
-    cluster.limit("worker-0", workers=1, grace="50s")
+    cluster.limit("worker-0", workers=1, stop_grace_period="50s")
     assert cluster.pid("worker-0") == launcher
-    assert cluster.job().run["grace"] == 50
+    assert cluster.job().spec.grace == 50
     cluster.open()
     cluster.until_state("succeeded")
     assert len(cluster.started("worker-0")) == 1

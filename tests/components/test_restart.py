@@ -5,7 +5,8 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.waiting import until
-from tfdeploy.backends.access import access
+from tfdeploy.agent.events import REPLACE_REQUESTED, RESTART_REQUESTED
+from tfdeploy.backends.base import access
 from tfdeploy.errors import BackendError, NotFound
 
 KEEPS = """
@@ -35,13 +36,13 @@ def test_a_task_starts_again_in_a_new_folder_and_the_others_go_on(cluster: Stand
     cluster.until_running("worker-1", times=2)
     until(lambda: cluster.output("worker-1").count(b"\n") == 2, "both lives have told")
     after = cluster.job()
-    assert after.book == before.book, "with the same address book"
+    assert after.address_book == before.address_book, "with the same address book"
     assert {name: task.failures for name, task in after.tasks.items()} == {"ps-0": 0, "worker-0": 0, "worker-1": 0}
     assert [len(cluster.started(name)) for name in ("ps-0", "worker-0", "worker-1")] == [1, 1, 2]
     lives = [line.split() for line in cluster.output("worker-1").decode().splitlines()]
     assert [line[:2] for line in lives] == [["1", "1"], ["1", "2"]]
     assert lives[0][2:] == lives[1][2:], "with the same flags"
-    assert f"worker-1 is {word}{'d' if word == 'replace' else 'ed'} by request" in cluster.events()
+    assert (REPLACE_REQUESTED if word == "replace" else RESTART_REQUESTED, "worker-1") in cluster.happened()
     cluster.open()
     assert cluster.until_state("succeeded").tasks[2]["status"] == "succeeded"
 
@@ -57,12 +58,14 @@ def test_a_task_that_waits_to_be_restarted_after_a_failure_is_at_once(cluster: S
 
 
 def test_finished_is_finished(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2, success="all workers")
+    cluster.up(WAITS, workers=2, success="all-workers")
     cluster.until_running("worker-0", "worker-1")
     cluster.open("worker-0")
     cluster.until_status("worker-0", "succeeded")
     for do in (HANDS.restart, HANDS.replace):
-        with pytest.raises(BackendError, match=r"worker-0 has ended \(succeeded\), and finished is finished"):
+        with pytest.raises(
+            BackendError, match=r"worker-0 has ended \(succeeded\), and a finished task is not restarted"
+        ):
             do(cluster.cluster, "worker-0")
     with pytest.raises(NotFound, match=r"test has no task 'worker-7'; it has worker-0, worker-1"):
         HANDS.restart(cluster.cluster, "worker-7")
@@ -78,21 +81,21 @@ def test_the_command_says_what_it_does_and_asks(cluster: Standing) -> None:
     verbs = verbs_of(cluster)
     code, said, beside = verbs.call("restart", "worker-0")
     assert (code, said) == (2, b"")
-    assert "What it has written into its working directory is lost" in beside
-    assert f"What is in train_dir ({cluster.job().run['train_dir']}) stays." in beside
-    assert "--yes: nobody can be asked here. Give it to go on without a question." in beside
+    assert str(cluster.places.task("worker-0") / "work") in beside, "what is lost there"
+    assert f"train_dir ({cluster.job().spec.train_dir})" in beside, "what stays there"
+    assert "--yes: cannot ask without a terminal. Use --yes to continue." in beside
 
     refusing = verbs.terminal("replace", "worker-0")
-    refusing.until_said("Go on? [y/N]")
+    refusing.until_said("Continue? [y/N]")
     refusing.type("n\n")
     assert refusing.end() == 1
     assert len(cluster.started("worker-0")) == 1
 
     agreeing = verbs.terminal("replace", "worker-0")
-    agreeing.until_said("Go on? [y/N]")
+    agreeing.until_said("Continue? [y/N]")
     agreeing.type("y\n")
     assert agreeing.end() == 0
-    assert "worker-0 is replaced." in agreeing.said
-    assert verbs.call("restart", "worker-0", "--yes")[:2] == (0, b"worker-0 is restarted.\n")
+    assert "worker-0 was replaced." in agreeing.said
+    assert verbs.call("restart", "worker-0", "--yes")[:2] == (0, b"worker-0 was restarted.\n")
     cluster.until_running("worker-0", times=3)
     assert verbs.call("restart", "worker-7", "--yes")[0] == 3

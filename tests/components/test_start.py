@@ -4,7 +4,8 @@ import time
 
 from tests.components.conftest import WAITS, Standing
 from tests.waiting import until
-from tfdeploy.backends.local import BACKEND
+from tfdeploy.agent.events import BARRIER_PASSED
+from tfdeploy.backends.local.backend import BACKEND
 
 
 def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing) -> None:
@@ -24,15 +25,15 @@ def test_all_start_when_the_last_one_has_come(cluster: Standing) -> None:
     cluster.stand()
     for hostname in ("ps-0", "worker-0", "worker-1"):
         cluster.until_started(hostname)
-    assert "all 3 tasks have come: ps-0, worker-0, worker-1" in cluster.events()
+    assert (BARRIER_PASSED, "") in cluster.happened()
 
 
 def test_a_task_that_never_comes_fails_the_job_at_the_deadline(cluster: Standing) -> None:
     cluster.declare(WAITS, ps=1, workers=2, start_timeout="2s")
     cluster.stand(without=("ps-0", "worker-1"))
     seen = cluster.until_state("failed")
-    assert seen.reason == "ps-0, worker-1 did not come within 2 s"
-    assert {row["status"] for row in seen.tasks} == {"stopped (job failed)"}
+    assert seen.reason == "ps-0, worker-1 did not start within 2 s"
+    assert {row["status"] for row in seen.tasks} == {"stopped (run failed)"}
     assert not cluster.started("worker-0")
 
 
@@ -40,16 +41,16 @@ def test_the_deadline_is_past_once_all_have_come(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
     cluster.until_running("worker-0")
     cluster.declare(WAITS, workers=1, start_timeout="0.1s")
-    BACKEND.give(cluster.run_props())
+    BACKEND.runner.submit_run(cluster.run_props())
     given = time.time()
-    until(lambda: cluster.keeper_alive() > given, "the keeper has compared the time with the new deadline")
+    until(lambda: cluster.controller_alive() > given, "the controller has compared the time with the new deadline")
     job = cluster.job()
-    assert given - job.waiting_since > job.run["start_timeout"] == 0.1
+    assert given - job.waiting_since > job.spec.start_timeout == 0.1
     assert cluster.look().state == "running"
 
 
 def test_tasks_are_told_the_addresses_of_all(cluster: Standing) -> None:
-    cluster.up("import sys\nprint(*sys.argv[1:])", ps=1, workers=2, success="all workers", restart={"maximum": 0})
+    cluster.up("import sys\nprint(*sys.argv[1:])", ps=1, workers=2, success="all-workers", restart={"maximum": 0})
     cluster.until_state("succeeded")
     ports = {row["hostname"]: row["address"] for row in cluster.look().tasks}
     assert cluster.output("worker-1").decode().split() == [
@@ -59,3 +60,18 @@ def test_tasks_are_told_the_addresses_of_all(cluster: Standing) -> None:
         f"--worker_hosts={ports['worker-0']},{ports['worker-1']}",
     ]
     assert len(set(ports.values())) == 3
+
+
+STRICT = (
+    "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--steps')\nprint(parser.parse_args())"
+)
+SERVES = "import os, time\nif os.environ['TFDEPLOY_JOB_NAME'] == 'ps':\n    time.sleep(600)\n"
+
+
+def test_a_program_that_refuses_unknown_flags_runs_with_flags_never(cluster: Standing) -> None:
+    cluster.up(STRICT, ps=1, workers=1, restart={"maximum": 0})
+    cluster.until_state("failed")
+    assert b"unrecognized arguments: --job_name=" in cluster.output("worker-0", "stderr")
+    cluster.up(SERVES + STRICT, ps=1, workers=1, flags="never")
+    cluster.until_state("succeeded")
+    assert b"Namespace(steps=None)" in cluster.output("worker-0")

@@ -5,7 +5,7 @@ import time
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.waiting import PATIENCE
-from tfdeploy.backends.local import BACKEND
+from tfdeploy.backends.local.backend import BACKEND
 
 
 def test_nothing_stands_yet(cluster: Standing) -> None:
@@ -13,15 +13,15 @@ def test_nothing_stands_yet(cluster: Standing) -> None:
     seen = cluster.look()
     assert seen.state == "unknown"
     assert [row["status"] for row in seen.tasks] == ["scheduled", "scheduled"]
-    assert not BACKEND.given(cluster.run_props())
-    assert not BACKEND.standing(cluster.task_props("ps-0"))
+    assert not BACKEND.runner.run_is_current(cluster.run_props())
+    assert not BACKEND.runner.task_exists(cluster.task_props("ps-0"))
 
 
 def test_tasks_stand_and_no_run_has_been_given(cluster: Standing) -> None:
     cluster.declare(WAITS, ps=1, workers=1)
     cluster.stand_tasks()
     cluster.until_status("ps-0", "scheduled")
-    assert not BACKEND.given(cluster.run_props())
+    assert not BACKEND.runner.run_is_current(cluster.run_props())
 
 
 def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> None:
@@ -31,7 +31,7 @@ def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> N
         cluster.supervisor().remove("worker-1", 0)
     assert cluster.status("worker-1") == "lost"
     assert cluster.status("worker-0") == "running"
-    assert not BACKEND.standing(cluster.task_props("worker-1"))
+    assert not BACKEND.runner.task_exists(cluster.task_props("worker-1"))
     cluster.stand()
     cluster.until_running("worker-1", times=2)
 
@@ -39,7 +39,7 @@ def test_a_task_whose_launcher_has_gone_for_good_is_lost(cluster: Standing) -> N
 def test_a_dismissed_job_has_stopped_by_request(cluster: Standing) -> None:
     cluster.up(WAITS, ps=1, workers=1)
     cluster.until_running("ps-0", "worker-0")
-    BACKEND.dismiss(cluster.run_props())
+    BACKEND.runner.stop_run(cluster.run_props())
     assert not any(map(alive, cluster.started("ps-0") + cluster.started("worker-0")))
     seen = cluster.look()
     assert (seen.state, seen.reason) == ("stopped", "by request")
@@ -48,19 +48,19 @@ def test_a_dismissed_job_has_stopped_by_request(cluster: Standing) -> None:
 
 def test_dismissing_waits_for_no_launcher_that_has_gone(cluster: Standing) -> None:
     """Whoever waited for it would wait for as long as it may take to stop."""
-    cluster.up(WAITS, workers=2, grace="5m")
+    cluster.up(WAITS, workers=2, stop_grace_period="5m")
     cluster.until_running("worker-0", "worker-1")
     with halted(cluster.pid("worker-1")):
         cluster.supervisor().remove("worker-1", 0)
     began = time.monotonic()
-    BACKEND.dismiss(cluster.run_props())
-    assert time.monotonic() - began < PATIENCE < cluster.spec.grace
+    BACKEND.runner.stop_run(cluster.run_props())
+    assert time.monotonic() - began < PATIENCE < cluster.spec.stop_grace_period
     assert cluster.look().state == "stopped"
 
 
 def test_dismissing_what_is_not_there_is_done(cluster: Standing) -> None:
     cluster.declare(WAITS, workers=1)
-    BACKEND.dismiss(cluster.run_props())
+    BACKEND.runner.stop_run(cluster.run_props())
     cluster.stand()
     cluster.clear()
-    BACKEND.dismiss(cluster.run_props())
+    BACKEND.runner.stop_run(cluster.run_props())

@@ -20,22 +20,22 @@ wait_for(hostname)
 
 
 def test_the_chief_decides_where_there_is_one(cluster: Standing) -> None:
-    cluster.up(WAITS, chief=1, ps=1, workers=1)
+    cluster.up(WAITS, chief=1, ps=1, workers=1, worker_timeout="0")
     cluster.open("chief-0")
     seen = cluster.until_state("succeeded")
     assert seen.reason == "chief-0 succeeded"
-    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (job finished)", "stopped (job finished)"]
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)", "stopped (run finished)"]
 
 
 def test_worker_0_decides_when_told_so(cluster: Standing) -> None:
-    cluster.up(WAITS, chief=1, workers=2, success="worker 0")
+    cluster.up(WAITS, chief=1, workers=2, success="worker-0", worker_timeout="0")
     cluster.open("worker-0")
     seen = cluster.until_state("succeeded")
-    assert [row["status"] for row in seen.tasks] == ["stopped (job finished)", "succeeded", "stopped (job finished)"]
+    assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded", "stopped (run finished)"]
 
 
-def test_the_others_end_does_not_decide(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2, success="worker 0")
+def test_the_end_of_another_worker_does_not_decide(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2)
     cluster.open("worker-1")
     cluster.until_status("worker-1", "succeeded")
     assert cluster.look().state == "running"
@@ -43,8 +43,43 @@ def test_the_others_end_does_not_decide(cluster: Standing) -> None:
     assert cluster.until_state("succeeded").reason == "worker-0 succeeded"
 
 
+def test_a_slower_worker_and_its_ps_have_time_to_end_after_worker_0(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=2, worker_timeout="1h")
+    ps, slow = cluster.until_started("ps-0"), cluster.until_started("worker-1")
+    cluster.open("worker-0")
+    until(lambda: cluster.look().state == "succeeded", "the run has succeeded")
+    for hostname in ("ps-0", "worker-1"):
+        for _ in range(2):
+            cluster.until_reported(hostname)
+    assert alive(ps)
+    assert alive(slow)
+    assert not cluster.look().finished
+    assert " left to end by itself (`worker_timeout`)." in cluster.look().status
+    cluster.open("worker-1")
+    seen = cluster.until_state("succeeded")
+    assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded", "succeeded"]
+
+
+def test_a_worker_that_fails_after_worker_0_has_succeeded_does_not_count(cluster: Standing) -> None:
+    cluster.up(f"{WAITS}\nif hostname == 'worker-1':\n    raise SystemExit(3)", workers=2, worker_timeout="1h")
+    cluster.until_started("worker-1")
+    cluster.open("worker-0")
+    until(lambda: cluster.look().state == "succeeded", "the run has succeeded")
+    cluster.open("worker-1")
+    seen = cluster.until_state("succeeded")
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "failed (exit 3)"]
+
+
+def test_a_worker_that_does_not_end_in_time_is_stopped(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=2, worker_timeout="1s")
+    cluster.until_started("worker-1")
+    cluster.open("worker-0")
+    seen = cluster.until_state("succeeded")
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)"]
+
+
 def test_a_slower_worker_is_waited_for_where_all_decide(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2, success="all workers")
+    cluster.up(WAITS, workers=2, success="all-workers")
     cluster.open("worker-0")
     cluster.until_status("worker-0", "succeeded")
     slow = cluster.until_started("worker-1")
@@ -56,17 +91,17 @@ def test_a_slower_worker_is_waited_for_where_all_decide(cluster: Standing) -> No
 
 
 def test_what_is_stopped_has_its_grace_to_save(cluster: Standing) -> None:
-    cluster.up(CHECKPOINTS, ps=1, workers=1, grace="30s")
+    cluster.up(CHECKPOINTS, ps=1, workers=1, stop_grace_period="30s")
     cluster.until_started("ps-0")
     cluster.open("worker-0")
     seen = cluster.until_state("succeeded")
-    assert seen.tasks[0]["status"] == "stopped (job finished)"
+    assert seen.tasks[0]["status"] == "stopped (run finished)"
     assert cluster.output("ps-0") == b"saved\n"
 
 
 def test_what_does_not_heed_is_killed_after_its_grace(cluster: Standing) -> None:
     deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    cluster.up(deaf + WAITS, ps=1, workers=1, grace="1s")
+    cluster.up(deaf + WAITS, ps=1, workers=1, stop_grace_period="1s")
     cluster.until_started("ps-0")
     cluster.open("worker-0")
     cluster.until_state("succeeded")
@@ -74,7 +109,7 @@ def test_what_does_not_heed_is_killed_after_its_grace(cluster: Standing) -> None
 
 
 def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, evaluator=1, grace="30s")
+    cluster.up(WAITS, workers=1, evaluator=1, stop_grace_period="30s")
     cluster.until_running("evaluator-0")
     cluster.open("worker-0")
     until(lambda: cluster.look().state == "succeeded", "job succeeded")
@@ -86,10 +121,10 @@ def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
 
 
 def test_an_evaluator_is_stopped_after_its_grace(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, evaluator=1, grace="1s")
+    cluster.up(WAITS, workers=1, evaluator=1, stop_grace_period="1s")
     cluster.until_running("evaluator-0")
     cluster.open("worker-0")
-    cluster.until_status("evaluator-0", "stopped (job finished)")
+    cluster.until_status("evaluator-0", "stopped (run finished)")
 
 
 def test_the_ps_is_stopped_when_nobody_looks(cluster: Standing) -> None:
@@ -98,6 +133,6 @@ def test_the_ps_is_stopped_when_nobody_looks(cluster: Standing) -> None:
     cluster.open("worker-0")
     until(lambda: not alive(ps), "ps-0 has gone")
     until(lambda: cluster.recorded("ps-0") == "stopped", "its end is in the record")
-    verdict = cluster.job().verdict
+    verdict = cluster.job().result
     assert verdict is not None
-    assert verdict[:2] == ("succeeded", "worker-0 succeeded")
+    assert (verdict.state, verdict.tasks) == ("succeeded", ["worker-0"])

@@ -10,9 +10,9 @@ import pytest
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.backends.local.refusals import refuse_packages
+from tfdeploy.backends.local.validate import refuse_packages
 from tfdeploy.errors import SpecError
-from tfdeploy.spec import cluster_spec
+from tfdeploy.spec.cluster import cluster_spec
 
 BOARD = "tensorboard-0"
 STAND_IN = """
@@ -52,7 +52,7 @@ def test_it_goes_on_after_the_job_until_the_cluster_is_cleared(cluster: Standing
     cluster.until_running("worker-0")
     cluster.until_status(BOARD, "running")
     cluster.open("worker-0")
-    cluster.until_status("ps-0", "stopped (job finished)")
+    cluster.until_status("ps-0", "stopped (run finished)")
     pid, folder, *arguments = asked(stand_in)
     assert folder == "/"
     address = cluster.look().endpoints[BOARD]

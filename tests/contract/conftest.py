@@ -1,15 +1,56 @@
 """One project on each backend in turn: the machines are created once, each test has a run of its own."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
 from tests.docker.project import DockerProject
 from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
+from tests.toy_backend.project import ToyProject
+
+NEIGHBOURS = ("local", "docker")
+"""The backends on which another login has a cluster with the same project, stack and name, at the same place."""
+
+WAITS = """\
+import os, pathlib, time
+folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
+counter = folder / hostname
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+while not (folder / ".gate").exists():
+    time.sleep(0.5)
+"""
 
 
-@pytest.fixture(scope="module", params=["local", "docker", pytest.param("ec2", marks=pytest.mark.full)])
+@contextmanager
+def neighbour(backend: str, project: Project) -> Iterator[None]:
+    """Another login's cluster with the same words trains meanwhile; in the end it has never been touched."""
+    folder = project.folder.parent / "neighbour"
+    image = getattr(project, "image", "")
+    other = DockerProject(folder, project.env["DOCKER_HOST"], image) if backend == "docker" else Project(folder)
+    other.name = project.name
+    other.env["XDG_STATE_HOME"] = project.env["XDG_STATE_HOME"]
+    counter = f'env={{"COUNTER": {str(folder / "counter")!r}}}'
+    other.write(f'command=["python", "train.py"], code="code", workers=1, {counter}', WAITS)
+    other.init()
+    try:
+        other.up(env={"TFDEPLOY_WAIT": "0"})
+        mine = other.ref()
+        other.until_running("worker-0")
+        yield
+        assert other.ref() == mine
+        assert other.counts() == {"worker-0": 1}
+        (folder / "counter/.gate").touch()
+        other.up()
+        assert (other.outputs()["state"], other.counts()) == ("succeeded", {"worker-0": 1})
+        other.destroy()
+    finally:
+        (folder / "counter/.gate").touch()
+        other.clean()
+
+
+@pytest.fixture(scope="module", params=["local", "docker", "toy", pytest.param("ec2", marks=pytest.mark.full)])
 def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The project that all tests of a module use, with its stack."""
     folder = tmp_path_factory.mktemp(request.param) / "project"
@@ -24,12 +65,15 @@ def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             for name, value in box.environment.items():
                 patch.setenv(name, value)
             found = Ec2Project(folder, box, image)
+        elif request.param == "toy":
+            found = ToyProject(folder)
         else:
             found = Project(folder)
         found.write('command=["python", "train.py"], code="code", workers=1')
         found.init()
-        yield found
-        found.clean()
+        with neighbour(request.param, found) if request.param in NEIGHBOURS else nullcontext():
+            yield found
+            found.clean()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ TOLD = """\
 import json, os, pathlib, sys, time
 counter = pathlib.Path(os.environ["COUNTER"]) / os.environ["TFDEPLOY_HOSTNAME"]
 counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
-of_the_backend = ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER")
+of_the_backend = ("TFDEPLOY_MACHINE", "TFDEPLOY_CLUSTER", "TFDEPLOY_CHILD")
 known = {name: os.environ[name] for name in os.environ if name.startswith("TFDEPLOY_") and name not in of_the_backend}
 known["TF_CONFIG"] = json.loads(os.environ["TF_CONFIG"])
 known["FAIL_FAST"] = os.environ["GRPC_FAIL_FAST"]
@@ -65,7 +65,7 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
 
     assert [row["hostname"] for row in outputs["tasks"]] == HOSTNAMES
     assert {row["hostname"]: row["status"] for row in outputs["tasks"]} == {
-        "ps-0": "stopped (job finished)",
+        "ps-0": "stopped (run finished)",
         "worker-0": "succeeded",
         "worker-1": "succeeded",
     }
@@ -77,7 +77,7 @@ def test_names_flags_environment_and_outputs(project: Project) -> None:
     assert all(row["container"] and row["machine"] and row["created"].endswith("Z") for row in outputs["tasks"])
     assert {*outputs["machines"][0]} == {*MACHINE, *(PAID if outputs["cost"] else ())}
     assert outputs["machines"][0]["status"] == "connected"
-    assert outputs["status"].endswith("Job succeeded: worker-0, worker-1 succeeded.")
+    assert outputs["status"].endswith("Run succeeded: worker-0 succeeded.")
 
     for index in (0, 1):
         cluster = {"ps": ["ADDRESS"], "worker": ["ADDRESS", "ADDRESS"]}
@@ -121,7 +121,7 @@ def test_finished_stays_finished(project: Project) -> None:
     limited = job + ', jobs={"worker": {"memory": "1GiB"}}'
     project.write(limited, TOLD)
     assert project.up().touched() == {"test-worker-0", "test-worker-1"}
-    project.write(limited + ', placement=["hostname:UNLIKE:no-such-machine"]', TOLD)
+    project.write(limited + ', container={"placement": ["hostname:UNLIKE:no-such-machine"]}', TOLD)
     project.up()
     project.up("--refresh")
     assert project.outputs()["state"] == "succeeded"
@@ -140,7 +140,7 @@ def test_a_failed_task_says_how(project: Project) -> None:
     rows = {row["hostname"]: row for row in project.outputs()["tasks"]}
     assert rows["worker-1"]["status"] == "failed (exit 3)"
     assert rows["worker-1"]["exit_code"] == 3
-    assert rows["worker-0"]["status"] == "stopped (job failed)"
+    assert rows["worker-0"]["status"] == "stopped (run failed)"
     later = project.up()
     assert "warning" in later.output
     assert project.counts()["worker-1"] == 1
@@ -159,10 +159,10 @@ def test_growing_and_shrinking_touch_only_what_must_be(project: Project) -> None
     project.up()
     project.until_running(*HOSTNAMES)
     project.write(job.replace("workers=2", "workers=3"), sleeper)
-    assert project.up().touched() - MACHINES == {"test-sweeper", "test-worker-2", "test-run"}
+    assert project.up().touched() - MACHINES == {"test-cleanup", "test-worker-2", "test-run"}
     project.until_running(*HOSTNAMES, "worker-2")
     project.write(job.replace("workers=2", "workers=1"), sleeper)
-    assert project.up().touched() - MACHINES == {"test-sweeper", "test-worker-1", "test-worker-2", "test-run"}
+    assert project.up().touched() - MACHINES == {"test-cleanup", "test-worker-1", "test-worker-2", "test-run"}
     project.until_running("ps-0", "worker-0")
 
 

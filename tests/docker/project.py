@@ -8,13 +8,14 @@ from typing import Any
 from tests.engine.cli import DockerFailed, docker
 from tests.integration.conftest import Call, Project
 from tests.waiting import until
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.states import Job
-from tfdeploy.backends.base import Sight
-from tfdeploy.backends.docker import BACKEND
-from tfdeploy.backends.docker.mirror import Mirror
-from tfdeploy.backends.docker.names import labels, service
-from tfdeploy.report import task_status
+from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.base import ObservedState
+from tfdeploy.backends.docker.backend import BACKEND
+from tfdeploy.backends.docker.labels import ID_LABEL, service_name, user_volume_labels
+from tfdeploy.backends.record_copy import RecordCopy
+from tfdeploy.paths import NO_ID
+from tfdeploy.report.report import task_status
 
 KINDS = ("service", "network", "config", "secret", "volume", "image")
 GATE = "gate"
@@ -50,9 +51,16 @@ class DockerProject(Project):
         """Write the Pulumi program and what its tasks run."""
         counter = self.folder / "counter"
         counter.chmod(0o777)
-        image = "" if "image=" in arguments or "build=" in arguments else f", image={self.image!r}"
-        volumes = "" if "volumes=" in arguments else f", volumes=['{counter}:{counter}']"
-        super().write(f'{arguments}, backend="docker"{image}{volumes}', *rest)
+        image = "" if "build" in arguments else f"'image': {self.image!r}, "
+        # A kept volume would stay on an engine that others use too.
+        container = f"container={{{image}'volumes': ['{counter}:{counter}'], 'retain_volumes': False}}"
+        helper = f"docker={{'cleanup_image': {self.image!r}}}"
+        super().write(f'backend="docker", {container}, {helper}, {arguments}', *rest)
+
+    def preview(self, arguments: str, *rest: str) -> str:
+        """What a preview with these arguments prints."""
+        self.write(arguments, *rest)
+        return self.call("preview", "--stack", self.stack).output
 
     @property
     def cluster(self) -> Any:
@@ -61,7 +69,7 @@ class DockerProject(Project):
 
     def handle(self, name: str) -> Any:
         """The handle of one of the project's clusters."""
-        return {"backend": "docker", "project": self.name, "stack": self.stack, "name": name, "home": self.host}
+        return {**self.ref(name), "backend": "docker", "home": self.host}
 
     def docker(self, *arguments: str) -> str:
         """What a docker command prints."""
@@ -69,7 +77,7 @@ class DockerProject(Project):
 
     def service(self, hostname: str) -> str:
         """The name of a task's service."""
-        return service(self.cluster, hostname)
+        return service_name(self.cluster, hostname)
 
     def container(self, hostname: str) -> str:
         """The running container of a task on this engine; empty when there is none."""
@@ -80,29 +88,42 @@ class DockerProject(Project):
         """What a command in a task's container prints."""
         return self.docker("exec", self.container(hostname), *command)
 
-    def filters(self) -> list[str]:
-        """The options of docker's listings that find what is the project's."""
-        own = [(key, value) for key, value in labels(self.cluster).items() if not key.endswith("cluster")]
-        return [part for key, value in own for part in ("--filter", f"label={key}={value}")]
+    def filters(self, name: str = "test") -> list[str]:
+        """The options of docker's listings that find what is the cluster's."""
+        return ["--filter", f"label={ID_LABEL}={self.ref(name)['id'] or NO_ID}"]
 
     def left(self) -> dict[str, str]:
-        """What carries the project's labels, by kind."""
-        found = {kind: self.docker(kind, "ls", "--quiet", *self.filters()) for kind in KINDS}
-        found["container"] = self.docker("ps", "--all", "--quiet", *self.filters())
+        """What carries the labels of the project's clusters, by kind."""
+        found = dict.fromkeys((*KINDS, "container"), "")
+        for ref in self.refs():
+            own = ("--filter", f"label={ID_LABEL}={ref['id']}")
+            for kind in found:
+                listing = ("ps", "--all") if kind == "container" else (kind, "ls")
+                found[kind] += self.docker(*listing, "--quiet", *own)
         return {kind: names for kind, names in found.items() if names}
+
+    def volumes(self) -> set[str]:
+        """The volumes on this engine that the user named and Docker created for a cluster of the project."""
+        found = set()
+        for ref in self.refs():
+            labels = [f"--filter=label={key}={value}" for key, value in user_volume_labels(ref).items()]
+            found |= {*self.docker("volume", "ls", "--quiet", *labels).split()}
+        return found
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until a look says that these tasks run."""
 
         def running() -> bool:
-            job = BACKEND.look(self.cluster, "", {"log_lines": 0, "metrics": {}}).view["job"]
-            return bool(job) and all(job["tasks"].get(name, {}).get("state") == "running" for name in hostnames)
+            job = BACKEND.runner.observe(self.cluster, "", ViewRequest()).view.run_state
+            tasks = job.tasks if job else {}
+            return all(name in tasks and tasks[name].state == "running" for name in hostnames)
 
         until(running, f"{hostnames} running", seen=self._swarm)
 
     def _swarm(self) -> str:
         """What the engine knows of the project's tasks and their errors."""
-        services = self.docker("service", "ls", "--quiet", *self.filters()).split()
+        filters = [self.filters(name) for name in self.names]
+        services = [service for own in filters for service in self.docker("service", "ls", "--quiet", *own).split()]
         show = "{{.Name}} {{.Node}} {{.DesiredState}} {{.CurrentState}} {{.Error}}"
         return self.docker("service", "ps", "--no-trunc", "--format", show, *services) if services else "no service"
 
@@ -115,31 +136,34 @@ class DockerProject(Project):
         files = [path for path in (self.folder / "counter").iterdir() if path.name != GATE and path.name[0] != "."]
         return {path.name: int(path.read_text() or 0) for path in files}
 
-    def look(self, log_lines: int = 0) -> Sight:
-        """One look, without Pulumi, which the keeper has answered."""
+    def look(self, log_lines: int = 0) -> ObservedState:
+        """One look, without Pulumi, which the controller has answered."""
 
-        def answered() -> Sight | None:
-            sight = BACKEND.look(self.cluster, "", {"log_lines": log_lines, "metrics": {}})
-            return sight if sight.keeper_silent_since is None else None
+        def answered() -> ObservedState | None:
+            sight = BACKEND.runner.observe(self.cluster, "", ViewRequest(log_lines))
+            return sight if sight.controller_silent_since is None else None
 
-        return until(answered, "the keeper answers")
+        return until(answered, "the controller answers")
 
-    def job(self) -> Job:
+    def job(self) -> RunState:
         """The job as it is now."""
-        return Job.from_dict(self.look().view["job"])
+        run = self.look().view.run_state
+        assert run is not None
+        return run
 
     def sees(self) -> dict[str, str]:
         """Hostname to status, as a look has it now."""
         sight = self.look()
-        return {name: task_status(task, sight) for name, task in Job.from_dict(sight.view["job"]).tasks.items()}
+        run = sight.view.run_state
+        return {name: task_status(task, sight) for name, task in run.tasks.items()} if run else {}
 
-    def events(self) -> list[str]:
-        """What happened in the present run."""
-        return [event["text"] for event in self.look().view["events"]]
+    def events(self) -> list[tuple[str, str, int]]:
+        """Kind, task and attempt of each event of the current run."""
+        return [(event.kind, event.task, event.attempt) for event in self.look().view.events]
 
-    def until_event(self, text: str) -> None:
-        """Wait until the record tells this."""
-        until(lambda: any(text in event for event in self.events()), f"event {text!r}")
+    def until_event(self, kind: str, task: str) -> None:
+        """Wait until the record has this event."""
+        until(lambda: any(event[:2] == (kind, task) for event in self.events()), f"event {kind} of {task}")
 
     def finished(self) -> dict[str, Any]:
         """All stack outputs after an `up` that waits for the end of the job."""
@@ -148,7 +172,7 @@ class DockerProject(Project):
 
     def record(self) -> Record:
         """The copy of the cluster's record in the user's state folder."""
-        return Mirror(self.cluster).record
+        return RecordCopy(self.cluster).record
 
     def assert_nothing_left(self) -> None:
         """Nothing on the engine carries the project's labels."""
@@ -165,5 +189,7 @@ class DockerProject(Project):
         """Take away whatever the test left, without Pulumi."""
         with suppress(DockerFailed):
             if self.left():
-                for name in self.names:
-                    BACKEND.clear(self.handle(name), "", {"volumes": False, "record": False})
+                for ref in self.refs():
+                    BACKEND.runner.delete_all({**ref, "home": self.host}, "", {"volumes": False, "record": False})
+            if volumes := self.volumes():
+                self.docker("volume", "rm", *volumes)

@@ -1,10 +1,12 @@
 """What a user gets at in a task of a Swarm: another container, commands in it, its address from here."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.docker.project import DockerProject
 from tests.verbs import ECHO, Verbs, talk
 from tests.waiting import until
+from tfdeploy.agent.events import RESTART_REQUESTED, TASK_INTERRUPTED
 
 LIVES = f"""\
 import pathlib
@@ -19,6 +21,8 @@ for place in ("/tmp", train, "/own", "/both", "/mine"):
             lives.write("x")
         told.append(len(pathlib.Path(place, hostname).read_text()))
 print("lives", *told, flush=True)
+import threading
+threading.Thread(target=serve, args=(8888,), daemon=True).start()
 serve()
 """
 """Tells how often it has lived in its container, `train_dir`, and its volumes; then sends back what it gets."""
@@ -27,14 +31,14 @@ serve()
 def arguments(project: DockerProject) -> str:
     """A parameter server with volumes: its own, one that the worker has too, and one that was there before."""
     ps = [f"{project.name}-{part}:/{part}" for part in ("own", "both", "mine")]
-    jobs = {"ps": {"volumes": ps}, "worker": {"volumes": ps[1:2]}}
+    jobs = {"ps": {"container": {"volumes": ps}}, "worker": {"container": {"volumes": ps[1:2]}}}
     counter = 'env={"COUNTER": __import__("os").environ["COUNTER"], "OWN": "of {hostname}"}'
     return f'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0", {counter}, jobs={jobs}'
 
 
 def told(project: DockerProject, hostname: str) -> list[list[int]]:
     """What a task has told of each of its lives."""
-    lines = [text for _, _, text in project.look(100).view["logs"][hostname] if text.startswith("lives")]
+    lines = [line.text for line in project.look(100).view.logs[hostname] if line.text.startswith("lives")]
     return [list(map(int, line.split()[1:])) for line in lines]
 
 
@@ -46,15 +50,16 @@ def starts_again(project: DockerProject, verbs: Verbs) -> None:
     code, _, said = verbs.call("restart", "ps-0", "--yes")
     assert code == 0, said
     stays = ", ".join(f"{project.name}-{part}" for part in ("own", "both", "mine"))
-    assert f"The volumes {stays} stay. What is in train_dir ({before.run['train_dir']}) stays." in said
+    assert f"Volumes {stays} will be retained. Files in train_dir ({before.spec.train_dir}) will be retained." in said
     until(lambda: told(project, "ps-0") == [[1, 1, 1, 1, 1], [1, 2, 2, 2, 2]], "the second life")
-    project.until_event("ps-0 interrupted: restarted by request")
+    project.until_event(RESTART_REQUESTED, "ps-0")
+    project.until_event(TASK_INTERRUPTED, "ps-0")
 
     code, _, said = verbs.call("replace", "ps-0", "--yes")
     assert code == 0, said
     until(lambda: told(project, "ps-0")[2:] == [[1, 3, 1, 3, 3]], "the third life")
     after = project.job()
-    assert after.book == before.book
+    assert after.address_book == before.address_book
     assert {name: task.failures for name, task in after.tasks.items()} == {"ps-0": 0, "worker-0": 0}
     assert project.counts() == {"ps-0": 3, "worker-0": 1}
     assert project.up().steps().keys() == {"unchanged"}
@@ -64,7 +69,7 @@ def enters(project: DockerProject, verbs: Verbs) -> None:
     """Commands with and without a terminal."""
     tells = 'pwd; echo "$OWN $TFDEPLOY_ADDRESS"; tr a-z A-Z; echo beside >&2; exit 7'
     code, said, beside = verbs.call("exec", "worker-0", "--", "sh", "-c", tells, stdin=b"input\x00\xff")
-    work = f"/tmp/tfdeploy/work/{project.job().run['id']}"
+    work = f"/tmp/tfdeploy/work/{project.job().spec.id}"
     assert (code, beside) == (7, "beside\n")
     assert said == f"{work}\nof worker-0 worker-0:2222\nINPUT".encode() + b"\x00\xff"
     many = verbs.call("exec", "worker-0", "--", "cat", stdin=bytes(range(256)) * 20_000)
@@ -88,13 +93,15 @@ def enters(project: DockerProject, verbs: Verbs) -> None:
 
 def leads_there(verbs: Verbs) -> None:
     """A way to two tasks, of which nothing listens on the machine."""
-    with verbs.held("tunnel", "ps-0", "worker-0") as addresses:
+    with verbs.locked("tunnel", "ps-0", "worker-0") as addresses:
         assert list(addresses) == ["ps-0", "worker-0"]
         data = bytes(range(256)) * 8_000
         with ThreadPoolExecutor(3) as executor:
             found = list(executor.map(talk, [addresses["worker-0"]] * 3, [data, data[1:], b""]))
         assert found == [part + b"and that was all" for part in (data, data[1:], b"")]
         assert talk(addresses["ps-0"], b"hello") == b"helloand that was all"
+    with verbs.locked("port-forward", "worker-0", ":8888") as addresses:
+        assert talk(addresses["worker-0:8888"], b"hello") == b"helloand that was all"
 
 
 def test_a_task_of_a_swarm_is_restarted_replaced_entered_and_reached(project: DockerProject) -> None:
@@ -107,8 +114,10 @@ def test_a_task_of_a_swarm_is_restarted_replaced_entered_and_reached(project: Do
         starts_again(project, verbs)
         enters(project, verbs)
         leads_there(verbs)
+        used = json.loads(verbs.call("top", "--json")[1])
+        assert [row["hostname"] for row in used if row["memory"] > 0] == ["ps-0", "worker-0"]
         code, _, said = verbs.call("ssh", "ps-0")
-        assert (code, "tfdeploy does not know how ssh leads there" in said) == (1, True)
+        assert (code, "does not know how to connect to it by ssh" in said) == (1, True)
         project.destroy()
         assert verbs.call("restart", "ps-0", "--yes")[0] == 3
     finally:

@@ -12,7 +12,10 @@ from tests.engine.cli import docker
 from tests.engine.nested import Nested
 from tests.engine.registry import registry
 
-JOB = 'command=["python", "train.py"], code="code", workers=1, build="image", env={"COUNTER": __import__("os").environ["COUNTER"]}'
+JOB = (
+    'command=["python", "train.py"], code="code", workers=1, container={"build": "image"}, '
+    'env={"COUNTER": __import__("os").environ["COUNTER"]}'
+)
 SITE = "/usr/local/lib/python3.11/dist-packages"
 TELLS = """\
 import os, pathlib
@@ -54,7 +57,7 @@ def test_a_folder_is_built_and_requirements_are_a_layer_of_their_own(project: Do
     project.write(f'{JOB}, requirements=["six==1.16.0"]', TELLS)
     refused = project.call("preview", "--stack", project.stack)
     assert refused.exit_code != 0
-    assert "test: build: " in refused.output
+    assert "test: container.build: " in refused.output
 
     write_image(project, "first", pip=True)
     project.up()
@@ -80,10 +83,28 @@ def test_a_folder_is_built_and_requirements_are_a_layer_of_their_own(project: Do
     project.destroy()
 
 
+@pytest.mark.parametrize("builder", ["BuildKit", "the engine's own"])
+def test_requirements_that_cannot_be_installed_fail_with_the_words_of_pip(project: DockerProject, builder: str) -> None:
+    if builder != "BuildKit":
+        project.env["DOCKER_HOST"] = "unix:///nowhere.sock"
+    write_image(project, "without pip")
+    arguments = f'{JOB}, docker={{"host": "{project.host}"}}, requirements=["no-such-package-as-this==1.0"]'
+    project.write(arguments, TELLS)
+    failed = project.up(fails=True).output
+    assert "has no pip for python3. Use an image that has it" in failed
+    write_image(project, "with pip", pip=True)
+    with (project.program / "image" / "Dockerfile").open("a") as file:
+        file.write("ENV PIP_NO_INDEX=1\n")
+    failed = project.up(fails=True).output
+    assert "No matching distribution found for no-such-package-as-this==1.0" in failed
+    assert "Traceback" not in failed
+    project.destroy()
+
+
 def test_it_is_built_on_the_engine_that_docker_host_names(project: DockerProject) -> None:
     project.env["DOCKER_HOST"] = "unix:///nowhere.sock"
     write_image(project, "there")
-    project.write(f'{JOB}, docker_host="{project.host}"', TELLS)
+    project.write(f'{JOB}, docker={{"host": "{project.host}"}}', TELLS)
     project.up()
     assert project.outputs()["logs"]["worker-0"] == ["no six there"]
     project.destroy()
@@ -105,8 +126,12 @@ def test_an_image_is_pushed_and_pulled_by_other_machines_with_the_credentials_of
             login = ("login", "--username", closed.user, "--password-stdin", closed.address)
             docker(project.host, *login, stdin=closed.password)
             write_image(project, "pushed")
-            apart = 'workers=2, placement=["hostname:UNIQUE", "hostname:UNLIKE:m0"], volumes=[], wait="0"'
-            project.write(f'{JOB.replace("workers=1", apart)}, registry="{closed.address}/team"', SLEEPS)
+            apart = (
+                'workers=2, container={"placement": ["hostname:UNIQUE", "hostname:UNLIKE:m0"], "volumes": []}, wait="0"'
+            )
+            project.write(
+                f'{JOB.replace("workers=1", apart)}, container={{"registry": "{closed.address}/team"}}', SLEEPS
+            )
             project.init()
             project.up()
             project.until_running("worker-0", "worker-1")

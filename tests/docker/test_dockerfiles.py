@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.images import ROOT
-from tfdeploy.backends.docker.images import DEFAULT, DEFAULT_GPU
+from tfdeploy.backends.docker.images import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE
 
 IMAGES = ROOT / "images"
 KINDS = ("cpu", "gpu", "hdfs")
@@ -125,8 +125,8 @@ def test_packages_are_pinned_exactly(kind: str) -> None:
 
 
 def test_versions_are_those_that_are_told() -> None:
-    assert f"tensorflow/tensorflow:{version('cpu', 'tensorflow-cpu')}" == DEFAULT
-    assert f"tensorflow/tensorflow:{version('gpu', 'tensorflow')}-gpu" == DEFAULT_GPU
+    assert f"tensorflow/tensorflow:{version('cpu', 'tensorflow-cpu')}" == DEFAULT_IMAGE
+    assert f"tensorflow/tensorflow:{version('gpu', 'tensorflow')}-gpu" == DEFAULT_GPU_IMAGE
     for kind, package in (("cpu", "tensorflow-cpu"), ("gpu", "tensorflow"), ("hdfs", "tensorflow-cpu")):
         assert f'version="{version(kind, package)}"' in (IMAGES / kind / "Dockerfile").read_text()
 

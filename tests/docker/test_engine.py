@@ -2,8 +2,11 @@
 
 import fcntl
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from secrets import token_hex
 
@@ -54,6 +57,71 @@ for attempt in range(2):
 """
 """Run where no other engine is to be seen, and with a network that nobody else has."""
 
+KILLED_ENGINE = """
+import os, signal, socket, subprocess, sys
+from pathlib import Path
+from tests.engine import daemon
+from tests.engine.cli import cache, docker
+from tests.waiting import until
+
+def ip(*words):
+    subprocess.run(["ip", "link", *words], check=True)
+
+def links():
+    return {name for _, name in socket.if_nameindex()}
+
+def container(address, number):
+    # Each new Swarm gives the same number to its first network.
+    network = docker(address, "network", "create", "--driver", "overlay", "--attachable", f"overlay-{number}")
+    docker(address, "network", "create", f"bridge-{number}")
+    docker(address, "run", "--detach", "--network", f"overlay-{number}", "tests:sleep", "/bin/sleep", "1d")
+    docker(address, "run", "--detach", "--network", f"bridge-{number}", "tests:sleep", "/bin/sleep", "1d")
+    docker(address, "run", "--detach", "--network", "host", "tests:sleep", "/bin/sleep", "1d")
+    return network
+
+def sleeping():
+    # Other processes may end while this looks.
+    found = set()
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                if (path / "cmdline").read_bytes().startswith(b"/bin/sleep"):
+                    found.add(path.name)
+            except OSError:
+                pass
+    return found
+
+ip("add", "br-0123456789ab", "type", "bridge")
+ip("add", "vx-001001-other", "type", "bridge")
+ip("add", "veth-other", "type", "veth", "peer", "name", "veth-other-end")
+ip("set", "veth-other", "master", "br-0123456789ab")
+others = links()
+
+child = os.fork()
+if not child:
+    with daemon.engine() as address:
+        docker(address, "import", sys.argv[1], "tests:sleep")
+        # An engine creates these here and moves them into the namespace of the network.
+        ip("add", f"vx-001001-{container(address, 1)[:5]}", "type", "bridge")
+        home = Path(address.removeprefix("unix://")).parent
+        os.kill(int((home / "docker.pid").read_text()), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(child, 0)
+killed = Path((cache() / "home").read_text())
+stale = {name for name in links() - others if name.startswith(("br-", "vx-"))}
+assert len(stale) == 2 and len(sleeping()) == 3, links()
+until(lambda: not daemon._in_use(cache() / "docker"), "the engine has ended")
+
+with daemon.engine() as address:
+    assert not stale & links(), links()
+    assert others <= links(), "devices of another engine"
+    assert not sleeping()
+    assert not killed.exists()
+    container(address, 2)
+assert not (cache() / "home").exists()
+assert others <= links() and not {name for name in links() - others if name.startswith(("br-", "veth", "vx-"))}, links()
+"""
+
 PRIVATE = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && ip link set lo up && exec"
 
 
@@ -66,18 +134,43 @@ def test_the_engine_manages_a_swarm(engine: str) -> None:
 def test_an_engine_of_our_own_leaves_nothing(engine: str, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can start an engine")
+    done = in_private(OWN_ENGINE, tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_an_engine_that_was_killed_does_not_disturb_the_next_one(engine: str, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start an engine")
+    done = in_private(KILLED_ENGINE, tmp_path, str(image_with_sleep(tmp_path)))
+    assert done.returncode == 0, done.stdout
+
+
+def in_private(program: str, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The end of a program that has no other engine, a network of its own, and processes that end with it."""
     kept = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
-    script = f'{PRIVATE} "$0" -c "$1"'
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", script, sys.executable, OWN_ENGINE],
+    script = f'{PRIVATE} "$0" -c "$@"'
+    alone = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script)
+    return subprocess.run(
+        [*alone, sys.executable, program, *arguments],
         cwd=ROOT,
-        env={**kept, "XDG_CACHE_HOME": str(tmp_path)},
+        env={**kept, "XDG_CACHE_HOME": str(cache)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+
+
+def image_with_sleep(folder: Path) -> Path:
+    """A tar of an image that has this machine's `sleep`."""
+    program = os.path.realpath(shutil.which("sleep") or "")
+    needed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    tar = folder / "sleep.tar"
+    with tarfile.open(tar, "w") as image:
+        image.add(program, "bin/sleep")
+        for library in re.findall(r"/\S+", needed):
+            image.add(os.path.realpath(library), library.lstrip("/"))
+    return tar
 
 
 def test_the_data_of_another_engine_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
-from tfdeploy.quantities import text_of_size
+from tfdeploy.agent.events import LAUNCHER_LOST, TASK_INTERRUPTED, TASK_RESTARTING
+from tfdeploy.units import text_of_size
 
 JOB = 'command=["python", "train.py"], code="code", env={"COUNTER": __import__("os").environ["COUNTER"]}'
 NOW = f'{JOB}, wait="0"'
@@ -34,9 +35,9 @@ def test_a_killed_program_a_killed_and_a_stopped_container_come_back(project: Do
     project.inside("worker-0", "python", "-c", KILL)
     project.docker("kill", killed)
     project.docker("stop", stopped)
-    project.until_event("worker-0 ended (SIGKILL); restarting in 1 s (1 of 3)")
-    project.until_event("launcher of worker-1 was lost with its child")
-    project.until_event("worker-2 interrupted: its launcher was told to stop, not by the keeper")
+    project.until_event(TASK_RESTARTING, "worker-0")
+    project.until_event(LAUNCHER_LOST, "worker-1")
+    project.until_event(TASK_INTERRUPTED, "worker-2")
     counts = {"ps-0": 1, "worker-0": 2, "worker-1": 2, "worker-2": 2}
     until(lambda: project.counts() == counts, "they come back")
     project.until_running("ps-0", "worker-0", "worker-1", "worker-2")
@@ -51,13 +52,13 @@ def test_a_killed_program_a_killed_and_a_stopped_container_come_back(project: Do
     assert project.counts() == counts
 
 
-def test_training_goes_on_while_the_keeper_is_killed_and_nothing_is_lost(project: DockerProject) -> None:
+def test_training_goes_on_while_the_controller_is_killed_and_nothing_is_lost(project: DockerProject) -> None:
     project.write(f"{NOW}, workers=1, log_lines=10000", GATED)
     project.up()
     project.until_running("worker-0")
-    keeper = project.container("keeper")
-    project.docker("kill", keeper)
-    until(lambda: project.container("keeper") not in ("", keeper), "another keeper")
+    controller = project.container("controller")
+    project.docker("kill", controller)
+    until(lambda: project.container("controller") not in ("", controller), "another controller")
     project.open()
     outputs = project.finished()
     begins, *ticks, ends = outputs["logs"]["worker-0"]
@@ -73,14 +74,14 @@ def test_the_kernel_keeps_the_limit_and_its_kill_is_out_of_memory(project: Docke
     outputs = project.outputs()
     assert outputs["logs"]["worker-0"] == ["eater: -9"]
     assert outputs["tasks"][0]["status"] == "out of memory"
-    assert "the job failed: worker-0 ran out of memory" in done.output
+    assert "the run failed: worker-0 ran out of memory" in done.output
 
 
 @pytest.mark.full
 def test_an_image_that_has_gone_is_told_with_the_engines_reason(project: DockerProject) -> None:
     lost = f"{project.name}:lost"
     project.docker("tag", project.image, lost)
-    project.write(f'{NOW}, workers=1, jobs={{"worker": {{"image": {lost!r}}}}}', GATED)
+    project.write(f'{NOW}, workers=1, jobs={{"worker": {{"container": {{"image": {lost!r}}}}}}}', GATED)
     project.up()
     project.until_running("worker-0")
     project.docker("image", "rm", "--force", lost)
@@ -102,7 +103,9 @@ def test_what_cannot_work_is_refused_at_preview(project: DockerProject) -> None:
         assert project.left() == {}
         return done.output
 
-    assert "'no.such.host.invalid/image:1' is not on the engine" in refused('image="no.such.host.invalid/image:1"')
+    assert "'no.such.host.invalid/image:1' is not on the engine" in refused(
+        'container={"image": "no.such.host.invalid/image:1"}'
+    )
     said = refused('jobs={"worker": {"cpus": 1000, "memory": "10TiB"}}')
     assert "test: worker-0: asks for 1000 cpus, 10 TiB of memory, and no machine has that free" in said
     assert re.search(r"There is:\n +\S+: free [0-9.]+ of [0-9]+ cpus, \S+ \SiB of \S+ GiB", said)

@@ -20,10 +20,15 @@ while len(list(folder.iterdir())) < 2:
 
 
 def test_each_job_has_an_image_limits_and_an_environment_of_its_own(project: DockerProject, user_image: str) -> None:
-    chief = {"image": user_image, "cpus": 0.25, "memory": "96MiB", "env": {"ROLE": "chief", "OWN": "of the chief"}}
+    chief = {
+        "container": {"image": user_image},
+        "cpus": 0.25,
+        "memory": "96MiB",
+        "env": {"ROLE": "chief", "OWN": "of the chief"},
+    }
     worker = {"cpus": 0.5, "memory": "128MiB"}
     project.write(
-        'command=["python", "train.py"], code="code", chief=1, workers=1, wait="5m", '
+        'command=["python", "train.py"], code="code", chief=True, workers=1, wait="5m", '
         f"env={{'ROLE': 'any', 'COUNTER': {project.env['COUNTER']!r}}}, jobs={{'chief': {chief!r}, 'worker': {worker!r}}}",
         SAYS,
     )

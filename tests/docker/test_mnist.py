@@ -19,7 +19,7 @@ def trains(steps: int, volume: str) -> str:
     """The arguments of the job."""
     return (
         f'command=["python", "train.py", "--steps={steps}"], code={CODE!r}, ps=1, workers=2, env={ONE_THREAD}, '
-        f'volumes=[{volume!r}], metrics={{"accuracy": r"MNIST accuracy: (\\S+)"}}'
+        f'container={{"volumes": [{volume!r}]}}, metrics={{"accuracy": r"MNIST accuracy: (\\S+)"}}'
     )
 
 
@@ -42,12 +42,12 @@ def test_mnist_trains_in_three_containers_and_tensorboard_shows_its_curves(
     assert outputs["state"] == "succeeded"
     assert outputs["metrics"]["accuracy"] > 0.88
     names = project.docker("service", "ls", "--format", "{{.Name}}").splitlines()
-    tasks = ("ps-0", "worker-0", "worker-1", "tensorboard-0", "keeper")
+    tasks = ("ps-0", "worker-0", "worker-1", "tensorboard-0", "controller")
     assert {project.service(name) for name in tasks} <= set(names)
 
     project.until_running("tensorboard-0")
     assert outputs["endpoints"]["tensorboard-0"] == "tensorboard-0:6006"
-    run = project.job().run["id"]
+    run = project.job().spec.id
 
     def shown() -> bool:
         return {"loss", "accuracy"} <= set(curves(project).get(run, {}))
@@ -59,11 +59,15 @@ def test_mnist_trains_in_three_containers_and_tensorboard_shows_its_curves(
 
 @pytest.mark.full
 def test_mnist_trains_on_the_machines_own_network(project: DockerProject, tensorflow_volume: str) -> None:
-    project.write(trains(200, tensorflow_volume) + ', network="host"')
+    project.write(trains(200, tensorflow_volume) + ', container={"network": "host"}')
     project.up()
     outputs = project.outputs()
     assert outputs["state"] == "succeeded"
     assert outputs["metrics"]["accuracy"] > 0.8
+    for options in ((), ("--refresh",)):
+        again = project.up(*options)
+        assert again.steps().keys() == {"unchanged"}
+        assert again.other_outputs() == set(), "no output changes once the run is over"
     project.destroy()
 
 
@@ -74,5 +78,5 @@ def test_an_image_without_tensorboard_says_so_and_the_job_does_not_fail(project:
     until(lambda: project.sees()["tensorboard-0"] == "failed (exit 1)", "TensorBoard failed")
     outputs = project.looked()
     assert outputs["state"] == "succeeded"
-    assert "TensorBoard is not installed here" in "".join(outputs["logs"]["tensorboard-0"])
+    assert "TensorBoard is not installed." in "".join(outputs["logs"]["tensorboard-0"])
     project.destroy()

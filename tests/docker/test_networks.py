@@ -13,8 +13,8 @@ JOB = (
     'command=["python", "train.py"], code="code", ps=1, workers=1, env={"COUNTER": __import__("os").environ["COUNTER"]}'
 )
 SUBNET = "10.213.37.0/24"
-OVERLAY = f'{JOB}, wait="0", subnet="{SUBNET}"'
-HOST = f'{JOB}, wait="0", network="host"'
+OVERLAY = f'{JOB}, wait="0", container={{"subnet": "{SUBNET}"}}'
+HOST = f'{JOB}, wait="0", container={{"network": "host"}}'
 RESOLVE = "import socket; print(socket.gethostbyname('ps-0'))"
 
 LISTENS = """\
@@ -60,7 +60,7 @@ def flags(project: DockerProject, counts: int) -> str:
     until(lambda: min(project.counts().values()) == counts, f"start {counts} of all tasks")
     project.until_running("ps-0", "worker-0")
     assert project.counts() == wanted
-    lines = [text for _, _, text in project.look(10000).view["logs"]["worker-0"] if "begins" in text]
+    lines = [line.text for line in project.look(10000).view.logs["worker-0"] if "begins" in line.text]
     assert len(lines) == counts
     return str(lines[-1])
 
@@ -100,9 +100,32 @@ def test_a_running_job_moves_to_other_addresses_to_the_machines_network_and_back
     project.destroy()
 
 
+def test_an_encrypted_network_for_more_tasks_than_dockers_own_has_room_for(project: DockerProject) -> None:
+    """The tasks but one are placed on no machine, so that only one container runs."""
+    project.write(f'{JOB.replace("ps=1, ", "")}, wait="0", docker={{"encrypted": True}}', GATED)
+    project.up()
+    (network,) = project.left()["network"].split()
+    assert '"encrypted"' in project.docker("network", "inspect", "--format", "{{json .Options}}", network)
+    project.until_running("worker-0")
+    assert project.up("--refresh").steps().keys() == {"unchanged"}
+
+    many = JOB.replace("ps=1, workers=1", "workers=300")
+    said = project.preview(f'{many}, wait="0"', GATED)
+    assert "network 10.255.252.0/22: 305 addresses are more than Docker's default of /24 has" in said
+    refused = project.preview(f'{many}, wait="0", container={{"subnet": "{SUBNET}"}}', GATED)
+    assert f"test: container.subnet: {SUBNET} is too small: the network needs 305 addresses" in refused
+
+    project.write(f'{JOB.replace("ps=1, ", "")}, wait="0", container={{"subnet": "10.255.252.0/22"}}', GATED)
+    project.up()
+    until(lambda: min(project.counts().values()) == 2, "the second start, on the larger network")
+    project.write(f'{JOB.replace("ps=1, ", "")}, wait="0"', GATED)
+    assert project.up().steps().keys() == {"unchanged"}, "a network that is large enough remains"
+    project.destroy()
+
+
 def test_two_clusters_on_the_machines_own_network(project: DockerProject) -> None:
     project.names = ["left", "right"]
-    arguments = JOB.replace("env={", "env={'CLUSTER': name, ") + ', network="host"'
+    arguments = JOB.replace("env={", "env={'CLUSTER': name, ") + ', container={"network": "host"}'
 
     def write(*names: str) -> None:
         project.write(arguments, LISTENS, CLUSTERS.replace("{names}", repr(names)))
@@ -115,9 +138,12 @@ def test_two_clusters_on_the_machines_own_network(project: DockerProject) -> Non
         assert outputs[name]["logs"]["worker-0"] == [f"met the ps of {name}"]
     addresses = [address for name in project.names for address in outputs[name]["endpoints"].values()]
     assert len(set(addresses)) == 4
-    keepers = project.docker("service", "ls", "--format", "{{.ID}}", *project.filters()).split()
-    ports = [json.loads(line) for line in inspect(project, *keepers)]
-    known = [port for port in ports if port]
+    services = [
+        service
+        for name in project.names
+        for service in project.docker("service", "ls", "--quiet", *project.filters(name)).split()
+    ]
+    known = [port for port in (json.loads(line) for line in inspect(project, *services)) if port]
     assert len(known) == len(set(known)) == 2
 
     write("left")

@@ -11,7 +11,7 @@ from tests.engine.nested import Nested
 pytestmark = pytest.mark.full
 
 SLEEPS = "import time\nprint('here', flush=True)\ntime.sleep(3600)\n"
-JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", volumes=[], placement=["{constraint}"]'
+JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", container={{"volumes": [], "placement": ["{constraint}"]}}'
 ZONES = {"m0": "a", "m1": "b", "m2": "b"}
 
 
@@ -36,7 +36,7 @@ def test_constraints_change_under_tasks_that_run(
         project.write(JOB.format(constraint="hostname:LIKE:m[01]"), SLEEPS)
         said = project.call("preview", "--stack", project.stack).output
         assert "moves from m2 to" in said
-        assert "train_dir is not given, so each machine has a volume of its own" in said
+        assert "train_dir is not set, so each machine has its own volume for checkpoints" in said
         assert set(placed("hostname:LIKE:m[01]")) == {"m0", "m1"}
         assert Counter(ZONES[name] for name in placed("zone:GROUP_BY:2")) in ({"a": 1, "b": 2}, {"a": 2, "b": 1})
         assert set(placed("hostname:UNLIKE:m0")) == {"m1", "m2"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.docker.project import GATED, DockerProject
 from tests.engine.cli import LABEL
+from tfdeploy.agent.events import TASK_INTERRUPTED, TASK_STARTED
 
 JOB = 'command=["python", "train.py"], code="code", workers=3, wait="0", env={"COUNTER": __import__("os").environ["COUNTER"]}'
 RESIZED = '"cpus": 0.4, "memory": "256MiB"'
@@ -13,8 +14,8 @@ WORKERS = ["worker-0", "worker-1", "worker-2"]
 IMPATIENT = """\
 import sys
 if "pulumi.dynamic" in " ".join(sys.orig_argv):
-    import tfdeploy.backends.docker.rolling
-    tfdeploy.backends.docker.rolling._COME_UP_SECONDS = 5.0
+    import tfdeploy.backends.docker.rolling_update
+    tfdeploy.backends.docker.rolling_update._START_TIMEOUT = 5.0
 """
 """In the process that runs the providers, as a `sitecustomize`: a task that does not come up is given up sooner."""
 
@@ -75,8 +76,8 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
         events.index(event)
         for name in WORKERS
         for event in (
-            f"{name} interrupted: its launcher was told to stop, not by the keeper",
-            f"{name} started (attempt 2)",
+            (TASK_INTERRUPTED, name, 0),
+            (TASK_STARTED, name, 2),
         )
     ]
     assert order == sorted(order), events
@@ -86,13 +87,13 @@ def test_a_change_rolls_through_the_tasks_and_stops_where_one_does_not_come_up(
 
     image = broken_image(project, tmp_path)
     try:
-        broken = f'{JOB}, jobs={{"worker": {{{RESIZED}, "image": {image!r}}}}}'
+        broken = f'{JOB}, jobs={{"worker": {{{RESIZED}, "container": {{"image": {image!r}}}}}}}'
         project.write(broken, GATED)
         done = project.up(fails=True, env=impatient(project))
-        assert "worker-0 did not come up again with its new settings: " in done.output
+        assert "worker-0 did not start again with its new settings: " in done.output
         assert 'exec: "python3": executable file not found' in done.output
         for name in WORKERS[1:]:
-            assert f"{name} keeps its old settings, because worker-0 did not come up with its new" in done.output
+            assert f"{name} keeps its old settings, because worker-0 did not start with its new settings" in done.output
         assert images(project)[1:] == [project.image, project.image]
         # worker-0 was put back, and comes up in its own time.
         assert [project.counts()[name] for name in WORKERS[1:]] == [2, 2]

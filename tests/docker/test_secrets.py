@@ -12,11 +12,13 @@ from tests.waiting import until
 CANARY, PLAIN = "canary-7d21e8", "canary-of-a-plain-text"
 JOB = 'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0"'
 SECRETS = f"secrets={{'API_TOKEN': pulumi.Output.secret({CANARY!r}), 'license.txt': {PLAIN!r}}}"
+ENV = f"env={{'from_output': pulumi.Output.secret({CANARY!r})}}"
 READS = """\
 import hashlib, os, pathlib, time
 secrets = pathlib.Path(os.environ["TFDEPLOY_SECRETS"])
 assert os.environ["API_TOKEN"] == (secrets / "API_TOKEN").read_text()
 assert "license.txt" not in os.environ
+assert os.environ["from_output"] == os.environ["API_TOKEN"]
 for name in ("API_TOKEN", "license.txt"):
     print(hashlib.sha256((secrets / name).read_bytes()).hexdigest(), flush=True)
 time.sleep(600)
@@ -33,7 +35,7 @@ def command_lines() -> str:
 
 
 def test_secrets_and_token_are_in_the_tasks_and_nowhere_else(project: DockerProject) -> None:
-    project.write(f"{JOB}, {SECRETS}", READS)
+    project.write(f"{JOB}, {SECRETS}, {ENV}", READS)
     running = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     argv = ""
     while running.poll() is None:
@@ -46,11 +48,11 @@ def test_secrets_and_token_are_in_the_tasks_and_nowhere_else(project: DockerProj
     digests = [hashlib.sha256(secret.encode()).hexdigest() for secret in (CANARY, PLAIN)]
 
     def read() -> bool:
-        return [text for _, _, text in project.look(20).view["logs"]["worker-0"]] == digests
+        return [line.text for line in project.look(20).view.logs["worker-0"]] == digests
 
     until(read, "the task has read them")
     token = project.inside("worker-0", "cat", "/run/tfdeploy/token")
-    assert len(token) == 32
+    assert len(token) == 64, "the token of launchers, which is derived from the cluster's"
 
     left = project.left()
     places = {"argv": argv + command_lines(), "shown": shown}

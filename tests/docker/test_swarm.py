@@ -11,10 +11,12 @@ from tests.engine import nested as machines
 from tests.engine.cli import docker
 from tests.engine.nested import Nested
 from tests.waiting import until
+from tfdeploy.agent.events import TASK_STARTED
 
 SPREAD = (
-    'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", placement=["hostname:UNIQUE"], '
-    'jobs={"ps": {"placement": ["zone:IS:a"]}, "worker": {"placement": ["zone:IS:b", "hostname:UNIQUE"]}}'
+    'command=["python", "train.py"], code="code", ps=1, workers=2, wait="0", container={"placement": ["hostname:UNIQUE"]}, '
+    'jobs={"ps": {"container": {"placement": ["zone:IS:a"]}}, '
+    '"worker": {"container": {"placement": ["zone:IS:b", "hostname:UNIQUE"]}}}'
 )
 TALKS = """\
 import os, pathlib, socket, time
@@ -58,7 +60,7 @@ def make(tmp_path: Path, python_image: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def logs(project: DockerProject, hostname: str) -> list[str]:
     """The last lines of a task, as a look has them now."""
-    return [text for _, _, text in project.look(100).view["logs"].get(hostname, [])]
+    return [line.text for line in project.look(100).view.logs.get(hostname, [])]
 
 
 def places(project: DockerProject) -> dict[str, str]:
@@ -68,7 +70,7 @@ def places(project: DockerProject) -> dict[str, str]:
 
 def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> None:
     project = make(nested.manager)
-    project.write(SPREAD + ", volumes=[]", TALKS)
+    project.write(SPREAD + ', container={"volumes": []}', TALKS)
     project.init()
     said = project.call("preview", "--stack", project.stack).output
     assert "m0: ps-0" in said
@@ -96,16 +98,39 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
     until(lambda: "began again" in logs(project, "worker-0"), "worker-0 found its checkpoint")
 
     moved = SPREAD.replace('"zone:IS:b"', '"hostname:UNLIKE:m1"').replace('"zone:IS:a"', '"hostname:LIKE:m[01]"')
-    project.write(moved + ", volumes=[]", TALKS)
+    project.write(moved + ', container={"volumes": []}', TALKS)
     project.up()
     project.until_running("ps-0", "worker-0", "worker-1")
     project.up()
     after = places(project)
     assert after["worker-1"] == "m2", "what stands well stays"
     assert after["worker-0"] == "m0"
-    project.destroy()
+    destroyed = project.destroy()
+    assert "could not be removed" not in destroyed.output
     for machine in nested.machines.values():
         assert docker(machine.engine, "volume", "ls", "--quiet") == "", machine.hostname
+
+
+def test_without_the_image_that_removes_volumes_destroy_ends_and_says_where_they_are(
+    nested: Nested, make: Make
+) -> None:
+    project = make(nested.manager)
+    missing = "docker={'cleanup_image': 'localhost:9/missing:1'}"
+    project.write(f'{SPREAD}, container={{"volumes": []}}, {missing}', TALKS)
+    project.init()
+    said = project.call("preview", "--stack", project.stack).output
+    assert "is not protected by TLS" in said
+    assert "checkpoints: volume of the cluster on m0, m1, m2" in said.partition("`pulumi destroy` removes:")[2]
+    project.up()
+    volume = project.service("train")
+    project.until_running("ps-0", "worker-0", "worker-1")
+    said = project.destroy().output
+    assert f"the volume {volume} could not be removed from m1, m2 (" in said
+    assert f"`docker volume rm {volume}` where it exists" in said
+    for name, machine in nested.machines.items():
+        remaining = docker(machine.engine, "volume", "ls", "--quiet").split()
+        docker(machine.engine, "volume", "rm", "--force", volume)
+        assert remaining == ([] if name == "m0" else [volume])
 
 
 @pytest.mark.full
@@ -119,7 +144,9 @@ def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_st
         monkeypatch.setenv("PATH", f"{_ssh(tmp_path, key)}:{__import__('os').environ['PATH']}")
         project = make(f"ssh://root@{found.machines['m0'].address}")
         project.env["PATH"] = f"{tmp_path / 'bin'}:{project.env['PATH']}"
-        project.write('command=["python", "train.py"], code="code", ps=1, workers=1, wait="0", volumes=[]', TALKS)
+        project.write(
+            'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0", container={"volumes": []}', TALKS
+        )
         project.init()
         project.up()
         project.until_running("ps-0", "worker-0")
@@ -134,20 +161,23 @@ def test_a_manager_is_reached_by_ssh_and_another_swarm_is_healed_and_finished_st
         project.up()
         assert set(project.statuses().values()) == {"running"}
 
-        project.write('command=["python", "train.py"], code="code", ps=1, workers=1, volumes=[]', "print('trained')")
+        project.write(
+            'command=["python", "train.py"], code="code", ps=1, workers=1, container={"volumes": []}',
+            "print('trained')",
+        )
         project.up()
         assert project.statuses()["worker-0"] == "succeeded"
         found.kill("m0")
         found.start("m0")
-        until(lambda: project.container("keeper"), "the keeper is back")
+        until(lambda: project.container("controller"), "the controller is back")
         project.look()
         for call in (project.up(), project.up("--refresh")):
             assert list(call.steps()) == ["unchanged"], call.output
         assert project.statuses()["worker-0"] == "succeeded"
         run = project.record().current()
         assert run is not None
-        told = [event["text"] for event in project.record().events(run.run["id"])]
-        assert told.count("worker-0 started (attempt 1)") == 1, "a restart of the engine trains nothing twice"
+        happened = [(event.kind, event.task, event.attempt) for event in project.record().events(run.spec.id)]
+        assert happened.count((TASK_STARTED, "worker-0", 1)) == 1, "a restart of the engine trains nothing twice"
         done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
         assert done.exit_code == 0, done.output
         assert docker(near, "service", "ls", "--quiet") == ""
@@ -177,11 +207,12 @@ def test_an_engine_that_manages_no_swarm_is_named_with_what_to_do(nested: Nested
 
     nobody, worker = "tcp://127.0.0.1:1", nested.machines["m1"].engine
     said = refused(nobody)
-    assert f"the Docker engine at {nobody} does not answer (" in said
+    assert f"the Docker engine at {nobody} does not respond (" in said
     assert "Connection refused" in said
     said = refused(worker)
-    assert f"the Docker engine at {worker} is a worker of its Swarm, not a manager. Name a manager" in said
+    assert f"docker.host: the Docker engine at {worker} is a worker of its Swarm, not a manager. " in said
+    assert "Set docker.host to a manager" in said
     with nested.apart("m2") as alone:
         said = refused(alone.engine)
-    assert f"the Docker engine at {alone.engine} is not in swarm mode. " in said
+    assert f"docker.host: the Docker engine at {alone.engine} is not in swarm mode. " in said
     assert f"Run `docker --host {alone.engine} swarm init" in said

@@ -50,7 +50,9 @@ def test_every_form_of_a_mount(project: DockerProject) -> None:
         f"type=volume,source={project.name}-long,target=/long,readonly",
         "type=tmpfs,target=/memory,size=8MiB",
     ]
-    project.write(f'{JOB}, volumes={volumes}, shm_size="96MiB", data_dir="data", train_dir="train"', TELLS)
+    project.write(
+        f'{JOB}, container={{"volumes": {volumes}, "shm_size": "96MiB"}}, data_dir="data", train_dir="train"', TELLS
+    )
     project.up()
     outputs = project.outputs()
     read_only = "Read-only file system"
@@ -66,25 +68,30 @@ def test_every_form_of_a_mount(project: DockerProject) -> None:
         "memory": 8 << 20,
     }
     assert (project.program / "rw" / "written").read_text() == "worker-0"
-    run = project.job().run["id"]
+    run = project.job().spec.id
     assert (project.program / "train" / run / "written").read_text() == "worker-0"
-    volumes_now = set(project.left()["volume"].split())
-    assert {f"{project.name}-named", f"{project.name}-long"} < volumes_now
+    named = {f"{project.name}-named", f"{project.name}-long"}
+    assert project.volumes() == named
 
-    project.write(f'{JOB}, volumes=["one:/twice", "two:/twice/"]', TELLS)
+    project.write(f'{JOB}, container={{"volumes": ["one:/twice", "two:/twice/"]}}', TELLS)
     refused = project.call("preview", "--stack", project.stack)
     assert refused.exit_code != 0
-    assert "test: volumes: /twice is mounted twice" in refused.output
+    assert "test: container.volumes: /twice is the target of two mounts" in refused.output
+    project.write(f'{JOB}, container={{"volumes": {volumes}}}, data_dir="data", train_dir="train"', TELLS)
+    said = project.call("preview", "--stack", project.stack).output
+    for place in (*(f"volume: volume {name} on " for name in named), f"checkpoints: {project.program}/train"):
+        assert place in said.partition("`pulumi destroy` keeps:")[2]
     project.destroy()
     assert (project.program / "train" / run / "written").exists()
+    assert project.volumes() == named, "what the user named is never deleted"
 
 
 @pytest.mark.full
 def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, user_image: str) -> None:
-    base = f'{JOB}, wait="0", image={user_image!r}, keep_volumes=True'
+    base = f'{JOB}, wait="0", container={{"image": {user_image!r}, "retain_volumes": True}}'
 
     def told(line: str) -> bool:
-        return any(text == line for _, _, text in project.look(10).view["logs"]["worker-0"])
+        return any(shown.text == line for shown in project.look(10).view.logs["worker-0"])
 
     project.write(base, LIVES)
     project.up()
@@ -94,7 +101,7 @@ def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, 
     project.write(f'{base}, jobs={{"worker": {{"memory": "256MiB"}}}}', LIVES)
     assert project.up().touched() == {"test-worker-0"}
     until(lambda: told("train=3 own=1 as 1000 0"), "the third life, after a change of limits")
-    project.write(f'{base}, user="1000:5", volumes=["{project.name}-other:/other"]', LIVES)
+    project.write(f'{base}, container={{"user": "1000:5", "volumes": ["{project.name}-other:/other"]}}', LIVES)
     assert project.up().touched() == {"test-worker-0"}
     until(lambda: told("train=4 own=1 as 1000 5"), "the fourth life, after a change of user and volumes")
 
@@ -102,7 +109,12 @@ def test_checkpoints_of_a_plain_user_outlive_containers(project: DockerProject, 
     assert done.exit_code == 0, done.output
     left = project.left()
     assert left.keys() == {"volume"}
-    assert len(left["volume"].split()) == 3
+    (kept,) = left["volume"].split()
+    assert kept.endswith("-train")
+    assert f"the checkpoints are retained in the volume {kept} on " in done.output
+    assert f"`docker volume rm {kept}` there removes them" in done.output
+    assert project.volumes() == {f"{project.name}-other"}
+    project.docker("volume", "rm", kept)
 
 
 @pytest.mark.full
@@ -112,7 +124,8 @@ def test_a_folder_of_somebody_else_holds_the_checkpoints(project: DockerProject,
     os.chown(folder, 1000, 1000)
     folder.chmod(0o700)
     script = "import os, pathlib\npathlib.Path(os.environ['TFDEPLOY_TRAIN_DIR'], 'checkpoint').write_text(str(os.getuid()))\n"
-    arguments = f'command=["python", "train.py"], code="code", workers=1, image={user_image!r}, train_dir="checkpoints"'
+    container = {"image": user_image}
+    arguments = f'command=["python", "train.py"], code="code", workers=1, {container=}, train_dir="checkpoints"'
     project.write(arguments, script)
     project.up()
     assert [path.read_text() for path in folder.glob("*/checkpoint")] == ["1000"]

@@ -23,13 +23,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(scope="module")
-def life(box: Box, box_image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ec2Project]:
-    """The project of a module, with its stack; this process asks the box too."""
+def life(
+    box: Box, box_image: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Ec2Project]:
+    """The project of a module, with its stack; this process asks the box too. A module may name another class as `PROJECT`."""
     folder = tmp_path_factory.mktemp("ec2") / "project"
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**box.environment, "XDG_STATE_HOME": str(folder / "state")}.items():
             patch.setenv(name, value)
-        found = Ec2Project(folder, box, box_image)
+        found: Ec2Project = getattr(request.module, "PROJECT", Ec2Project)(folder, box, box_image)
         found.write('command=["python", "train.py"], code="code", workers=1')
         found.init()
         yield found

@@ -5,7 +5,6 @@ The regions are ones that EC2 in a box never uses: moto's state is one for the w
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.clusters import ID, cluster_ref
 from tests.unit.cases import spec
-from tfdeploy.backends.ec2 import BACKEND
-from tfdeploy.ec2 import account
+from tfdeploy.backends.docker import images
+from tfdeploy.backends.ec2 import account, aws_session, ssh
+from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.errors import SpecError
-from tfdeploy.plan import Given, make_plan
+from tfdeploy.plan.plan import make_plan
 
 REGION, EMPTY = "us-east-2", "eu-north-1"
 """The other one has no default VPC while the tests run."""
@@ -25,9 +26,7 @@ REGION, EMPTY = "us-east-2", "eu-north-1"
 ARGS: dict[str, Any] = {
     "backend": "ec2",
     "command": ["python", "/opt/train.py"],
-    "instance_type": "m7i.large",
-    "ssh_from": ["203.0.113.7/32"],
-    "efs": "new",
+    "ec2": {"instance_type": "m7i.large", "ssh_cidrs": ["203.0.113.7/32"], "efs": "new"},
     "ps": 1,
     "workers": 2,
 }
@@ -66,37 +65,43 @@ def logged_in(endpoint: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-        account.client.cache_clear()
+        aws_session.forget()
 
     (home / "key.pub").write_text("ssh-ed25519 AAAA me@here\n")
     enter()
     yield
     enter()
     found = made(REGION) + made(EMPTY)
-    account.client.cache_clear()
+    aws_session.forget()
     assert found == []
 
 
 def made(region: str) -> list[str]:
     """What tfdeploy would have made there."""
-    ec2 = account.client("ec2", region)
+    ec2 = aws_session.client("ec2", region)
     return [
         *(one["ReservationId"] for one in ec2.describe_instances()["Reservations"]),
         *(one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"] if one["GroupName"] != "default"),
         *(one["KeyPairId"] for one in ec2.describe_key_pairs()["KeyPairs"]),
-        *(one["FileSystemId"] for one in account.client("efs", region).describe_file_systems()["FileSystems"]),
+        *(one["FileSystemId"] for one in aws_session.client("efs", region).describe_file_systems()["FileSystems"]),
     ]
+
+
+def arguments(home: Path, **args: Any) -> dict[str, Any]:
+    """The arguments over those that every test has, and over the group `ec2` key by key; None removes one."""
+    ec2 = {**ARGS["ec2"], "ssh_public_key": f"{home}/key.pub", **args.get("ec2", {})}
+    merged = {**ARGS, **args, "ec2": {key: value for key, value in ec2.items() if value is not None}}
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def prepare(home: Path, **args: Any) -> list[str]:
     """What is done before Pulumi hears of a resource, as the component does it; the warnings."""
-    given = {**ARGS, "ssh_key": f"{home}/key.pub", **args}
-    asked = spec(**{key: value for key, value in given.items() if value is not None})
-    cluster = BACKEND.cluster("project", "dev", asked)
-    asked = replace(asked, command=BACKEND.command(cluster, asked))
-    train, data = (BACKEND.folder(cluster, asked, key, str(home)) for key in ("train_dir", "data_dir"))
-    plan = make_plan(asked, BACKEND.machines(cluster, asked), Given("", train, data), BACKEND.standing_on(cluster))
-    return list(BACKEND.check(cluster, asked, plan, ()))
+    asked = spec(**arguments(home, **args))
+    cluster = cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}"))
+    inventory = BACKEND.planner.inspect(cluster, asked, home)
+    plan = make_plan(asked, inventory)
+    notices = images.version_notices(asked, images.installed_version())
+    return [line for line in BACKEND.planner.validate(cluster, asked, plan, inventory, ()) if line not in notices]
 
 
 def refusal(home: Path, **args: Any) -> str:

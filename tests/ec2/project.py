@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -11,11 +12,13 @@ from tests.docker.project import GATE
 from tests.engine.cli import DockerFailed
 from tests.integration.conftest import Call, Project
 from tests.waiting import until
-from tfdeploy.agent.states import Job
-from tfdeploy.backends.base import Sight
-from tfdeploy.backends.ec2 import BACKEND
-from tfdeploy.backends.ec2.reach import home
-from tfdeploy.report import task_status
+from tfdeploy.agent.record import ViewRequest
+from tfdeploy.backends.base import ClusterRef, ObservedState
+from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.record_bucket import bucket_of
+from tfdeploy.backends.ec2.ssh import home
+from tfdeploy.paths import cluster_folder
+from tfdeploy.report.report import task_status
 
 PLUGINS = Path(__file__).parents[1] / "box" / "provider"
 SHARED = "/mnt/tfdeploy"
@@ -47,32 +50,36 @@ class Ec2Project(Project):
         name: str = efs.create_file_system(CreationToken=self.name)["FileSystemId"]
         for subnet in ec2.describe_subnets()["Subnets"]:
             efs.create_mount_target(FileSystemId=name, SubnetId=subnet["SubnetId"])
+        self.count_in(name)
+        return name
+
+    def count_in(self, name: str) -> None:
+        """Have the tasks count in a folder of a file system."""
         counter = self.box.efs(name) / "counter"
         counter.mkdir(parents=True)
         counter.chmod(0o777)
         (self.folder / "counter").rmdir()
         (self.folder / "counter").symlink_to(counter)
-        return name
 
     def write(self, arguments: str, *rest: str) -> None:
         """Write the Pulumi program and what its tasks run."""
         own = {
             "backend": "ec2",
-            "instance_type": "m7i.large",
-            "ssh_key": f"{self.key}.pub",
-            "ssh_from": ["127.0.0.0/8"],
-            "efs": self.efs,
-            "image": self.image,
-            "volumes": [f"{SHARED}/counter:{self.folder}/counter"],
+            "ec2": {
+                "instance_type": "m7i.large",
+                "ssh_public_key": f"{self.key}.pub",
+                "ssh_cidrs": ["127.0.0.0/8"],
+                "efs": self.efs,
+            },
+            "container": {"image": self.image, "volumes": [f"{SHARED}/counter:{self.folder}/counter"]},
         }
-        more = [f"{key}={value!r}" for key, value in own.items() if f"{key}=" not in arguments]
-        super().write(", ".join([arguments, *more]), *rest)
+        super().write(", ".join([*(f"{key}={value!r}" for key, value in own.items()), arguments]), *rest)
 
     @property
     def cluster(self) -> Any:
         """The handle of the project's cluster."""
-        where = home("us-west-2", self.name, self.stack, "test")
-        return {"backend": "ec2", "project": self.name, "stack": self.stack, "name": "test", "home": where}
+        ref = self.ref()
+        return {**ref, "backend": "ec2", "home": home("us-west-2", cluster_folder(ref))}
 
     def machine(self, name: str) -> Instance:
         """The instance of one machine that is there now."""
@@ -80,15 +87,15 @@ class Ec2Project(Project):
         assert len(live) == 1, live
         return live[0]
 
-    def look(self, log_lines: int = 0) -> Sight:
+    def look(self, log_lines: int = 0) -> ObservedState:
         """One look, without Pulumi."""
-        return BACKEND.look(self.cluster, "", {"log_lines": log_lines, "metrics": {}})
+        return BACKEND.runner.observe(self.cluster, "", ViewRequest(log_lines))
 
     def sees(self) -> dict[str, str]:
         """Hostname to status, as a look has it now."""
         sight = self.look()
-        job = sight.view["job"]
-        return {name: task_status(task, sight) for name, task in Job.from_dict(job).tasks.items()} if job else {}
+        job = sight.view.run_state
+        return {name: task_status(task, sight) for name, task in job.tasks.items()} if job else {}
 
     def sees_machines(self) -> dict[str, str]:
         """Machine to status, of those that a cluster of one ps and two workers has."""
@@ -130,12 +137,16 @@ class Ec2Project(Project):
 
     def left(self) -> dict[str, list[str]]:
         """What in AWS carries the project's tags, or its path, by kind."""
-        return left(self.box, self.name)
+        return left(self.box, self.name, self.refs())
 
-    def bucket(self) -> str:
-        """The bucket of the project's record; empty for none."""
-        found = self.box.client("s3").list_buckets()["Buckets"]
-        return next((one["Name"] for one in found if one["Name"].startswith(f"tfdeploy-{self.name}-")), "")
+    def stored(self) -> dict[str, bytes]:
+        """What is in the cluster's folder of the bucket: the path of an object, and its content."""
+        s3, bucket = self.box.client("s3"), bucket_of(self.cluster)
+        if bucket.name not in {one["Name"] for one in s3.list_buckets()["Buckets"]}:
+            return {}
+        found = s3.list_objects_v2(Bucket=bucket.name, Prefix=f"{bucket.folder}/").get("Contents", [])
+        contents = {one["Key"]: s3.get_object(Bucket=bucket.name, Key=one["Key"])["Body"].read() for one in found}
+        return {key.removeprefix(f"{bucket.folder}/"): content for key, content in contents.items()}
 
     def destroy(self) -> Call:
         """`pulumi destroy`, which must succeed and leave nothing."""
@@ -160,7 +171,7 @@ class Ec2Project(Project):
 
     def clear(self) -> None:
         """Take away the cluster, without Pulumi."""
-        BACKEND.clear(self.cluster, "", {"volumes": False, "record": False})
+        BACKEND.runner.delete_all(self.cluster, "", {"volumes": False, "record": False})
 
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
@@ -171,7 +182,7 @@ class Ec2Project(Project):
         efs.delete_file_system(FileSystemId=self.efs)
 
 
-def left(box: Box, project: str) -> dict[str, list[str]]:
+def left(box: Box, project: str, refs: Sequence[ClusterRef]) -> dict[str, list[str]]:
     """What in AWS carries a project's tags, or its path, by kind."""
     mine = [{"Name": "tag:tfdeploy:project", "Values": [project]}]
     ec2 = box.client("ec2")
@@ -181,12 +192,13 @@ def left(box: Box, project: str) -> dict[str, list[str]]:
         for item in group["Instances"]
         if item["State"]["Name"] != "terminated"
     ]
-    path = f"/tfdeploy/{project}/"
+    iam = box.client("iam")
+    paths = [f"/tfdeploy/{cluster_folder(ref)}/" for ref in refs]
     found = {
         "instances": instances,
         "groups": [one["GroupId"] for one in ec2.describe_security_groups(Filters=mine)["SecurityGroups"]],
         "keys": [one["KeyPairId"] for one in ec2.describe_key_pairs(Filters=mine)["KeyPairs"]],
         "volumes": [one["VolumeId"] for one in ec2.describe_volumes(Filters=mine)["Volumes"]],
-        "roles": [one["RoleName"] for one in box.client("iam").list_roles(PathPrefix=path)["Roles"]],
+        "roles": [role["RoleName"] for path in paths for role in iam.list_roles(PathPrefix=path)["Roles"]],
     }
     return {kind: names for kind, names in found.items() if names}

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from pulumi.output import Unknown
 
+from policy.rules import UNKNOWN
 from tests.components.mocked import SECRET, declare, run
-from tests.ec2.preparing import ARGS
-from tfdeploy.ec2.rules import UNKNOWN
+from tests.ec2.preparing import arguments
 
 
 class Registered(NamedTuple):
@@ -37,6 +37,5 @@ def plain(value: Any) -> Any:
 
 def registered(home: Path, preview: bool = False, **args: Any) -> list[Registered]:
     """All that a cluster makes Pulumi register, in its order; the arguments are those of `prepare`."""
-    given = {**ARGS, "ssh_key": f"{home}/key.pub", **args}
-    monitor = run(lambda: declare(**{key: value for key, value in given.items() if value is not None}), preview)
+    monitor = run(lambda: declare(**arguments(home, **args)), preview)
     return [Registered(monitor.maker.kinds[name], name, inputs) for name, inputs in monitor.inputs.items()]

@@ -29,8 +29,8 @@ class Canaries:
     def __init__(self, project: Ec2Project, manager: str) -> None:
         self._project = project
         machine = project.machine(manager).id
-        keeper = project.box.run(machine, "docker", "ps", "--quiet", "--filter=name=keeper").strip()
-        token = project.box.run(machine, "docker", "exec", keeper, "cat", "/run/tfdeploy/token").strip()
+        controller = project.box.run(machine, "docker", "ps", "--quiet", "--filter=name=controller").strip()
+        token = project.box.run(machine, "docker", "exec", controller, "cat", "/run/tfdeploy/token").strip()
         assert len(token) == 32
         plain = (CANARY, PLAIN, token)
         self.words = [*plain, *(base64.b64encode(word.encode()).decode().rstrip("=") for word in plain)]
@@ -47,7 +47,7 @@ class Canaries:
         containers = project.box.run(machine, "docker", "ps", "--all", "--quiet").split()
         found = {
             "containers": project.box.run(machine, "docker", "inspect", *containers),
-            "caretaker": project.box.run(machine, "cat", "/etc/tfdeploy/caretaker.json", "/etc/docker/daemon.json"),
+            "watchdog": project.box.run(machine, "cat", "/etc/tfdeploy/watchdog.json", "/etc/docker/daemon.json"),
             "instance": json.dumps(ec2.describe_instances(InstanceIds=[machine]), default=str),
             "user data": base64.b64decode(data).decode(),
             "console": project.box.console(machine),
@@ -63,12 +63,9 @@ class Canaries:
             "state": self._project.call("stack", "export", "--stack", self._project.stack).output,
         }
 
-    def bucket(self) -> str:
-        """All that is in the bucket of the record."""
-        s3, bucket = self._project.box.client("s3"), self._project.bucket()
-        stored = s3.list_objects_v2(Bucket=bucket).get("Contents", [])
-        objects = [s3.get_object(Bucket=bucket, Key=one["Key"])["Body"].read() for one in stored]
-        return "".join(data.decode(errors="replace") for data in objects)
+    def record(self) -> str:
+        """All that is in S3 of the cluster."""
+        return "".join(data.decode(errors="replace") for data in self._project.stored().values())
 
     def assert_absent(self, places: Mapping[str, str]) -> None:
         """Each place has a text, and none of the secrets."""

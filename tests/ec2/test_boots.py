@@ -10,26 +10,27 @@ from collections.abc import Iterator
 import pytest
 
 from tests.ec2.project import Ec2Project
-from tests.ec2.training import CARETAKER, JOB, MANAGER, STEPS, TASKS, WORKER, resumed, until_resumed
-from tfdeploy.backends.ec2 import failing, reach
-from tfdeploy.ec2 import failures
+from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WATCHDOG, WORKER, resumed, until_resumed
+from tfdeploy.backends.ec2 import boot_failures, model, ssh
+from tfdeploy.backends.ec2.backend import BACKEND
 
 pytestmark = pytest.mark.full
 
 ZONE = "us-west-2b"
-PRIVATE = f'{JOB}, access="private"'
-WHY = "unknown filesystem type 'swap'"
+PRIVATE = f'{JOB}, ec2={{"connectivity": "private"}}'
+WHY = "has no file system that is known here, and tfdeploy formats only volumes that it created"
+DATA = bytes(range(1, 256)) * 4096
+"""What a user has written to the volume itself, without a file system."""
 
 
 @pytest.fixture(scope="module")
 def volume(life: Ec2Project) -> Iterator[str]:
-    """A volume of the user's, on which there is no file system that a machine would mount."""
+    """A volume of the user's, with data but without a file system."""
     ec2 = life.box.client("ec2")
     found: str = ec2.create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"]
-    disk = life.box.disk(found)
-    with disk.open("wb") as file:
+    with life.box.disk(found).open("wb") as file:
+        file.write(DATA)
         file.truncate(1 << 30)
-    subprocess.run(["mkswap", disk], check=True, capture_output=True)
     yield found
     life.clear()
     ec2.delete_volume(VolumeId=found)
@@ -37,7 +38,7 @@ def volume(life: Ec2Project) -> Iterator[str]:
 
 def asked(volume: str, instance_type: str = "m7i.large") -> str:
     """The arguments: the worker's machine has the user's volume."""
-    own = {"worker": {"ebs_volumes": [f"{volume}:/data"], "instance_type": instance_type}}
+    own = {"worker": {"ec2": {"ebs_volumes": [f"{volume}:/data"], "instance_type": instance_type}}}
     return f"{PRIVATE}, jobs={own!r}"
 
 
@@ -46,33 +47,37 @@ def test_a_machine_that_does_not_boot_is_named_with_its_console(project: Ec2Proj
     done = project.up(fails=True)
     told = f"{WORKER} did not boot: its boot script failed. The end of its console:"
     assert told in done.output
-    assert WHY in done.output.partition(told)[2]
+    assert f"{volume} {WHY}" in done.output.partition(told)[2]
+    with project.box.disk(volume).open("rb") as file:
+        assert file.read(len(DATA)) == DATA
     preview = project.call("preview", "--stack", project.stack).output
-    assert f"{WORKER} is made anew (its boot failed (1 of 3)); what stands there starts again: worker-0" in preview
-    assert f"{MANAGER} is made" not in preview
+    assert f"{WORKER}: will be replaced (its boot failed (1 of 3)); tasks that restart: worker-0" in preview
+    assert f"{MANAGER}: will be" not in preview
 
 
 def test_the_same_machine_is_not_made_for_ever(project: Ec2Project) -> None:
     # The counting itself is shown without machines.
-    known = reach.of(project.cluster) / "failures.json"
+    known = ssh.folder(project.cluster) / "failures.json"
     once = known.read_text()
-    known.write_text(json.dumps({WORKER: {**json.loads(once)[WORKER], "times": failures.MOST}}))
+    known.write_text(json.dumps({WORKER: {**json.loads(once)[WORKER], "times": model.MOST_BOOT_FAILURES}}))
     runs = project.box.calls("RunInstances")
     given_up = project.up(fails=True)
     known.write_text(once)
-    assert f"test: machines: {WORKER} failed to boot 3 times in a row (m7i.large, ami-" in given_up.output
+    assert f"test: ec2.instance_type: {WORKER} failed to boot 3 times in a row (m7i.large, ami-" in given_up.output
     assert WHY in given_up.output
     assert project.box.calls("RunInstances") == runs
 
 
 def test_what_is_mended_and_changed_is_made_anew_and_nothing_else(project: Ec2Project, volume: str) -> None:
     before = {name: project.machine(name).id for name in (MANAGER, WORKER)}
-    subprocess.run(["wipefs", "--all", project.box.disk(volume)], check=True, capture_output=True)
+    # As the console says; `tfdeploy ssh` runs this command.
+    shell = BACKEND.access.ssh(project.cluster, WORKER)
+    subprocess.run([*shell, "sudo", "mkfs.ext4", "-q", "/dev/sdf"], check=True, capture_output=True)
     project.write(asked(volume, "c7i.large"), STEPS)
-    why = "its boot failed (1 of 3), m7i.large gives way to c7i.large"
+    why = "its boot failed (1 of 3), m7i.large -> c7i.large"
     preview = project.call("preview", "--stack", project.stack).output
-    assert f"{WORKER} is made anew ({why}); what stands there starts again: worker-0" in preview
-    assert f"{MANAGER} is made" not in preview
+    assert f"{WORKER}: will be replaced ({why}); tasks that restart: worker-0" in preview
+    assert f"{MANAGER}: will be" not in preview
     project.up()
     project.until_running(*TASKS)
     assert project.machine(MANAGER).id == before[MANAGER]
@@ -84,18 +89,20 @@ def test_machines_are_reached_at_their_private_address(project: Ec2Project) -> N
     outputs = project.outputs()
     assert [row["public_ip"] for row in (*outputs["machines"], *outputs["tasks"])] == [""] * 4
     assert all("PublicIpAddress" not in project.described(name) for name in (MANAGER, WORKER))
-    assert f"HostName {project.machine(WORKER).private_ip}\n" in reach.config(project.cluster).read_text()
+    assert f"HostName {project.machine(WORKER).private_ip}\n" in ssh.config_file(project.cluster).read_text()
     assert 22 in project.ports()
 
 
 def test_what_a_change_touches_is_done_where_machines_stay(project: Ec2Project, volume: str) -> None:
     before = {name: project.machine(name).id for name in (MANAGER, WORKER)}
     step = resumed(project, "worker-0")
-    project.write(f'{asked(volume, "c7i.large")}, lifetime="10h", network="host"', STEPS)
+    project.write(
+        f'{asked(volume, "c7i.large")}, ec2={{"max_lifetime": "10h"}}, container={{"network": "host"}}', STEPS
+    )
     project.up()
     until_resumed(project, *TASKS, least=step + 1)
     assert {name: project.machine(name).id for name in (MANAGER, WORKER)} == before
-    told = project.box.run(before[MANAGER], "cat", CARETAKER)
+    told = project.box.run(before[MANAGER], "cat", WATCHDOG)
     assert json.loads(told)["lifetime"] == 36000.0
     assert project.outputs()["endpoints"]["ps-0"].startswith(f"{project.machine(MANAGER).private_ip}:")
 
@@ -108,4 +115,4 @@ def test_machines_that_are_gone_or_hang_are_destroyed(project: Ec2Project) -> No
         project.destroy()
     finally:
         project.box.resume(hung)
-    assert failing.read(project.cluster) == {}
+    assert boot_failures.read(project.cluster) == {}

@@ -5,11 +5,11 @@ import pytest
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import ALONE, STEPS, WORKER, limit, until_gone
 from tests.waiting import until
-from tfdeploy.ec2.boot import FAILED
+from tfdeploy.backends.ec2.user_data import FAILED
 
 pytestmark = pytest.mark.full
 
-JOB = f"{ALONE}, keep_record=False"
+JOB = f'{ALONE}, ec2={{"retain_record": False}}'
 
 
 def killed_while_made(project: Ec2Project) -> None:
@@ -23,7 +23,7 @@ def killed_while_made(project: Ec2Project) -> None:
 
 
 def test_a_machine_that_pulumi_does_not_know_and_that_does_not_boot_ends_itself(project: Ec2Project) -> None:
-    project.write(f'{JOB}, ssh_user="nobody-of-that-name"', STEPS)
+    project.write(f'{JOB}, ec2={{"ssh_user": "nobody-of-that-name"}}', STEPS)
     killed_while_made(project)
     machine = project.machine(WORKER).id
     until(lambda: FAILED in project.box.console(machine), "its boot has failed")
@@ -52,6 +52,6 @@ def test_the_manager_died_and_pulumi_is_killed_while_another_is_made(project: Ec
     assert project.machine(WORKER).id != dead
 
 
-def test_destroy_leaves_neither_the_machine_that_pulumi_does_not_know_nor_the_bucket(project: Ec2Project) -> None:
+def test_destroy_leaves_neither_the_machine_that_pulumi_does_not_know_nor_the_record(project: Ec2Project) -> None:
     project.destroy()
-    assert project.bucket() == ""
+    assert project.stored() == {}

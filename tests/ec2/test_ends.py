@@ -14,9 +14,10 @@ import pytest
 from tests.box.cloud import COMMANDS
 from tests.docker.project import GATE
 from tests.ec2.project import Ec2Project
-from tests.ec2.training import CARETAKER, JOB, MANAGER, TASKS, WORKER, limit, lines, until_gone, until_resumed
+from tests.ec2.training import JOB, MANAGER, TASKS, WATCHDOG, WORKER, limit, lines, until_gone, until_resumed
 from tests.waiting import until
-from tfdeploy.backends.ec2 import reach
+from tfdeploy.backends.ec2 import ssh
+from tfdeploy.backends.ec2.record_bucket import MANIFEST, bucket_of
 
 pytestmark = pytest.mark.full
 
@@ -46,8 +47,8 @@ print("accuracy: 0.5")
 """
 """Saves its step only when it is asked to stop."""
 
-SPOT = f'{JOB}, jobs={{"worker": {{"spot": True}}}}, idle="10s"'
-AGAIN = f'{SPOT}, lifetime="1h", access="ssm", ssh_from=None'
+SPOT = f'{JOB}, jobs={{"worker": {{"ec2": {{"spot": True}}}}}}, ec2={{"idle_timeout": "10s"}}'
+AGAIN = f'{SPOT}, ec2={{"max_lifetime": "1h", "connectivity": "ssm", "ssh_cidrs": None}}'
 POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
@@ -73,7 +74,7 @@ def policies(project: Ec2Project, name: str) -> tuple[list[str], list[str]]:
 
 
 def test_a_task_on_the_machines_network_cannot_ask_for_its_role(project: Ec2Project) -> None:
-    project.write(f'{SPOT}, lifetime="1h", network="host"', SAVES)
+    project.write(f'{SPOT}, ec2={{"max_lifetime": "1h"}}, container={{"network": "host"}}', SAVES)
     project.up()
     project.until_running(*TASKS)
     assert project.described(WORKER)["InstanceLifecycle"] == "spot"
@@ -87,15 +88,15 @@ def test_a_notice_lets_tasks_save(project: Ec2Project) -> None:
     until(lambda: project.sees_machines()[WORKER] == "gone", "the machine has gone before it was taken", 110)
     (saved,) = lines(project, "worker-0", "saved at")
     assert int(saved) > 0
-    events = [event["text"] for event in project.look().view["events"]]
-    assert any("worker-0" in text and "spot instance is taken away at" in text for text in events), events
+    happened = [(event.task, event.reason) for event in project.look().view.events]
+    assert any(task == "worker-0" and "spot instance is taken away at" in reason for task, reason in happened), happened
     assert project.sees()["worker-0"] == "interrupted"
-    assert f"{WORKER} is made: m7i.large" in project.call("preview", "--stack", project.stack).output
+    assert f"{WORKER}: will be created: m7i.large" in project.call("preview", "--stack", project.stack).output
 
 
 def test_a_lifetime_ends_in_training(project: Ec2Project) -> None:
     manager = project.machine(MANAGER).id
-    assert json.loads(project.box.run(manager, "cat", CARETAKER))["lifetime"] == 3600.0
+    assert json.loads(project.box.run(manager, "cat", WATCHDOG))["lifetime"] == 3600.0
     limit(project, manager, "lifetime", 1.0)
     until_gone(project)
     assert "tfdeploy: ends: lifetime of 1 s is over" in project.box.console(manager)
@@ -118,11 +119,14 @@ def test_the_next_up_goes_on_through_ssm_and_opens_no_port_for_ssh(project: Ec2P
     assert project.up().steps().keys() == {"unchanged"}
 
 
-def test_another_computer_knows_the_machines_by_what_ec2_says_of_them(project: Ec2Project) -> None:
-    known = reach.read(project.cluster)
-    shutil.rmtree(reach.of(project.cluster))
-    project.call("preview", "--stack", project.stack)
-    assert reach.read(project.cluster) == known
+def test_another_computer_knows_the_machines_by_an_up(project: Ec2Project) -> None:
+    known, folder = ssh.read(project.cluster), ssh.folder(project.cluster)
+    shutil.rmtree(folder)
+    preview = project.call("preview", "--stack", project.stack)
+    assert preview.exit_code == 0, preview.output
+    assert not folder.exists(), "a preview leaves nothing behind"
+    assert project.up().steps().keys() == {"unchanged"}
+    assert ssh.read(project.cluster) == known
     until(lambda: project.sees()["worker-0"] == "running", "it is seen through SSM")
 
 
@@ -133,10 +137,14 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     until_gone(project)
     for machine in machines:
         assert "tfdeploy: ends: idle for 10 s" in project.box.console(machine)
-    assert project.look().view["job"]["verdict"][0] == "succeeded", "whoever only looks is told too"
+    run = project.look().view.run_state
+    assert run is not None
+    assert run.result is not None
+    assert run.result.state == "succeeded", "a status command sees it too"
 
     shutil.rmtree(project.folder / "state")
-    assert "is not made again: the run is over" in project.call("preview", "--stack", project.stack).output
+    preview = project.call("preview", "--stack", project.stack).output
+    assert all(f"{name} is gone and is not created again" in preview for name in (MANAGER, WORKER))
     project.up()
     outputs = project.outputs()
     assert (outputs["state"], outputs["metrics"]) == ("succeeded", {"accuracy": 0.5})
@@ -145,8 +153,12 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     assert project.up().steps().keys() == {"unchanged"}
 
 
-def test_destroy_keeps_the_bucket_alone(project: Ec2Project) -> None:
-    bucket = project.bucket()
-    assert f"its bucket is kept: s3://{bucket}" in project.destroy().output
-    assert project.bucket() == bucket
+def test_destroy_keeps_the_record_in_s3_alone(project: Ec2Project) -> None:
+    before = project.stored()
+    url = bucket_of(project.cluster).url
+    assert f"the record is retained: {url}" in project.destroy().output
+    after = project.stored()
+    assert json.loads(after.pop(MANIFEST)).keys() == {"ended"}
+    assert before.pop(MANIFEST)
+    assert after == before
     assert project.box.left().keys().isdisjoint({"IAM roles", "IAM instance profiles"})

@@ -1,21 +1,29 @@
 """One life on EC2, on a bad day: its machines boot, die and come back under their names, and its training goes on to the end.
+Its network and its files are the user's, made by the same program in the account that the stack's configuration names.
 
 A later capability adds assertions here, or a step, but no life of its own.
 """
 
 import re
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from tests.box.bad_day import BadDay
-from tests.box.cloud import Box
+from tests.box.cloud import PROFILE_USER, Box
+from tests.ec2.network import ACCOUNT, NetworkProject
 from tests.ec2.project import Ec2Project
 from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
 from tests.waiting import until
+from tfdeploy.backends.ec2.aws_actions import OWN
 
+PROJECT = NetworkProject
 ZONE = "us-west-2b"
+ELSEWHERE = {"ec2:DeleteVolume", "ec2:TerminateInstances", "s3:DeleteObject", "servicequotas:GetServiceQuota"}
+"""What is needed for things that this life has not: leftovers, a record that is not retained, GPUs."""
+
 MARKS = """\
 import os, pathlib
 for name in ("scratch", "data"):
@@ -33,8 +41,12 @@ for name in ("scratch", "data"):
 
 @pytest.fixture(scope="module")
 def volume(box: Box) -> str:
-    """A volume of the user's."""
-    return str(box.client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"])
+    """A volume of the user's, which the user has formatted."""
+    found = str(box.client("ec2").create_volume(AvailabilityZone=ZONE, Size=1)["VolumeId"])
+    with box.disk(found).open("wb") as file:
+        file.truncate(1 << 30)
+    subprocess.run(["mkfs.ext4", "-q", box.disk(found)], check=True)
+    return found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,8 +61,28 @@ def was(project: Ec2Project, name: str) -> list[str]:
     return lines(project, "worker-0", f"{name} was ")
 
 
-def test_no_capacity_names_the_zones_and_types_that_would_do(project: Ec2Project, day: BadDay) -> None:
+def test_another_account_than_the_stack_allows_is_asked_who_one_is_and_nothing_else(project: NetworkProject) -> None:
     project.write(JOB, STEPS)
+    project.configure("aws:allowedAccountIds[0]", "210987654321")
+    before = project.box.all_calls()
+    refused = project.up(fails=True).output
+    assert "account" in refused
+    assert ACCOUNT in refused
+    assert (project.box.all_calls() - before).keys() == {"GetCallerIdentity"}
+    project.configure("aws:allowedAccountIds[0]", ACCOUNT)
+
+
+def test_a_preview_cannot_show_a_cluster_in_a_network_that_is_not_there(project: NetworkProject) -> None:
+    preview = project.call("preview", "--stack", project.stack)
+    assert preview.exit_code == 0, preview.output
+    assert (
+        "test: this preview cannot show the cluster, because only the update knows `ec2.efs`, `ec2.subnet_id`; "
+        "the update creates it, or refuses it."
+    ) in preview.output
+    assert "subnet-a" in preview.output
+
+
+def test_no_capacity_names_the_zones_and_types_that_would_do(project: NetworkProject, day: BadDay) -> None:
     # Nothing is throttled meanwhile: the last attempt tells why the machine was not made.
     every, day.every = day.every, 0
     day.short_of.add("m7i.large")
@@ -59,12 +91,14 @@ def test_no_capacity_names_the_zones_and_types_that_would_do(project: Ec2Project
     day.every = every
     assert re.search(r"test-(ps|worker)-m0: us-west-2a has no capacity for m7i\.large now\.", refused), refused
     assert "us-west-2b (subnet_id=subnet-" in refused
-    assert "another instance_type that us-west-2a offers: m" in refused, refused
+    assert "another instance_type in us-west-2a: m" in refused, refused
     assert "instances" not in project.left()
+    project.share()
+    project.zone = "b"
 
 
 def test_secrets_are_in_the_tasks_and_nowhere_else(project: Ec2Project, volume: str) -> None:
-    own = {"worker": {"ebs_volumes": ["64MiB:/scratch", f"{volume}:/data"]}}
+    own = {"worker": {"ec2": {"ebs_volumes": ["64MiB:/scratch", f"{volume}:/data"]}}}
     project.write(f"{JOB}, {SECRETS}, jobs={own!r}", READS + MARKS + STEPS)
     places = lines_of_up(project)
     project.until_running(*TASKS)
@@ -88,6 +122,18 @@ def test_the_tables_say_what_was_made(project: Ec2Project) -> None:
     assert all(row["public_ip"] == project.machine(row["machine"]).private_ip for row in outputs["machines"])
 
 
+def test_the_machines_are_in_the_network_and_in_the_account_of_the_stack(project: Ec2Project) -> None:
+    ec2 = project.box.client("ec2")
+    (vpc,) = ec2.describe_vpcs(Filters=[{"Name": "tag:team", "Values": ["ml"]}])["Vpcs"]
+    for name in (MANAGER, WORKER):
+        described = project.described(name)
+        assert (described["VpcId"], described["Placement"]["AvailabilityZone"]) == (vpc["VpcId"], ZONE)
+        assert {"Key": "team", "Value": "ml"} in described["Tags"], "the provider's default tag"
+    preview = project.call("preview", "--stack", project.stack).output
+    assert f"AWS account {ACCOUNT} in us-west-2, by profile ml" in preview
+    assert PROFILE_USER not in project.call("stack", "export", "--stack", project.stack).output
+
+
 def test_a_machine_has_the_users_volume_and_a_new_one_and_keeps_both_when_it_restarts(project: Ec2Project) -> None:
     assert was(project, "data") == ["''"] == was(project, "scratch")
     worker = project.machine(WORKER).id
@@ -105,8 +151,8 @@ def test_a_worker_that_dies_comes_back_under_its_name_and_training_goes_on(proje
     assert project.sees_machines()[WORKER] == "gone"
     assert project.box.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"][0]["State"] == "available"
     preview = project.call("preview", "--stack", project.stack).output
-    assert f"{WORKER} is made: m7i.large, ami-" in preview
-    assert f"{MANAGER} is made" not in preview
+    assert f"{WORKER}: will be created: m7i.large, ami-" in preview
+    assert f"{MANAGER}: will be" not in preview
     done = project.up()
     assert done.steps()["replaced"] == 2, f"the machine and the attachment of its volume: {done.output}"
     assert done.touched() == {"test-swarm"}
@@ -135,12 +181,12 @@ def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(proj
 def test_a_change_of_access_is_said_before_machines_are_made_anew(project: Ec2Project) -> None:
     program = project.program / "__main__.py"
     before = program.read_text()
-    program.write_text(before.replace('TensorFlowCluster("test", ', 'TensorFlowCluster("test", access="private", '))
+    program.write_text(before.replace("ec2={", "ec2={'connectivity': 'private', "))
     preview = project.call("preview", "--stack", project.stack).output
     program.write_text(before)
-    why = "is made anew (public access gives way to private access); what stands there starts again"
-    assert f"{WORKER} {why}: worker-0" in preview
-    assert f"{MANAGER} {why}: ps-0" in preview
+    why = "will be replaced (public access -> private access); tasks that restart"
+    assert f"{WORKER}: {why}: worker-0" in preview
+    assert f"{MANAGER}: {why}: ps-0" in preview
 
 
 def test_what_is_finished_stays_finished_though_all_machines_die(project: Ec2Project) -> None:
@@ -148,11 +194,12 @@ def test_what_is_finished_stays_finished_though_all_machines_die(project: Ec2Pro
     assert project.up(env={"TFDEPLOY_WAIT": "10m"}).steps().keys() == {"unchanged"}
     assert project.outputs()["state"] == "succeeded"
     canaries, runs = Canaries(project, MANAGER), project.box.calls("RunInstances")
-    until(lambda: all(one in canaries.bucket() for one in canaries.digests), "the record of the end is in the bucket")
-    canaries.assert_absent({"bucket": canaries.bucket()})
+    until(lambda: all(one in canaries.record() for one in canaries.digests), "the record of the end is in S3")
+    canaries.assert_absent({"record": canaries.record()})
     for name in (MANAGER, WORKER):
         project.box.kill(project.machine(name).id)
-    assert "is not made again: the run is over" in project.call("preview", "--stack", project.stack).output
+    preview = project.call("preview", "--stack", project.stack).output
+    assert all(f"{name} is gone and is not created again" in preview for name in (MANAGER, WORKER))
     project.up()
     outputs = project.outputs()
     assert (outputs["state"], outputs["metrics"]) == ("succeeded", {"accuracy": 0.5})
@@ -169,5 +216,12 @@ def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str,
     assert (left["State"], left.get("Tags", [])) == ("available", [])
     assert project.box.left()["disks"] == {volume}
     ec2.delete_volume(VolumeId=volume)
-    assert "disks" not in project.box.left()
+    assert not {"disks", "VPCs", "subnets", "route tables", "internet gateways", "EFS file systems"} & {
+        *project.box.left()
+    }
     assert day.missed == set(), "each fault of a bad day has happened"
+
+
+def test_the_printed_policy_was_enough_for_all_of_it(box: Box) -> None:
+    assert box.permissions.denied == {}
+    assert {*OWN} - {*box.permissions.used} <= ELSEWHERE

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from policy.rules.instances import INSTANCE
 from tests.box.provider.provider import GIVEN, KINDS, given, paths
 from tests.ec2.preparing import logged_in
 from tests.ec2.registering import registered
-from tfdeploy.ec2.rules.machines import INSTANCE
 
 PROFILE = "iamInstanceProfile"
 MANAGER, WORKER = "mnist-ps-m0", "mnist-worker-m0"
@@ -28,7 +28,7 @@ def machines(home: Path, **arguments: Any) -> dict[str, dict[str, Any]]:
 
 
 def test_a_profile_that_is_no_longer_given_is_taken_off(home: Path) -> None:
-    before, after = machines(home, instance_profile="mine"), machines(home)
+    before, after = machines(home, ec2={"instance_profile": "mine"}), machines(home)
     assert {inputs[PROFILE] for inputs in before.values()} == {"mine"}
     assert after[WORKER].get(PROFILE) == ""
     assert after[MANAGER][PROFILE] not in ("", "mine")

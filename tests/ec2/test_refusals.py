@@ -11,159 +11,165 @@ pytestmark = pytest.mark.usefixtures("moto_account")
 
 SMALL = "m7i.large (2 cpus, 8 GiB)"
 GPU = "g6.xlarge (4 cpus, 16 GiB, 1 gpus)"
-SMALLER = "Choose a larger instance_type, or ask for less."
+SMALLER = "Choose a larger instance_type, or a smaller value."
 
 
 REFUSALS: list[tuple[dict[str, Any], str]] = [
     (
-        {"instance_type": "m99.large"},
+        {"ec2": {"instance_type": "m99.large"}},
         (
-            "mnist: instance_type: 'm99.large' is no type of us-east-2 (The following supplied instance types do not "
-            "exist: [m99.large]). See https://aws.amazon.com/ec2/instance-types/ for those that there are."
+            "mnist: ec2.instance_type: 'm99.large' is not an instance type in us-east-2 (The following supplied instance types do not "
+            "exist: [m99.large]). See https://aws.amazon.com/ec2/instance-types/ for the available types."
         ),
     ),
     (
-        {"jobs": {"worker": {"gpus": 2, "instance_type": "g6.xlarge"}}},
-        f"mnist: jobs: worker: gpus: each task asks for 2, and {GPU} has 1 for tasks. {SMALLER}",
+        {"jobs": {"worker": {"gpus": 2, "ec2": {"instance_type": "g6.xlarge"}}}},
+        f"mnist: jobs.worker.gpus: each task needs 2, but {GPU} has 1 for tasks. {SMALLER}",
     ),
     (
         {"jobs": {"worker": {"memory": "8GiB"}}},
-        f"mnist: jobs: worker: memory: each task asks for 8 GiB, and {SMALL} has 7.4 GiB for tasks. {SMALLER}",
+        f"mnist: jobs.worker.memory: each task needs 8 GiB, but {SMALL} has 7.4 GiB for tasks. {SMALLER}",
     ),
     (
         {"jobs": {"ps": {"cpus": 3}}},
-        f"mnist: jobs: ps: cpus: each task asks for 3, and {SMALL} has 2 for tasks. {SMALLER}",
+        f"mnist: jobs.ps.cpus: each task needs 3, but {SMALL} has 2 for tasks. {SMALLER}",
     ),
     (
-        {"instance_type": None, "jobs": {"ps": {"instance_type": "m7i.large"}}},
+        {"ec2": {"instance_type": None}, "jobs": {"ps": {"ec2": {"instance_type": "m7i.large"}}}},
         (
-            "mnist: instance_type: is not given for worker. "
-            'Give one, such as "m7i.large", or "g6.xlarge" for a job with gpus.'
+            "mnist: ec2.instance_type: is missing for the job worker. "
+            'Set it, for example to "m7i.large", or to "g6.xlarge" for a job with gpus.'
         ),
     ),
     (
-        {"subnet_id": "subnet-0a1b"},
-        "subnet_id: subnet-0a1b is not in us-east-2 (The subnet ID 'subnet-0a1b' does not exist). Mend it.",
+        {"ec2": {"subnet_id": "subnet-0a1b"}},
+        "ec2.subnet_id: subnet-0a1b does not exist in us-east-2 (The subnet ID 'subnet-0a1b' does not exist). Correct it.",
     ),
     (
-        {"vpc_id": "vpc-0a1b"},
-        "vpc_id: vpc-0a1b is not in us-east-2. Mend it, or leave it out for the default VPC.",
+        {"ec2": {"vpc_id": "vpc-0a1b"}},
+        "ec2.vpc_id: vpc-0a1b does not exist in us-east-2. Correct it, or remove it to use the default VPC.",
     ),
     (
-        {"ssh_from": ["203.0.113.7/24"]},
+        {"ec2": {"ssh_cidrs": ["203.0.113.7/24"]}},
         (
-            "mnist: ssh_from: has '203.0.113.7/24' in it, which is none (203.0.113.7/24 has host bits set). "
-            'Each takes a CIDR, such as "203.0.113.7/32".'
+            "mnist: ec2.ssh_cidrs: '203.0.113.7/24' is not a valid CIDR (203.0.113.7/24 has host bits set). "
+            'Use a CIDR, such as "203.0.113.7/32".'
         ),
     ),
     (
-        {"ssh_from": ["0.0.0.0/0"]},
+        {"ec2": {"ssh_cidrs": ["0.0.0.0/0"]}},
         (
-            "mnist: ssh_from: has '0.0.0.0/0' in it: the whole world. "
-            'Give your own address; "anywhere" if you mean it.'
+            "mnist: ec2.ssh_cidrs: '0.0.0.0/0' allows every address. "
+            'Use your own address, or "anywhere" to confirm this.'
         ),
     ),
     (
-        {"ssh_from": None},
+        {"ec2": {"ssh_cidrs": None}},
         (
-            "mnist: ssh_from: is not given: nobody could reach the machines. Give your own address, such as "
-            '["203.0.113.7/32"] (https://checkip.amazonaws.com says it), or ["anywhere"].'
+            "mnist: ec2.ssh_cidrs: is not set, so this computer could not reach the machines. Set it to your own address, such as "
+            '["203.0.113.7/32"] (see https://checkip.amazonaws.com), or to ["anywhere"].'
         ),
     ),
     (
-        {"ssh_from": None, "access": "private"},
+        {"ec2": {"ssh_cidrs": None, "connectivity": "private"}},
         (
-            "mnist: ssh_from: is not given: nobody could reach the machines. "
-            'Give those that VPN, peering or jump host come from, such as ["10.0.0.0/16"].'
+            "mnist: ec2.ssh_cidrs: is not set, so this computer could not reach the machines. "
+            'Set it to the addresses of your VPN, peering or jump host, such as ["10.0.0.0/16"].'
         ),
     ),
     (
-        {"access": "ssm"},
+        {"ec2": {"connectivity": "ssm"}},
         (
-            'mnist: ssh_from: is given together with access="ssm", by which ssh is let in from nowhere. '
-            'Leave it out, or choose "public" or "private".'
+            'mnist: ec2.ssh_cidrs: cannot be combined with connectivity="ssm", which opens no port for ssh. '
+            'Remove it, or choose "public" or "private".'
         ),
     ),
     (
-        {"access": "ssm", "ssh_from": None, "network": "host"},
+        {"ec2": {"connectivity": "ssm", "ssh_cidrs": None}, "container": {"network": "host"}},
         (
-            'mnist: access: "ssm" gives the machines a role, and tasks on network="host" would reach it. '
-            'Leave `network` at "overlay", or choose "public" or "private".'
+            'mnist: ec2.connectivity: "ssm" gives the machines a role, which tasks on network="host" could use. '
+            'Use network="overlay", or choose "public" or "private".'
         ),
     ),
     (
         {"workers": 20},
+        ("mnist: ec2.max_machines: is 20, but the cluster needs 21 machines. Set max_machines=21 if that is intended."),
+    ),
+    (
+        {"ec2": {"efs": None}},
         (
-            "mnist: max_machines: the cluster would have 21 machines, and 20 is the most agreed to. "
-            "Give max_machines=21 if you mean it."
+            "mnist: train_dir: is not shared by the 3 machines of the tasks. "
+            'Use efs="new" for a file system of the cluster, or a URL.'
         ),
     ),
     (
-        {"efs": None},
+        {"ec2": {"efs": None, "machine_count": 1}},
         (
-            "mnist: train_dir: is not shared by the 3 machines that the tasks stand on. "
-            'Give efs="new" for a file system of the cluster\'s own, or a URL.'
+            "mnist: train_dir: is on the disk of a machine that terminates itself, and would be lost with it. "
+            'Use efs="new" for a file system of the cluster, or a URL, or a folder on one of your volumes '
+            '(below "/mnt/volumes/sdf"), or all of container={"retain_volumes": False}, idle_timeout="never" '
+            'and max_lifetime="never".'
         ),
     ),
     (
-        {"efs": None, "machines": "1"},
+        {"ec2": {"efs": None, "machine_count": 1, "idle_timeout": "never", "max_lifetime": "never"}},
         (
-            "mnist: train_dir: is on the disk of a machine that ends itself, and would go with it. "
-            'Give efs="new" for a file system of the cluster\'s own, or a URL, or a folder on a volume of yours '
-            '(below "/mnt/volumes/sdf"), or both idle="never" and lifetime="never".'
+            "mnist: train_dir: is on the disk of a machine, which `pulumi destroy` deletes. "
+            'Use efs="new" for a file system of the cluster, or a URL, or a folder on one of your volumes '
+            '(below "/mnt/volumes/sdf"), or container={"retain_volumes": False} to accept that.'
         ),
     ),
     (
         {"train_dir": "/mnt/tfdeploys/runs"},
         (
-            "mnist: train_dir: is not shared by the 3 machines that the tasks stand on. "
-            'Give efs="new" for a file system of the cluster\'s own, or a URL.'
+            "mnist: train_dir: is not shared by the 3 machines of the tasks. "
+            'Use efs="new" for a file system of the cluster, or a URL.'
         ),
     ),
     (
         {"train_dir": "runs"},
         (
             "mnist: train_dir: is 'runs', a folder of this computer. "
-            'Give a path on the machines (with efs, one below "/mnt/tfdeploy/"), or a URL.'
+            'Use a path on the machines (with efs, one below "/mnt/tfdeploy/"), or a URL.'
         ),
     ),
     (
         {"data_dir": "~/data"},
         (
             "mnist: data_dir: is '~/data', a folder of this computer. "
-            'Give a path on the machines (with efs, one below "/mnt/tfdeploy/"), or a URL.'
+            'Use a path on the machines (with efs, one below "/mnt/tfdeploy/"), or a URL.'
         ),
     ),
     (
-        {"ami": "ami-0a1b"},
-        "ami: ami-0a1b is not in us-east-2 (The image id '[ami-0a1b]' does not exist). Mend it.",
+        {"ec2": {"ami": "ami-0a1b"}},
+        "ec2.ami: ami-0a1b does not exist in us-east-2 (The image id '[ami-0a1b]' does not exist). Correct it.",
     ),
     (
-        {"ami": "ssm:/mine/image"},
-        'ami: us-east-2 has no parameter /mine/image (Parameter /mine/image not found.). Name an image: "ami-…".',
+        {"ec2": {"ami": "ssm:/mine/image"}},
+        'ec2.ami: us-east-2 has no parameter /mine/image (Parameter /mine/image not found.). Set ami to an image id: "ami-…".',
     ),
     (
         {"command": []},
         (
-            "mnist: command: is missing, and on ec2 no image can be asked for its entry point. "
+            "mnist: command: is missing, and on ec2 the entry point of an image cannot be read before there is a machine. "
             'Give it, such as ["python", "train.py"].'
         ),
     ),
     (
-        {"spot": True, "instance_type": "hpc7a.12xlarge"},
+        {"ec2": {"spot": True, "instance_type": "hpc7a.12xlarge"}},
         (
-            "mnist: jobs: worker: spot: hpc7a.12xlarge cannot be had as a spot instance. Choose another type, or spot=False."
+            "mnist: jobs.worker.ec2.spot: hpc7a.12xlarge is not available as a spot instance. Choose another type, or spot=False."
         ),
     ),
     (
         {"command": ["python", "train.py"]},
-        "mnist: command: 'train.py' is no file of `code`. It has no files (is `code` missing?).",
+        "mnist: command: 'train.py' is not a file of `code`. It has no files (is `code` missing?).",
     ),
     (
         {"requirements": ["six"]},
         (
-            "mnist: registry: is not given, and what is built must reach 3 machines. "
-            "Name a registry that all of them reach."
+            "mnist: container.registry: is missing: 3 machines need the image that is built from `build` or `requirements`. "
+            "Set it to a registry that all machines can pull from."
         ),
     ),
 ]
@@ -185,22 +191,25 @@ def test_ssm_without_its_commands_is_refused(tmp_path: Path, monkeypatch: pytest
     commands.mkdir()
     monkeypatch.setenv("PATH", str(commands))
     for command in ("aws", "session-manager-plugin"):
-        said = refusal(tmp_path, access="ssm", ssh_from=None)
+        said = refusal(tmp_path, ec2={"connectivity": "ssm", "ssh_cidrs": None})
         assert said.startswith(
-            f'mnist: access: "ssm" needs the command `{command}`, which is not on PATH. Install it ('
+            f'mnist: ec2.connectivity: "ssm" needs the command `{command}`, which is not on PATH. Install it ('
         )
         (commands / command).touch(mode=0o755)
-    assert prepare(tmp_path, access="ssm", ssh_from=None) == []
+    assert prepare(tmp_path, ec2={"connectivity": "ssm", "ssh_cidrs": None}) == []
 
 
 @pytest.mark.parametrize(
     "args",
     [
-        {"efs": None, "train_dir": "s3://bucket/runs"},
-        {"efs": None, "machines": "1", "idle": "never", "lifetime": "never"},
-        {"access": "private"},
+        {"ec2": {"efs": None}, "train_dir": "s3://bucket/runs"},
+        {
+            "ec2": {"efs": None, "machine_count": 1, "idle_timeout": "never", "max_lifetime": "never"},
+            "container": {"retain_volumes": False},
+        },
+        {"ec2": {"connectivity": "private"}},
         {"train_dir": "/mnt/tfdeploy/runs"},
-        {"efs": None, "serve": True, "command": None},
+        {"ec2": {"efs": None}, "standalone_servers": True, "command": None},
     ],
     ids=str,
 )

@@ -6,29 +6,32 @@ from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
+from pulumi.runtime import set_all_config
 
-from tests.ec2.preparing import ARGS, EMPTY, REGION, prepare, refusal
+from tests.clusters import ID, cluster_ref
+from tests.ec2.preparing import ARGS, EMPTY, REGION, arguments, prepare, refusal
 from tests.unit.cases import spec
-from tfdeploy.backends.ec2 import BACKEND, fleet
-from tfdeploy.ec2 import account, disks
+from tfdeploy.backends.ec2 import account, aws_api, aws_session, capacity, machines, ssh
 from tfdeploy.errors import SpecError
 
 pytestmark = pytest.mark.usefixtures("moto_account")
 
 
 def test_a_subnet_in_a_zone_that_lacks_the_type_is_refused(tmp_path: Path) -> None:
-    lacks = next(one for one in account.subnets(REGION, "", "") if one.zone == "us-east-2c")
-    assert refusal(tmp_path, subnet_id=lacks.subnet_id, jobs={"worker": {"instance_type": "c5ad.large"}}) == (
-        "mnist: subnet_id: c5ad.large, m7i.large all together are offered in us-east-2a, us-east-2b; "
-        "the subnets are in us-east-2c. Choose other types, or a subnet of another zone."
+    lacks = next(one for one in aws_api.subnets(REGION, "", "") if one.zone == "us-east-2c")
+    assert refusal(
+        tmp_path, ec2={"subnet_id": lacks.subnet_id}, jobs={"worker": {"ec2": {"instance_type": "c5ad.large"}}}
+    ) == (
+        "mnist: ec2.subnet_id: c5ad.large, m7i.large are all available in us-east-2a, us-east-2b, "
+        "but the subnets are in: us-east-2c. Choose other types, or a subnet in another zone."
     )
-    assert prepare(tmp_path, jobs={"worker": {"instance_type": "c5ad.large"}}) == []
+    assert prepare(tmp_path, jobs={"worker": {"ec2": {"instance_type": "c5ad.large"}}}) == []
 
 
 @pytest.fixture
 def volumes() -> Iterator[dict[str, str]]:
     """Zone to a volume of the user's there."""
-    ec2 = account.client("ec2", REGION)
+    ec2 = aws_session.client("ec2", REGION)
     zones = ("us-east-2a", "us-east-2b")
     found = {zone: ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"] for zone in zones}
     yield found
@@ -37,65 +40,93 @@ def volumes() -> Iterator[dict[str, str]]:
 
 
 def with_volumes(*names: str) -> dict[str, Any]:
-    return {"workers": 1, "jobs": {"worker": {"ebs_volumes": [f"{name}:/{name}" for name in names]}}}
+    return {"workers": 1, "jobs": {"worker": {"ec2": {"ebs_volumes": [f"{name}:/{name}" for name in names]}}}}
 
 
 def test_a_volume_of_yours_chooses_the_zone(tmp_path: Path, volumes: dict[str, str]) -> None:
     asked = spec(**{**ARGS, **with_volumes(volumes["us-east-2b"])})
-    known = fleet.facts(BACKEND.cluster("project", "dev", asked), asked)
+    known = machines.take_inventory(cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}")), asked)
     assert known.subnet.zone == "us-east-2b"
 
 
 def test_a_subnet_in_another_zone_than_its_volume_is_refused(tmp_path: Path, volumes: dict[str, str]) -> None:
     far, near = (
-        next(one.subnet_id for one in account.subnets(REGION, "", "") if one.zone == zone)
+        next(one.subnet_id for one in aws_api.subnets(REGION, "", "") if one.zone == zone)
         for zone in ("us-east-2a", "us-east-2b")
     )
     volume = volumes["us-east-2b"]
-    assert refusal(tmp_path, subnet_id=far, **with_volumes(volume)) == (
-        f"mnist: ebs_volumes: {volume} is in us-east-2b, and the subnet is in another zone than its volume: us-east-2a. "
-        "Choose a subnet of us-east-2b, or another volume."
+    assert refusal(tmp_path, ec2={"subnet_id": far}, **with_volumes(volume)) == (
+        f"mnist: ec2.ebs_volumes: {volume} is in us-east-2b, but the subnets are in: us-east-2a. "
+        "Choose a subnet in us-east-2b, or another volume."
     )
-    assert prepare(tmp_path, subnet_id=near, **with_volumes(volume)) == []
+    assert prepare(tmp_path, ec2={"subnet_id": near}, **with_volumes(volume)) == []
 
 
 def test_volumes_in_two_zones_are_refused(tmp_path: Path, volumes: dict[str, str]) -> None:
     one, other = volumes.values()
     assert refusal(tmp_path, **with_volumes(one, other)) == (
-        f"mnist: ebs_volumes: {one} is in us-east-2a, {other} is in us-east-2b: "
-        "the machines of a cluster are in one zone. Choose volumes of one zone."
+        f"mnist: ec2.ebs_volumes: {one} is in us-east-2a, {other} is in us-east-2b, "
+        "but all machines of a cluster are in one zone. Choose volumes of one zone."
     )
 
 
 def test_a_volume_that_is_not_there_is_refused(tmp_path: Path) -> None:
     said = refusal(tmp_path, **with_volumes("vol-0a1b2c3d"))
-    assert said.startswith("mnist: ebs_volumes: vol-0a1b2c3d is not in us-east-2 (The volume ")
+    assert said.startswith("mnist: ec2.ebs_volumes: vol-0a1b2c3d does not exist in us-east-2 (The volume ")
 
 
 def test_a_volume_that_another_machine_has_is_refused(tmp_path: Path) -> None:
     answers = Mock()
     volume = {"AvailabilityZone": "us-east-2a", "Attachments": [{"InstanceId": "i-0a"}]}
     answers.describe_volumes.return_value = {"Volumes": [volume]}
-    asked = (REGION, "mnist: ebs_volumes", ["vol-0a1b2c3d"])
-    with patch.object(account, "client", return_value=answers):
-        assert disks.zone(*asked, ["i-0a"]) == "us-east-2a"
+    asked = (REGION, "mnist: ec2.ebs_volumes", ["vol-0a1b2c3d"])
+    with patch.object(aws_session, "client", return_value=answers):
+        assert aws_api.volume_zone(*asked, ["i-0a"]) == "us-east-2a"
         with pytest.raises(SpecError) as error:
-            disks.zone(*asked, ["i-0b"])
+            aws_api.volume_zone(*asked, ["i-0b"])
     assert str(error.value) == (
-        "mnist: ebs_volumes: vol-0a1b2c3d is attached to i-0a. Detach it there, or choose another one."
+        "mnist: ec2.ebs_volumes: vol-0a1b2c3d is attached to i-0a. Detach it, or choose another volume."
     )
 
 
 def test_a_region_without_a_default_vpc_is_refused(tmp_path: Path) -> None:
-    ec2 = account.client("ec2", EMPTY)
+    ec2 = aws_session.client("ec2", EMPTY)
     for vpc in ec2.describe_vpcs()["Vpcs"]:
-        for subnet in account.subnets(EMPTY, vpc["VpcId"], ""):
+        for subnet in aws_api.subnets(EMPTY, vpc["VpcId"], ""):
             ec2.delete_subnet(SubnetId=subnet.subnet_id)
         ec2.delete_vpc(VpcId=vpc["VpcId"])
-    assert refusal(tmp_path, region=EMPTY) == (
-        "vpc_id: eu-north-1 has no default VPC. "
-        "Name a subnet of yours by subnet_id, or run `aws ec2 create-default-vpc`."
+    assert refusal(tmp_path, ec2={"region": EMPTY}) == (
+        "ec2.vpc_id: eu-north-1 has no default VPC. "
+        "Set subnet_id to one of your subnets, or run `aws ec2 create-default-vpc`."
     )
+
+
+def test_a_stack_that_does_not_say_how_often_to_try_is_told_what_that_costs(tmp_path: Path) -> None:
+    asked = spec(**arguments(tmp_path))
+    cluster = cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}"))
+    planned = machines.plan_machines(asked, machines.take_inventory(cluster, asked))
+    instances = [machines.planned_instance(machine) for machine in planned]
+    assert capacity.plan_lines(instances) == [
+        (
+            "a zone without capacity is reported after up to 50 minutes; after some minutes with "
+            "`pulumi config set aws:maxRetries 8`, or max_retries=8 of an explicit provider"
+        )
+    ]
+    assert capacity.plan_lines([]) == []
+    set_all_config({"aws:maxRetries": "8"})
+    account.connect(asked, None)
+    set_all_config({})
+    assert capacity.plan_lines(instances) == []
+
+
+def test_a_vpc_without_a_subnet_is_refused(tmp_path: Path) -> None:
+    ec2 = aws_session.client("ec2", REGION)
+    vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
+    assert refusal(tmp_path, ec2={"vpc_id": vpc}) == (
+        f"ec2.vpc_id: {vpc} has no subnet in {REGION}. Create one. "
+        "If this program creates it, set subnet_id to its output, so that the cluster waits for it."
+    )
+    ec2.delete_vpc(VpcId=vpc)
 
 
 def test_nobody_who_is_logged_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +140,7 @@ def test_nobody_who_is_logged_in_is_refused(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_region_that_nobody_names_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
-    said = "region: is not given. Run `pulumi config set aws:region us-west-2`, or set AWS_REGION."
+    said = "region: is not set. Run `pulumi config set aws:region us-west-2`, or set AWS_REGION."
     assert refusal(tmp_path) == said
 
 
@@ -117,29 +148,29 @@ def test_a_region_that_nobody_names_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_the_region_is_the_one_that_the_aws_command_would_take(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.setenv(name, EMPTY)
-    assert account.default_region() == EMPTY
+    assert aws_session.default_region() == EMPTY
 
 
 def test_a_key_that_is_missing_or_private_is_refused(tmp_path: Path) -> None:
-    said = f"mnist: ssh_key: there is no file {tmp_path}/none.pub. Name the file of your public key."
-    assert refusal(tmp_path, ssh_key=f"{tmp_path}/none.pub") == said
+    said = f"mnist: ec2.ssh_public_key: {tmp_path}/none.pub is not a file. Set it to the file of your public key."
+    assert refusal(tmp_path, ec2={"ssh_public_key": f"{tmp_path}/none.pub"}) == said
     (tmp_path / "key").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
-    assert refusal(tmp_path, ssh_key=f"{tmp_path}/key") == (
-        f"mnist: ssh_key: {tmp_path}/key holds a private key. "
-        "Name the file of an ed25519 or RSA public key; it ends with .pub."
+    assert refusal(tmp_path, ec2={"ssh_public_key": f"{tmp_path}/key"}) == (
+        f"mnist: ec2.ssh_public_key: {tmp_path}/key is a private key. "
+        "Set it to the file of an ed25519 or RSA public key; its name ends with .pub."
     )
 
 
 def test_an_image_for_another_processor_is_refused(tmp_path: Path) -> None:
-    images = account.client("ec2", REGION).describe_images()["Images"]
+    images = aws_session.client("ec2", REGION).describe_images()["Images"]
     arm = next(one["ImageId"] for one in images if one["Architecture"] == "arm64")
-    assert refusal(tmp_path, ami=arm) == (
-        f"ami: {arm} is for arm64, the type of machine for x86_64. Choose another image, or another type."
+    assert refusal(tmp_path, ec2={"ami": arm}) == (
+        f"ec2.ami: {arm} is an image for arm64, but the instance type is x86_64. Choose another image or another instance_type."
     )
-    assert prepare(tmp_path, ami=arm, instance_type="m7g.large") == []
+    assert prepare(tmp_path, ec2={"ami": arm, "instance_type": "m7g.large"}) == []
 
 
-WITH_GPUS: dict[str, Any] = {"jobs": {"worker": {"instance_type": "g6.xlarge", "gpus": 1}}}
+WITH_GPUS: dict[str, Any] = {"jobs": {"worker": {"ec2": {"instance_type": "g6.xlarge"}, "gpus": 1}}}
 
 
 @pytest.mark.parametrize(("spot", "code"), [(False, "L-DB2E81BA"), (True, "L-3819A6DF")])
@@ -152,22 +183,22 @@ def test_more_gpu_machines_than_the_account_may_have_are_refused(
         asked.append(wanted)
         return 4.0
 
-    monkeypatch.setattr(account, "quota", quota)
-    jobs = {"worker": {**WITH_GPUS["jobs"]["worker"], "spot": spot}}
+    monkeypatch.setattr(aws_api, "quota", quota)
+    jobs = {"worker": {"gpus": 1, "ec2": {"instance_type": "g6.xlarge", "spot": spot}}}
     assert refusal(tmp_path, jobs=jobs) == (
-        f"mnist: instance_type: the machines with GPUs have 8 vCPUs, and the account may have 4 ({code}). "
-        "Ask for more in AWS's Service Quotas, or for fewer machines."
+        f"mnist: ec2.instance_type: the machines with GPUs have 8 vCPUs, but the quota of the account is 4 ({code}). "
+        "Request an increase in AWS Service Quotas, or use fewer machines."
     )
     assert asked == [code]
     assert prepare(tmp_path, jobs=jobs, workers=1) == []
 
 
 def test_a_quota_that_aws_does_not_tell_refuses_nothing(tmp_path: Path) -> None:
-    assert account.quota(REGION, "L-DB2E81BA") is None
+    assert aws_api.quota(REGION, "L-DB2E81BA") is None
     assert prepare(tmp_path, **WITH_GPUS) == []
 
 
 def test_parameter_servers_on_spot_instances_are_warned_of(tmp_path: Path) -> None:
-    lost = "ps on spot instances: when one is taken away, the variables on it are gone until it is back"
-    assert prepare(tmp_path, jobs={"ps": {"spot": True}}) == [lost]
-    assert prepare(tmp_path, jobs={"worker": {"spot": True}}) == prepare(tmp_path, spot=True) == []
+    lost = "ps tasks run on spot instances: an interruption loses their variables until the machine is replaced"
+    assert prepare(tmp_path, jobs={"ps": {"ec2": {"spot": True}}}) == [lost]
+    assert prepare(tmp_path, jobs={"worker": {"ec2": {"spot": True}}}) == prepare(tmp_path, ec2={"spot": True}) == []

@@ -10,37 +10,56 @@ from typing import Any
 
 import pytest
 
+from policy.rules import OF_NO_INTEREST, RULES, UNKNOWN, RuleOptions, check
+from policy.rules.iam import ROLE, ROLE_POLICY
+from policy.rules.instances import EFS, INSTANCE, KEY
+from policy.rules.network import EGRESS, GROUP, INGRESS, TARGET
 from tests.components.mocked import TOKEN, without_secrets
 from tests.ec2.preparing import REGION, logged_in
 from tests.ec2.registering import Registered, registered
-from tfdeploy.ec2 import account
-from tfdeploy.ec2.rules import OF_NO_INTEREST, RULES, UNKNOWN, Asked, check
-from tfdeploy.ec2.rules.machines import EFS, INSTANCE, KEY
-from tfdeploy.ec2.rules.network import EGRESS, GROUP, INGRESS, TARGET
-from tfdeploy.ec2.rules.rights import ROLE, ROLE_POLICY
+from tests.pages import ROOT
+from tfdeploy.backends.ec2 import aws_session
 
 CANARY = "canary-7f3a"
 ANYTHING = '{"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::bucket/record/*"}]}'
 ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
 
-SHAPES: dict[str, tuple[dict[str, Any], Asked]] = {
-    "an overlay network, shared files of its own, new disks": ({"ebs_volumes": ["200GiB:/scratch"]}, Asked()),
-    "the host's network": ({"network": "host"}, Asked()),
+SHAPES: dict[str, tuple[dict[str, Any], RuleOptions]] = {
+    "an overlay network, shared files of its own, new disks": (
+        {"ec2": {"ebs_volumes": ["200GiB:/scratch"]}},
+        RuleOptions(),
+    ),
+    "the host's network": ({"container": {"network": "host"}}, RuleOptions()),
     "a volume of the user's, no shared files": (
-        {"efs": None, "ps": 0, "workers": 1, "ebs_volumes": ["VOLUME:/data"], "train_dir": "/mnt/volumes/sdf/runs"},
-        Asked(),
+        {
+            "ec2": {"efs": None, "ebs_volumes": ["VOLUME:/data"]},
+            "ps": 0,
+            "workers": 1,
+            "train_dir": "/mnt/volumes/sdf/runs",
+        },
+        RuleOptions(),
     ),
     "spot instances with GPUs": (
-        {"jobs": {"worker": {"spot": True, "gpus": 1, "instance_type": "g6.xlarge"}}},
-        Asked(),
+        {"jobs": {"worker": {"ec2": {"spot": True, "instance_type": "g6.xlarge"}, "gpus": 1}}},
+        RuleOptions(),
     ),
-    "packages": ({"requirements": ["pandas==2.3.3"], "registry": "registry.example/team"}, Asked()),
-    "ssh from anywhere": ({"ssh_from": ["anywhere"]}, Asked(anywhere=True)),
-    "no public address": ({"access": "private"}, Asked(public=False)),
-    "reached through Systems Manager": ({"access": "ssm", "ssh_from": None}, Asked(public=False, session_manager=True)),
+    "packages": (
+        {"requirements": ["pandas==2.3.3"], "container": {"registry": "registry.example/team"}},
+        RuleOptions(),
+    ),
+    "an image of the user's": (
+        {"container": {"build": str(ROOT / "images" / "cpu"), "registry": "registry.example/team"}},
+        RuleOptions(),
+    ),
+    "ssh from anywhere": ({"ec2": {"ssh_cidrs": ["anywhere"]}}, RuleOptions(anywhere=True)),
+    "no public address": ({"ec2": {"connectivity": "private"}}, RuleOptions(public=False)),
+    "reached through Systems Manager": (
+        {"ec2": {"connectivity": "ssm", "ssh_cidrs": None}},
+        RuleOptions(public=False, session_manager=True),
+    ),
     "disks of another type": (
-        {"root_volume_type": "io2", "ebs_volumes": ["200GiB:/scratch"]},
-        Asked(disks=("gp3", "io2")),
+        {"ec2": {"root_volume_type": "io2", "ebs_volumes": ["200GiB:/scratch"]}},
+        RuleOptions(disks=("gp3", "io2")),
     ),
 }
 
@@ -51,7 +70,7 @@ def shapes(moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch, logged_in(moto_endpoint, home, patch):
         patch.setenv("PATH", f"{_session_manager(home / 'bin')}:{os.environ['PATH']}")
-        ec2 = account.client("ec2", REGION)
+        ec2 = aws_session.client("ec2", REGION)
         zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
         volume = ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"]
         yield {shape: _registered(home, volume, args) for shape, (args, _) in SHAPES.items()}
@@ -67,8 +86,9 @@ def _session_manager(folder: Path) -> Path:
 
 
 def _registered(home: Path, volume: str, args: dict[str, Any]) -> list[Registered]:
-    disks = [text.replace("VOLUME", volume) for text in args.get("ebs_volumes", [])]
-    return registered(home, **{**args, "ebs_volumes": disks, "secrets": {"PASSWORD": CANARY}})
+    ec2 = args.get("ec2", {})
+    disks = [text.replace("VOLUME", volume) for text in ec2.get("ebs_volumes", [])]
+    return registered(home, **{**args, "ec2": {**ec2, "ebs_volumes": disks}, "secrets": {"PASSWORD": CANARY}})
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +97,9 @@ def default(shapes: Mapping[str, list[Registered]]) -> list[Registered]:
     return next(iter(shapes.values()))
 
 
-def findings(resources: list[tuple[str, Any]], asked: Asked) -> list[tuple[str, str]]:
+def findings(resources: list[tuple[str, Any]], options: RuleOptions) -> list[tuple[str, str]]:
     """The rules that they break, and why."""
-    return [(found.rule, found.why) for kind, inputs in resources for found in check(kind, inputs, asked)]
+    return [(found.rule, found.why) for kind, inputs in resources for found in check(kind, inputs, options)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -96,11 +116,11 @@ def test_the_rules_find_nothing_in_what_a_cluster_registers(shapes: Mapping[str,
 def test_what_was_asked_for_by_word_is_found_where_nobody_asked(
     shapes: Mapping[str, list[Registered]], shape: str, rules: set[str]
 ) -> None:
-    assert {rule for rule, _ in findings([(one.kind, one.plain) for one in shapes[shape]], Asked())} == rules
+    assert {rule for rule, _ in findings([(one.kind, one.plain) for one in shapes[shape]], RuleOptions())} == rules
 
 
 def test_a_public_address_is_found_where_the_path_is_private(default: list[Registered]) -> None:
-    found = findings([(one.kind, one.plain) for one in default], Asked(public=False))
+    found = findings([(one.kind, one.plain) for one in default], RuleOptions(public=False))
     assert {rule for rule, _ in found} == {"no-public-address"}
 
 
@@ -196,7 +216,7 @@ def test_a_default_that_is_weakened_breaks_its_rule_and_no_other(
     one = next(one for one in default if one.kind == kind and name in one.name)
     inputs = deepcopy(one.plain)
     weaken(inputs)
-    assert [broken for broken, _ in findings([(kind, inputs)], Asked())] == [rule]
+    assert [broken for broken, _ in findings([(kind, inputs)], RuleOptions())] == [rule]
 
 
 def test_every_rule_for_what_is_registered_has_been_broken(default: list[Registered]) -> None:
@@ -208,14 +228,14 @@ def test_every_rule_for_what_is_registered_has_been_broken(default: list[Registe
 def test_the_word_for_ssh_from_anywhere_opens_no_other_port(default: list[Registered]) -> None:
     inputs = deepcopy(next(one.plain for one in default if one.kind == INGRESS and "ssh" in one.name))
     let_in("0.0.0.0/0", 2222)(inputs)
-    found = [rule for rule, _ in findings([(INGRESS, inputs)], Asked(anywhere=True))]
+    found = [rule for rule, _ in findings([(INGRESS, inputs)], RuleOptions(anywhere=True))]
     assert found == ["closed-to-the-world", "members-only"]
 
 
 def test_what_is_not_known_yet_is_passed_over(default: list[Registered]) -> None:
     for one in default:
         for key in one.plain:
-            assert findings([(one.kind, {**one.plain, key: UNKNOWN})], Asked()) == []
+            assert findings([(one.kind, {**one.plain, key: UNKNOWN})], RuleOptions()) == []
 
 
 def test_secrets_reach_nothing_of_awss_and_are_pulumi_secrets_elsewhere(

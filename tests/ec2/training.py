@@ -29,13 +29,13 @@ ALONE = JOB.replace("ps=1, ", "")
 
 TASKS = ["ps-0", "worker-0"]
 MANAGER, WORKER = "test-ps-m0", "test-worker-m0"
-CARETAKER = "/etc/tfdeploy/caretaker.json"
+WATCHDOG = "/etc/tfdeploy/watchdog.json"
 
 
 def lines(project: Ec2Project, hostname: str, begin: str) -> list[str]:
     """What follows `begin` in the task's lines that begin so."""
-    found = project.look(10_000).view["logs"].get(hostname, [])
-    return [text.removeprefix(begin).strip() for _, _, text in found if text.startswith(begin)]
+    found = project.look(10_000).view.logs.get(hostname, [])
+    return [line.text.removeprefix(begin).strip() for line in found if line.text.startswith(begin)]
 
 
 def resumed(project: Ec2Project, hostname: str) -> int:
@@ -52,10 +52,10 @@ def until_resumed(project: Ec2Project, *hostnames: str, least: int = 1) -> None:
 
 
 def limit(project: Ec2Project, machine: str, name: str, seconds: float) -> None:
-    """Have a machine's caretaker keep another limit, as if so much time had gone by."""
+    """Have a machine's watchdog keep another limit, as if so much time had gone by."""
     edit = f's/"{name}": [0-9.]*/"{name}": {seconds}/'
-    project.box.run(machine, "sed", "--in-place", edit, CARETAKER)
-    project.box.run(machine, "systemctl", "restart", "tfdeploy-caretaker")
+    project.box.run(machine, "sed", "--in-place", edit, WATCHDOG)
+    project.box.run(machine, "systemctl", "restart", "tfdeploy-watchdog")
 
 
 def until_gone(project: Ec2Project) -> None:

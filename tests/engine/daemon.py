@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from tests.artefacts import artefacts
 from tests.debian import NotInstalled, install
+from tests.engine import killed
 from tests.engine.cli import DockerFailed, cache, docker
 from tests.engine.machine import kept
 from tests.waiting import until
@@ -91,9 +93,9 @@ def daemon() -> Iterator[str]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise NoEngine("another run of the tests has started its engine: wait for its end") from None
-        # A killed engine may leave its account of networks so that the next one panics; none of them is kept.
-        (cache() / "docker/network/files/local-kv.db").unlink(missing_ok=True)
-        with kept(Path(folder), cache() / "docker"), _dockerd(Path(folder), cache() / "docker") as address:
+        home, data = Path(folder), cache() / "docker"
+        killed.remove_remains(data)
+        with killed.noted(home), kept(home, data), _dockerd(home, data) as address:
             clear(address)  # what a killed run has left
             yield address
 
@@ -142,6 +144,7 @@ def _dockerd(home: Path, data: Path) -> Iterator[str]:
                 clear(address)
             process.terminate()
         process.wait(timeout=60)
+        shutil.copyfile(home / "log", artefacts() / "engine.log")
 
 
 def clear(address: str) -> None:

@@ -24,10 +24,10 @@ def kept(*folders: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for mount in _mounts(folders):
-            _call("umount", "--lazy", mount)
+        for mount in mounts(folders):
+            call("umount", "--lazy", mount)
         for name in {name for _, name in socket.if_nameindex()} - links:
-            _call("ip", "link", "delete", name)
+            call("ip", "link", "delete", name)
         for table in TABLES:
             _put_back(table, rules[table])
         FORWARDING.write_text(forwarding)
@@ -42,7 +42,7 @@ def _forget_bridges() -> None:
                 _remove(table, rule)
 
 
-def _mounts(folders: tuple[Path, ...]) -> list[str]:
+def mounts(folders: tuple[Path, ...]) -> list[str]:
     """The mount points below these folders, the innermost first."""
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return [point for point in reversed(points) if any(Path(point).is_relative_to(folder) for folder in folders)]
@@ -63,16 +63,16 @@ def _put_back(table: str, before: list[str]) -> None:
             _remove(table, line)
     for line in new:
         if line.startswith("-N"):
-            _call("iptables", "-t", table, "-X", line.split()[1])
+            call("iptables", "-t", table, "-X", line.split()[1])
     for line in before:
         if line.startswith("-P"):
-            _call("iptables", "-t", table, *line.split())
+            call("iptables", "-t", table, *line.split())
 
 
 def _remove(table: str, rule: str) -> None:
-    _call("iptables", "-t", table, "-D", *rule.split()[1:])
+    call("iptables", "-t", table, "-D", *rule.split()[1:])
 
 
-def _call(*command: str) -> None:
+def call(*command: str) -> None:
     """Some of these things go together: one that has gone meanwhile is no failure."""
     subprocess.run(command, capture_output=True, check=False)

@@ -34,8 +34,12 @@ mount -o remount,rw /sys
 mount -o remount,rw /proc/sys
 mkdir -p -m 0755 /run/sshd
 ssh-keygen -A >/dev/null && /usr/sbin/sshd
-exec dockerd --host=unix:///run/docker.sock --host="tcp://$ADDRESS:$PORT" --cgroup-parent="/$CGROUP" "$@"
+while :; do
+    dockerd --host=unix:///run/docker.sock --host="tcp://$ADDRESS:$PORT" --cgroup-parent="/$CGROUP" "$@"
+    sleep 0.1
+done
 """
+"""An engine that ends starts again, as a service of systemd's."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,10 @@ class Nested:
         docker(self.outer, "start", self.machines[hostname].container)
         self.machines[hostname].wait()
         self.wait(hostname)
+
+    def kill_engine(self, hostname: str) -> None:
+        """The sudden death of an engine alone; it starts again."""
+        docker(self.outer, "exec", self.machines[hostname].container, "pkill", "--signal=KILL", "--exact", "dockerd")
 
     def join(self, hostname: str) -> None:
         """Let a machine join the Swarm."""

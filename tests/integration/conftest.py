@@ -8,20 +8,23 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psutil
 
+from tests.arguments import merged
+from tests.clusters import cluster_ref
 from tests.pulumi_home import pulumi_home
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record import Record
-from tfdeploy.backends.base import Cluster
-from tfdeploy.backends.folders import runtime_root
-from tfdeploy.backends.local import BACKEND
-from tfdeploy.backends.local.places import Places
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.backends.local.discover import cluster_of
+from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import Supervisor, marked
+from tfdeploy.paths import runtime_root
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -30,7 +33,7 @@ import pulumi
 from tfdeploy import TensorFlowCluster
 
 cluster = TensorFlowCluster("test", {arguments})
-for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "cost", "observed_at"):
+for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "cost"):
     pulumi.export(name, getattr(cluster, name))
 """
 
@@ -77,10 +80,27 @@ class Call:
         Read from the events, not from what is printed: Pulumi prints `@ updating....` without ending the line, and sometimes the
         row of a resource follows in the same line.
         """
-        events = [json.loads(line) for line in self.events.splitlines()]
-        done = [event["resOutputsEvent"]["metadata"] for event in events if "resOutputsEvent" in event]
-        dynamic = [one for one in done if one["type"].startswith("pulumi-python:dynamic/")]
+        dynamic = [one for one in self._done() if one["type"].startswith("pulumi-python:dynamic/")]
         return {one["urn"].rpartition("::")[2] for one in dynamic if one["op"] in CHANGES}
+
+    def created(self) -> set[tuple[str, str]]:
+        """The type and the name of each resource that was created, as Pulumi's table has them."""
+        created = [
+            one for one in self._done() if one["op"] == "create" and not one["type"].startswith("pulumi:providers:")
+        ]
+        return {(one["type"], one["urn"].rpartition("::")[2]) for one in created}
+
+    def other_outputs(self) -> set[str]:
+        """The names of the stack, components and resources with outputs that differ from those of the update before."""
+
+        def outputs(one: Mapping[str, Any], when: str) -> Any:
+            return (one.get(when) or {}).get("outputs") or {}
+
+        return {one["urn"].rpartition("::")[2] for one in self._done() if outputs(one, "old") != outputs(one, "new")}
+
+    def _done(self) -> list[dict[str, Any]]:
+        events = [json.loads(line) for line in self.events.splitlines()]
+        return [event["resOutputsEvent"]["metadata"] for event in events if "resOutputsEvent" in event]
 
 
 class Project:
@@ -100,6 +120,7 @@ class Project:
             "PULUMI_CONFIG_PASSPHRASE_FILE": "",
             "COUNTER": str(folder / "counter"),
         }
+        self._refs: dict[str, ClusterRef] = {}
         for part in ("backend", "counter", "program"):
             (folder / part).mkdir(parents=True)
         self.program = folder / "program"
@@ -107,7 +128,7 @@ class Project:
     def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
         """Write the Pulumi program and, as `code/train.py`, what its tasks run."""
         (self.program / "Pulumi.yaml").write_text(f"name: {self.name}\nruntime: python\n")
-        (self.program / "__main__.py").write_text(program.replace("{arguments}", arguments))
+        (self.program / "__main__.py").write_text(program.replace("{arguments}", merged(arguments)))
         (self.program / "code").mkdir(exist_ok=True)
         (self.program / "code" / "train.py").write_text(script)
 
@@ -168,13 +189,20 @@ class Project:
         found: dict[str, Any] = json.loads(done.output)
         return found
 
+    def resources(self) -> list[dict[str, Any]]:
+        """The resources in the state of the stack."""
+        done = self.call("stack", "export", "--stack", self.stack)
+        assert done.exit_code == 0, done.output
+        found: list[dict[str, Any]] = json.loads(done.output)["deployment"]["resources"]
+        return found
+
     def looked(self) -> dict[str, Any]:
         """All stack outputs after another `up`, which looks anew."""
         self.up()
         return self.outputs()
 
     def shown(self, cluster: str = "test") -> dict[str, Any]:
-        """What `tfdeploy show --json` says of a cluster now: the outputs, but for `logs` and `status`; Pulumi is not called."""
+        """What `tfdeploy status --json` says of a cluster now: the outputs, but for `logs` and `status`; Pulumi is not called."""
         code, out, err = Verbs(self.program, self.env).call("show", "--json", "--cluster", cluster)
         assert code == 0, err
         (document,) = json.loads(out)
@@ -190,9 +218,29 @@ class Project:
         files = [path for path in (self.folder / "counter").iterdir() if not path.name.startswith(".")]
         return {path.name: int(path.read_text()) for path in files}
 
+    def refs(self) -> list[ClusterRef]:
+        """All clusters that this project has had, the latest last; also those of a state folder that was deleted meanwhile."""
+        for entry in self._entries():
+            if entry["login"] == self.env["PULUMI_BACKEND_URL"]:
+                self._refs.pop(entry["cluster"]["id"], None)
+                self._refs[entry["cluster"]["id"]] = entry["cluster"]
+        return list(self._refs.values())
+
+    def _entries(self) -> list[dict[str, Any]]:
+        """What the registry has, the latest last; another login may share the state folder."""
+        files = (Path(self.env["XDG_STATE_HOME"]) / "tfdeploy/registry").glob("[!.]*.json")
+        return sorted((json.loads(path.read_text()) for path in files), key=lambda entry: float(entry["begun"]))
+
+    def ref(self, name: str = "test") -> ClusterRef:
+        """The latest cluster of that name, of this stack if it has one; one without an id before the first update."""
+        named = [ref for ref in self.refs() if ref["name"] == name]
+        found = [ref for ref in named if (ref["project"], ref["stack"]) == (self.name, self.stack)] or named
+        home = str(self.folder / "state/tfdeploy/clusters/none")
+        return found[-1] if found else cluster_ref("local", home, self.name, self.stack, name, "")
+
     def places(self, cluster: str = "test") -> Places:
         """Where a cluster of this project is."""
-        return Places(str(self.folder / "state/tfdeploy/clusters" / f"{self.name}.{self.stack}.{cluster}"))
+        return Places(self.ref(cluster)["home"])
 
     def log(self, hostname: str, cluster: str = "test") -> str:
         """All that a task has printed on stdout in the present run."""
@@ -200,7 +248,7 @@ class Project:
         job = record.current()
         if job is None:
             return ""
-        stream = record.log(job.run["id"], hostname).streams["stdout"]
+        stream = record.log(job.spec.id, hostname).streams["stdout"]
         return stream.span(stream.start, stream.end).decode()
 
     def supervisor(self, cluster: str = "test") -> Supervisor:
@@ -237,18 +285,20 @@ class Project:
 
     def assert_nothing_left(self) -> None:
         """No process, socket, lock, or folder of a cluster of this project."""
-        clusters = self.folder / "state/tfdeploy/clusters"
-        assert not clusters.exists() or list(clusters.iterdir()) == []
-        known = [json.loads(path.read_text()) for path in (self.folder / "state/tfdeploy/registry").glob("*.json")]
-        for name in {"test", *(entry["cluster"]["name"] for entry in known)}:
-            places = self.places(name)
+        assert self._homes() == []
+        for ref in self.refs():
+            places = Places(ref["home"])
             assert marked(places.home) == []
             assert not places.runtime.exists()
             assert not places.lock.exists(), list(runtime_root().iterdir())
 
+    def _homes(self) -> list[Path]:
+        """The folders of clusters on this machine, but for those of another login that shares the state folder."""
+        others = {entry["cluster"]["id"] for entry in self._entries()} - {ref["id"] for ref in self.refs()}
+        homes = (Path(self.env["XDG_STATE_HOME"]) / "tfdeploy/clusters").glob("*")
+        return [home for home in homes if home.name.rpartition("-")[2] not in others]
+
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
-        for home in (self.folder / "state/tfdeploy/clusters").glob("*"):
-            name = home.name.rpartition(".")[2]
-            about = {"backend": "local", "project": self.name, "stack": self.stack, "name": name, "home": str(home)}
-            BACKEND.clear(cast(Cluster, about), "", {"volumes": False, "record": False})
+        for home in self._homes():
+            BACKEND.runner.delete_all(cluster_of(str(home)), "", {"volumes": False, "record": False})

@@ -1,44 +1,78 @@
-"""Under Pulumi's Automation API the process is the caller's: it reads `state`, and goes on."""
+"""Under Pulumi's Automation API a failed run raises `CommandError`, and the caller goes on."""
 
 import subprocess
 import sys
 
+import pytest
+
 from tests.integration.conftest import Project
 
-CALLER = """\
+CLUSTER = """\
 import pulumi
-from pulumi import automation as auto
 from tfdeploy import TensorFlowCluster
 
+cluster = TensorFlowCluster("test", command=["python", "-c", "raise SystemExit({code})"], workers=1)
+for name in ("state", "tasks", "run"):
+    pulumi.export(name, getattr(cluster, name))
+"""
+
+INLINE = """\
+from pulumi import automation as auto
+
 def program():
-    cluster = TensorFlowCluster("test", command=["python", "-c", "raise SystemExit({code})"], workers=1)
-    pulumi.export("state", cluster.state)
-    pulumi.export("tasks", cluster.tasks)
+    exec({cluster!r}, {{}})
 
 stack = auto.create_or_select_stack("test", project_name="project", program=program)
+"""
+
+LOCAL = """\
+from pulumi import automation as auto
+
+stack = auto.create_or_select_stack("test", work_dir=".")
+"""
+
+CALLER = """\
 for _ in range(2):
-    found = stack.up(on_output=lambda line: None).outputs
-    print("state", found["state"].value, found["tasks"].value[0]["exit_code"])
+    try:
+        result = stack.up(on_output=lambda line: None)
+        print("result", result.summary.result)
+    except auto.CommandError as error:
+        print("error", "test: the run failed: worker-0 failed (exit 3)." in str(error), "Traceback" in str(error))
+    found = stack.outputs()
+    print("state", found["state"].value, found["tasks"].value[0]["exit_code"], bool(found["run"].value))
 stack.destroy(on_output=lambda line: None)
 print("the caller goes on")
 """
 
+FAILED, SUCCEEDED = "state failed 3 True", "state succeeded 0 True"
+END = "the caller goes on"
 
-def call(project: Project, code: int) -> "subprocess.CompletedProcess[str]":
-    """Run the caller's program to its end."""
-    command = [sys.executable, "-c", CALLER.format(code=code)]
-    return subprocess.run(command, env=project.env, cwd=project.program, capture_output=True, text=True, check=False)
+
+def call(project: Project, code: int, is_inline: bool) -> list[str]:
+    """Run the caller's program to its end; its lines."""
+    cluster = CLUSTER.format(code=code)
+    project.write("", program=cluster)
+    start = INLINE.format(cluster=cluster) if is_inline else LOCAL
+    done = subprocess.run(
+        [sys.executable, "-c", start + CALLER],
+        env=project.env,
+        cwd=project.program,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def test_an_inline_program_runs_again_and_again_in_one_process(project: Project) -> None:
-    done = call(project, 0)
-    assert done.stdout.split("\n")[:3] == ["state succeeded 0", "state succeeded 0", "the caller goes on"], done.stderr
-    assert done.returncode == 0
+    lines = call(project, 0, is_inline=True)
+    assert lines == ["result succeeded", SUCCEEDED, "result succeeded", SUCCEEDED, END]
     project.assert_nothing_left()
 
 
-def test_a_failed_job_does_not_end_the_callers_process(project: Project) -> None:
-    done = call(project, 3)
-    assert done.stdout.split("\n")[:3] == ["state failed 3", "state failed 3", "the caller goes on"], done.stderr
-    assert done.returncode == 0
+@pytest.mark.parametrize("is_inline", [True, False], ids=["inline", "local"])
+def test_a_failed_run_is_an_error_once_and_its_outputs_are_recorded(project: Project, is_inline: bool) -> None:
+    lines = call(project, 3, is_inline)
+    assert lines == ["error True False", FAILED, "result succeeded", FAILED, END]
     project.assert_nothing_left()

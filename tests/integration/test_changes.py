@@ -2,9 +2,11 @@
 
 import os
 import signal
+import subprocess
 
-from tests.integration.conftest import PROGRAM, Project
+from tests.integration.conftest import PROGRAM, Call, Project
 from tests.waiting import until
+from tfdeploy.paths import cache_folder
 
 SLEEPER = """\
 import os, sys, time
@@ -31,10 +33,11 @@ def test_ctrl_c_while_waiting_detaches_as_one_sentence_has_said(project: Project
     project.write(JOB.format(workers=1).replace('wait="0"', 'wait="10m"'), SLEEPER)
     waiting = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     assert waiting.stdout is not None
-    assert any("[worker-0] flags" in line for line in waiting.stdout), "progress is told while it waits"
+    assert any("Ctrl-C detaches" in line for line in waiting.stdout)
+    project.until_running("worker-0")
     os.killpg(waiting.pid, signal.SIGINT)
     output, _ = waiting.communicate()
-    assert output.rpartition("Diagnostics:")[2].count("Ctrl-C detaches: the training goes on") == 1
+    assert output.rpartition("Diagnostics:")[2].count("Ctrl-C detaches: the training continues") == 1
     assert "Traceback" not in output
     project.up(env={"TFDEPLOY_WAIT": "0"})
     assert project.statuses() == {"ps-0": "running", "worker-0": "running"}
@@ -100,4 +103,25 @@ def test_up_need_not_wait_and_a_later_one_tells_the_end(project: Project) -> Non
     (project.folder / "counter" / "gate").touch()
     project.up(env={"TFDEPLOY_WAIT": "10m"})
     assert project.outputs()["state"] == "succeeded"
+    project.destroy()
+
+
+def test_output_in_the_code_folder_starts_no_other_run_and_a_change_during_the_update_is_not_shipped(
+    project: Project,
+) -> None:
+    job = 'command=["python", "train.py"], code="code", workers=1'
+    changes = 'pathlib.Path("code/train.py").write_text("raise SystemExit(3)")\n'
+    project.write(job, "print('original')", f"import pathlib\n{PROGRAM}{changes}")
+    assert project.up().exit_code == 0
+    assert project.outputs()["logs"]["worker-0"] == ["original"]
+    assert list(cache_folder().glob(f"code/{project.ref()['id']}-*")) == [], "the controller has it"
+
+    project.write(job, "print('original')")
+    update = ("pulumi", "up", "--yes", "--non-interactive", "--stack", project.stack)
+    for name in ("up.log", "up.txt"):
+        with (project.program / "code" / name).open("w") as file:
+            subprocess.run(update, cwd=project.program, env=project.env, stdout=file, stderr=file, check=True)
+        text = (project.program / "code" / name).read_text()
+        assert list(Call(0, text).steps()) == ["unchanged"]
+        assert ("code: up.txt is not shipped now" in text) == (name == "up.txt")
     project.destroy()

@@ -9,8 +9,10 @@ import psutil
 import pytest
 
 from tests.integration.conftest import Project
+from tests.verbs import Verbs
 from tests.waiting import until
-from tfdeploy.backends.local.supervisor import marked
+from tfdeploy.agent.record import Record
+from tfdeploy.backends.local.supervisor import MARK, marked
 
 SLEEPER = "import time\ntime.sleep(600)"
 JOB = 'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0"'
@@ -18,7 +20,7 @@ JOB = 'command=["python", "train.py"], code="code", ps=1, workers=1, wait="0"'
 # One of the hands stops for ever in its first call, so that the engine can be killed in the midst of that create.
 HANG = """\
 import sys, time, pathlib
-from tfdeploy.backends.local import LocalBackend
+from tfdeploy.backends.local.task_runner import LocalTaskRunner
 from tfdeploy import resources
 def hanging(before, what):
     def call(self, props):
@@ -32,9 +34,9 @@ setattr(owner, method, hanging(getattr(owner, method), method))
 """
 
 CREATES = {
-    "Sweeper": '(resources.SweeperProvider, "create")',
-    "Task": '(LocalBackend, "stand")',
-    "Run": '(LocalBackend, "give")',
+    "Cleanup": '(resources.CleanupProvider, "create")',
+    "Task": '(LocalTaskRunner, "create_task")',
+    "Run": '(LocalTaskRunner, "submit_run")',
 }
 
 
@@ -59,7 +61,7 @@ def test_destroy_keeps_the_record_and_says_where_and_a_second_one_is_a_no_op(pro
     project.write(JOB.replace('wait="0"', 'wait="5m"').replace("ps=1, ", ""), "print('the last line')")
     project.up()
     output = project.destroy().output
-    kept = Path(output.partition("are kept in ")[2].split()[0])
+    kept = Path(output.partition("are stored in ")[2].split()[0])
     assert [path.read_text() for path in kept.glob("record/runs/*/logs/worker-0/stdout.0.log")] == ["the last line\n"]
     assert project.destroy().exit_code == 0
 
@@ -73,6 +75,22 @@ def test_destroy_ends_grandchildren_that_left_their_session(project: Project) ->
     project.destroy()
 
 
+def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None:
+    """Even in a shell that carries the cluster's mark, as every process of the cluster does."""
+    project.write(JOB, SLEEPER)
+    project.up()
+    project.until_running("worker-0")
+    login = {key: value for key, value in project.env.items() if key.startswith("PULUMI_")}
+    env = {**login, MARK: str(project.places().home)}
+    shell = ["env", *(f"{key}={value}" for key, value in env.items()), "sh"]
+    terminal = Verbs(project.program, project.env).terminal("exec", "worker-0", "--", *shell)
+    terminal.type(f"cd {project.program}; pulumi destroy --yes --skip-preview --stack {project.stack}; echo ended $?\n")
+    terminal.until_said("ended 0")
+    terminal.type("exit 5\n")
+    assert terminal.end() == 5, "the shell itself was killed"
+    project.assert_nothing_left()
+
+
 def test_destroy_works_when_supervisord_and_folder_are_gone(project: Project) -> None:
     project.write(JOB, SLEEPER)
     project.up()
@@ -82,7 +100,7 @@ def test_destroy_works_when_supervisord_and_folder_are_gone(project: Project) ->
             process.kill()
     until(lambda: not marked(home), "all are gone")
     shutil.rmtree(home)
-    assert "are kept in" not in project.destroy().output
+    assert "are stored in" not in project.destroy().output
 
 
 def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
@@ -92,7 +110,7 @@ def test_refresh_sees_what_died_and_up_heals_it(project: Project) -> None:
     project.supervisord().send_signal(signal.SIGKILL)
     until(lambda: not project.supervisor().running(), "supervisord gone")
     seen = project.up()
-    assert seen.steps() == {"unchanged": 6}
+    assert seen.steps() == {"unchanged": 7}
     assert "up --refresh" in seen.output
     outputs = project.outputs()
     assert outputs["state"] == "unknown"
@@ -107,7 +125,7 @@ def test_a_dead_task_alone_is_seen_by_refresh(project: Project) -> None:
     project.up()
     project.until_running("ps-0", "worker-0")
     project.supervisor().remove("worker-0", 30)
-    assert project.up().steps() == {"unchanged": 6}
+    assert project.up().steps() == {"unchanged": 7}
     assert project.statuses() == {"ps-0": "running", "worker-0": "interrupted"}
     assert project.up("--refresh").touched() == {"test-worker-0"}
     project.until_running("worker-0")
@@ -118,12 +136,15 @@ CANARY = "canary-5f3a9c"
 
 
 def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
-    script = "import os, time\nprint(len(os.environ['API_TOKEN']), flush=True)\ntime.sleep(600)"
-    secret = f"secrets={{'API_TOKEN': pulumi.Output.secret({CANARY!r})}}"
+    names = ("API_TOKEN", "from_output", "FROM_CONFIG")
+    script = f"import os, time\nprint([len(os.environ[name]) for name in {names}], flush=True)\ntime.sleep(600)"
+    secret = f"secrets={{'API_TOKEN': pulumi.Output.secret({CANARY!r})}}, env={{'from_output': pulumi.Output.secret({CANARY!r})}}"
     project.write(f"{JOB}, {secret}", script)
+    config = ("config", "set", "--stack", project.stack)
+    project.call(*config, "--secret", "--path", "tfdeploy:env.FROM_CONFIG", CANARY)
     shown = project.up().output
     project.until_running("worker-0")
-    until(lambda: project.log("worker-0") == f"{len(CANARY)}\n", "the task has it")
+    until(lambda: project.log("worker-0") == f"{[len(CANARY)] * 3}\n", "the task has them")
     state = project.call("stack", "export", "--stack", project.stack).output
     argv = [" ".join(process.cmdline()) for process in marked(project.places().home)]
     places = project.places()
@@ -137,6 +158,14 @@ def test_secrets_are_in_the_task_and_nowhere_else(project: Project) -> None:
         assert CANARY not in text, place
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
     assert (places.secrets / "API_TOKEN").stat().st_mode & 0o077 == 0
+    before = Record(places.record).current()
+    project.call(*config, "--secret", "--path", "tfdeploy:env.FROM_CONFIG", f"{CANARY}-2")
+    project.up()
+    after = Record(places.record).current()
+    assert before is not None
+    assert after is not None
+    assert after.spec.id != before.spec.id
+    assert after.spec.content_id == before.spec.content_id
     project.destroy()
 
 

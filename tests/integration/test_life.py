@@ -1,5 +1,8 @@
 """The life of a job through the real engine."""
 
+import re
+
+from tests.cli.calling import tfdeploy
 from tests.integration.conftest import COUNTER, Project
 
 ENV = "env={'COUNTER': __import__('os').environ['COUNTER']}"
@@ -9,16 +12,19 @@ JOB = f'command=["python", "train.py"], code="code", ps=1, workers=2, {ENV}'
 def test_finished_is_finished(project: Project) -> None:
     project.write(JOB)
     first = project.up()
-    assert project.statuses() == {"ps-0": "stopped (job finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
-    assert "[worker-0] trained" in first.output, "the progress of worker-0 is told while up waits"
+    assert project.statuses() == {"ps-0": "stopped (run finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
+    assert '"ephemeral":true' not in first.events, "without a terminal each message would be a line"
 
-    assert project.up().steps() == {"unchanged": 7}
-    assert project.up("--refresh").steps() == {"unchanged": 7}
+    for options in ((), ("--refresh",)):
+        again = project.up(*options)
+        assert again.steps() == {"unchanged": 8}
+        assert again.other_outputs() == set(), "no output changes once the run is over"
+    assert first.other_outputs() >= {"project-test", "test", *first.touched()}
     project.write(JOB + ', jobs={"worker": {"memory": "1GiB"}}')
     assert project.up().touched() == {"test-worker-0", "test-worker-1"}
 
     project.supervisord().kill()
-    assert project.up().steps() == {"unchanged": 7}
+    assert project.up().steps() == {"unchanged": 8}
     assert project.outputs()["state"] == "succeeded"
     healed = project.up("--refresh")
     assert healed.touched() >= {"test-ps-0", "test-worker-0", "test-worker-1", "test-run"}
@@ -31,16 +37,25 @@ def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> Non
     project.write(JOB)
     project.up()
     project.write(JOB.replace('"train.py"', '"train.py", "--again"'))
-    assert "all tasks start anew" in project.call("preview", "--stack", project.stack).output
+    preview = project.call("preview", "--stack", project.stack).output
+    assert re.search(r"~ run +\w{12} -> \w{12} +\(all tasks start again, in a train_dir of the new run\)", preview)
     assert project.up().touched() == {"test-run"}
     assert project.outputs()["logs"]["worker-0"][0].startswith("trained --again --job_name=worker")
     assert project.counts() == {"ps-0": 2, "worker-0": 2, "worker-1": 2}
     project.write(JOB, COUNTER + "# changed\n")
     assert project.up().touched() == {"test-run"}
+    project.write(JOB)
+    assert "this run has succeeded before: nothing starts" in project.call("preview", "--stack", project.stack).output
     project.write(JOB + ', run_id="third"', COUNTER + "# changed\n")
     assert project.up().touched() == {"test-run"}
     assert project.counts()["worker-1"] == 4
     project.destroy()
+    runs = tfdeploy(project, "runs", "--json").data
+    assert [row["changed"] for row in runs] == [["run_id"], ["command", "code"], ["command"], None]
+    assert {row["result"] for row in runs} == {"succeeded"}
+    difference = tfdeploy(project, "diff", runs[2]["run"], runs[1]["run"], "--json").data
+    assert [change["path"] for change in difference["code"]] == ["train.py"]
+    assert difference["code"][0]["diff"].endswith("\n+# changed")
 
 
 def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Project) -> None:
@@ -53,5 +68,5 @@ def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Pro
     assert 3 in [row["exit_code"] for row in outputs["tasks"]]
     later = project.up()
     assert "warning" in later.output
-    assert "change the program, its arguments or run_id" in later.output
+    assert 'resume_from="' in later.output
     project.destroy()

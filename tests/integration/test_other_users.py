@@ -42,7 +42,7 @@ class OfUser(Project):
         return super().begin(*as_user(self.uid, self.uid, *command), env=env)
 
     def shown(self, cluster: str = "test") -> dict[str, Any]:
-        """What `tfdeploy show` says to this user, who has one cluster."""
+        """What `tfdeploy status` says to this user, who has one cluster."""
         said, _ = self.begin(COMMAND, "show", "--json", "--cluster", cluster).communicate()
         (found,) = json.loads(said)
         return dict(found)

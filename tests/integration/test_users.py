@@ -33,8 +33,8 @@ def test_any_command_runs_with_flags_and_environment(project: Project) -> None:
 
 
 REFUSED = {
-    "workers=-1": "workers: is -1. It takes a whole number from 0 to 1000.",
-    "workers=1, code='missing'": "missing is not there",
+    "workers=-1": "test: workers: -1 is out of range. Use an integer from 0 to 1000.",
+    "workers=1, code='missing'": "missing does not exist",
     "workers=1, jobs={'worker': {'gpus': 99}}": "99 gpus, and no machine has that free",
 }
 """One each of the arguments alone, of the files, and of the machine; all refusals are in components/test_component_refusals."""
@@ -60,10 +60,10 @@ def test_a_port_that_is_taken_is_refused_and_ones_own_is_not(project: Project) -
         )
         project.write(arguments, "import time\ntime.sleep(600)")
         said = project.call("preview", "--stack", project.stack).output
-        assert f"port: {port} (for worker-0) is taken" in said
+        assert f"port: {port} (for worker-0) is in use" in said
     project.up()
     project.until_running("worker-0")
-    assert project.up().steps() == {"unchanged": 5}
+    assert project.up().steps() == {"unchanged": 6}
     assert project.outputs()["endpoints"] == {"worker-0": f"127.0.0.1:{port}"}
     project.destroy()
 
@@ -72,7 +72,7 @@ def test_wrong_types_in_the_configuration_are_refused(project: Project) -> None:
     project.write('command=["python", "train.py"], code="code"')
     project.call("config", "set", "tfdeploy:workers", "many", "--stack", project.stack)
     said = project.call("preview", "--stack", project.stack).output
-    assert "configuration tfdeploy:workers: 'many' is not a whole number" in said
+    assert "configuration tfdeploy:workers: 'many' is not an integer" in said
 
 
 def test_requirements_that_cannot_be_installed_fail_the_update_with_pips_last_lines(project: Project) -> None:
@@ -87,5 +87,6 @@ def test_requirements_that_cannot_be_installed_fail_the_update_with_pips_last_li
 
 def test_preview_says_what_is_shipped_and_makes_nothing(project: Project) -> None:
     done = project.call("preview", "--stack", project.stack)
-    assert "1 task, success: all workers; code: 1 file" in done.output
+    assert "1 task; code: 1 file" in done.output
+    assert "The run succeeds when worker-0 succeeds.\n" in done.output
     assert not (project.folder / "state").exists()

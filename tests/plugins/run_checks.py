@@ -1,8 +1,8 @@
-"""What a whole run must have shown. A run of `make test` or `make test-rest` fails, whatever its tests say, when
+"""Checks of a whole run. A run of `make test` or `make test-rest` fails, whatever the results of its tests, when
 
 - a row of docs/features.toml has a test that has not passed, and that the other command does not run either,
 - a test was skipped that is not on the list of skips,
-- fewer tests of a folder have passed than the kept number,
+- fewer tests of a folder have passed than the number in pyproject.toml,
 - the run cost more than twice its budget of processor time.
 
 The list, the numbers and the budgets are in `pyproject.toml`, under `tool.tfdeploy-tests`. A run of chosen tests is not checked.
@@ -31,7 +31,7 @@ TOO_MUCH = 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In each process of a run; the checks are where all reports come together."""
+    """Register the plugins in each process of a run; the checks only in the process that collects all reports."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell script has started this run in the background: what tests start and interrupt would ignore that too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -69,7 +69,7 @@ def skip_complaints(allowed: Mapping[str, str], outcomes: Outcomes) -> Iterator[
 
 
 def count_complaints(least: Mapping[str, int], outcomes: Outcomes) -> Iterator[str]:
-    """Folders of which fewer tests have passed than the kept number."""
+    """Folders in which fewer tests have passed than pyproject.toml requires."""
     counts = outcomes.counts()
     for shelf, number in least.items():
         if counts[shelf] < number:
@@ -107,7 +107,7 @@ class RunChecks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """The run fails, whatever its tests say."""
+        """Make the run fail, whatever the results of its tests."""
         self.outcomes.deselected |= self.collection.deselected
         if self.outcomes.costs:
             self._write()
@@ -146,7 +146,7 @@ class RunChecks:
         (artefacts() / f"durations-{self.run.name}.json").write_text(json.dumps(found, indent=1))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """What is to be said of it, in one place."""
+        """Print the result of the checks."""
         if self.run.name == "some" and not self.unchecked:
             return
         self._cost_summary(terminalreporter)

@@ -7,7 +7,7 @@ from secrets import token_hex
 import pytest
 
 from tests.programs.program import Program
-from tfdeploy.backends.docker import BACKEND
+from tfdeploy.backends.docker.backend import BACKEND
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def on_docker(
         # Others may use the engine too: what stands on it has a name of its own.
         program.stack = f"test-{token_hex(3)}"
         program.init()
-        program.configure(backend="docker", image=image)
+        program.configure(backend="docker", container={"image": image, "retain_volumes": False})
         made.append(program)
         return program
 
@@ -46,4 +46,4 @@ def on_docker(
     for program in made:
         for entry in program.registered():
             if not entry["ended"]:
-                BACKEND.clear(entry["cluster"], "", {"volumes": False, "record": False})
+                BACKEND.runner.delete_all(entry["cluster"], "", {"volumes": False, "record": False})

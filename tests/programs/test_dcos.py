@@ -16,7 +16,9 @@ import pytest
 from tests.integration.conftest import ROOT
 from tests.programs.program import Program
 from tests.waiting import until
+from tfdeploy.agent.events import TASK_STARTED
 from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunSpec
 
 TASKS = ("ps-0", "worker-0", "worker-1")
 JOB = ROOT / "programs/dcos_mnist/service/mnist.py"
@@ -82,12 +84,12 @@ def kill(program: Program, hostname: str) -> None:
     program.child(hostname, "mnist").kill()
 
 
-def present(program: Program) -> tuple[Record, dict[str, Any]]:
+def present(program: Program) -> tuple[Record, RunSpec]:
     """The record, and the present run."""
     record = Record(program.places("mnist").record)
     job = record.current()
     assert job is not None
-    return record, job.run
+    return record, job.spec
 
 
 def test_a_job_is_fetched_and_run_as_its_options_file_says(programs: Make, served: tuple[Path, str]) -> None:
@@ -149,10 +151,10 @@ def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
     option(program, "worker.count", 1)
     program.up()
     _, run = present(program)
-    until(lambda: [*Path(run["train_dir"]).glob("model.ckpt-*.index")][2:], "checkpoints")
+    until(lambda: [*Path(run.train_dir).glob("model.ckpt-*.index")][2:], "checkpoints")
 
     said = change(program, "worker.count", 2)
-    assert "worker-1 comes: all tasks start again with the new flags" in said
+    assert re.search(r"\+ worker-1 +\(all tasks restart with the new host lists\)", said), said
     until(lambda: begun(program, "worker-1"), "worker-1 trains too")
     until(lambda: len(begun(program, "worker-0")) == 2, "worker-0 trains again")
     assert begun(program, "worker-0")[1] > 5, "it resumes from the last checkpoint"
@@ -162,7 +164,7 @@ def test_a_service_is_changed_while_it_runs_and_resumes(programs: Make) -> None:
     assert_rolls_in_order(program)
 
     said = change(program, "worker.count", 1)
-    assert "worker-1 goes: all tasks start again with the new flags" in said
+    assert re.search(r"- worker-1 +\(all tasks restart with the new host lists\)", said), said
     until(lambda: len(begun(program, "worker-0")) == 5, "worker-0 goes on alone")
     steps = begun(program, "worker-0")
     assert steps == sorted(steps), "each time from the last checkpoint"
@@ -175,9 +177,9 @@ def assert_rolls_in_order(program: Program) -> None:
     change(program, "worker.mem", 2048)
     until(lambda: len(begun(program, "worker-1")) == 2, "the change has reached worker-1")
     record, run = present(program)
-    told = [event["text"] for event in record.events(run["id"])]
-    last = {name: max(i for i, text in enumerate(told) if text.startswith(f"{name} started")) for name in TASKS}
-    assert last["ps-0"] < last["worker-0"] < last["worker-1"], told
-    before = max(i for i, text in enumerate(told[: last["worker-0"]]) if text.startswith("worker-0 started"))
-    between = told[before + 1 : last["worker-0"]]
-    assert not any(text.startswith(("worker-1", "ps-0")) for text in between), told
+    happened = [(event.kind, event.task) for event in record.events(run.id)]
+    last = {name: max(i for i, event in enumerate(happened) if event == (TASK_STARTED, name)) for name in TASKS}
+    assert last["ps-0"] < last["worker-0"] < last["worker-1"], happened
+    before = max(i for i, event in enumerate(happened[: last["worker-0"]]) if event == (TASK_STARTED, "worker-0"))
+    between = happened[before + 1 : last["worker-0"]]
+    assert not any(task in ("worker-1", "ps-0") for _, task in between), happened

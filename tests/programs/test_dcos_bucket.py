@@ -15,8 +15,8 @@ from tests.engine import published
 from tests.engine.cli import docker
 from tests.integration.conftest import ROOT
 from tests.programs.program import Program
-from tests.unit.s3 import BUCKET, REGION, store
-from tfdeploy.backends.docker.names import service
+from tests.unit.backends.ec2.s3 import BUCKET, REGION, store
+from tfdeploy.backends.docker.labels import service_name
 
 KEY = "canary-of-the-bucket"
 TASKS = ["ps-0", "worker-0"]
@@ -54,7 +54,7 @@ def run_and_watch(program: Program) -> tuple[str, set[str], set[str]]:
 def places(program: Program, engine: str) -> dict[str, str]:
     """Everything that is kept of the cluster, and may be read by others than its tasks."""
     cluster: Any = program.registered()[0]["cluster"]
-    services = [service(cluster, hostname) for hostname in TASKS]
+    services = [service_name(cluster, hostname) for hostname in TASKS]
     files = [path for path in program.folder.rglob("*") if path.is_file() and not path.is_symlink()]
     return {
         "files": "".join(path.read_bytes().decode(errors="replace") for path in files),
@@ -82,7 +82,7 @@ def test_checkpoints_are_written_to_a_bucket_and_the_key_is_in_the_tasks_alone(
         "job_context": steps,
     }
     program.set("options", json.dumps({"service": job, "worker": {"count": 1}}))
-    with store() as bucket:
+    with store(prefix="") as bucket:
         program.configure(env={"S3_ENDPOINT": bucket.endpoint, "AWS_REGION": REGION})
         for name, value in (("AWS_ACCESS_KEY_ID", "of-the-tests"), ("AWS_SECRET_ACCESS_KEY", KEY)):
             path = f"tfdeploy:secrets.{name}"

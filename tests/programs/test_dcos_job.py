@@ -110,8 +110,8 @@ def test_what_is_too_large_is_not_taken(
     ("options", "wrong"),
     [
         ({"sha256": "0" * 64}, f"not {'0' * 64}"),
-        ({"path": ".."}, "job_path '..' is no folder of the job"),
-        ({"path": "none"}, "job_path 'none' is no folder of the job"),
+        ({"path": ".."}, "job_path '..' is not a folder of the job"),
+        ({"path": "none"}, "job_path 'none' is not a folder of the job"),
         ({"path": "my_job", "name": "none"}, "there is no none.py in the job's folder my_job"),
         ({"path": "my_job", "name": "empty"}, "empty.py has no main(server, log_dir, context)"),
         ({"url": "ftp://example.com/job.py"}, "is none that begins with https://, http:// or file://"),

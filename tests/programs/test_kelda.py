@@ -1,6 +1,7 @@
 """`programs/kelda_mnist`, as somebody runs it who comes from Kelda: on this machine, and on machines in the box."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -20,14 +21,20 @@ from tests.integration.conftest import ROOT, Call
 from tests.programs.program import Program
 from tests.verbs import Terminal, Verbs
 from tests.waiting import until
-from tfdeploy.backends.ec2 import BACKEND
-from tfdeploy.backends.ec2.reach import home
+from tfdeploy.backends.ec2.backend import BACKEND
 
 MACHINES = ["MACHINE", "ROLE", "PROVIDER", "REGION", "SIZE", "PUBLIC IP", "STATUS"]
 CONTAINERS = ["CONTAINER", "MACHINE", "COMMAND", "HOSTNAME", "STATUS", "CREATED", "PUBLIC IP"]
 WORKERS = ["worker-0", "worker-1"]
 NAMES = ["mnist-ps-m0", "mnist-worker-m0", "mnist-worker-m1"]
 REQUIREMENT = "einops==0.8.1"
+
+GATED_INSTALL = """\
+import os, sys, time
+while sys.orig_argv[1:3] == ["-m", "venv"] and not os.path.exists({gate!r}):
+    time.sleep(0.1)
+"""
+"""As a `sitecustomize`: the environment for the requirements is not created before the file exists."""
 
 
 class OnEc2(Program):
@@ -43,14 +50,15 @@ class OnEc2(Program):
         self.configure(
             backend="ec2",
             workers=len(WORKERS),
-            ssh_key=f"{key}.pub",
-            ssh_from=["127.0.0.0/8"],
-            efs=self.efs,
-            keep_record=False,
-            image=image,
-            volumes=[f"{SHARED}/packages:{SITE}:ro"],
+            ec2={
+                "ssh_public_key": f"{key}.pub",
+                "ssh_cidrs": ["127.0.0.0/8"],
+                "efs": self.efs,
+                "retain_record": False,
+                "spot": True,
+            },
+            container={"image": image, "volumes": [f"{SHARED}/packages:{SITE}:ro"]},
             wait="20m",
-            spot=True,
             data_dir=f"{SHARED}/data",
             requirements=[],
         )
@@ -76,15 +84,7 @@ class OnEc2(Program):
 
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
-        where = home("us-west-2", self.name, self.stack, "mnist")
-        cluster: Any = {
-            "backend": "ec2",
-            "project": self.name,
-            "stack": self.stack,
-            "name": "mnist",
-            "home": where,
-        }
-        BACKEND.clear(cluster, "", {"volumes": False, "record": False})
+        BACKEND.runner.delete_all(self.ref("mnist"), "", {"volumes": False, "record": False})
         efs = self.box.client("efs")
         for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:
             efs.delete_mount_target(MountTargetId=target["MountTargetId"])
@@ -139,10 +139,19 @@ def lines(program: Program, hostname: str) -> list[str]:
 
 
 def is_shown(program: Program, hostname: str, status: str) -> bool:
-    """Whether `tfdeploy show` has this task so; it works while the first `pulumi up` does."""
+    """Whether `tfdeploy status` has this task so; it works while the first `pulumi up` does."""
     code, out, _ = Verbs(program.program, program.env).call("show", "--json")
     rows = [row for cluster in json.loads(out) for row in cluster["tasks"]] if code == 0 else []
     return any(row["hostname"] == hostname and row["status"] == status for row in rows)
+
+
+def install_gate(program: Program) -> Path:
+    """A file without which the program's requirements are not installed, so that its tasks stay scheduled."""
+    site, gate = program.folder / "site", program.folder / "gate"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(GATED_INSTALL.format(gate=str(gate)))
+    program.env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    return gate
 
 
 def assert_trained(program: Program) -> None:
@@ -158,9 +167,13 @@ def test_an_edit_of_the_script_changes_only_the_run(programs: Callable[[str], Pr
     program = programs("kelda_mnist")
     program.configure(workers=1)
     program.env["XDG_CACHE_HOME"] = str(program.folder / "cache")
+    gate = install_gate(program)
     first_up = program.start("up", "--yes", "--skip-preview", "--stack", program.stack)
-    for status in ("scheduled", "running"):
-        until(partial(is_shown, program, "worker-0", status), f"worker-0 is {status}")
+    try:
+        until(partial(is_shown, program, "worker-0", "scheduled"), "worker-0 is scheduled")
+    finally:
+        gate.touch()
+    until(partial(is_shown, program, "worker-0", "running"), "worker-0 is running")
     said, _ = first_up.communicate()
     assert first_up.returncode == 0, said
     assert_trained(program)
@@ -206,13 +219,13 @@ def test_machines_and_tasks_of_one_program_and_a_stop_that_asks(on_ec2: OnEc2) -
     assert_stop_asks(on_ec2, *NAMES, "mnist-ps-0", *(f"mnist-{name}" for name in WORKERS))
     assert on_ec2.described().keys() == set(NAMES)
     on_ec2.destroy()
-    assert left(on_ec2.box, on_ec2.name) == {}
+    assert left(on_ec2.box, on_ec2.name, on_ec2.refs()) == {}
 
 
 def assert_only_ssh_comes_in(program: OnEc2) -> None:
     """The declared rules let in ssh alone, from where the user comes from. The box enforces no rule."""
     ec2 = program.box.client("ec2")
-    (group,) = left(program.box, program.name)["groups"]
+    (group,) = left(program.box, program.name, program.refs())["groups"]
     rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])["SecurityGroupRules"]
     ingress = [rule for rule in rules if not rule["IsEgress"]]
     outside = [(rule["FromPort"], rule["ToPort"], rule["CidrIpv4"]) for rule in ingress if "CidrIpv4" in rule]

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from tests.programs.program import Program
 from tests.waiting import until
 from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunSpec
 
 SHARDS = ("data-00000-of-00002", "data-00001-of-00002")
 STEPS = 300
@@ -49,11 +50,11 @@ def log(program: Program, hostname: str) -> str:
     return program.log(hostname, "digits")
 
 
-def run(program: Program) -> Mapping[str, Any]:
+def run(program: Program) -> RunSpec:
     """The present run, as the record has it."""
     job = Record(program.places("digits").record).current()
     assert job is not None
-    return job.run
+    return job.spec
 
 
 def curves(endpoint: str) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def test_the_head_of_the_template_is_the_stacks_configuration(trained: Program) 
     assert set(trained.statuses()) == {"ps-0", "ps-1", "worker-0", "worker-1", "tensorboard-0"}
     shared = trained.folder.parent / "shared"
     (folder,) = [path for path in shared.iterdir() if path.is_dir()]
-    assert folder == Path(run(trained)["train_dir"])
+    assert folder == Path(run(trained).train_dir)
     assert (folder / "checkpoint").is_file()
     endpoint = trained.outputs()["endpoints"]["tensorboard-0"]
     until(lambda: "loss" in curves(endpoint).get(folder.name, {}), "the run's loss in TensorBoard", 240)
@@ -86,7 +87,7 @@ def test_the_final_loss_is_an_output(trained: Program) -> None:
     assert f"final loss {outputs['final_loss']:.4f}" == outputs["logs"]["worker-0"][-1]
     statuses = trained.statuses()
     assert (statuses["worker-0"], statuses["worker-1"]) == ("succeeded", "succeeded")
-    assert (statuses["ps-0"], statuses["ps-1"]) == ("stopped (job finished)", "stopped (job finished)")
+    assert (statuses["ps-0"], statuses["ps-1"]) == ("stopped (run finished)", "stopped (run finished)")
 
 
 def test_the_chief_tells_the_loss_of_each_step(trained: Program) -> None:
@@ -107,7 +108,7 @@ def test_variables_and_checkpoints_are_spread_over_both_ps(trained: Program) -> 
         "/job:ps/task:0",
         "/job:ps/task:1",
     }
-    folder = Path(run(trained)["train_dir"])
+    folder = Path(run(trained).train_dir)
     (newest,) = re.findall(r'^model_checkpoint_path: "(.+)"$', (folder / "checkpoint").read_text(), re.MULTILINE)
     sizes = [(folder / f"{Path(newest).name}.{shard}").stat().st_size for shard in SHARDS]
     assert min(sizes) > 10 * 4, "each ps has written what it holds"
@@ -115,7 +116,7 @@ def test_variables_and_checkpoints_are_spread_over_both_ps(trained: Program) -> 
 
 def test_another_run_goes_on_with_the_sharded_checkpoint(trained: Program) -> None:
     """The other run has one ps, one worker and no TensorBoard: the configuration sets their numbers."""
-    trained.configure(resume_from=run(trained)["id"], ps=1, workers=1, tensorboard=False)
+    trained.configure(resume_from=run(trained).id, ps=1, workers=1, tensorboard=False)
     trained.set("train_steps", str(STEPS + 20))
     trained.up()
     assert STEPS < min(steps(trained)) <= max(steps(trained)) == STEPS + 20

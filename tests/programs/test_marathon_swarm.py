@@ -40,8 +40,8 @@ def test_two_ps_on_two_machines_write_sharded_checkpoints(
     settings = {"image_name": IMAGE, "data_dir": f"{SHARED}/data", "train_dir": f"{SHARED}/train", "train_steps": "60"}
     for name, value in settings.items():
         program.set(name, value)
-    apart = {"placement": ["hostname:UNIQUE"]}
-    program.configure(backend="docker", docker_host=swarm.manager, jobs={"ps": apart, "worker": apart}, wait="8m")
+    apart = {"container": {"placement": ["hostname:UNIQUE"]}}
+    program.configure(backend="docker", docker={"host": swarm.manager}, jobs={"ps": apart, "worker": apart}, wait="8m")
     program.up()
     outputs = program.outputs()
     assert outputs["state"] == "succeeded", outputs["status"]

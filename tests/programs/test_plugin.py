@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,22 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import Project
-from tests.verbs import COMMAND
 from tests.waiting import until
 
-OUTPUTS = ("status", "tasks", "state", "logs", "metrics")
+OUTPUTS = ("status", "tasks", "state", "run", "logs", "metrics")
 
 
 @pytest.fixture
 def yaml(projects: Callable[[str], Project]) -> Callable[..., Project]:
     """Makes a project whose program is in YAML, with one cluster of the name test, and its stack."""
 
-    def make(script: str, main: str = "", **properties: Any) -> Project:
+    def make(script: str, main: str = "", stash: Any = None, **properties: Any) -> Project:
         project = projects("yaml")
         given = {"command": ["python", "train.py"], "code": "code", "workers": 1, **properties}
         resources = {"test": {"type": "tfdeploy:TensorFlowCluster", "properties": given}}
-        outputs = {name: f"${{test.{name}}}" for name in OUTPUTS}
+        if stash is not None:
+            resources["stash"] = {"type": "pulumi:index:Stash", "properties": {"input": stash}}
+        outputs = {name: f"${{test.{name}}}" for name in OUTPUTS} | {"exit_code": "${test.tasks[0].exitCode}"}
         # JSON is YAML.
         program = f"resources: {json.dumps(resources)}\noutputs: {json.dumps(outputs)}\n"
         about = "name: yaml\nruntime: yaml\n"
@@ -61,31 +61,42 @@ def test_values_of_every_kind_arrive(yaml: Callable[..., Project]) -> None:
     assert (backwards, place) == ("hsuh", "worker:0")
     assert Path(train_dir).is_relative_to(project.program / "infra" / "runs"), "relative to the program"
     assert project.outputs()["metrics"] == {"loss": 0.25}
+    assert project.outputs()["exit_code"] == 0, "a nested output has the name of the schema"
     assert "hush" not in up.output
     assert not [path for path in project.folder.rglob("*.json") if b"hush" in path.read_bytes()]
-    assert project.up().steps() == {"unchanged": 5}
+    assert project.up().steps() == {"unchanged": 6}
     project.destroy()
 
 
-def test_a_failed_job_is_an_error_that_is_told_and_recorded(yaml: Callable[..., Project]) -> None:
-    project = yaml("import sys\nprint('no luck')\nsys.exit(3)", restart={"maximum": 0})
-    # A plugin cannot fail an update whose outputs shall stay: 0 is its exit code, unlike with a program in Python.
-    told = project.up().output
-    assert "error: test: the job failed: worker-0 failed (exit 3).\n" in told
-    assert "1 errored" in told
+def test_a_failed_run_fails_the_update_and_the_next_update_records_it(yaml: Callable[..., Project]) -> None:
+    project = yaml("print('fine')", restart={"maximum": 0})
+    project.up()
+    first = project.outputs()
+    assert first["state"] == "succeeded"
+    (project.program / "code" / "train.py").write_text("import sys\nprint('no luck')\nsys.exit(3)")
+
+    failed = project.up(fails=True)
+    assert "error: test: the run failed: worker-0 failed (exit 3).\n" in failed.output
+    assert (
+        "test: the run failed: worker-0 failed (exit 3). The stack's outputs are still those of the update"
+        in failed.output
+    )
+    assert "Traceback" not in failed.output
+    assert "plugin.py" not in failed.output
+    assert project.outputs() == first, "the outputs are those of the update before it, and `run` shows that"
+    assert project.shown()["run"] != first["run"]
+    (component,) = [one["outputs"] for one in project.resources() if one["type"] == "tfdeploy:index:TensorFlowCluster"]
+    assert component["run"] == project.shown()["run"], "the state of the stack has the component's own outputs"
+
+    again = project.up()
+    assert again.touched() == set()
+    assert "This is the same run as before." in again.output
     outputs = project.outputs()
+    assert outputs["run"] == project.shown()["run"]
     assert outputs["state"] == "failed"
     assert outputs["logs"] == {"worker-0": ["no luck"]}
     assert project.statuses() == {"worker-0": "failed (exit 3)"}
-    waited = subprocess.run(
-        [COMMAND, "wait", "--cluster", "test"],
-        cwd=project.program,
-        env=project.env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert waited.returncode == 1, waited.stdout + waited.stderr
+    project.destroy()
 
 
 def test_what_is_refused_is_refused_in_a_sentence(yaml: Callable[..., Project]) -> None:
@@ -94,6 +105,29 @@ def test_what_is_refused_is_refused_in_a_sentence(yaml: Callable[..., Project]) 
     assert "Traceback" not in refused.output
     assert "plugin.py" not in refused.output
     assert refused.steps().get("created", 0) <= 1, "the stack alone"
+
+
+def test_outputs_of_other_resources_are_awaited(yaml: Callable[..., Project]) -> None:
+    project = yaml(
+        "import os, sys\nprint(os.environ['BUCKET'], os.environ['TFDEPLOY_CONTEXT'], sys.argv[1])",
+        stash={"bucket": "b1", "workers": 2, "rate": 0.5, "backend": "local"},
+        env={"BUCKET": '${stash.output["bucket"]}'},
+        command=["python", "train.py", '${stash.output["bucket"]}'],
+        workers='${stash.output["workers"]}',
+        backend='${stash.output["backend"]}',
+        context={"rate": '${stash.output["rate"]}'},
+    )
+    project.up()
+    assert project.log("worker-1").splitlines()[0] == 'b1 {"rate": 0.5} b1'
+    assert project.up().touched() == set()
+    project.destroy()
+
+
+def test_what_is_refused_of_an_output_is_refused_in_a_sentence(yaml: Callable[..., Project]) -> None:
+    refused = yaml("", stash=-1, workers="${stash.output}").up(fails=True)
+    assert "test: workers: -1 is out of range. Use an integer from 0 to 1000." in refused.output
+    assert "Traceback" not in refused.output
+    assert refused.touched() == set()
 
 
 def test_ctrl_c_ends_the_waiting_and_not_the_training(yaml: Callable[..., Project]) -> None:

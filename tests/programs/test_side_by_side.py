@@ -11,7 +11,7 @@ from tests.integration.conftest import Project
 from tests.programs.program import Program
 from tests.waiting import until
 from tfdeploy.agent.record import Record
-from tfdeploy.agent.states import Task
+from tfdeploy.agent.run_state import TaskState
 
 ENDLESS = "100000000"
 
@@ -40,7 +40,7 @@ def last_step(program: Project) -> int:
     return int(told[-1]) if told else 0
 
 
-def recorded(program: Project) -> list[Task]:
+def recorded(program: Project) -> list[TaskState]:
     """The tasks of its cluster as they are now."""
     job = Record(program.places("mnist").record).current()
     assert job is not None

@@ -1,66 +1,104 @@
-"""`pulumi new FOLDER` makes a program of each folder of programs/ that is one of Pulumi's."""
+"""`pulumi new FOLDER` creates a project and a stack from each folder of programs/ that has a Pulumi program."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.integration.conftest import ROOT, Project
+from tests.integration.conftest import ROOT, Call, Project
+from tests.setup.plugin_server import plugin_server
+from tools.provision import plugins
+from tools.provision.engine import Engine
 
-TEMPLATES = sorted(path.parent.name for path in (ROOT / "programs").glob("*/Pulumi.yaml"))
-PREVIEWED = [
-    name for name in TEMPLATES if "runtime: nodejs" not in (ROOT / "programs" / name / "Pulumi.yaml").read_text()
-]
+TEMPLATES = {
+    path.parent.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / "programs").glob("*/Pulumi.yaml"))
+}
+IN_NODEJS = [name for name, project in TEMPLATES.items() if project["runtime"] == "nodejs"]
+IN_PYTHON = [name for name, project in TEMPLATES.items() if isinstance(project["runtime"], dict)]
+RUNS = [name for name in TEMPLATES if name not in IN_NODEJS or shutil.which("pulumi-language-nodejs")]
 
 
-def made(project: Project, name: str) -> Path:
-    """What `pulumi new` makes of the template."""
-    template = str(ROOT / "programs" / name)
-    # --generate-only: nothing is to be downloaded.
-    done = project.call(
-        "new", template, "--generate-only", "--yes", "--name", project.name, "--dir", str(project.program)
+@pytest.fixture
+def mine(projects: Callable[[str], Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """An empty project of a user who has the plugins of the installed packages, and to whom no other is offered."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("PULUMI_HOME", str(home))
+    for name in ("aws", "docker"):
+        program = home / "plugins" / f"resource-{name}-v{version(f'pulumi-{name}')}" / f"pulumi-resource-{name}"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\nexit 1\n")
+        program.chmod(0o755)
+    pulumi = shutil.which("pulumi")
+    assert pulumi is not None
+    plugins.provide_tfdeploy(Engine(Path(pulumi).parent, "", ""))
+    with plugin_server() as server:
+        project = projects("mine")
+        project.env.update(server.env, PULUMI_HOME=str(home))
+        yield project
+    assert server.asked == []
+
+
+def new(project: Project, name: str) -> Call:
+    """`pulumi new` of the template, and the stack."""
+    template, folder = str(ROOT / "programs" / name), str(project.program)
+    return project.call("new", template, "--yes", "--name=mine", f"--stack={project.stack}", "--dir", folder)
+
+
+def files(folder: Path) -> set[Path]:
+    """The files of a program, without what tools create beside it."""
+    found = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    created = {"__pycache__", "node_modules", "sdks"}
+    return {path for path in found if not created & {*path.parts} and not path.name.startswith("Pulumi.")}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_pulumi_new_ends_without_an_error_and_its_project_can_be_previewed(mine: Project, name: str) -> None:
+    done = new(mine, name)
+    assert done.exit_code == 0, done.output
+    assert "Your new project is ready to go!" in done.output
+    assert "error" not in done.output
+    created = (mine.program / "Pulumi.yaml").read_text()
+    assert created.startswith("name: mine\n")
+    assert "\ntemplate:" not in created
+    assert files(ROOT / "programs" / name) == files(mine.program), (
+        "all of it, links followed, and no virtual environment"
     )
-    # It writes the files first, and then asks the language's host for the rest: only a missing host may end it with an error.
-    if name not in PREVIEWED and not shutil.which("pulumi-language-nodejs"):
-        assert done.exit_code != 0
-        assert "no language plugin 'pulumi-language-nodejs'" in done.output, done.output
-    else:
-        assert done.exit_code == 0, done.output
-    return project.program
+
+    preview = mine.call("preview", "--stack", mine.stack)
+    assert preview.exit_code == 0, preview.output
+    assert "The run succeeds when" in preview.output
+
+
+@pytest.mark.parametrize("name", [name for name in IN_NODEJS if name not in RUNS])
+def test_without_a_host_for_its_language_all_but_the_dependencies_is_created(mine: Project, name: str) -> None:
+    done = new(mine, name)
+    assert "no language plugin 'pulumi-language-nodejs'" in done.output, done.output
+    assert files(ROOT / "programs" / name) == files(mine.program)
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_no_environment_is_asked_for_or_created_beside_the_one_with_tfdeploy(name: str) -> None:
+    options: Any = TEMPLATES[name]["runtime"]["options"]
+    assert options == {"toolchain": "pip", "virtualenv": ""}
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_pulumi_new_brings_the_whole_folder(projects: Callable[[str], Project], name: str) -> None:
-    program = made(projects("mine"), name)
-    text = (program / "Pulumi.yaml").read_text()
-    assert text.startswith("name: mine\n")
-    assert "\ntemplate:" not in text
-    brought = {path.relative_to(program) for path in program.rglob("*") if path.is_file() and not path.is_symlink()}
-    folder = ROOT / "programs" / name
-    kept = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    own = {path for path in kept if not {"__pycache__", "node_modules", "sdks"} & {*path.parts}}
-    assert {path for path in own if not path.name.startswith("Pulumi.")} <= brought, "links are followed"
-
-
-@pytest.mark.parametrize("name", PREVIEWED)
-def test_what_pulumi_new_makes_can_be_previewed(projects: Callable[[str], Project], name: str) -> None:
-    project = projects("mine")
-    made(project, name)
-    project.init()
-    seen = project.call("preview", "--stack", project.stack)
-    assert seen.exit_code == 0, seen.output
-    assert "tasks, success" in seen.output
+def test_every_prompt_has_a_default(name: str) -> None:
+    prompts = TEMPLATES[name].get("template", {}).get("config", {})
+    assert all(prompt["default"] for prompt in prompts.values())
+    assert len(prompts) <= 2
 
 
 @pytest.mark.full
-def test_what_pulumi_new_makes_of_mnist_in_yaml_trains(projects: Callable[[str], Project]) -> None:
-    project = projects("mine")
-    made(project, "mnist_yaml")
-    project.init()
-    project.up()
-    assert float(project.outputs()["accuracy"]) > 0.85
-    assert "MNIST accuracy: " in project.log("worker-0", "mnist")
-    assert project.statuses() == {"worker-0": "succeeded", "worker-1": "succeeded"}
-    assert project.up().steps() == {"unchanged": 6}
-    project.destroy()
+def test_what_pulumi_new_creates_of_mnist_in_yaml_trains(mine: Project) -> None:
+    assert new(mine, "mnist_yaml").exit_code == 0
+    mine.up()
+    assert float(mine.outputs()["accuracy"]) > 0.85
+    assert "MNIST accuracy: " in mine.log("worker-0", "mnist")
+    assert mine.statuses() == {"worker-0": "succeeded", "worker-1": "succeeded"}
+    assert mine.up().steps() == {"unchanged": 7}
+    mine.destroy()

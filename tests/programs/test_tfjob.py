@@ -78,8 +78,8 @@ def test_only_the_chief_ends_and_the_evaluator_sees_the_last_step(tfjob: Program
     assert tfjob.outputs()["accuracy"] > 0.7
     assert tfjob.statuses() == {
         "chief-0": "succeeded",
-        "ps-0": "stopped (job finished)",
-        "worker-0": "stopped (job finished)",
+        "ps-0": "stopped (run finished)",
+        "worker-0": "stopped (run finished)",
         "evaluator-0": "succeeded",
     }
     assert re.search(r"^step 100 evaluated: accuracy 0\.[789]", tfjob.log("evaluator-0", CLUSTER), re.MULTILINE)
@@ -129,7 +129,7 @@ def told(tab: chromium.Tab, selector: str) -> str:
 def test_a_digit_is_drawn_and_the_newest_model_answers(tfjob: Program, page: str, browser: chromium.Browser) -> None:
     tfjob.set("strategy", "alone")
     tfjob.set("steps", "1")
-    tfjob.configure(master=True)
+    tfjob.configure(tf_config_master=True)
     tab = browser.open(page)
     assert told(tab, "#model") == "none yet"
     tfjob.up()

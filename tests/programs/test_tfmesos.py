@@ -125,7 +125,7 @@ def test_a_signal_while_the_cluster_is_made_leaves_nothing(program: Program, num
 
 
 def test_what_is_refused_is_told_and_leaves_nothing(program: Program) -> None:
-    code, out, err = ended(start(program, "plus.py", "--set", "grace=soon"))
+    code, out, err = ended(start(program, "plus.py", "--set", "stop_grace_period=soon"))
     assert (code, out) == (1, "")
-    assert "grace: 'soon' is no duration" in err
+    assert "stop_grace_period: 'soon' is not a valid duration" in err
     assert_taken_away(program, 0)

@@ -13,7 +13,7 @@ from tests.cli.test_run import Shell
 from tests.engine.cli import docker
 from tests.programs.program import Program
 from tests.tensorflow_env import ONE_THREAD
-from tfdeploy.backends.docker.names import service
+from tfdeploy.backends.docker.labels import service_name
 
 WRITES = """\
 import os, pathlib, sys
@@ -27,20 +27,25 @@ def test_on_a_swarm_the_client_is_a_task_or_comes_through_a_tunnel(
     on_docker: Callable[[str, str], Program], engine: str, python_image: str, tensorflow_volume: str
 ) -> None:
     program = on_docker("tfmesos_plus", python_image)
-    arguments = {"volumes": [tensorflow_volume], "env": ONE_THREAD}
+    arguments = {
+        "container": {"image": python_image, "volumes": [tensorflow_volume], "retain_volumes": False},
+        "env": ONE_THREAD,
+    }
     program.configure(**arguments)
     program.up()
     outputs = program.outputs()
     assert outputs["sum"] == 42
-    served = dict.fromkeys(("ps-0", "ps-1", "worker-0", "worker-1"), "stopped (job finished)")
+    served = dict.fromkeys(("ps-0", "ps-1", "worker-0", "worker-1"), "stopped (run finished)")
     assert program.statuses() == {"chief-0": "succeeded", **served}
     cluster = program.registered()[0]["cluster"]
     for hostname in ("ps-0", "ps-1", "worker-0", "worker-1"):
-        ports = docker(engine, "service", "inspect", "--format", "{{json .Endpoint.Ports}}", service(cluster, hostname))
+        ports = docker(
+            engine, "service", "inspect", "--format", "{{json .Endpoint.Ports}}", service_name(cluster, hostname)
+        )
         assert ports.strip() == "null"
         assert outputs["endpoints"][hostname].startswith(f"{hostname}:")
 
-    texts = {"backend": "docker", "image": python_image, **{name: json.dumps(arguments[name]) for name in arguments}}
+    texts = {"backend": "docker", **{name: json.dumps(value) for name, value in arguments.items()}}
     given = [part for name, value in texts.items() for part in ("--set", f"{name}={value}")]
     command = [sys.executable, "plus.py", *given]
     alone = subprocess.run(
@@ -63,7 +68,8 @@ def test_tasks_run_as_the_caller_with_the_callers_files_and_volumes(
     results = tmp_path / "results"
     results.mkdir()
     os.chown(results, 1234, 5678)
-    given = ["-V", f"{results}:{results}", "--set", "user=1234:5678", "--image", python_image]
+    sets = ("--set", "container.user=1234:5678", "--set", "container.retain_volumes=false")
+    given = ["--volume", f"{results}:{results}", *sets, "--image", python_image]
     code, out, err = shell.run("--on", "docker", *given, "--", "python", "train.py", str(results), "{task_index}")
     assert (code, out) == (0, "[worker:0] from the caller's folder 1234\n"), err
     written = results / "worker-0"

@@ -75,7 +75,7 @@ def test_a_wrong_program_in_typescript_is_found(typescript: Path) -> None:
         complaints = checked(typescript)
     finally:
         program.write_text(text)
-    assert "Type 'number' is not assignable to type 'string'" in complaints
+    assert "Type 'number' is not assignable to type 'Input<string" in complaints
     assert "Property 'scores' does not exist on type 'TensorFlowCluster'" in complaints
 
 

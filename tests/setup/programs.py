@@ -2,21 +2,10 @@
 
 from pathlib import Path
 
-PROGRAM = """\
-import pulumi
-from tfdeploy import TensorFlowCluster
+from tests.pages import ROOT, blocks
 
-cluster = TensorFlowCluster(
-    "digits",
-    command=["python", "train.py"],
-    code="train",
-    ps=1,
-    workers=2,
-    metrics={"accuracy": r"accuracy: (\\S+)"},
-)
-pulumi.export("state", cluster.state)
-pulumi.export("accuracy", cluster.metrics["accuracy"])
-"""
+(PROGRAM,) = [block.text for block in blocks(ROOT / "README.md", "python")]
+"""The program that README shows."""
 
 SCRIPT = """\
 import sys, time

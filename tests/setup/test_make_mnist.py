@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import ROOT, blocks, normal
 from tests.setup.clones import Clone, clone
 from tests.setup.plugin_server import PluginServer, plugin_server
 
@@ -55,7 +56,7 @@ def test_make_mnist_trains_once_and_asks_for_no_plugin(user: Clone, server: Plug
     second = user.call("make", "mnist")
     took = time.monotonic() - begun
     assert second.exit_code == 0, second.output
-    assert "7 unchanged" in second.output
+    assert "8 unchanged" in second.output
     assert "Python packages" not in second.output
     assert tasks(second.output) == tasks(first.output)
     assert took < SECONDS
@@ -68,15 +69,30 @@ def test_make_mnist_trains_once_and_asks_for_no_plugin(user: Clone, server: Plug
     stranger.mkdir()
     other = user.call("make", "mnist", HOME=str(stranger))
     assert other.exit_code != 0
-    assert "Remove that file to begin anew." in other.output
+    assert "Remove that file to start again." in other.output
 
     _later_set_ups(user)
-    destroyed = user.bash("pulumi destroy --yes")
-    assert destroyed.exit_code == 0, destroyed.output
+    _what_readme_shows(user, first.output)
     assert user.call("make", "clean").exit_code == 0
     assert not (user.folder / ".venv").exists()
     left = user.call("git", "status", "--porcelain", "--ignored").output
     assert left.splitlines() == ["!! Pulumi.dev.yaml"]
+
+
+def _what_readme_shows(user: Clone, first: str) -> None:
+    """`make mnist` prints what README shows, and each command that follows there works; the last one is `pulumi destroy`."""
+    begin, follow = [block for block in blocks(ROOT / "README.md", "console") if block.heading == "Quick start"]
+    (shown,) = [
+        block for block in blocks(ROOT / "README.md", "") if block.heading == "Quick start" and not block.language
+    ]
+    assert begin.commands == ["make mnist"]
+    assert normal(shown.text) in normal(first)
+    assert follow.commands[-1] == "pulumi destroy"
+    for command in follow.commands:
+        # Pulumi's own variable for `--yes`, so that the commands are those of README.
+        done = user.bash(f"export PULUMI_SKIP_CONFIRMATIONS=true; {command}")
+        assert done.exit_code == 0, f"{command}:\n{done.output}"
+    (user.folder / "mnist.html").unlink()
 
 
 def _later_set_ups(user: Clone) -> None:

@@ -45,9 +45,9 @@ def test_a_cluster_comes_up_and_goes(user: tuple[str, Clone], tmp_path: Path) ->
         up = made.bash("pulumi stack init dev && pulumi up --yes --skip-preview --non-interactive", program)
         assert up.exit_code == 0, up.output
         assert made.bash("pulumi stack output accuracy", program).output == "0.75\n"
-        assert f"] {version}." in up.output  # what the task printed
-        shown = made.bash("tfdeploy show", program)
-        assert "Job succeeded: worker-0, worker-1 succeeded." in shown.output
+        assert f"] {version}." in made.bash("tfdeploy logs worker-0", program).output
+        shown = made.bash("tfdeploy status", program)
+        assert "Run succeeded: worker-0 succeeded." in shown.output
     finally:
         down = made.bash("pulumi destroy --yes --skip-preview --non-interactive", program)
     assert down.exit_code == 0, down.output

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from tests.setup.plugin_server import plugin_server
 from tools.provision.lockfile import part, roots
 
 pytestmark = pytest.mark.full
+
+BUILD = [sys.executable, "-m", "hatchling", "build", "-d"]
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,21 @@ class User:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, as it is built from the source distribution."""
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, as it is built from the clone."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), "-t"]
-    done = run([*build, "sdist"], ROOT, clean_environment(folder / "home"))
+    done = run([*BUILD, str(folder), "-t", "sdist"], ROOT, clean_environment(folder / "home"))
     assert done.exit_code == 0, done.output
-    sdist = next(folder.glob("*.tar.gz"))
+    return next(folder.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> Path:
+    """The wheel, as it is built from the source distribution."""
+    folder = sdist.parent
     subprocess.run(["tar", "-xf", sdist, "-C", folder], check=True)
     source = folder / sdist.name.removesuffix(".tar.gz")
-    done = run([*build, "wheel"], source, clean_environment(folder / "home"))
+    done = run([*BUILD, str(folder), "-t", "wheel"], source, clean_environment(folder / "home"))
     assert done.exit_code == 0, done.output
     return next(folder.glob("*.whl"))
 
@@ -107,13 +115,37 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     assert names == sources - moved | {"pulumi_tfdeploy/pulumi-plugin.json"}
 
 
+def test_the_package_index_would_take_both(sdist: Path, wheel: Path) -> None:
+    """The metadata is complete, README is rendered, and the licences are included."""
+    check = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", str(sdist), str(wheel)]
+    done = run(check, wheel.parent, clean_environment(wheel.parent / "home"))
+    assert done.exit_code == 0, done.output
+    assert done.output.count("PASSED") == 2, done.output
+    with zipfile.ZipFile(wheel) as archive:
+        licences = {name.partition("/licenses/")[2] for name in archive.namelist() if "/licenses/" in name}
+        (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
+    assert licences == {"LICENSE", "NOTICE"}
+    assert "License-Expression: Apache-2.0" in metadata.splitlines()
+    with tarfile.open(sdist) as source:
+        files = {name.partition("/")[2] for name in source.getnames()}
+    assert {"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "tfdeploy/py.typed"} <= files
+
+
 def test_its_data_files_and_sources_are_found(user: User) -> None:
     installed = user.python("import tfdeploy; print(tfdeploy.__file__)")
     assert installed.startswith(str(user.venv))
-    assert float(user.python("from tfdeploy.ec2 import prices; print(prices.of_type('m7i.large', 'us-west-2'))")) > 0
-    user.python("from tfdeploy import application; open('caretaker.pyz', 'wb').write(application.caretaker())")
-    caretaker = run([sys.executable, "-I", "-S", "caretaker.pyz", "prepare"], user.folder, {})
-    assert "No such file or directory: '/etc/tfdeploy/caretaker.json'" in caretaker.output
+    assert (
+        float(
+            user.python(
+                "from tfdeploy.backends.ec2 import prices; print(prices.instance_price('m7i.large', 'us-west-2'))"
+            )
+        )
+        > 0
+    )
+    user.python("from tfdeploy.backends import zipapp; open('watchdog.pyz', 'wb').write(zipapp.watchdog())")
+    # It is imported and not run: its commands change the machine.
+    code = "import sys; sys.path.insert(0, 'watchdog.pyz'); from watchdog import main; print(main.prepare.__name__)"
+    assert run([sys.executable, "-I", "-S", "-c", code], user.folder, {}).output == "prepare\n"
     assert user.bash("python -c 'import docker'").exit_code != 0  # the extra of another backend
 
 
@@ -136,7 +168,7 @@ def test_a_cluster_comes_up_and_pulumi_looks_for_no_plugin(user: User, tmp_path:
         assert up.exit_code == 0, up.output
         assert server.asked == []
         assert user.bash("pulumi stack output accuracy", program).output == "0.75\n"
-        assert "Job succeeded: worker-0, worker-1 succeeded." in user.bash("tfdeploy show", program).output
+        assert "Run succeeded: worker-0 succeeded." in user.bash("tfdeploy status", program).output
     finally:
         down = user.bash("pulumi destroy --yes --skip-preview --non-interactive", program)
     assert down.exit_code == 0, down.output

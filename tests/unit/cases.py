@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tfdeploy.placement import Machine
-from tfdeploy.plan import Given, Plan, make_plan
-from tfdeploy.spec import ClusterSpec, cluster_spec
+from tfdeploy.plan.inventory import Inventory
+from tfdeploy.plan.plan import Plan, make_plan
+from tfdeploy.plan.scheduler import Machine
+from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
 
 BOX = Machine("box", "Master", "local", "", cpus=8.0, memory=16 * 1024**3, gpus=("0", "1"))
 """The one machine that plans are made for."""
@@ -15,14 +16,34 @@ _GOLDENS = Path(__file__).parent / "goldens"
 
 
 def spec(name: str = "mnist", **args: Any) -> ClusterSpec:
-    """A spec; the command is `python train.py` unless the arguments say otherwise, or the tasks serve."""
-    return cluster_spec(name, args if args.get("serve") else {"command": ["python", "train.py"], **args})
+    """A spec; by default the command is `python train.py`, and the backend is one that uses the groups of these arguments."""
+    own = [group for job in args.get("jobs", {}).values() if isinstance(job, dict) for group in job]
+    backend = "ec2" if "ec2" in (*args, *own) else "docker" if {"container", "docker"} & {*args, *own} else "local"
+    defaults = (
+        {"backend": backend}
+        if args.get("standalone_servers")
+        else {"command": ["python", "train.py"], "backend": backend}
+    )
+    return cluster_spec(name, {**defaults, **args})
 
 
 def plan(name: str = "mnist", code: str = "", **args: Any) -> Plan:
     """A plan on the one machine."""
     asked = spec(name, **args)
-    return make_plan(asked, [BOX], Given(code, asked.train_dir or "/train", asked.data_dir))
+    return make_plan(asked, inventory(asked), code)
+
+
+def inventory(asked: ClusterSpec, *machines: Machine, **more: Any) -> Inventory:
+    """What exists before the plan of this spec: these machines, or BOX."""
+    known: dict[str, Any] = {
+        "machines": machines or (BOX,),
+        "command": asked.command,
+        "train_dir": asked.train_dir or "/train",
+        "data_dir": asked.data_dir,
+        "single_machine": asked.backend == "local",
+        **more,
+    }
+    return Inventory(**known)
 
 
 def check_golden(name: str, text: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tfdeploy.arguments import TensorFlowClusterArgs
+from tfdeploy.args import TensorFlowClusterArgs
 
 _TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=12)
 _DURATION = st.one_of(st.integers(0, 10_000), st.sampled_from(["0", "90s", "10m", "1h30m", "1.5"]))
@@ -30,15 +30,28 @@ def _disks(folder: str) -> st.SearchStrategy[list[str]]:
     return numbers.map(lambda found: [f"{number + 1}MiB:/{folder}/{number}" for number in found])
 
 
-_INSTANCE = {
+_INSTANCE: dict[str, st.SearchStrategy[Any]] = {
     "instance_type": st.sampled_from(["m7i.large", "g6.xlarge", "u7i-12tb.224xlarge"]),
     "ami": st.sampled_from(["ami-0123456789abcdef0", "ssm:/aws/service/x/image_id", "deep-learning"]),
     "spot": st.booleans(),
-    "machines": st.one_of(st.sampled_from(["per task", "packed"]), st.integers(1, 9).map(str)),
     "root_volume_size": _SIZE,
     "root_volume_type": st.sampled_from(["gp3", "io2"]),
     "ebs_volumes": _disks("disks"),
 }
+
+
+def _ec2(required: dict[str, Any], optional: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A group `ec2`; machines have either a layout or a number."""
+    layouts: st.SearchStrategy[dict[str, Any]] = st.one_of(
+        st.just({}),
+        st.fixed_dictionaries({"machine_layout": st.sampled_from(["per-task", "packed"])}),
+        st.fixed_dictionaries({"machine_count": st.integers(1, 9)}),
+    )
+    return st.tuples(st.fixed_dictionaries(required, optional=optional), layouts).map(
+        lambda both: {**both[0], **both[1]}
+    )
+
+
 _JOB = st.fixed_dictionaries(
     {},
     optional={
@@ -48,28 +61,27 @@ _JOB = st.fixed_dictionaries(
         "port": st.integers(1, 65_000),
         "env": _ENV,
         "restart": _RESTART,
-        **_CONTAINER,
-        **_INSTANCE,
-        "ebs_volumes": _disks("own"),
+        "container": st.fixed_dictionaries({}, optional=_CONTAINER),
+        "ec2": _ec2({}, {**_INSTANCE, "ebs_volumes": _disks("own")}),
     },
 )
 _FLEET: dict[str, st.SearchStrategy[Any]] = {
     "region": st.sampled_from(["us-west-2", "us-gov-east-1"]),
     "vpc_id": st.just("vpc-0a1b"),
     "subnet_id": st.just("subnet-0a1b"),
-    "ssh_key": _TEXT,
+    "ssh_public_key": _TEXT,
     "ssh_user": st.sampled_from(["ec2-user", "ubuntu"]),
-    "ssh_from": st.lists(st.sampled_from(["203.0.113.7/32", "2001:db8::/64", "anywhere"]), max_size=3),
+    "ssh_cidrs": st.lists(st.sampled_from(["203.0.113.7/32", "2001:db8::/64", "anywhere"]), max_size=3),
     "placement_group": _TEXT,
     "instance_profile": _TEXT,
     "efs": st.sampled_from(["new", "fs-0a1b"]),
     "tags": st.dictionaries(st.from_regex(r"\A[a-z]{1,6}\Z"), _TEXT, max_size=2),
     "max_machines": st.integers(1, 1_000),
-    "lifetime": st.one_of(st.integers(1, 10_000), st.sampled_from(["never", "72h"])),
-    "idle": st.one_of(st.integers(1, 10_000), st.sampled_from(["never", "15m"])),
+    "max_lifetime": st.one_of(st.integers(1, 10_000), st.sampled_from(["never", "72h"])),
+    "idle_timeout": st.one_of(st.integers(1, 10_000), st.sampled_from(["never", "15m"])),
     "budget": st.floats(0.01, 9_999),
-    "access": st.sampled_from(["public", "private", "ssm"]),
-    "keep_record": st.booleans(),
+    "connectivity": st.sampled_from(["public", "private", "ssm"]),
+    "retain_record": st.booleans(),
 }
 _JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), _TEXT),
@@ -77,16 +89,28 @@ _JSON = st.recursive(
     max_leaves=5,
 )
 
-_ENGINE = st.one_of(
+_IMAGES = st.one_of(
     st.fixed_dictionaries({}, optional=_CONTAINER),
     st.fixed_dictionaries({"build": _TEXT}, optional={"user": _CONTAINER["user"]}),
 )
-"""What is built is the image, so nobody gives both."""
+"""`image` and `build` exclude each other."""
 
-_NETWORK: st.SearchStrategy[dict[str, str]] = st.one_of(
+_NETWORK: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     st.just({"network": "host"}),
     st.fixed_dictionaries({"subnet": st.just("10.20.0.0/24")}, optional={"network": st.just("overlay")}),
+)
+
+_SHARED = st.fixed_dictionaries(
+    {},
+    optional={
+        "registry": st.sampled_from(["registry.example.com/team", "localhost:5000"]),
+        "retain_volumes": st.booleans(),
+    },
+)
+
+_HOST = st.fixed_dictionaries(
+    {}, optional={"host": st.sampled_from(["unix:///run/docker.sock", "ssh://me@manager", "tcp://10.0.0.1:2376"])}
 )
 
 _ANY_BACKEND = st.fixed_dictionaries(
@@ -95,8 +119,8 @@ _ANY_BACKEND = st.fixed_dictionaries(
         "code": _TEXT,
         "requirements": st.lists(st.sampled_from(["six", "pandas==2.2.3"]), max_size=2),
         "ps": st.integers(0, 3),
-        "chief": st.integers(0, 1),
-        "evaluator": st.integers(0, 1),
+        "chief": st.sampled_from([False, True, 0, 1]),
+        "evaluator": st.sampled_from([False, True, 0, 1]),
         "gpu_workers": st.integers(0, 2),
         "tensorboard": st.booleans(),
         "jobs": st.fixed_dictionaries({}, optional={"worker": _JOB}),
@@ -105,26 +129,24 @@ _ANY_BACKEND = st.fixed_dictionaries(
         "data_dir": _TEXT,
         "train_dir": _TEXT,
         "context": st.dictionaries(_TEXT, _JSON, max_size=3),
-        "success": st.sampled_from(["worker 0", "all workers"]),
+        "flags": st.sampled_from(["auto", "always", "never"]),
+        "success": st.sampled_from(["worker-0", "all-workers"]),
         "restart": _RESTART,
-        "grace": _DURATION,
+        "stop_grace_period": _DURATION,
         "wait": _DURATION,
         "start_timeout": _DURATION,
+        "retention": _DURATION,
         "run_id": _TEXT,
         "resume_from": st.one_of(st.just(""), st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,12}\Z")),
-        "log_lines": st.integers(0, 10_000),
+        "log_lines": st.integers(0, 1_000),
         "backend": st.sampled_from(["local", "docker", "ec2"]),
-        "docker_host": st.sampled_from(["unix:///run/docker.sock", "ssh://me@manager", "tcp://10.0.0.1:2376"]),
-        "registry": st.sampled_from(["registry.example.com/team", "localhost:5000"]),
-        "keep_volumes": st.booleans(),
-        **_INSTANCE,
-        **_FLEET,
+        "docker": _HOST,
+        "ec2": _ec2({}, {**_INSTANCE, **_FLEET}),
+        "container": st.builds(lambda *parts: {**parts[0], **parts[1], **parts[2]}, _IMAGES, _NETWORK, _SHARED),
     },
 )
 
-LIKELY: st.SearchStrategy[dict[str, Any]] = st.builds(
-    lambda args, engine, network: {**args, **engine, **network}, _ANY_BACKEND, _ENGINE, _NETWORK
-)
+LIKELY: st.SearchStrategy[dict[str, Any]] = _ANY_BACKEND
 """Every one of these is a cluster."""
 
 _ANYTHING = st.recursive(
@@ -134,7 +156,7 @@ _ANYTHING = st.recursive(
         st.integers(),
         st.floats(),
         st.text(max_size=8),
-        st.sampled_from(["1", "10m", "2GiB", "any", "chief", "worker 0", "3-4", "ps", "(", 10**40]),
+        st.sampled_from(["1", "10m", "2GiB", "any", "chief", "worker-0", "3-4", "ps", "(", 10**40]),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),

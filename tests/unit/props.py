@@ -2,20 +2,33 @@
 
 from typing import Any
 
-from tfdeploy.backends.base import Cluster, RunProps, TaskProps
+from tests.clusters import cluster_ref
+from tfdeploy.backends.base import ClusterRef, RunProps, TaskProps
 
 CANARY = "canary-7f3a"
 """Stands wherever a secret's value is."""
 
 
-def cluster(project: str = "project", stack: str = "dev", name: str = "mnist") -> Cluster:
+def cluster(project: str = "project", stack: str = "dev", name: str = "mnist") -> ClusterRef:
     """The handle of a cluster of containers."""
-    return {"backend": "docker", "project": project, "stack": stack, "name": name, "home": "unix:///run/docker.sock"}
+    return cluster_ref("docker", "unix:///run/docker.sock", project, stack, name)
 
 
-def supplies(**more: str) -> dict[str, str]:
-    """What was made for the cluster: identities and names, never a content."""
-    return {"agent": "a1 mnist-agent", "token": "t1 mnist-token", "network": "n1", **more}
+def dependencies(**more: Any) -> dict[str, Any]:
+    """What was created for the cluster: identities and names, never a content."""
+    return {
+        "agent": reference("a1 mnist-agent"),
+        "token": reference("t1 mnist-token"),
+        "launcher_token": reference("t2 mnist-launcher-token"),
+        "network": "n1",
+        **more,
+    }
+
+
+def reference(text: str) -> dict[str, str]:
+    """The reference to an object, from `ID NAME`."""
+    identity, name = text.split()
+    return {"id": identity, "name": name}
 
 
 def task_props(container: dict[str, Any] | None = None, **changed: Any) -> TaskProps:
@@ -29,17 +42,17 @@ def task_props(container: dict[str, Any] | None = None, **changed: Any) -> TaskP
         "machine": "box",
         "memory": 0,
         "cpus": 0.0,
-        "gpus": "",
+        "gpus": [],
         "port": 0,
         "grace": 10.0,
         "agent": "1",
-        "supplies": supplies(),
+        "dependencies": dependencies(),
         **changed,
         "container": {
             "job": "worker",
             "image": "tensorflow/tensorflow:2.20.0",
             "network": "overlay",
-            "keeper": "keeper:2220",
+            "controller_address": "controller:2220",
             "user": "",
             "mounts": [],
             "shm_size": 0,
@@ -60,16 +73,16 @@ def run_props(container: dict[str, Any] | None = None, **changed: Any) -> RunPro
         "code_folder": "",
         "code_without": [],
         "secrets": {"API_KEY": CANARY},
-        "supplies": supplies(),
+        "dependencies": dependencies(),
         **changed,
         "container": {
             "job": "ps",
             "image": "tensorflow/tensorflow:2.20.0",
             "network": "overlay",
-            "keeper": "keeper:2220",
+            "controller_address": "controller:2220",
             "user": "0",
             "mounts": [],
-            "post": "id==node1",
+            "constraint": "id==node1",
             **(container or {}),
         },
     }

@@ -2,12 +2,16 @@
 
 import itertools
 import json
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan
-from tfdeploy.agent import orders
-from tfdeploy.agent.states import FINAL, Job
+from tfdeploy.agent import reconcile, sync
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.flags import TaskAddress
+from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
+from tfdeploy.agent.sync import ExitReport, LauncherReport, Order
+from tfdeploy.report.events import result_text, task_detail
 
 BEGIN = 1_000.0
 _ROUNDS = 12
@@ -22,13 +26,14 @@ _PORTS = {
 
 
 class Launcher:
-    """What `agent.launch` is to the keeper: a reporter that does what it is told. Its child ends by a test's word."""
+    """What `agent.launch` is to the controller: a reporter that does what it is told. Its child ends by a test's word."""
 
     _count = itertools.count(1)
 
     def __init__(self, hostname: str, port: int = 0, now: float = BEGIN) -> None:
         job, _, index = hostname.rpartition("-")
         self.hostname = hostname
+        self.generation = 0
         self.instance = f"{hostname}#{next(self._count)}"
         self.port = port or _PORTS[job] + int(index)
         self.created = now
@@ -36,60 +41,63 @@ class Launcher:
         self.attempt = 0
         self.running = False
         self.started = 0.0
-        self.book: list[list[Any]] = []
-        self.exit: dict[str, Any] | None = None
+        self.address_book: list[TaskAddress] = []
+        self.exit: ExitReport | None = None
         self.ended = False
 
-    def report(self) -> dict[str, Any]:
-        return {
-            "hostname": self.hostname,
-            "instance": self.instance,
-            "container": "4711",
-            "machine": "box",
-            "host": "127.0.0.1",
-            "port": self.port if self.run else 0,
-            "created": self.created,
-            "run": self.run,
-            "ready": bool(self.run),
-            "attempt": self.attempt,
-            "phase": "exited" if self.exit else "running" if self.running else "idle",
-            "started": self.started,
-            "exit": self.exit,
-        }
+    def report(self) -> LauncherReport:
+        return LauncherReport(
+            self.hostname,
+            self.instance,
+            container="4711",
+            machine="box",
+            host="127.0.0.1",
+            port=self.port if self.run else 0,
+            created=self.created,
+            run_id=self.run,
+            ready=bool(self.run),
+            attempt=self.attempt,
+            phase=sync.EXITED if self.exit else sync.RUNNING if self.running else sync.IDLE,
+            started=self.started,
+            exit=self.exit,
+            generation=self.generation,
+        )
 
     def end_child(self, code: int, now: float, signal: str = "", oom: bool = False, cause: str = "") -> None:
         self.running = False
-        self.exit = {"code": code, "signal": signal, "oom": oom, "cause": cause, "at": now}
+        self.exit = ExitReport(TaskExit(code, signal, oom), now, cause)
 
-    def obey(self, order: Mapping[str, Any], now: float) -> None:
-        same = (order.get("run"), order.get("attempt")) == (self.run, self.attempt)
+    def obey(self, order: Order, now: float) -> None:
+        order = Order.from_dict(json.loads(json.dumps(order.to_dict())))
+        self.generation = order.generation or self.generation
+        same = (order.run_id, order.attempt) == (self.run, self.attempt)
         if self.running:
-            if order["do"] in ("stop", "end"):
+            if order.action in (sync.STOP, sync.END):
                 self.end_child(143, now, "SIGTERM", cause="stopped")
             elif not same:
                 self.end_child(143, now, "SIGTERM", cause="replaced")
-        elif order["do"] == "end":
+        elif order.action == sync.END:
             self.ended = True
-        elif order["do"] == "prepare":
-            self.run, self.attempt, self.exit = order["run"], 0, None
-        elif order["do"] == "run" and not same:
-            assert order["run"] == self.run, "told to run what it has not prepared"
-            self.attempt, self.running, self.started, self.exit = order["attempt"], True, now, None
-            self.book = order["book"]
+        elif order.action == sync.PREPARE:
+            self.run, self.attempt, self.exit = order.run_id, 0, None
+        elif order.action == sync.RUN and not same:
+            assert order.run_id == self.run, "ordered to run what it has not prepared"
+            self.attempt, self.running, self.started, self.exit = order.attempt, True, now, None
+            self.address_book = order.address_book
 
 
 class World:
-    """One cluster: the keeper's job, the launchers that there are, and all that happened."""
+    """One cluster: the controller's job, the launchers that there are, and all that happened."""
 
     def __init__(self, **args: Any) -> None:
         self.now = BEGIN
-        self.job = Job(dict(plan(**args).run), self.now)
+        self.job = RunState(plan(**args).run, self.now)
         self.launchers: dict[str, Launcher] = {}
-        self.events: list[str] = []
+        self.events: list[Event] = []
 
     def begin_at(self, now: float) -> None:
         """Have it begin at another moment."""
-        self.now = self.job.given = self.job.waiting_since = now
+        self.now = self.job.submitted_at = self.job.waiting_since = now
 
     def come(self, *hostnames: str, port: int = 0) -> None:
         """New launchers, in place of those that were; no name means all tasks of the run."""
@@ -101,16 +109,19 @@ class World:
         """The launcher dies, and its child with it; nobody says so."""
         del self.launchers[hostname]
 
-    def take(self, report: Mapping[str, Any]) -> orders.Order:
-        """What the keeper does with a report: the next order."""
-        self.note(orders.absorb(self.job, dict(report), self.now))
-        self.note(orders.advance(self.job, self.now))
-        return orders.order(self.job, report["hostname"], self.now)
+    def take(self, report: LauncherReport) -> Order:
+        """What the controller does with a report: the next order."""
+        report = LauncherReport.from_dict(json.loads(json.dumps(report.to_dict())))
+        self.note(reconcile.apply_report(self.job, report, self.now))
+        self.note(reconcile.advance(self.job, self.now))
+        return reconcile.make_order(self.job, report, self.now)
 
-    def note(self, events: list[str]) -> None:
-        self.events += events
+    def note(self, events: list[Event]) -> None:
+        self.events += [
+            Event.from_dict(json.loads(json.dumps(replace(event, at=self.now).to_dict()))) for event in events
+        ]
 
-    def sync(self, hostname: str) -> orders.Order:
+    def sync(self, hostname: str) -> Order:
         launcher = self.launchers[hostname]
         order = self.take(launcher.report())
         launcher.obey(order, self.now)
@@ -119,7 +130,7 @@ class World:
         return order
 
     def settle(self) -> None:
-        """Let all launchers speak with the keeper until nothing more comes of it."""
+        """Let all launchers speak with the controller until nothing more comes of it."""
         for _ in range(_ROUNDS):
             for hostname in list(self.launchers):
                 self.sync(hostname)
@@ -131,52 +142,56 @@ class World:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.note(orders.advance(self.job, self.now))
+        self.note(reconcile.advance(self.job, self.now))
         self.settle()
 
     def give(self, **args: Any) -> None:
         """A new `up`: the same run with other counts or policies, or another run."""
-        run = dict(plan(**args).run)
-        if run["id"] != self.job.run["id"]:
-            self.job = Job(run, self.now)
-        self.note(orders.hand_over(self.job, run, self.now))
+        run = plan(**args).run
+        if run.id != self.job.spec.id:
+            self.job = RunState(run, self.now)
+        self.note(reconcile.update_spec(self.job, run, self.now))
         self.settle()
 
     def roll(self, *hostnames: str) -> None:
         """Tasks whose settings have changed are to be restarted."""
-        orders.roll(self.job, list(hostnames), self.now)
+        reconcile.queue_restarts(self.job, list(hostnames), self.now)
         self.settle()
 
     def again(self, hostname: str, word: str = "restarted") -> None:
         """The user's word: another launcher for a task."""
-        self.note(orders.leave(self.job, hostname, word))
+        self.note(reconcile.announce_new_launcher(self.job, hostname, word))
         if hostname in self.launchers:
             self.launchers[hostname].end_child(143, self.now, "SIGTERM", cause="interrupted")
             self.sync(hostname)
         self.come(hostname)
 
-    def restart_keeper(self) -> None:
-        """The keeper is killed and knows no more than its record."""
-        self.job = Job.from_dict(json.loads(json.dumps(self.job.to_dict())))
+    def restart_controller(self) -> None:
+        """The controller is killed and knows no more than its record."""
+        self.job = RunState.from_dict(json.loads(json.dumps(self.job.to_dict())))
 
-    def stop(self) -> None:
-        """The user's word."""
-        self.note(orders.dismiss(self.job, self.now))
+    def stop(self, auxiliary: bool = True, time_limit: float = 0.0) -> None:
+        """The user's request, or the end of the time limit."""
+        self.note(reconcile.stop_run(self.job, self.now, auxiliary, time_limit))
         self.settle()
 
     def states(self) -> str:
         """`ps-0 running, worker-0 waiting for worker-1 …` in the order of the tasks, reasons in brackets."""
         return ", ".join(
-            f"{name} {task.state}" + (f" ({task.reason})" if task.reason else "")
+            f"{name} {task.state}" + (f" ({task_detail(task)})" if task_detail(task) else "")
             for name, task in self.job.tasks.items()
         )
 
     def verdict(self) -> str:
-        return f"{self.job.verdict.state}: {self.job.verdict.reason}" if self.job.verdict else "none"
+        return f"{self.job.result.state}: {result_text(self.job.result)}" if self.job.result else "none"
 
     def running(self) -> str:
         """Whose children run, and in which attempt."""
         return ", ".join(f"{name}/{it.attempt}" for name, it in sorted(self.launchers.items()) if it.running)
+
+    def happened(self) -> list[tuple[str, str]]:
+        """Kind and task of each event."""
+        return [(event.kind, event.task) for event in self.events]
 
     def done(self) -> bool:
         return all(task.state in FINAL for task in self.job.tasks.values())

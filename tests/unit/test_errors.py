@@ -27,3 +27,9 @@ def test_a_failed_command_carries_its_exit_code_and_its_last_lines() -> None:
     first, *tail = str(error).splitlines()
     assert first == "pip install x failed with exit code 3. Its last lines:"
     assert tail == [f"  line {number}" for number in range(10, 30)]
+
+
+def test_what_a_failed_command_printed_cannot_control_the_terminal() -> None:
+    lines = ["\x1b[31mred\x1b[0m\x1b[2J", "\x1b]52;c;ZXZpbA==\x07", "a\ttab \x9b8m\rover", "näher"]
+    message = str(CommandError("pip", 1, lines))
+    assert message.splitlines()[1:] == ["  red", "  ]52;c;ZXZpbA==", "  a\ttab 8mover", "  näher"]

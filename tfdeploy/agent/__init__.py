@@ -1,1 +1,1 @@
-"""What travels into the tasks, as one zip application: standard library only, Python >= 3.8, nothing else of ours."""
+"""The code that runs in each task, as one zip application: standard library only, Python >= 3.8, no import of the rest of tfdeploy."""

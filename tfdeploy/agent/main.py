@@ -1,4 +1,4 @@
-"""The commands of the zip application: `keep`, `launch`, `lead`, `serve`, `tensorboard`, `call`, `forget`, `relay`, `enter`."""
+"""The commands of the zip application, each in the module of its name."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import List
 
 _CRASH_SECONDS = 1.0
-"""Who starts us again and again when we crash shall not do so in a tight loop."""
+"""The pause after a crash: the backend restarts the process at once, again and again."""
 
 
 def main() -> int:
@@ -21,44 +21,44 @@ def main() -> int:
 
 def _run(verb: str, rest: List[str]) -> int:
     if verb == "lead":
-        from .child import lead
+        from .process import lead
 
         lead(rest[0], rest[1:])
     elif verb == "launch":
-        from .launch import launch
+        from .launcher import launch
 
         return launch(rest[0])
-    elif verb == "keep":
-        from .keeper import keep
+    elif verb == "controller":
+        from .controller_server import run_controller
 
         folder, address, token, *mode = rest
-        return keep(Path(folder), address, Path(token), int(mode[0], 8) if mode else 0)
+        return run_controller(Path(folder), address, Path(token), int(mode[0], 8) if mode else 0)
     elif verb == "call":
-        from .call import call
+        from .rpc import call
 
         address, token, method, path, body = rest
         return call(address, Path(token), method, path, body)
-    elif verb == "forget":
-        from .forget import forget
+    elif verb == "remove-volumes":
+        from .remove_volumes import remove_volumes
 
-        return forget(rest)
-    elif verb == "relay":
-        from .relay import relay
+        return remove_volumes(rest)
+    elif verb == "tcp-relay":
+        from .tcp_relay import relay
 
         return relay(*rest)
-    elif verb == "enter":
-        from .enter import enter
+    elif verb == "exec":
+        from .exec import exec_command
 
-        return enter(Path(rest[0]), rest[1:])
-    elif verb == "serve":
-        from .serve import serve
+        return exec_command(Path(rest[0]), rest[1:])
+    elif verb == "grpc-server":
+        from .grpc_server import serve
 
         serve()
     elif verb == "tensorboard":
-        from .board import board
+        from .tensorboard import run_tensorboard
 
-        board()
+        run_tensorboard()
     else:
-        print(f"tfdeploy agent: no such command: {verb}", file=sys.stderr)
+        print(f"tfdeploy agent: unknown command {verb!r}", file=sys.stderr)
         return 2
     return 0

@@ -1,165 +1,435 @@
-"""The durable account of a cluster's runs: states, events with reasons, logs. It outlives what it tells of.
+"""The record: the durable account of a cluster's runs, with states, events and logs. It outlives the cluster.
 
-`life` names the record itself; `current` names the run; `runs/ID/job.json` is the job, `runs/ID/events.jsonl` what
-happened, `runs/ID/logs/HOSTNAME/` what the task printed. `alive` is touched while the keeper lives.
+| file | content |
+|---|---|
+| `format` | the version of this format |
+| `record_id` | the identity of the record, which copies share |
+| `current` | the id of the current run |
+| `runs/ID/run_state.json`, `run_state.copy` | a run's state, twice: one is readable after a crash of the machine |
+| `runs/ID/events.jsonl` | its events, one a line |
+| `runs/ID/logs/HOSTNAME/` | a task's output |
+| `runs/ID/metrics.json`, `progress.json` | written by observers: which metrics and progress they have read, and how far |
+| `alive` | touched while the controller runs |
 """
 
 import json
 import os
+import shutil
 import time
 import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .lines import Log, Matches
-from .states import Job
-from .verdict import deciders
+from . import event_log
+from .events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
+from .files import write_whole
+from .log import Log
+from .log_matches import LogMatches
+from .matcher import PATTERN_SECONDS
+from .rpc import PROTOCOL
+from .run_state import DEAD, RESTARTING, WORKERS, RunState
+from .success_policy import deciding_tasks
+
+FORMAT = "2"
+"""The version of the record's format. Version 1 had events as sentences, and no file `format`."""
+
+
+class RecordFormatError(Exception):
+    """The record was written by another version of tfdeploy."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        remedy = "Use the version of tfdeploy that wrote it, or move the folder away"
+        super().__init__(f"{folder}: its record has format {version}, and this version reads {FORMAT}. {remedy}.")
+
+
+class RecordDamaged(RecordFormatError):
+    """The state of a run cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        remedy = "Restore the folder from a backup, or move it away"
+        Exception.__init__(self, f"{folder}: the state of the run is damaged, in both of its files. {remedy}.")
+
+
+_STATE_FILES = ("run_state.json", "run_state.copy")
+
+_MATCHES_FILE = "metrics.json"
+"""In a copy: how far the metrics were read."""
+
+_MAX_PATTERN_SETS = 4
+"""How many sets of patterns are searched in parallel, as for users with different programs."""
+
+_MAX_SLOW_TASKS = 3
+"""A pattern that takes too long in the output of so many tasks is not tried for the others: they could be a thousand."""
+
+MAX_RUNS = 50
+"""How many runs of a cluster are stored; the oldest are deleted first."""
+
+
+FAILURE_LINES = 200
+"""A view has so many last lines of a task that failed, however few were requested: TensorFlow prints much after the cause."""
+
+_MAX_FAILURES = 5
+"""Of so many failed tasks, the first ones."""
+
+
+@dataclass(frozen=True)
+class StoredLine:
+    """One line of a task's output, as a view has it."""
+
+    at: float
+    pipe: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """What a view should contain."""
+
+    log_lines: int = 0
+    """How many last lines of each task."""
+    metrics: Dict[str, str] = field(default_factory=dict)
+    """Name to pattern."""
+    events: int = 50
+    """How many last events."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class RecordView:
+    """What is known of the current run."""
+
+    at: float = 0.0
+    run_state: Optional[RunState] = None
+    logs: Dict[str, List[StoredLine]] = field(default_factory=dict)
+    """Hostname to its last lines, oldest first."""
+    metrics: Dict[str, str] = field(default_factory=dict)
+    events: List[Event] = field(default_factory=list)
+    """Oldest first."""
+    protocol: int = PROTOCOL
+    """The version of the agent's calls."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return {
+            "at": self.at,
+            "run_state": self.run_state.to_dict() if self.run_state else None,
+            "logs": {name: [[line.at, line.pipe, line.text] for line in lines] for name, lines in self.logs.items()},
+            "metrics": self.metrics,
+            "events": [event.to_dict() for event in self.events],
+            "protocol": self.protocol,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "RecordView":
+        """From JSON."""
+        return cls(
+            data["at"],
+            RunState.from_dict(data["run_state"]) if data["run_state"] else None,
+            {name: [StoredLine(*line) for line in lines] for name, lines in data["logs"].items()},
+            data["metrics"],
+            [Event.from_dict(event) for event in data["events"]],
+            data.get("protocol", 0),
+        )
+
+
+def _read_state(path: Path) -> Optional[RunState]:
+    """The state in this file; None where it is damaged."""
+    try:
+        return RunState.from_dict(json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 class Record:
-    """The record in one folder. Only the keeper writes it; anyone may read it."""
+    """The record in one folder. Only the controller writes it; any process may read it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stores_matches: bool = False) -> None:
+        """With `stores_matches`, what metrics were read is stored too, so that another process continues there."""
         self.folder = folder
+        self._stores_matches = stores_matches
         self._saved: Dict[str, Dict[str, Any]] = {}
         self._logs: Dict[Tuple[str, str], Log] = {}
-        self._matches: Dict[Tuple[str, ...], Matches] = {}
+        self._matches: Dict[str, Dict[str, LogMatches]] = {}
 
-    def run_folder(self, run: str) -> Path:
-        """Where a run's account stands."""
-        return self.folder / "runs" / run
+    def run_folder(self, run_id: str) -> Path:
+        """The folder of one run."""
+        return self.folder / "runs" / run_id
 
-    def current(self) -> Optional[Job]:
-        """The job of the present run; None before the first."""
-        name = self.folder / "current"
-        return self.load(name.read_text()) if name.exists() else None
+    def current(self) -> Optional[RunState]:
+        """The current run; None before the first."""
+        path = self.folder / "current"
+        if not path.exists():
+            return None
+        name = path.read_text(errors="replace").strip()
+        if name in self.runs():
+            return self.load(name)
+        runs = filter(None, map(self.load, self.runs()))  # the file is damaged
+        return max(runs, key=lambda run: run.submitted_at, default=None)
 
-    def load(self, run: str) -> Optional[Job]:
-        """The job of a run, or None for one that has no account."""
-        path = self.run_folder(run) / "job.json"
-        return Job.from_dict(json.loads(path.read_text())) if path.exists() else None
+    def load(self, run_id: str) -> Optional[RunState]:
+        """The state of a run; None where the record does not have it.
 
-    def save(self, job: Job) -> None:
-        """Keep the job and make its run the present one; costs nothing when nothing but `seen` has changed."""
-        run = job.run["id"]
-        data = job.to_dict()
-        known = {**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]}
-        if self._saved.get(run) == known:
+        Raises:
+            RecordFormatError: the record was written by another version, or is damaged.
+        """
+        self.check_format()
+        paths = [self.run_folder(run_id) / name for name in _STATE_FILES]
+        states = filter(None, map(_read_state, paths))
+        state = next(states, None)
+        if state is None and any(path.exists() for path in paths):
+            raise RecordDamaged(self.run_folder(run_id))
+        return state
+
+    def check_format(self) -> None:
+        """Refuse a record of another format; an empty folder has none.
+
+        Raises:
+            RecordFormatError: the record was written by another version.
+        """
+        path = self.folder / "format"
+        if path.exists() or (self.folder / "current").exists():
+            version = path.read_text(errors="replace").strip("\0 \n") if path.exists() else "1"
+            if version not in (FORMAT, ""):  # empty after a crash of the machine
+                raise RecordFormatError(self.folder, version)
+
+    def is_readable(self) -> bool:
+        """Whether this version can read the record."""
+        try:
+            self.check_format()
+        except RecordFormatError:
+            return False
+        return True
+
+    def save(self, run: RunState) -> None:
+        """Save a run and make it the current one. Nothing is written where only `seen` has changed."""
+        run_id, data = run.spec.id, run.to_dict()
+        without_seen = {**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]}
+        if self._saved.get(run_id) == without_seen:
             return
-        self.keep(job)
-        _write(self.folder / "current", run)
-        self._saved = {run: known}
+        self.save_other(run)
+        write_whole(self.folder / "current", run_id, sync=True)
+        self._saved = {run_id: without_seen}
 
-    def keep(self, job: Job) -> None:
-        """Keep the job of a run, be it the present one or not."""
-        folder = self.run_folder(job.run["id"])
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "job.json", json.dumps(job.to_dict()))
+    def save_other(self, run: RunState) -> None:
+        """Save a run, whether it is the current one or not."""
+        self._mark_format()
+        text = json.dumps(run.to_dict())
+        for name in _STATE_FILES:
+            write_whole(self.run_folder(run.spec.id) / name, text, sync=True)
+
+    def _mark_format(self) -> None:
+        self.check_format()
+        if not (self.folder / "format").exists():
+            write_whole(self.folder / "format", FORMAT, sync=True)
 
     def runs(self) -> List[str]:
-        """The runs that have an account."""
+        """The ids of all runs."""
         folder = self.folder / "runs"
         return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
-    def life(self) -> str:
-        """The name of this record, which a copy of it shares; one that has none gets one."""
-        path = self.folder / "life"
+    def results(self) -> Dict[str, str]:
+        """The state of each run's result, by the run's id, and by `content_id` where it has one; empty for a run without a result.
+        A run that cannot be read is left out."""
+        states: Dict[str, str] = {}
+        for run_id in self.runs():
+            with suppress(RecordFormatError):
+                run = self.load(run_id)
+                if run is not None:
+                    ids = {run_id, run.spec.content_id or run_id}
+                    states.update(dict.fromkeys(ids, run.result.state if run.result else ""))
+        return states
+
+    def remove_old_runs(self, keep: Sequence[str]) -> None:
+        """Delete the oldest runs beyond `MAX_RUNS`, except those to keep."""
+        excess = [run_id for run_id in self.runs() if run_id not in keep]
+        if len(excess) <= MAX_RUNS:
+            return
+        excess.sort(key=lambda run_id: self.run_folder(run_id).stat().st_mtime)
+        for run_id in excess[:-MAX_RUNS]:
+            shutil.rmtree(str(self.run_folder(run_id)), ignore_errors=True)
+
+    def record_id(self) -> str:
+        """The identity of this record, which a copy shares; created when it is missing."""
+        path = self.folder / "record_id"
         if not path.exists():
-            self.live(uuid.uuid4().hex)
+            self.set_record_id(uuid.uuid4().hex)
         return path.read_text()
 
-    def live(self, life: str) -> None:
-        """Take that name."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _write(self.folder / "life", life)
+    def set_record_id(self, record_id: str) -> None:
+        """Set the record's identity."""
+        self._mark_format()
+        write_whole(self.folder / "record_id", record_id, sync=True)
 
-    def event(self, run: str, text: str, at: float) -> None:
-        """Add one line to the account of what happened."""
-        self.run_folder(run).mkdir(parents=True, exist_ok=True)
-        with (self.run_folder(run) / "events.jsonl").open("a") as events:
-            events.write(json.dumps({"at": at, "text": text}) + "\n")
+    def add_events(self, run_id: str, events: Sequence[Event]) -> None:
+        """Append events.
 
-    def events(self, run: str) -> List[Dict[str, Any]]:
-        """What happened in a run, oldest first."""
-        lines = self.events_from(run, 0).splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        Raises:
+            OSError: they cannot be written; then none of them is.
+        """
+        event_log.append(self._events_path(run_id), events)
 
-    def events_from(self, run: str, position: int) -> str:
-        """The text of the account from this byte on."""
+    def events(self, run_id: str, last: int = 0) -> List[Event]:
+        """The events of a run, oldest first; only the `last` ones where that is given. What cannot be read is skipped, and counted
+        in an event at the end."""
+        return event_log.read(self._events_path(run_id), last)
+
+    def events_from(self, run_id: str, position: int, limit: int = -1) -> str:
+        """The events file from this byte on. Bytes that are not UTF-8 are surrogates."""
         try:
-            with (self.run_folder(run) / "events.jsonl").open("rb") as events:
-                events.seek(position)
-                return events.read().decode("utf-8", "replace")
+            with self._events_path(run_id).open("rb") as file:
+                file.seek(position)
+                return file.read(limit).decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             return ""
 
-    def events_end(self, run: str) -> int:
-        """How many bytes the account of what happened has."""
-        path = self.run_folder(run) / "events.jsonl"
+    def events_end(self, run_id: str) -> int:
+        """The size of the events file."""
+        path = self._events_path(run_id)
         return path.stat().st_size if path.exists() else 0
 
-    def put_events(self, run: str, position: int, text: str) -> None:
-        """Add to a copy of the account what stands in the first at `position`; what is here already is passed over."""
-        fresh = text.encode()[max(0, self.events_end(run) - position) :]
+    def put_events(self, run_id: str, position: int, text: str) -> None:
+        """Write into a copy the part of the original's events file that begins at `position`; bytes that it has are skipped."""
+        fresh = text.encode("utf-8", "surrogateescape")[max(0, self.events_end(run_id) - position) :]
         if fresh:
-            self.run_folder(run).mkdir(parents=True, exist_ok=True)
-            with (self.run_folder(run) / "events.jsonl").open("ab") as events:
-                events.write(fresh)
+            self.run_folder(run_id).mkdir(parents=True, exist_ok=True)
+            with self._events_path(run_id).open("ab") as file:
+                file.write(fresh)
 
-    def log(self, run: str, hostname: str) -> Log:
-        """What a task printed in a run. One object for each, because it is what keeps writers apart."""
-        return self._logs.setdefault((run, hostname), Log(self.run_folder(run) / "logs" / hostname))
+    def _events_path(self, run_id: str) -> Path:
+        return self.run_folder(run_id) / "events.jsonl"
+
+    def log(self, run_id: str, hostname: str) -> Log:
+        """A task's output in a run. There is one object for each, because its lock separates the writers."""
+        return self._logs.setdefault((run_id, hostname), Log(self.run_folder(run_id) / "logs" / hostname))
 
     def touch(self, at: Optional[float] = None) -> None:
-        """Say that the keeper lives, or did at this moment."""
-        (self.folder / "alive").touch()
-        if at is not None:
-            os.utime(self.folder / "alive", (at, at))
+        """Note that the controller runs, or ran at this time."""
+        with suppress(OSError):  # a full disk
+            (self.folder / "alive").touch()
+            if at is not None:
+                os.utime(self.folder / "alive", (at, at))
 
     def last_alive(self) -> float:
-        """When the keeper last said that it lives, in seconds since 1970; 0 when it never did."""
+        """When the controller last ran, in seconds since 1970; 0 for never."""
         path = self.folder / "alive"
         return path.stat().st_mtime if path.exists() else 0.0
 
-    def metrics(self, job: Job, patterns: Dict[str, str]) -> Dict[str, str]:
-        """What each pattern found last in this run: in the lines of the tasks that decide, in order; else in the others'."""
-        first = [task.hostname for task in deciders(job)]
-        order = first + [task.hostname for task in job.crew if task.hostname not in first]
-        found: Dict[str, str] = {}
-        for hostname in order if patterns else []:
-            key = (job.run["id"], hostname, json.dumps(patterns, sort_keys=True))
-            if key not in self._matches:
-                self._matches[key] = Matches(self.log(job.run["id"], hostname), patterns)
-            found = {**self._matches[key].latest(), **found}
-        return found
+    def metrics(self, run: RunState, patterns: Dict[str, str], seconds: float = float("inf")) -> Dict[str, str]:
+        """The last match of each pattern in this run: in the output of the deciding tasks, in order, else of the other tasks.
+        A pattern that takes too long in the output of `_MAX_SLOW_TASKS` tasks is searched for in no further task, except the first.
 
-    def view(self, ask: Dict[str, Any], job: Optional[Job]) -> Dict[str, Any]:
-        """What has been seen of the present run, whose job is `job`: as the keeper remembers it, or as it was saved last.
-
-        `ask` has `log_lines` (how many last lines of each task) and `metrics` (name to pattern). The answer is plain JSON:
-        `job` (as `states.Job.to_dict` gives it, or None), `logs`, `metrics`, `events`, `at`.
+        Where `seconds` are not enough to search all new lines, the next call continues.
         """
+        if not patterns:
+            return {}
+        deciding = [task.hostname for task in deciding_tasks(run)]
+        tasks = sorted(run.training_tasks, key=lambda task: (task.hostname not in deciding, task.job not in WORKERS))
+        order = [task.hostname for task in tasks]
+        values: Dict[str, str] = {}
+        deadline = time.monotonic() + seconds
+        matches = self._matches_of(run.spec.id, patterns)
+        before = {name: searched.to_dict() for name, searched in matches.items()} if self._stores_matches else {}
+        for hostname in order:
+            if hostname not in matches:
+                matches[hostname] = LogMatches(self.log(run.spec.id, hostname), patterns)
+            excess = {
+                name
+                for name, slow in _slow_tasks(matches).items()
+                if len(slow) >= _MAX_SLOW_TASKS and hostname not in (order[0], *slow)
+            }
+            values = {**matches[hostname].latest(deadline, excess), **values}
+        if self._stores_matches:
+            self._store_matches(run.spec.id, patterns, matches, before)
+        return values
+
+    def _matches_of(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
+        """What was searched so far, by hostname."""
+        key = json.dumps([run_id, patterns], sort_keys=True)
+        if key not in self._matches:
+            while len(self._matches) >= _MAX_PATTERN_SETS:
+                del self._matches[next(iter(self._matches))]
+            stored = self._stored_matches(run_id, patterns) if self._stores_matches else {}
+            self._matches[key] = {
+                hostname: LogMatches(self.log(run_id, hostname), patterns, state) for hostname, state in stored.items()
+            }
+        return self._matches[key]
+
+    def _stored_matches(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, Any]:
+        """The states of an earlier process; empty where it had other patterns or another record, or where they are damaged."""
+        try:
+            data = json.loads((self.run_folder(run_id) / _MATCHES_FILE).read_bytes())
+            if (data["record_id"], data["patterns"]) == (self.record_id(), patterns):
+                states: Dict[str, Any] = data["tasks"]
+                for hostname, state in states.items():
+                    LogMatches(self.log(run_id, hostname), patterns, state)
+                return states
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        return {}
+
+    def _store_matches(
+        self, run_id: str, patterns: Dict[str, str], matches: Dict[str, LogMatches], before: Dict[str, Any]
+    ) -> None:
+        states = {name: searched.to_dict() for name, searched in matches.items() if searched.is_complete}
+        if states == before or not self.run_folder(run_id).exists():
+            return
+        data = {"record_id": self.record_id(), "patterns": patterns, "tasks": states}
+        with suppress(OSError):
+            write_whole(self.run_folder(run_id) / _MATCHES_FILE, json.dumps(data))
+
+    def view(self, request: ViewRequest, run: Optional[RunState], seconds: float = float("inf")) -> RecordView:
+        """The view of the current run `run`: as the controller has it, or as it was saved last. Metrics take at most `seconds`."""
         now = time.time()
-        if job is None:
-            return {"job": None, "logs": {}, "metrics": {}, "events": [], "at": now}
-        run = job.run["id"]
+        if run is None:
+            return RecordView(now)
+        run_id = run.spec.id
+        counts = dict.fromkeys(run.tasks, request.log_lines)
+        failed = [task for task in run.tasks.values() if task.state in DEAD or task.state == RESTARTING]
+        for task in sorted(failed, key=lambda task: task.ended)[:_MAX_FAILURES]:
+            counts[task.hostname] = max(request.log_lines, FAILURE_LINES)
         logs = {
-            hostname: [[line.at, line.pipe, line.text] for line in self.log(run, hostname).tail(ask["log_lines"])]
-            for hostname in job.tasks
+            hostname: [StoredLine(line.at, line.pipe, line.text) for line in self.log(run_id, hostname).tail(count)]
+            for hostname, count in counts.items()
         }
-        return {
-            "job": job.to_dict(),
-            "logs": logs,
-            "metrics": self.metrics(job, ask["metrics"]),
-            "events": self.events(run)[-ask.get("events", 50) :],
-            "at": now,
-        }
+        metrics = self.metrics(run, request.metrics, seconds)
+        events = self.events(run_id, request.events) + self._warnings(run, request.metrics)
+        return RecordView(now, run, logs, metrics, events)
+
+    def _warnings(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
+        """Events that are not in the record: what of it could not be read, and which patterns are switched off."""
+        damaged = {hostname: len(self.log(run.spec.id, hostname).damage) for hostname in run.tasks}
+        warnings = [
+            Event(RECORD_DAMAGED, run.submitted_at, hostname, count=count, reason="the index of its log")
+            for hostname, count in damaged.items()
+            if count
+        ]
+        return warnings + (_pattern_warnings(self._matches_of(run.spec.id, patterns), patterns) if patterns else [])
 
 
-def _write(path: Path, text: str) -> None:
-    draft = path.with_suffix(".draft")
-    with draft.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+def _slow_tasks(matches: Dict[str, LogMatches]) -> Dict[str, List[str]]:
+    """Name of a pattern that takes too long to the tasks with such output."""
+    slow: Dict[str, List[str]] = {}
+    for hostname, searched in matches.items():
+        for name in searched.slow:
+            slow.setdefault(name, []).append(hostname)
+    return slow
+
+
+def _pattern_warnings(matches: Dict[str, LogMatches], patterns: Dict[str, str]) -> List[Event]:
+    """Which patterns take too long, and in the output of which tasks."""
+    warnings = []
+    for name, hostnames in _slow_tasks(matches).items():
+        reason = f"its pattern takes more than {PATTERN_SECONDS:g} s: {patterns[name]}"
+        slow = {hostname: matches[hostname].slow[name] for hostname in hostnames}
+        for hostname, pattern in slow.items():
+            kind = PATTERN_DISABLED if pattern.is_disabled else PATTERN_SLOW
+            warnings.append(Event(kind, pattern.at, hostname, state=name, reason=reason))
+        if len(hostnames) >= _MAX_SLOW_TASKS:
+            at = max(pattern.at for pattern in slow.values())
+            warnings.append(Event(PATTERN_DISABLED, at, tasks=hostnames, state=name, reason=reason))
+    return warnings

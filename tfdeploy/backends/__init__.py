@@ -1,1 +1,1 @@
-"""Where a cluster can stand, one package for each kind of place."""
+"""The backends: one package for each kind of place where a cluster can run."""

@@ -1,55 +1,107 @@
-"""The contract of a backend: the hands that make a plan stand, take it away, and look at it.
+"""The contracts of a backend, and the types that cross them.
 
-A backend keeps nothing in memory: every call gets the `Cluster` that it is about, and what it needs beside that. Hands that
-take something away take "not there" as success. What is handed in and out is plain JSON, because it goes through Pulumi's
-state.
+A backend is a record of five small contracts (`Backend`): `Planner`, `TaskRunner`, `TaskAccess`, `Discovery` and, where it
+creates machines, `MachineProvider`. None of them keeps state in memory: each call gets the `ClusterRef` of the cluster that it is
+about. A delete treats "not found" as success. What a `TaskRunner` gets and returns is plain JSON, because it goes through
+Pulumi's state. `docs/backends.md` describes how to add a backend.
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
 
+from ..agent.record import RecordView, ViewRequest
 from ..errors import SpecError
-from ..placement import Machine
-from ..plan import Plan
-from ..spec import ClusterSpec
+from ..plan.change import Change
+from ..plan.inventory import Inventory
+from ..plan.plan import Plan
+from ..plan.retained_data import RetainedData
+from ..plan.scheduler import Machine
+from ..spec.backends import BACKENDS, install_advice, refuse_platform
+from ..spec.cluster import ClusterSpec
 
-BACKENDS = ("local", "docker", "ec2")
-"""The names that `tfdeploy:backend` takes."""
+if TYPE_CHECKING:
+    import pulumi
 
-KEEPER = "keeper"
-"""The keeper's hostname, which is no task's: those end with a number."""
-
+CONTROLLER = "controller"
+"""The controller's hostname. No task has it: a task's hostname ends with a number."""
 
 GONE = "gone"
-"""The status of a machine that is no more."""
+"""The status of a machine that no longer exists."""
 
 
-class Cluster(TypedDict):
-    """Which cluster a call is about."""
+class ClusterRef(TypedDict):
+    """The cluster that a call is about.
 
+    The id alone decides what belongs to it. Project, stack and name are what people read: another login may use the same, and
+    `pulumi stack rename` changes them.
+    """
+
+    id: str
+    """No other cluster has it. Empty in a preview of a cluster that does not exist yet."""
+    owner: str
+    """Who created the cluster: `user@computer`."""
     backend: str
     project: str
     stack: str
     name: str
     home: str
     """Where the cluster is: for `local` a folder, for `docker` the address of the engine that manages the Swarm, for `ec2`
-    the region and the cluster's own name, by which its machines are found."""
+    the region and the cluster's folder name."""
 
 
-class Keep(TypedDict):
-    """What of a cluster stays when it is taken away, beside the copy of its record at home."""
+class Retain(TypedDict):
+    """What `delete_all` retains, beside the user's own copy of the record: `record` is in a place that outlives the machines."""
 
     volumes: bool
     record: bool
-    """Where it outlives the machines, in a place of its own."""
+
+
+class Reference(TypedDict):
+    """How the engine refers to an object that Pulumi created on it."""
+
+    id: str
+    name: str
+
+
+class TaskDependencies(TypedDict, total=False):
+    """The objects that a task's container, or the controller's, needs on its engine. Empty where tasks are processes."""
+
+    network: str
+    agent: Reference
+    token: Reference
+    launcher_token: Reference
+    secrets: dict[str, Reference]
+    """Name of a variable to the secret that holds its value."""
+    image: str
+    """The image that was built for the job; missing where none is built."""
+    swarm: str
+    """The id of the Swarm: another Swarm needs its tasks created again."""
+    manager: str
+    """The private address of the machine that manages the Swarm."""
+
+
+@dataclass(frozen=True)
+class ClusterDependencies:
+    """All that a backend registers for one cluster, before its tasks are created. The values are Pulumi's outputs."""
+
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    """What every task and the controller need: the keys of `TaskDependencies` but `image`."""
+    images: Mapping[str, Any] = field(default_factory=dict)
+    """Job to the image that is built for it."""
+
+    def of_job(self, job: str) -> dict[str, Any]:
+        """What the tasks of one job need."""
+        return {**self.shared, **({"image": self.images[job]} if job in self.images else {})}
 
 
 class TaskProps(TypedDict):
-    """What the engine must know of one task."""
+    """The inputs of one task: what its engine needs to run it."""
 
-    cluster: Cluster
+    cluster: ClusterRef
     token: str
     hostname: str
     job: str
@@ -57,237 +109,392 @@ class TaskProps(TypedDict):
     machine: str
     memory: int
     cpus: float
-    gpus: str
+    gpus: list[str]
     port: int
     grace: float
     agent: str
-    """The version of the agent: another one starts the task's launcher again."""
-    container: dict[str, Any]
-    """What only a container has, as `Backend.containers` says it; nothing where tasks are processes."""
-    supplies: dict[str, str]
-    """What `Backend.supply` had made for it."""
+    """The version of the agent; another version restarts the task's launcher."""
+    container: Mapping[str, Any]
+    """The task's part of `Rendered`, in one of the backend's types. Empty where tasks are processes."""
+    dependencies: TaskDependencies
 
 
 class RunProps(TypedDict):
-    """What is to run, and where its code and secrets come from."""
+    """The inputs of the run: what the tasks run, and where its code and its secrets are read from."""
 
-    cluster: Cluster
+    cluster: ClusterRef
     token: str
     run: dict[str, Any]
     code_folder: str
     code_without: list[str]
     secrets: dict[str, str]
-    container: dict[str, Any]
-    """The keeper's, as `Backend.containers` says it."""
-    supplies: dict[str, str]
+    container: Mapping[str, Any]
+    """The controller's part of `Rendered`. Empty where the controller is a process."""
+    dependencies: TaskDependencies
+
+
+class TaskOutputs(TypedDict):
+    """What a task has only once it exists."""
+
+    created_at: str
+
+
+class RunOutputs(TypedDict):
+    """What a run has only once the controller has accepted it."""
+
+    submitted_at: str
+    train_dir: NotRequired[str]
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a plan becomes on one backend. Made once by `Planner.render`."""
+
+    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Hostname to `TaskProps.container`. Empty where tasks are processes."""
+    controller: Mapping[str, Any] = field(default_factory=dict)
+    """`RunProps.container`."""
+    changes: tuple[Change | str, ...] = ()
+    """What an update would change in tasks and machines that exist; and what it costs."""
+    retained: tuple[RetainedData, ...] = ()
+    """Each place that has data of the cluster or will have it, and whether `pulumi destroy` keeps it."""
+
+
+@dataclass(frozen=True)
+class DependencyRequest:
+    """What `Planner.register_dependencies` registers for."""
+
+    name: str
+    """The prefix of the resources' names."""
+    cluster: ClusterRef
+    spec: ClusterSpec
+    plan: Plan
+    inventory: Inventory
+    token: "pulumi.Output[str]"
+    secrets: Mapping[str, "pulumi.Input[str]"]
+    opts: "pulumi.ResourceOptions"
 
 
 @dataclass(frozen=True)
 class EngineTask:
-    """What the engine itself says of a task's launcher."""
+    """What the engine itself reports of a task's launcher."""
 
     alive: bool
     container: str
-    word: str
-    """`scheduled`, `pulling` or `starting` while it is on its way; else the engine's own word, such as `rejected`."""
+    state: str
+    """`scheduled`, `pulling` or `starting` before it runs; otherwise the engine's name of the state, such as `rejected`."""
     reason: str = ""
-    """Why it is not further, in the engine's words."""
+    """Why it does not run, in the engine's words."""
 
 
 @dataclass(frozen=True)
-class Sight:
-    """One look at a cluster."""
+class ObservedMachines:
+    """What is observed of a cluster's machines."""
+
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    """Machine to its status, where that is not `others`."""
+    others: str = "connected"
+    """The status of the machines that `statuses` does not list."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Machine to its public address, where it has one."""
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    """The component's output `cost`, and `machines`: each machine's `per_hour` and `spent`. Empty where nothing is billed."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
+    problems: tuple[str, ...] = ()
+    """Why machines could not be observed, in sentences."""
+
+
+@dataclass(frozen=True)
+class ObservedState:
+    """One observation of a cluster."""
 
     at: float
-    view: Mapping[str, Any]
-    """The keeper's view, or the record's where the keeper does not answer (`agent.record.Record.view`)."""
-    keeper_silent_since: float | None
-    """When the keeper was last known to live; None while it answers."""
+    view: RecordView
+    """The controller's view, or the record's where the controller does not respond."""
+    controller_silent_since: float | None
+    """When the controller last responded; None while it responds."""
     engine: Mapping[str, EngineTask] | None
-    """What the engine says of each task; None when the engine does not answer."""
-    kept_at: str = ""
+    """What the engine reports of each task; None when it does not respond. Ask it before the controller: else tasks may seem lost."""
+    record_folder: str = ""
     """Where the record is, for people."""
     machines: Mapping[str, str] = field(default_factory=dict)
-    """The status of each machine whose status is not `others`."""
+    """Machine to its status, where that is not `others`."""
     problems: Sequence[str] = field(default_factory=tuple)
     """What else is wrong, in sentences."""
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """The public address of each machine that has one."""
+    """Machine to its public address, where it has one."""
     others: str = "connected"
-    """The status of machines that are not among these."""
+    """The status of the machines that `machines` does not list."""
     cost: Mapping[str, Any] = field(default_factory=dict)
-    """The component's output `cost`, and `machines`: each machine's `per_hour` and `spent`. Nothing where nobody is paid."""
+    """See `ObservedMachines.cost`."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Machine to why its last boot failed; from the second line on, the end of what it wrote meanwhile."""
+    """See `ObservedMachines.failures`."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """What one cluster has, found by our labels, tags or folders alone: nothing of it need be known before."""
+class DiscoveredCluster:
+    """One cluster that was discovered by its labels, tags or folders alone."""
 
-    cluster: Cluster
+    cluster: ClusterRef
     has: Mapping[str, int]
-    """Kind of thing to how many there are."""
+    """Kind of resource to how many there are."""
     since: float = 0.0
-    """When the oldest of them was made, in seconds since 1970; 0 where that is not told."""
+    """When the oldest of them was created, in seconds since 1970; 0 where that is not known."""
     per_hour: float | None = 0.0
     """USD; None where a price is unknown."""
 
 
 OK, WARN, FAIL = "ok", "warn", "fail"
-"""What a check comes to."""
+"""The result of a check."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether something that a backend needs is as it should be."""
+    """The result of checking one thing that a backend needs."""
 
     what: str
     state: str
     detail: str
     remedy: str = ""
-    """What would do, where it is not."""
+    """What to do, where it is not."""
 
 
-class Backend(Protocol):
-    """The hands. `local`, `docker` and `ec2` each have one class of this shape."""
+class Planner(Protocol):
+    """From the spec to what Pulumi registers. All but `register_dependencies` only read."""
 
-    heal: str
-    """What a user types to bring back what died."""
+    def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
+        """`ClusterRef.home` of a cluster, whether it exists or not; `folder` is `paths.cluster_folder`. This is called first.
+        `providers` are the explicit ones of the program, by package. SpecError: the place is not allowed."""
 
-    def cluster(self, project: str, stack: str, spec: ClusterSpec) -> Cluster:
-        """The handle of a cluster, whether it stands or not."""
-
-    def machines(self, cluster: Cluster, spec: ClusterSpec) -> Sequence[Machine]:
-        """What tasks can stand on: machines that there are, or that are to be made."""
-
-    def standing_on(self, cluster: Cluster) -> Mapping[str, str]:
-        """Hostname to machine, of the tasks that stand."""
-
-    def command(self, cluster: Cluster, spec: ClusterSpec) -> tuple[str, ...]:
-        """The command that is asked for; without one, that of the image."""
-
-    def image(self, spec: ClusterSpec) -> str:
-        """What names the image of a run; empty where there is none, or only the default."""
-
-    def check(self, cluster: Cluster, spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> Sequence[str]:
-        """Refuse what can be known not to work, before anything is made; the warnings about the rest.
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+        """What exists. Relative folders of the spec begin at `program_folder`. It changes nothing, neither at the place nor on
+        this computer.
 
         Raises:
-            SpecError: with the argument, what is wrong with it, and what would do.
+            SpecError: an argument names something that does not exist.
+            Unreachable: the place does not respond.
         """
 
-    def folder(self, cluster: Cluster, spec: ClusterSpec, key: str, program: str) -> str:
-        """`data_dir` or `train_dir` as the tasks will see it: absolute, or a URL; relative ones begin at `program`."""
-
-    def containers(self, cluster: Cluster, spec: ClusterSpec, plan: Plan) -> Mapping[str, dict[str, Any]]:
-        """Hostname to what only a container has, `keeper` to the keeper's; nothing where tasks are processes.
-
-        Raises:
-            SpecError: an argument cannot be what the user wants.
-        """
-
-    def changes(
-        self, cluster: Cluster, spec: ClusterSpec, plan: Plan, containers: Mapping[str, dict[str, Any]]
+    def validate(
+        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
     ) -> Sequence[str]:
-        """What the plan changes in what stands, what that does to it, and what it costs, in sentences."""
+        """Refuse a plan that cannot work, before anything is created; the warnings about the rest.
 
-    def unneeded(self, cluster: Cluster, plan: Plan) -> frozenset[str]:
-        """Machines of the plan that are gone and need not be made again, because the run is over."""
-
-    def supply(
-        self,
-        name: str,
-        cluster: Cluster,
-        spec: ClusterSpec,
-        plan: Plan,
-        token: Any,
-        secrets: Mapping[str, Any],
-        opts: Any,
-    ) -> Mapping[str, Any]:
-        """Register, with Pulumi, what tasks and keeper need before they stand; name to the output that refers to it.
-
-        `token` and `secrets` are Pulumi's outputs, `opts` its `ResourceOptions`.
+        Raises:
+            SpecError: with the argument, what is wrong with it, and what to do.
         """
 
-    def stand(self, props: TaskProps) -> Mapping[str, Any]:
-        """Make a task stand, or adopt the one of that name; what only the engine knows of it."""
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+        """What each task's process, service or instance will be, and what that changes.
 
-    def change(self, old: TaskProps, props: TaskProps) -> Mapping[str, Any]:
-        """Give a standing task other limits."""
+        Raises:
+            SpecError: an argument is not valid.
+        """
 
-    def standing(self, props: TaskProps) -> bool:
-        """Whether the task still stands: runs, or has ended as it should."""
+    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+        """Register, with Pulumi, what tasks and controller need before they can be created."""
 
-    def take_away(self, props: TaskProps) -> None:
+
+class TaskRunner(Protocol):
+    """Creates, updates and deletes tasks, submits runs, and observes them. Called by Pulumi's providers and by the command."""
+
+    def create_task(self, props: TaskProps) -> TaskOutputs:
+        """Create a task, or adopt the existing one of that name."""
+
+    def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
+        """Give an existing task other limits."""
+
+    def delete_task(self, props: TaskProps) -> None:
         """Stop and remove a task."""
 
-    def give(self, props: RunProps) -> Mapping[str, Any]:
-        """Make this the cluster's run; what only the backend knows of it."""
+    def task_exists(self, props: TaskProps) -> bool:
+        """Whether the task exists: it runs, or has ended as it should."""
 
-    def given(self, props: RunProps) -> bool:
-        """Whether the keeper is there and this is its run."""
+    def submit_run(self, props: RunProps) -> RunOutputs:
+        """Make this the cluster's current run."""
 
-    def dismiss(self, props: RunProps) -> None:
-        """Stop the job."""
+    def run_is_current(self, props: RunProps) -> bool:
+        """Whether the controller exists and this is its current run."""
 
-    def sweep(self, cluster: Cluster, token: str, hostnames: Sequence[str]) -> None:
-        """Stop at once every task that is not listed."""
+    def stop_run(self, props: RunProps) -> None:
+        """Stop the run."""
 
-    def clear(self, cluster: Cluster, token: str, keep: Keep) -> str:
-        """Remove all that is the cluster's, however it came to be left; say in a sentence what is kept, and where."""
+    def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
+        """Observe the cluster once; never raises because something is gone: that is what it reports. For a preview it writes
+        nothing, not even the user's copy of the record."""
 
-    def look(self, cluster: Cluster, token: str, ask: Mapping[str, Any]) -> Sight:
-        """One look; never raises because something is gone: that is what it reports."""
+    def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
+        """Stop and remove at once every task that is not listed."""
+
+    def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
+        """Remove all that belongs to the cluster, even after an interrupted update; a sentence about what is retained."""
 
 
-def as_given(value: Any) -> Any:
-    """As it was before it went through Pulumi's state, where every number is a float; without the provider itself."""
+class MachineProvider(Protocol):
+    """Creates the machines that tasks run on. Only a backend that rents machines has one."""
+
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> Sequence[Machine]:
+        """The machines that the cluster needs: those that exist, and those that are to be created."""
+
+    def register(self, request: DependencyRequest) -> Any:
+        """Register the machines with Pulumi; the resource that exists when they form a cluster."""
+
+    def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
+        """The machines as they are now; where the place does not respond, `problems` reports it. For a preview it writes nothing."""
+
+    def verify(self, cluster: ClusterRef, place_id: str) -> None:
+        """Check that this is the place with the cluster's machines, before any is deleted. SpecError: it is another one."""
+
+    def delete_all(self, cluster: ClusterRef, retain: Retain) -> str:
+        """Remove machines, disks and networks; a sentence about what is retained."""
+
+
+class Connection(Protocol):
+    """One connection to a task."""
+
+    def send(self, data: bytes) -> None:
+        """Send bytes; OSError when the other side no longer reads."""
+
+    def end(self) -> None:
+        """Close this side's direction; the other direction stays open."""
+
+    def receive(self) -> bytes:
+        """The next bytes; none at the end."""
+
+    def why(self) -> str:
+        """Why there was no connection; known at the end, empty where there was one."""
+
+    def close(self) -> None:
+        """Close it in both directions."""
+
+
+Connect = Callable[[], Connection]
+"""Opens a new connection."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """How this computer connects to a task."""
+
+    host: str
+    port: int
+    """The task's address, as its peers reach it."""
+    connect: Connect
+    direct: bool = False
+    """Whether this computer reaches that address too."""
+
+
+@dataclass(frozen=True)
+class TaskUsage:
+    """What a task uses now: processors, such as 1.5, and bytes of memory."""
+
+    cpus: float
+    memory: int
+
+
+class TaskAccess(Protocol):
+    """How a user reaches one task. It needs no Pulumi, and does not wait for the stack's lock. Each method raises NotFound for a
+    hostname that no task has."""
+
+    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
+        """What `restart`, or `replace` where that is requested, does to the task and its data, in sentences.
+
+        Raises:
+            BackendError: the task has ended, so neither has an effect.
+        """
+
+    def restart(self, cluster: ClusterRef, hostname: str) -> None:
+        """Restart a task on its machine; return when it runs again. It does not count as a failure. BackendError if it has ended."""
+
+    def replace(self, cluster: ClusterRef, hostname: str) -> None:
+        """Restart a task without the data that only this task has."""
+
+    def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
+        """Have the controller stop all tasks but auxiliary ones; return at once. `time_limit` is that of the run, in seconds, where it
+        is the reason. Unreachable if the controller does not respond."""
+
+    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
+        """Run a command where the task's program runs, with the streams and the terminal of this process; its exit code."""
+
+    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
+        """The command that opens a shell on a machine, which is given by its name or by that of a task on it.
+
+        Raises:
+            BackendError: this backend has no such command; with what there is instead.
+        """
+
+    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
+        """How this computer connects to a port of a task; 0 is the port of its address. BackendError if it does not listen now."""
+
+    def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
+        """What each task uses, by hostname; without those that do not run or cannot be measured from this computer."""
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What a backend reports without a cluster. A place is as in `ClusterRef.home`; empty for where its own tools would search."""
+
+    discover: Callable[[str], Sequence[DiscoveredCluster]]
+    """All clusters at a place; raises Unreachable where the place does not respond."""
+    health: Callable[[str], Sequence[Check]]
+    """Whether the backend has what it needs. It calls other services, so it takes some seconds."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One backend: a record of its contracts."""
+
+    planner: Planner
+    runner: TaskRunner
+    access: TaskAccess
+    discovery: Discovery
+    heal_command: str
+    """The command that creates tasks and machines that died again."""
+    machine_provider: MachineProvider | None = None
+
+
+def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two references are to one cluster at one place; its stack may have been renamed."""
+    return all(old.get(key) == new.get(key) for key in ("id", "backend", "home"))
+
+
+def plain_values(value: Any) -> Any:
+    """A value from Pulumi's state, where every number is a float, with the integers that it had before; without the provider."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
-        return {key: as_given(item) for key, item in value.items() if key != "__provider"}
-    return [as_given(item) for item in value] if isinstance(value, list) else value
+        return {key: plain_values(item) for key, item in value.items() if key != "__provider"}
+    return [plain_values(item) for item in value] if isinstance(value, list) else value
 
 
 def load(name: str) -> Backend:
     """The backend of that name.
 
     Raises:
-        SpecError: there is none, or the packages that it needs are not installed.
+        SpecError: the name is not in the table, the backend needs Linux, or packages that it needs are not installed.
     """
-    backend: Backend = _module(name, name).BACKEND
+    if name not in BACKENDS:
+        raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
+    refuse_platform(name, sys.platform)
+    try:
+        backend: Backend = importlib.import_module(BACKENDS[name].module).BACKEND
+    except ModuleNotFoundError as error:
+        wrong = f"{name!r} needs the package {error.name}, which is not installed"
+        raise SpecError("backend", wrong, f"Install what it needs: {install_advice(name)}.") from None
     return backend
 
 
-def search(name: str, place: str = "") -> Sequence[Found]:
-    """What clusters the backend of that name has at a place, as `Cluster.home` says where: an engine's address, a region;
-    nothing for where its own tools would look.
+def access(name: str) -> TaskAccess:
+    """How a user reaches the tasks of a backend; raises what `load` raises."""
+    return load(name).access
 
-    Raises:
-        SpecError: there is no such backend, the packages that it needs are not installed, or it is not set up.
-        Unreachable: nobody answers there.
-    """
-    found: Sequence[Found] = _module(name, f"{name}.search").found(place)
-    return found
+
+def search(name: str, place: str = "") -> Sequence[DiscoveredCluster]:
+    """All clusters of a backend at a place; raises what `load` and `Discovery.discover` raise."""
+    return load(name).discovery.discover(place)
 
 
 def health(name: str, place: str = "") -> Sequence[Check]:
-    """Whether the backend of that name has what it needs; `place` as for `search`. It asks others, so it takes its time.
-
-    Raises:
-        SpecError: there is no such backend, or the packages that it needs are not installed.
-    """
-    checks: Sequence[Check] = _module(name, f"{name}.health").health(place)
-    return checks
-
-
-def _module(name: str, path: str) -> Any:
-    if name not in BACKENDS:
-        raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
-    try:
-        return importlib.import_module(f"{__package__}.{path}")
-    except ModuleNotFoundError as error:
-        wrong = f"{name!r} needs the package {error.name}, which is not installed"
-        remedy = f"Install what it needs: pip install 'pulumi-tfdeploy[{name}]'; in a clone: make setup-{name}."
-        raise SpecError("backend", wrong, remedy) from None
+    """Whether a backend has what it needs; raises what `load` raises."""
+    return load(name).discovery.health(place)

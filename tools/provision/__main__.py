@@ -1,6 +1,6 @@
-"""The larger half of tools/setup, run by the virtual environment's own Python: `python -m tools.provision STEP…`.
+"""The larger half of tools/setup, run by the virtual environment's Python: `python -m tools.provision STEP…`.
 
-Each step installs what it needs and what earlier steps have installed; a step whose work is done takes a moment.
+Each step installs what it needs and what earlier steps have installed; a finished step takes a moment.
 """
 
 import sys
@@ -25,14 +25,14 @@ class Step:
 
 
 STEPS = {
-    "local": Step(["local"], {}),
-    "docker": Step(["docker"], {"docker provider": lambda found: plugins.provide_docker(ROOT, found)}),
+    "local": Step(["local"], {"tfdeploy for other languages": plugins.provide_tfdeploy}),
+    "docker": Step(["docker"], {"docker provider": lambda pulumi: plugins.provide_docker(ROOT, pulumi)}),
     "ec2": Step(
         ["ec2"],
-        {"docker provider": lambda found: plugins.provide_docker(ROOT, found), "AWS provider": plugins.provide_aws},
+        {"docker provider": lambda pulumi: plugins.provide_docker(ROOT, pulumi), "AWS provider": plugins.provide_aws},
     ),
-    "languages": Step([], {"languages other than Python": lambda found: languages.provide(ROOT, found)}),
-    # The tests bring a stand-in for the AWS provider.
+    "languages": Step([], {"languages other than Python": lambda pulumi: languages.provide(ROOT, pulumi)}),
+    # The tests have an emulation of the AWS provider.
     "tests": Step(["dev", "docker", "ec2", "local"], {}),
 }
 
@@ -50,18 +50,18 @@ def main() -> int:
         print(f"tools/setup: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("tools/setup: interrupted; run it again to go on", file=sys.stderr)
+        print("tools/setup: interrupted; run it again to continue", file=sys.stderr)
         return 130
     return 0
 
 
 def _set_up(steps: Sequence[Step]) -> None:
     packages.install(ROOT, VENV, {extra for step in steps for extra in step.extras})
-    found = engine.ensure(ROOT)
-    (VENV / "pulumi-bin").write_text(f"{found.folder}\n")  # tools/activate reads it
-    print(f"pulumi {found.version}: {found.origin} ({found.folder})")
+    pulumi = engine.ensure(ROOT)
+    (VENV / "pulumi-bin").write_text(f"{pulumi.folder}\n")  # tools/activate reads it
+    print(f"pulumi {pulumi.version}: {pulumi.origin} ({pulumi.folder})")
     for what, provide in {what: provide for step in steps for what, provide in step.programs.items()}.items():
-        print(f"{what}: {provide(found)}")
+        print(f"{what}: {provide(pulumi)}")
 
 
 if __name__ == "__main__":

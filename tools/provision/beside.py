@@ -1,4 +1,4 @@
-"""Programs that are built from a Go module of ours, each once for its content."""
+"""Programs that are built from one of our Go modules, once for each content."""
 
 import hashlib
 import shutil
@@ -20,39 +20,39 @@ class Module:
 
     @property
     def content(self) -> str:
-        """What names the programs: they are built anew when it changes."""
+        """What identifies the programs: they are built again when it changes."""
         files = b"".join((self.folder / name).read_bytes() for name in ("go.mod", "go.sum", "main.go"))
         return hashlib.sha256(files + self.release.encode()).hexdigest()
 
 
-def ensure(kept: Path, module: Module) -> None:
-    """Build what is missing into `kept/bin`, once."""
-    if not _stands(kept, module):
-        with locked(kept.parent / "lock"):
-            if not _stands(kept, module):
-                _build(kept, module)
-                _stamp(kept, module).write_text(f"{module.content}\n")
+def ensure(folder_of_programs: Path, module: Module) -> None:
+    """Build what is missing into `folder_of_programs/bin`, once."""
+    if not _is_built(folder_of_programs, module):
+        with locked(folder_of_programs.parent / "lock"):
+            if not _is_built(folder_of_programs, module):
+                _build(folder_of_programs, module)
+                _stamp(folder_of_programs, module).write_text(f"{module.content}\n")
 
 
-def _stamp(kept: Path, module: Module) -> Path:
-    return kept / next(iter(module.programs))
+def _stamp(folder_of_programs: Path, module: Module) -> Path:
+    return folder_of_programs / next(iter(module.programs))
 
 
-def _stands(kept: Path, module: Module) -> bool:
-    stamp = _stamp(kept, module)
-    there = all((kept / "bin" / name).exists() for name in module.programs)
-    return there and stamp.exists() and stamp.read_text().strip() == module.content
+def _is_built(folder_of_programs: Path, module: Module) -> bool:
+    stamp = _stamp(folder_of_programs, module)
+    exist = all((folder_of_programs / "bin" / name).exists() for name in module.programs)
+    return exist and stamp.exists() and stamp.read_text().strip() == module.content
 
 
-def _build(kept: Path, module: Module) -> None:
-    """Build drafts beside the folder on PATH, then rename them: what is there is always whole."""
+def _build(folder_of_programs: Path, module: Module) -> None:
+    """Build drafts beside the folder on PATH, then rename them: what exists is always complete."""
     go = shutil.which("go")
     if not go:
-        raise SetupError(f"there is no `go` on PATH to build {', '.join(module.programs)} with")
+        raise SetupError(f"`go` is not on PATH to build {', '.join(module.programs)} with")
     build = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(module.flags), "-o"]
     env = {"CGO_ENABLED": "0", "GOWORK": "off"}
-    (kept / "bin").mkdir(parents=True, exist_ok=True)
+    (folder_of_programs / "bin").mkdir(parents=True, exist_ok=True)
     for name, package in module.programs.items():
-        draft = kept / f"{name}.draft"
-        run(f"{name} (minutes)", [*build, draft, package], kept.parent / "build.log", env, module.folder)
-        draft.rename(kept / "bin" / name)
+        draft = folder_of_programs / f"{name}.draft"
+        run(f"{name} (minutes)", [*build, draft, package], folder_of_programs.parent / "build.log", env, module.folder)
+        draft.rename(folder_of_programs / "bin" / name)

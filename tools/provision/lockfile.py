@@ -1,4 +1,4 @@
-"""What of requirements.lock a set-up needs: the packages that its extras require, and all that those require."""
+"""The part of requirements.lock that a set-up needs: the packages that its extras require, and their dependencies."""
 
 import re
 import tomllib
@@ -27,10 +27,10 @@ def roots(pyproject: str, extras: Iterable[str]) -> set[str]:
 
 
 def part(lock: str, names: Iterable[str]) -> str:
-    """The entries of the lock for these packages and for all that they require, with their hashes.
+    """The entries of the lock for these packages and for their dependencies, with their hashes.
 
-    Each entry's comment says which packages require it. A package that is left out by mistake makes pip fail: with hashes it
-    installs nothing that is not named.
+    Each entry's comment lists the packages that require it. A package that is left out by mistake makes pip fail: with hashes it
+    does not install packages that are not named.
 
     Raises:
         KeyError: the lock has no entry for one of the names.
@@ -53,21 +53,21 @@ def part(lock: str, names: Iterable[str]) -> str:
 
 def _entries(lock: str) -> dict[str, list[str]]:
     """The lock's text by package; a package may have several entries, for different platforms."""
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     texts: list[str] = []
     for line in lock.splitlines(keepends=True):
         if pin := _PIN.match(line):
-            texts = found.setdefault(_normal(pin[1]), [])
+            texts = entries.setdefault(_normal(pin[1]), [])
             texts.append("")
         if texts:
             texts[-1] += line
-    return found
+    return entries
 
 
 def _parents(text: str) -> list[str]:
     """The packages that require this entry."""
     comments = (_VIA.match(line) for line in text.splitlines())
-    return [_normal(found[1]) for found in comments if found and found[1] != "via"]
+    return [_normal(match[1]) for match in comments if match and match[1] != "via"]
 
 
 def _normal(name: str) -> str:

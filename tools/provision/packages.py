@@ -49,8 +49,8 @@ def _missing(root: Path, venv: Path, extras: Collection[str]) -> set[str]:
 
 def _wanted(root: Path, venv: Path, extras: Collection[str]) -> list[str]:
     """These extras, and those that are installed and still exist."""
-    known = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    return sorted({*extras, *(extra for extra in _installed(venv).get("extras", []) if extra in known)})
+    extras_of_project = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    return sorted({*extras, *(extra for extra in _installed(venv).get("extras", []) if extra in extras_of_project)})
 
 
 def _chosen(root: Path, extras: Collection[str]) -> str:
@@ -73,7 +73,7 @@ def _digest(text: str) -> str:
 def _installed(venv: Path) -> Mapping[str, Any]:
     """What the last complete set-up wrote; nothing where none was, or where it was one of another layout."""
     try:
-        found = json.loads((venv / "installed").read_text())
+        stored = json.loads((venv / "installed").read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return stored if isinstance(stored, dict) else {}

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +11,10 @@ from tools.provision import beside
 from tools.provision.engine import Engine, cache_folder
 from tools.provision.steps import SetupError, locked, run
 
+TFDEPLOY = """\
+#!/bin/sh
+exec pulumi-resource-tfdeploy "$@"
+"""
 DOCKER_MODULE = Path("tools", "pulumi", "docker-provider")
 
 
@@ -44,7 +49,7 @@ class Plugin:
 
     @property
     def complete(self) -> bool:
-        """Whether it is there; beside a folder that Pulumi still fills stands a file `.partial`."""
+        """Whether it is installed. While Pulumi still fills its folder, there is a file `.partial` next to it."""
         partial = self.folder.with_name(f"{self.folder.name}.partial")
         return (self.folder / self.program).exists() and not partial.exists()
 
@@ -64,8 +69,25 @@ class Plugin:
         log.unlink()
 
 
+def provide_tfdeploy(engine: Engine) -> str:
+    """Install what starts the `pulumi-resource-tfdeploy` of the environment, for programs in other languages; returns its folder.
+
+    An update finds that on `PATH`, but `pulumi new` and `pulumi install` look among the installed plugins alone, and would then ask
+    for a published one.
+    """
+    plugin = Plugin("tfdeploy", engine)
+    if not plugin.complete:
+        with locked(plugin.lock), tempfile.TemporaryDirectory() as folder:
+            if not plugin.complete:
+                program = Path(folder, plugin.program)
+                program.write_text(TFDEPLOY)
+                program.chmod(0o755)
+                plugin.install("--file", str(program))
+    return str(plugin.folder)
+
+
 def provide_aws(engine: Engine) -> str:
-    """Fetch the AWS provider; says where it is.
+    """Fetch the AWS provider; returns its folder.
 
     Raises:
         SetupError: it cannot be downloaded.
@@ -79,7 +101,7 @@ def provide_aws(engine: Engine) -> str:
 
 
 def provide_docker(root: Path, engine: Engine) -> str:
-    """Fetch the published docker provider, or build it where it cannot be downloaded; says where it is.
+    """Fetch the published docker provider, or build it where it cannot be downloaded; returns its folder.
 
     Raises:
         SetupError: it can be neither downloaded nor built.
@@ -101,7 +123,7 @@ def docker_module(root: Path, release: str) -> beside.Module:
 
 
 def _mark(plugin: Plugin) -> Path:
-    """What says of a plugin that was built here what it was built from."""
+    """The file that names what a plugin was built from, if it was built here."""
     return plugin.folder / "built-from"
 
 
@@ -119,9 +141,9 @@ def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
         print(f"the published provider cannot be had ({_reason(error)}); building it, once", flush=True)
     else:
         return
-    kept = cache_folder() / f"docker-provider-{plugin.release}"
-    beside.ensure(kept, module)
-    plugin.install("--file", str(kept / "bin" / plugin.program))
+    folder = cache_folder() / f"docker-provider-{plugin.release}"
+    beside.ensure(folder, module)
+    plugin.install("--file", str(folder / "bin" / plugin.program))
     _mark(plugin).write_text(f"{module.content}\n")
 
 

@@ -13,7 +13,7 @@ LAST_LINES = 20
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the message says what would help."""
+    """Set-up cannot continue; the message contains the remedy."""
 
 
 def run(
@@ -23,7 +23,7 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> None:
-    """Run `command` with its output in `log`; say what goes on, and the last lines if it fails."""
+    """Run `command` with its output in `log`; print the progress, and the last lines if it fails."""
     start = time.monotonic()
     with (
         log.open("wb") as output,

@@ -1,4 +1,4 @@
-"""A component with a first resource, as many others as the configuration says, and a last one."""
+"""A component with a first resource, as many others as configured, and a last one."""
 
 import pulumi
 

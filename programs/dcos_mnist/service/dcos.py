@@ -1,6 +1,6 @@
-"""What every task runs: fetch the job, bring the server, call the job's `main(server, log_dir, context)`.
+"""What every task runs: download the job, start the server, call the job's `main(server, log_dir, context)`.
 
-A job that cannot be had, or is no job, ends the task with 78, whatever it is tried again.
+If the job cannot be downloaded or is not valid, the task exits with 78: a restart would not help.
 """
 
 import argparse
@@ -23,7 +23,7 @@ LARGEST = 256 * 1024 * 1024
 LARGEST_UNPACKED = 1024 * 1024 * 1024
 MOST_FILES = 10_000
 NOT_AGAIN = 78
-"""The exit code where another try would do nothing (EX_CONFIG of sysexits.h)."""
+"""The exit code if a restart would not help (EX_CONFIG of sysexits.h)."""
 
 _PIECE = 1024 * 1024
 
@@ -35,79 +35,79 @@ def refuse(text: str) -> NoReturn:
 
 
 def download(url: str, target: Path) -> str:
-    """Write what the URL leads to; its SHA-256. A server that does not answer is worth another try, by a restart."""
+    """Download the URL; returns its SHA-256. If the server does not respond, the task is restarted to try again."""
     if urllib.parse.urlsplit(url).scheme not in ("http", "https", "file"):
         refuse(f"job_url {url!r} is none that begins with https://, http:// or file://")
-    known, size = hashlib.sha256(), 0
+    hasher, size = hashlib.sha256(), 0
     try:
         with urllib.request.urlopen(url, timeout=60) as source, target.open("wb") as file:
             while piece := source.read(_PIECE):
                 size += len(piece)
                 if size > LARGEST:
                     refuse(f"job_url {url} has more than {LARGEST} bytes")
-                known.update(piece)
+                hasher.update(piece)
                 file.write(piece)
     except urllib.error.HTTPError as error:
         if 400 <= error.code < 500:
             refuse(f"job_url {url}: {error.code} {error.reason}")
         raise
-    return known.hexdigest()
+    return hasher.hexdigest()
 
 
 def unpack(archive: Path, folder: Path) -> None:
     """The files of a ZIP, all of them within the folder, and none of them a link."""
-    with zipfile.ZipFile(archive) as found:
-        members = found.infolist()
-        if len(members) > MOST_FILES or sum(one.file_size for one in members) > LARGEST_UNPACKED:
+    with zipfile.ZipFile(archive) as archive_file:
+        members = archive_file.infolist()
+        if len(members) > MOST_FILES or sum(member.file_size for member in members) > LARGEST_UNPACKED:
             refuse(f"the ZIP has more than {MOST_FILES} files, or {LARGEST_UNPACKED} bytes unpacked")
-        for one in members:
-            path = PurePosixPath(one.filename)
-            mode = one.external_attr >> 16
-            if path.is_absolute() or ".." in path.parts or "\\" in one.filename or "\0" in one.orig_filename:
-                refuse(f"the ZIP has {one.orig_filename!r} in it, which leads out of its folder")
+        for member in members:
+            path = PurePosixPath(member.filename)
+            mode = member.external_attr >> 16
+            if path.is_absolute() or ".." in path.parts or "\\" in member.filename or "\0" in member.orig_filename:
+                refuse(f"the ZIP has {member.orig_filename!r} in it, which leads out of its folder")
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                refuse(f"the ZIP has {one.filename!r} in it, which is neither a file nor a folder")
-        for one in members:
+                refuse(f"the ZIP has {member.filename!r} in it, which is neither a file nor a folder")
+        for member in members:
             try:
-                found.extract(one, folder)
+                archive_file.extract(member, folder)
             except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError) as error:
-                refuse(f"{one.filename!r} of the ZIP cannot be unpacked: {error}")
+                refuse(f"{member.filename!r} of the ZIP cannot be unpacked: {error}")
 
 
-def fetch(asked: argparse.Namespace, folder: Path) -> str:
+def fetch(args: argparse.Namespace, folder: Path) -> str:
     """Put the job into the folder; the name of its module."""
     folder.mkdir(exist_ok=True)
-    came = folder / ".download"
-    found = download(asked.url, came)
-    if asked.sha256 and found != asked.sha256.lower():
-        refuse(f"job_url {asked.url} has the SHA-256 {found}, not {asked.sha256}")
-    if zipfile.is_zipfile(came):
-        unpack(came, folder)
-        came.unlink()
-        return str(asked.name)
-    name = PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(asked.url).path)).stem
-    name = asked.name or name
+    downloaded = folder / ".download"
+    digest = download(args.url, downloaded)
+    if args.sha256 and digest != args.sha256.lower():
+        refuse(f"job_url {args.url} has the SHA-256 {digest}, not {args.sha256}")
+    if zipfile.is_zipfile(downloaded):
+        unpack(downloaded, folder)
+        downloaded.unlink()
+        return str(args.name)
+    name = PurePosixPath(urllib.parse.unquote(urllib.parse.urlsplit(args.url).path)).stem
+    name = args.name or name
     if not name.isidentifier():
-        refuse(f"job_name {name!r} is no name of a module")
-    came.rename(folder / f"{name}.py")
+        refuse(f"job_name {name!r} is not a valid name of a module")
+    downloaded.rename(folder / f"{name}.py")
     return str(name)
 
 
-def load(asked: argparse.Namespace) -> Any:
+def load(args: argparse.Namespace) -> Any:
     """The job's module."""
-    here = Path(__file__).resolve().parent
-    folder = here / "job" if asked.url else here
-    name = fetch(asked, folder) if asked.url else asked.name
-    path = (folder / asked.path).resolve()
+    service_folder = Path(__file__).resolve().parent
+    folder = service_folder / "job" if args.url else service_folder
+    name = fetch(args, folder) if args.url else args.name
+    path = (folder / args.path).resolve()
     if not path.is_relative_to(folder.resolve()) or not path.is_dir():
-        refuse(f"job_path {asked.path!r} is no folder of the job")
+        refuse(f"job_path {args.path!r} is not a folder of the job")
     sys.path.insert(0, str(path))
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        refuse(f"there is no {name}.py in the job's folder {asked.path or '.'}")
+        refuse(f"there is no {name}.py in the job's folder {args.path or '.'}")
     if not callable(getattr(module, "main", None)):
         refuse(f"{name}.py has no main(server, log_dir, context)")
     return module
@@ -131,10 +131,10 @@ def bring_file_system(log_dir: str) -> None:
         )
 
 
-def run(asked: argparse.Namespace) -> None:
-    """Be one task of the cluster, until the job has ended or somebody stops it."""
+def run(args: argparse.Namespace) -> None:
+    """Be member task of the cluster, until the job has ended or somebody stops it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    job = None if os.environ["TFDEPLOY_JOB_NAME"] == "ps" else load(asked)
+    job = None if os.environ["TFDEPLOY_JOB_NAME"] == "ps" else load(args)
     import tensorflow.compat.v1 as tf
 
     tf.disable_eager_execution()

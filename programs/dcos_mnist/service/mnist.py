@@ -43,8 +43,8 @@ def evaluate(log_dir: str, data: Any) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         images, labels, _, accuracy = network()
         tf.train.Saver().restore(session, tf.train.latest_checkpoint(log_dir))
-        found = session.run(accuracy, {images: data["x_test"], labels: data["y_test"]})
-    print(f"MNIST accuracy: {found:.4f}", flush=True)
+        score = session.run(accuracy, {images: data["x_test"], labels: data["y_test"]})
+    print(f"MNIST accuracy: {score:.4f}", flush=True)
 
 
 def main(server: Any, log_dir: str, context: dict[str, Any]) -> None:
@@ -55,17 +55,17 @@ def main(server: Any, log_dir: str, context: dict[str, Any]) -> None:
     """
     rate, steps = context.get("learning_rate", 0.5), context.get("num_training_steps", 300)
     index, cluster = server.server_def.task_index, tf.train.ClusterSpec(server.server_def.cluster)
-    here = f"/job:worker/task:{index}"
+    device = f"/job:worker/task:{index}"
     data = np.load(f"{context.get('data_dir') or os.environ['TFDEPLOY_DATA_DIR']}/mnist.npz")
-    with tf.device(tf.train.replica_device_setter(worker_device=here, cluster=cluster)):
+    with tf.device(tf.train.replica_device_setter(worker_device=device, cluster=cluster)):
         images, labels, loss, _ = network()
         step = tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(rate).minimize(loss, global_step=step)
     with tf.control_dependencies([train]):
         now = step.read_value()
     # Without the filter a session waits for all workers, also for those that are done.
-    config = tf.ConfigProto(device_filters=["/job:ps", here])
-    with tf.device(here):  # else each ps saves its part, to a folder that it may not share
+    config = tf.ConfigProto(device_filters=["/job:ps", device])
+    with tf.device(device):  # else each ps saves its part, to a folder that it may not share
         saver = tf.train.Saver()
     hooks = [tf.train.StopAtStepHook(last_step=steps)]
     saving = {"checkpoint_dir": log_dir, "scaffold": tf.train.Scaffold(saver=saver)}

@@ -1,4 +1,4 @@
-"""Softmax regression on MNIST: a parameter server holds the variables, each worker trains with a graph of its own."""
+"""Softmax regression on MNIST: a parameter server holds the variables, each worker trains with its own graph."""
 
 import argparse
 import os
@@ -28,12 +28,12 @@ def digits() -> tuple[Any, Any, Any, Any]:
     """Training pixels and labels, then those held out: from the data's folder, else fetched over HTTPS."""
     if folder := os.environ.get("TFDEPLOY_DATA_DIR"):
         with np.load(Path(folder, "mnist.npz")) as file:
-            found = [file[name] for name in ("x_train", "y_train", "x_test", "y_test")]
+            arrays = [file[name] for name in ("x_train", "y_train", "x_test", "y_test")]
     else:
         (x_train, y_train), (x_test, y_test) = tf.keras.datasets.mnist.load_data()
-        found = [x_train, y_train, x_test, y_test]
-    train, test = (rearrange(found[at], "digit row column -> digit (row column)") / 255 for at in (0, 2))
-    return train, found[1], test, found[3]
+        arrays = [x_train, y_train, x_test, y_test]
+    train, test = (rearrange(arrays[at], "digit row column -> digit (row column)") / 255 for at in (0, 2))
+    return train, arrays[1], test, arrays[3]
 
 
 def train(flags: argparse.Namespace, cluster: tf.train.ClusterSpec, server: tf.train.Server) -> None:
@@ -77,8 +77,8 @@ def train(flags: argparse.Namespace, cluster: tf.train.ClusterSpec, server: tf.t
         print(f"{me} did {done} steps", flush=True)
         if is_chief:
             saver.save(session, supervisor.save_path, global_step)
-            found = session.run(accuracy, {x: x_test, y: y_test})
-            print(f"MNIST accuracy: {found:.4f}", flush=True)
+            result = session.run(accuracy, {x: x_test, y: y_test})
+            print(f"MNIST accuracy: {result:.4f}", flush=True)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""MNIST between-graph: the ps hold the variables, each worker trains with a graph of its own, worker 0 is the chief.
+"""MNIST between-graph: the ps hold the variables, each worker trains with its own graph, worker 0 is the chief.
 
-Every task runs this program; --job_name, --task_index, --ps_hosts and --worker_hosts tell it who it is. Without
+Every task runs this program; --job_name, --task_index, --ps_hosts and --worker_hosts identify the task. Without
 --job_name it trains alone. Checkpoints are sharded: each ps writes what it holds, so all tasks must share --train_dir.
 """
 
@@ -33,7 +33,7 @@ WITH_TENSORFLOW_IO = ("hdfs://", "viewfs://")
 START_WAIT = 120.0
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, flush=True)
 
 
@@ -61,7 +61,7 @@ def build() -> tuple[Any, Any, Any]:
 
 
 def wait_for_workers() -> None:
-    """Until every worker listens, so that the chief does not do all steps alone; who comes later than that joins in."""
+    """Until every worker listens, so that the chief does not do all steps alone; later ones join in."""
     missing = list(FLAGS.worker_hosts)
     deadline = time.monotonic() + START_WAIT
     while missing and time.monotonic() < deadline:
@@ -117,7 +117,7 @@ def train(place: Any, target: str, is_chief: bool, data: dict[str, Any]) -> None
     with tf.control_dependencies([train_op]):
         new_step = global_step.read_value()
     for variable in [*tf.trainable_variables(), global_step]:
-        say(f"variable {variable.op.name} on {variable.device or 'this machine'}")
+        log(f"variable {variable.op.name} on {variable.device or 'this machine'}")
     random = np.random.default_rng(FLAGS.task_index)
     done = 0
     with open_session(target, is_chief) as session:
@@ -125,9 +125,9 @@ def train(place: Any, target: str, is_chief: bool, data: dict[str, Any]) -> None
             chosen = random.integers(len(data["y_train"]), size=FLAGS.batch_size)
             batch = {images: data["x_train"][chosen], labels: data["y_train"][chosen]}
             step, value = session.run([new_step, loss], batch)
-            say(f"step {step} loss {value:.4f}")
+            log(f"step {step} loss {value:.4f}")
             done += 1
-    say(f"worker-{FLAGS.task_index} did {done} steps")
+    log(f"worker-{FLAGS.task_index} did {done} steps")
 
 
 def final_loss(data: dict[str, Any]) -> float:
@@ -145,7 +145,7 @@ def work(place: Any, target: str) -> None:
         wait_for_workers()
     train(place, target, is_chief, data)
     if is_chief:
-        say(f"final loss {final_loss(data):.4f}")
+        log(f"final loss {final_loss(data):.4f}")
 
 
 def run() -> None:

@@ -1,4 +1,4 @@
-"""What train.py is told on its command line."""
+"""The command line of train.py."""
 
 import argparse
 import os

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 @dataclass(frozen=True)
 class Model:
-    """Tensors of the graph: what goes in, what comes out."""
+    """Tensors of the graph: inputs and outputs."""
 
     images: tf.Tensor
     labels: tf.Tensor
@@ -36,13 +36,13 @@ def build(hidden_units: int) -> Model:
     scores = layer("digits", tf.nn.relu(layer("hidden", pixels, hidden_units)), 10)
 
     expected = tf.cast(labels, tf.int64)
-    answers = tf.argmax(scores, axis=1)
+    predictions = tf.argmax(scores, axis=1)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=scores)
     return Model(
         images=images,
         labels=labels,
-        digits=answers,
+        digits=predictions,
         probabilities=tf.nn.softmax(scores),
         loss=tf.reduce_mean(losses),
-        accuracy=tf.reduce_mean(tf.cast(tf.equal(answers, expected), tf.float32)),
+        accuracy=tf.reduce_mean(tf.cast(tf.equal(predictions, expected), tf.float32)),
     )

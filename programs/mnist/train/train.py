@@ -1,7 +1,7 @@
-"""MNIST the classic way: variables on parameter servers, each worker with a graph of its own.
+"""MNIST the classic way: variables on parameter servers, each worker with its own graph.
 
 Every task runs this program; the four flags --job_name, --task_index, --ps_hosts and --worker_hosts
-tell it who it is. Worker 0 is the chief: it makes the variables, saves them, and evaluates.
+identify the task. Worker 0 is the chief: it creates the variables, saves them, and evaluates.
 """
 
 import os
@@ -25,23 +25,23 @@ REPORT_STEPS = 100
 SUMMARY_STEPS = 10
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, flush=True)
 
 
 def serve_variables(cluster: tf.train.ClusterSpec, task_index: int) -> None:
     """Job ps: hold variables until somebody ends this process."""
     server = tf.train.Server(cluster, job_name="ps", task_index=task_index)
-    # join() never returns to Python, whose own handler would keep Ctrl-C waiting.
+    # join() never returns to Python, so Python's own handler would delay Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    say(f"ps-{task_index} serves on {server.target}")
+    log(f"ps-{task_index} serves on {server.target}")
     server.join()
 
 
 def wait_for_workers(addresses: list[str]) -> None:
     """Wait until every worker listens, so that the first one does not do all the work alone.
 
-    Whoever is not there after START_WAIT joins later.
+    Workers that are not ready after START_WAIT join later.
     """
     deadline = time.monotonic() + START_WAIT
     missing = list(addresses)
@@ -53,7 +53,7 @@ def wait_for_workers(addresses: list[str]) -> None:
         except OSError:
             time.sleep(0.1)
     if missing:
-        say(f"started without {', '.join(missing)}, not there after {START_WAIT:.0f} s")
+        log(f"started without {', '.join(missing)}, not ready after {START_WAIT:.0f} s")
 
 
 class PromptWorker(tf.train.SessionCreator):  # type: ignore[misc]
@@ -77,7 +77,7 @@ class PromptWorker(tf.train.SessionCreator):  # type: ignore[misc]
 
 
 class StartLine(tf.train.SessionRunHook):  # type: ignore[misc]
-    """Says at which step this worker comes in, also when it comes back after the loss of a ps."""
+    """Prints the step at which this worker starts, also after the loss of a ps."""
 
     def __init__(self, task: str, resumes: bool, last_step: int) -> None:
         self.task, self.resumes, self.last_step = task, resumes, last_step
@@ -87,26 +87,26 @@ class StartLine(tf.train.SessionRunHook):  # type: ignore[misc]
 
     def after_create_session(self, session: tf.Session, coord: tf.train.Coordinator) -> None:
         step = int(session.run(self.step))
-        say(f"{self.task} {'resumed' if self.resumes else 'started'} at step {step}")
+        log(f"{self.task} {'resumed' if self.resumes else 'started'} at step {step}")
         self.resumes = True
         if step >= self.last_step:
             coord.request_stop()
 
 
 def open_session(
-    asked: flags.Flags, train_dir: Path, server: tf.train.Server, resumes: bool
+    args: flags.Flags, train_dir: Path, server: tf.train.Server, resumes: bool
 ) -> tf.train.MonitoredSession:
     """A session that survives the loss of a ps: the chief restores the last checkpoint."""
     # Without the filter a session waits for all workers, also for those dead or finished.
-    config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{asked.task_index}"])
+    config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{args.task_index}"])
     # On this worker's own device, or each ps writes its part, to a folder that it may not share.
-    with tf.device(f"/job:worker/task:{asked.task_index}"):
+    with tf.device(f"/job:worker/task:{args.task_index}"):
         scaffold = tf.train.Scaffold(saver=tf.train.Saver(), summary_op=tf.summary.merge_all())
     hooks = [
-        StartLine(asked.task, resumes, asked.steps),
-        tf.train.StopAtStepHook(last_step=asked.steps),
+        StartLine(args.task, resumes, args.steps),
+        tf.train.StopAtStepHook(last_step=args.steps),
     ]
-    if not asked.is_chief:
+    if not args.is_chief:
         return tf.train.MonitoredSession(PromptWorker(scaffold, server.target, config), hooks)
     return tf.train.MonitoredTrainingSession(
         server.target,
@@ -115,7 +115,7 @@ def open_session(
         scaffold=scaffold,
         hooks=hooks,
         config=config,
-        save_checkpoint_steps=asked.save_steps,
+        save_checkpoint_steps=args.save_steps,
         save_graph_def=False,
         save_summaries_steps=SUMMARY_STEPS,
         save_summaries_secs=None,
@@ -124,34 +124,34 @@ def open_session(
 
 
 def train(
-    asked: flags.Flags,
+    args: flags.Flags,
     cluster: tf.train.ClusterSpec,
     train_dir: Path,
     data: digits.Digits,
     resumes: bool,
 ) -> None:
     """Job worker: do steps, together with the other workers, until there are enough."""
-    on_ps = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{asked.task_index}", cluster=cluster)
+    on_ps = tf.train.replica_device_setter(worker_device=f"/job:worker/task:{args.task_index}", cluster=cluster)
     with tf.device(on_ps):
-        network = model.build(asked.hidden_units)
+        network = model.build(args.hidden_units)
         global_step = tf.train.get_or_create_global_step()
-        optimizer = tf.train.AdamOptimizer(asked.learning_rate)
+        optimizer = tf.train.AdamOptimizer(args.learning_rate)
         train_op = optimizer.minimize(network.loss, global_step=global_step)
-        if asked.is_chief:  # of its own batches, into train_dir
+        if args.is_chief:  # of its batches, into train_dir
             tf.summary.scalar("loss", network.loss)
             tf.summary.scalar("accuracy", network.accuracy)
     with tf.control_dependencies([train_op]):
         new_step = global_step.read_value()
     for variable in [*tf.trainable_variables(), global_step]:
-        say(f"variable {variable.op.name} on {variable.device}")
+        log(f"variable {variable.op.name} on {variable.device}")
 
-    server = tf.train.Server(cluster, job_name="worker", task_index=asked.task_index)
-    if asked.is_chief and not resumes:
-        wait_for_workers(asked.worker_hosts)
+    server = tf.train.Server(cluster, job_name="worker", task_index=args.task_index)
+    if args.is_chief and not resumes:
+        wait_for_workers(args.worker_hosts)
 
-    batches = digits.batches(data, asked.batch_size, seed=asked.task_index)
+    batches = digits.batches(data, args.batch_size, seed=args.task_index)
     done = step = reported = 0
-    with open_session(asked, train_dir, server, resumes) as session:
+    with open_session(args, train_dir, server, resumes) as session:
         while not session.should_stop():
             images, labels = next(batches)
             feed = {network.images: images, network.labels: labels}
@@ -159,45 +159,45 @@ def train(
             done += 1
             if step // REPORT_STEPS != reported:
                 reported = step // REPORT_STEPS
-                say(f"step {step} loss {loss:.4f}")
-    say(f"{asked.task} did {done} steps, up to step {step}")
+                log(f"step {step} of {args.steps} loss {loss:.4f}")
+    log(f"{args.task} did {done} steps, up to step {step}")
 
 
-def folder_for_training(asked: flags.Flags) -> Path:
-    if asked.train_dir:
-        asked.train_dir.mkdir(parents=True, exist_ok=True)
-        return asked.train_dir
+def folder_for_training(args: flags.Flags) -> Path:
+    if args.train_dir:
+        args.train_dir.mkdir(parents=True, exist_ok=True)
+        return args.train_dir
     folder = Path(tempfile.mkdtemp(prefix="mnist-"))
-    if asked.is_chief:
-        say(f"no --train_dir: checkpoints go to {folder}, where a restarted task does not look")
+    if args.is_chief:
+        log(f"no --train_dir: checkpoints go to {folder}, which a restarted task does not read")
     return folder
 
 
-def work(asked: flags.Flags, cluster: tf.train.ClusterSpec) -> None:
-    data = digits.load(asked.data_dir)
-    if asked.shuffle_labels:
+def work(args: flags.Flags, cluster: tf.train.ClusterSpec) -> None:
+    data = digits.load(args.data_dir)
+    if args.shuffle_labels:
         data = digits.with_shuffled_labels(data)
-    train_dir = folder_for_training(asked)
+    train_dir = folder_for_training(args)
     saved = trained_steps(train_dir)
-    if saved is not None and saved >= asked.steps:
-        say(f"{asked.task} did 0 steps: the checkpoint in {train_dir} is of step {saved}")
+    if saved is not None and saved >= args.steps:
+        log(f"{args.task} did 0 steps: the checkpoint in {train_dir} is of step {saved}")
     else:
-        train(asked, cluster, train_dir, data, resumes=saved is not None)
-    if asked.is_chief:
-        score = evaluate_and_export(train_dir, asked.hidden_units, data)
-        say(f"final loss {score.loss:.4f}")
-        say(f"MNIST accuracy: {score.accuracy:.4f}")
+        train(args, cluster, train_dir, data, resumes=saved is not None)
+    if args.is_chief:
+        score = evaluate_and_export(train_dir, args.hidden_units, data)
+        log(f"final loss {score.loss:.4f}")
+        log(f"MNIST accuracy: {score.accuracy:.4f}")
 
 
 def main() -> None:
-    asked = flags.parse()
+    args = flags.parse()
     tf.disable_eager_execution()
     tf.logging.set_verbosity(tf.logging.ERROR)
-    cluster = tf.train.ClusterSpec({"ps": asked.ps_hosts, "worker": asked.worker_hosts})
-    if asked.job_name == "ps":
-        serve_variables(cluster, asked.task_index)
+    cluster = tf.train.ClusterSpec({"ps": args.ps_hosts, "worker": args.worker_hosts})
+    if args.job_name == "ps":
+        serve_variables(cluster, args.task_index)
     else:
-        work(asked, cluster)
+        work(args, cluster)
 
 
 if __name__ == "__main__":

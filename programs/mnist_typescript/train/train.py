@@ -1,4 +1,4 @@
-"""A softmax on several workers: each looks at its share of the digits, and all hold the same model."""
+"""A softmax on several workers: each trains on its share of the digits, and all have the same model."""
 
 import argparse
 import os
@@ -11,17 +11,17 @@ RATE = 0.5
 
 
 def main() -> None:
-    """Train; worker 0 says what has come of it."""
+    """Train; worker 0 prints the result."""
     flags = argparse.ArgumentParser()
     flags.add_argument("--data", default="mnist.npz")
     flags.add_argument("--steps", type=int, default=200)
-    given, _ = flags.parse_known_args()
+    args, _ = flags.parse_known_args()
 
     # It reads TF_CONFIG, and waits for the others.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     mine, workers = strategy.cluster_resolver.task_id, strategy.num_replicas_in_sync
-    with np.load(Path(os.environ["TFDEPLOY_DATA_DIR"], given.data)) as found:
-        digits = {name: found[name] for name in found.files}
+    with np.load(Path(os.environ["TFDEPLOY_DATA_DIR"], args.data)) as data:
+        digits = {name: data[name] for name in data.files}
     images, labels = digits["x_train"][mine::workers], digits["y_train"][mine::workers]
     images, labels = tf.constant(pixels(images)), tf.constant(labels, tf.int32)
     with strategy.scope():
@@ -39,10 +39,10 @@ def main() -> None:
         return loss
 
     everywhere = tf.function(lambda: strategy.run(step))
-    for number in range(1, given.steps + 1):
+    for number in range(1, args.steps + 1):
         loss = everywhere()
         if number % 50 == 0:
-            print(f"step {number} of {given.steps}: loss {float(loss):.4f}")
+            print(f"step {number} of {args.steps}: loss {float(loss):.4f}")
     if mine == 0:
         guesses = np.argmax(pixels(digits["x_test"]) @ weights.numpy() + bias.numpy(), axis=1)
         print(f"MNIST accuracy: {np.mean(guesses == digits['y_test']):.4f}")

@@ -1,4 +1,4 @@
-"""MNIST with Keras, wired by `TF_CONFIG` alone: one program for every replica, under each of three strategies.
+"""MNIST with Keras, tf_config by `TF_CONFIG` alone: one program for every replica, under each of three strategies.
 
 Keras 3's `fit` works with neither of the two that span tasks, so the step and its loop are written out here.
 """
@@ -28,7 +28,7 @@ Steps = Callable[[int], float]
 """Does so many steps, and gives the loss of the last one."""
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, flush=True)
 
 
@@ -81,18 +81,18 @@ class Training:
         self.manager = tf.train.CheckpointManager(checkpoint, str(folder), max_to_keep=3)
         if self.manager.latest_checkpoint:
             checkpoint.restore(self.manager.latest_checkpoint, options=self.options)
-            say(f"resumed at step {self.step.numpy()}")
+            log(f"resumed at step {self.step.numpy()}")
 
     def save(self) -> None:
         self.manager.save(checkpoint_number=int(self.step.numpy()), options=self.options)
 
     def one_step(self, images: Any, labels: Any) -> Any:
-        """Each replica's gradients of its own batch; their mean goes to all of them."""
+        """Each replica's gradients of one batch; all of them apply the mean."""
 
         def replica(images: Any, labels: Any) -> tuple[Any, Any]:
             with tf.GradientTape() as tape:
-                answers = self.model(images, training=True)
-                loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(labels, answers))
+                predictions = self.model(images, training=True)
+                loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(labels, predictions))
             return loss, tape.gradient(loss, self.weights)
 
         loss, gradients = self.strategy.run(replica, args=(images, labels))
@@ -136,8 +136,8 @@ def export(training: Training, train_dir: Path) -> None:
         target.parent.mkdir(exist_ok=True)
         if not target.exists():
             Path(scratch, "fresh").rename(target)
-    say(f"exported {target}")
-    say(f"accuracy: {accuracy(trained):.4f}")
+    log(f"exported {target}")
+    log(f"accuracy: {accuracy(trained):.4f}")
 
 
 def accuracy(model: keras.Model) -> float:
@@ -151,19 +151,19 @@ def evaluate(folder: Path, steps: int) -> None:
     checkpoint = tf.train.Checkpoint(step=step, weights=[variable.value for variable in model.trainable_variables])
     for path in tf.train.checkpoints_iterator(str(folder), min_interval_secs=1):
         checkpoint.restore(path).expect_partial()
-        say(f"step {step.numpy()} evaluated: accuracy {accuracy(model):.4f}")
+        log(f"step {step.numpy()} evaluated: accuracy {accuracy(model):.4f}")
         if step >= steps:
             return
 
 
-def train(asked: argparse.Namespace, strategy: tf.distribute.Strategy, train_dir: Path, saves: bool) -> None:
-    training = Training(strategy, train_dir / "checkpoints", asked.learning_rate)
-    deal = dealt_out if asked.strategy == "parameter_server" else together
-    steps = deal(training, asked.batch_size)
-    while training.step < asked.steps:
+def train(args: argparse.Namespace, strategy: tf.distribute.Strategy, train_dir: Path, saves: bool) -> None:
+    training = Training(strategy, train_dir / "checkpoints", args.learning_rate)
+    deal = dealt_out if args.strategy == "parameter_server" else together
+    steps = deal(training, args.batch_size)
+    while training.step < args.steps:
         began = time.monotonic()
-        loss = steps(min(asked.save_steps, asked.steps - int(training.step.numpy())))
-        say(f"step {training.step.numpy()} loss {loss:.4f} ({time.monotonic() - began:.1f} s)")
+        loss = steps(min(args.save_steps, args.steps - int(training.step.numpy())))
+        log(f"step {training.step.numpy()} loss {loss:.4f} ({time.monotonic() - began:.1f} s)")
         if saves:
             training.save()
     if saves:
@@ -171,18 +171,18 @@ def train(asked: argparse.Namespace, strategy: tf.distribute.Strategy, train_dir
 
 
 def main() -> None:
-    asked, wired = arguments(), json.loads(os.environ["TF_CONFIG"])
-    role, index = wired["task"]["type"], wired["task"]["index"]
-    replicas = {name: len(hosts) for name, hosts in wired["cluster"].items()}
-    say(f"{role} {index} of {replicas}, strategy {asked.strategy}")
+    args, tf_config = arguments(), json.loads(os.environ["TF_CONFIG"])
+    role, index = tf_config["task"]["type"], tf_config["task"]["index"]
+    replicas = {name: len(hosts) for name, hosts in tf_config["cluster"].items()}
+    log(f"{role} {index} of {replicas}, strategy {args.strategy}")
     tf.get_logger().setLevel("ERROR")
     train_dir = Path(os.environ["TFDEPLOY_TRAIN_DIR"])
     train_dir.mkdir(parents=True, exist_ok=True)
     if role == "evaluator":
-        evaluate(train_dir / "checkpoints", asked.steps)
+        evaluate(train_dir / "checkpoints", args.steps)
         return
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    if asked.strategy == "parameter_server" and role in ("ps", "worker"):
+    if args.strategy == "parameter_server" and role in ("ps", "worker"):
         tf.distribute.Server(resolver.cluster_spec(), job_name=role, task_index=index, protocol="grpc").join()
     makers = {
         "alone": tf.distribute.get_strategy,
@@ -190,9 +190,9 @@ def main() -> None:
         "parameter_server": lambda: tf.distribute.ParameterServerStrategy(resolver),
     }
     try:
-        train(asked, makers[asked.strategy](), train_dir, saves=role in ("chief", "master"))
+        train(args, makers[args.strategy](), train_dir, saves=role in ("chief", "master"))
     except LOST as lost:
-        say(f"{type(lost).__name__}: a peer is lost; this starts again from the last checkpoint")
+        log(f"{type(lost).__name__}: a peer is lost; this task restarts from the last checkpoint")
         os._exit(TRY_AGAIN)  # the threads that wait for the peer never end
 
 

@@ -12,6 +12,11 @@ def _region(aws: Aws, given: Props) -> Props:
     return {"id": name, "region": name, "name": name, "endpoint": f"ec2.{name}.amazonaws.com", "description": name}
 
 
+def _identity(aws: Aws, given: Props) -> Props:
+    identity = aws.client("sts", given).get_caller_identity()
+    return {"id": aws.account, "accountId": identity["Account"], "arn": identity["Arn"], "userId": identity["UserId"]}
+
+
 def _parameter(aws: Aws, given: Props) -> Props:
     decrypt = given.get("withDecryption", True)
     one = aws.client("ssm", given).get_parameter(Name=given["name"], WithDecryption=decrypt)["Parameter"]
@@ -54,6 +59,7 @@ def _instance_type(aws: Aws, given: Props) -> Props:
 
 INVOKES: dict[str, Callable[[Aws, Props], Props]] = {
     "aws:index/getRegion:getRegion": _region,
+    "aws:index/getCallerIdentity:getCallerIdentity": _identity,
     "aws:ssm/getParameter:getParameter": _parameter,
     "aws:ec2/getInstanceType:getInstanceType": _instance_type,
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -21,6 +22,10 @@ PATIENCE = 600.0
 
 class Refused(Exception):
     """AWS, or the stand-in, will not do it."""
+
+
+Keys = tuple[str | None, str | None, str | None]
+"""An access key, its secret and a token."""
 
 
 class Aws:
@@ -38,27 +43,64 @@ class Aws:
             raise Refused("no region: set aws:region or AWS_REGION")
         return str(named)
 
+    def setting(self, name: str, otherwise: Any) -> Any:
+        """A setting; the engine gives lists and objects as JSON."""
+        given = self._settings.get(name) or otherwise
+        return json.loads(given) if isinstance(given, str) and not isinstance(otherwise, str) else given
+
+    @property
+    def default_tags(self) -> dict[str, str]:
+        """The tags of all that has tags."""
+        return dict(self.setting("defaultTags", {}).get("tags", {}))
+
+    def check_account(self) -> None:
+        """Refuse to be configured for an account that is not allowed, in the words of the real provider."""
+        allowed, forbidden = (set(map(str, self.setting(f"{name}AccountIds", []))) for name in ("allowed", "forbidden"))
+        if (allowed or forbidden) and (self.account in forbidden or (allowed and self.account not in allowed)):
+            raise Refused(f"AWS account ID not allowed: {self.account}")
+
+    @functools.cached_property
+    def _keys(self) -> Keys:
+        """What clients are given: keys, else those of a profile, else of the environment; then of the roles, one after the other."""
+        core = botocore.session.Session(profile=self.setting("profile", "") or None)
+        for name, variable in (("sharedConfigFiles", "config_file"), ("sharedCredentialsFiles", "credentials_file")):
+            if files := self.setting(name, []):
+                core.set_config_variable(variable, files[0])
+        if self._settings.get("accessKey"):
+            core.set_credentials(
+                self._settings["accessKey"], self._settings.get("secretKey"), self._settings.get("token")
+            )
+        found = core.get_credentials()
+        keys: Keys = (found.access_key, found.secret_key, found.token) if found else (None, None, None)
+        for role in self.setting("assumeRoles", []):
+            name = role.get("sessionName", "stand-in")
+            made = self._made("sts", self.region({}), keys).assume_role(RoleArn=role["roleArn"], RoleSessionName=name)
+            taken = made["Credentials"]
+            keys = (taken["AccessKeyId"], taken["SecretAccessKey"], taken["SessionToken"])
+        return keys
+
+    def _made(self, service: str, region: str, keys: Keys) -> Any:
+        return boto3.client(
+            service,
+            region_name=region,
+            endpoint_url=self._endpoints().get(service),
+            aws_access_key_id=keys[0],
+            aws_secret_access_key=keys[1],
+            aws_session_token=keys[2],
+            config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
+        )
+
     def client(self, service: str, props: Props) -> Any:
         """The client of a service for a resource."""
         key = service, self.region(props)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = boto3.client(
-                    service,
-                    region_name=key[1],
-                    endpoint_url=self._endpoints().get(service),
-                    aws_access_key_id=self._settings.get("accessKey"),
-                    aws_secret_access_key=self._settings.get("secretKey"),
-                    aws_session_token=self._settings.get("token"),
-                    config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
-                )
+                self._clients[key] = self._made(service, key[1], self._keys)
                 retries.retry_calls(self._clients[key], int(self._settings.get("maxRetries") or retries.ATTEMPTS))
             return self._clients[key]
 
     def _endpoints(self) -> dict[str, str]:
-        given = self._settings.get("endpoints") or []
-        listed = json.loads(given) if isinstance(given, str) else given
-        return {service: url for entry in listed for service, url in entry.items()}
+        return {service: url for entry in self.setting("endpoints", []) for service, url in entry.items()}
 
     @functools.cached_property
     def account(self) -> str:

@@ -10,21 +10,26 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pulumi.provider.experimental import provider as wire
 from pulumi.runtime.rpc import UNKNOWN
 
-from tests.box.provider import ec2, efs, iam, instance, shapes, storage
+from tests.box.provider import ec2, efs, iam, instance, network, shapes, storage
 from tests.box.provider.invokes import INVOKES
 from tests.box.provider.kinds import Aws, Kind, Refused, missing
 from tests.box.provider.values import MAPS, Props, changed, merged, plain, wrapped
 
 T = TypeVar("T")
 
-KINDS = {kind.token: kind for kind in (*ec2.KINDS, instance.KIND, *storage.KINDS, *efs.KINDS, *iam.KINDS)}
+KINDS = {
+    kind.token: kind for kind in (*ec2.KINDS, *network.KINDS, instance.KIND, *storage.KINDS, *efs.KINDS, *iam.KINDS)
+}
 
 GIVEN = "__inputs"
 """In a state: the paths of the inputs. What starts so is the provider's own and not shown to anybody."""
 CHOSEN = "__defaults"
 """In inputs: the names of those that the provider chose."""
 
-SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints", "maxRetries"})
+SETTINGS = frozenset({"region", "accessKey", "secretKey", "token", "endpoints", "maxRetries"}) | frozenset(
+    {"profile", "assumeRoles", "sharedConfigFiles", "sharedCredentialsFiles"}
+    | {"allowedAccountIds", "forbiddenAccountIds", "defaultTags"}
+)
 IGNORED = frozenset({"version", "skipCredentialsValidation", "skipMetadataApiCheck"}) | frozenset(
     {"skipRegionValidation", "skipRequestingAccountId", "s3UsePathStyle"}
 )
@@ -43,11 +48,16 @@ def _own(props: Props) -> Props:
     return {name: value for name, value in props.items() if not name.startswith("__")}
 
 
+def with_all_tags(kind: Kind, state: Props) -> Props:
+    """What is there, with all its tags: also those of the provider."""
+    return {**state, "tags": state.get("tagsAll", state.get("tags", {}))} if "tags" in kind.updates else state
+
+
 def paths(kind: Kind, state: Props, news: Props) -> list[str]:
-    """Where what is wanted differs from what is."""
-    old, new = _own(state), kind.wanted(_own(news))
+    """Where what is wanted differs from what is; the tags are all that there are, and all that are wanted."""
+    old, new = with_all_tags(kind, _own(state)), kind.wanted(_own(news))
     if "tags" in kind.updates:
-        old, new = {"tags": {}, **old}, {"tags": {}, **new}
+        new = {"tags": {}, **new}
     found = [path for name, value in new.items() for path in changed(name, old.get(name), value)]
     there, wanted = given(old), given(new)
     gone = [path for path in state.get(GIVEN, []) if path in kind.cleared and path in there and path not in wanted]
@@ -96,10 +106,10 @@ def known(kind: Kind, given: Props) -> list[tuple[str, str]]:
     return wrong
 
 
-def foreseen(kind: Kind, news: Props) -> Props:
+def foreseen(kind: Kind, news: Props, all_tags: Props) -> Props:
     """The outputs of something that is not there yet."""
     computed = dict.fromkeys(shapes.outputs(kind.token) - set(news), UNKNOWN)
-    tags = {"tags": news.get("tags", {}), "tagsAll": news.get("tags", {})} if "tags" in kind.updates else {}
+    tags = {"tags": news.get("tags", {}), "tagsAll": all_tags.get("tags", {})} if "tags" in kind.updates else {}
     return {**computed, **tags, **news}
 
 
@@ -129,9 +139,15 @@ class StandIn(wire.Provider):
     async def configure(self, request: wire.ConfigureRequest) -> wire.ConfigureResponse:
         """Take the settings; secrets and outputs as such are the engine's business."""
         self._aws = Aws(plain(request.args))
+        await self._call(self._aws.check_account)
         return wire.ConfigureResponse(
             accept_secrets=False, supports_preview=True, accept_resources=False, accept_outputs=False
         )
+
+    def _tagged(self, kind: Kind, news: Props) -> Props:
+        """Inputs with the provider's own tags beside those of the program, which win."""
+        tags = {**self._aws.default_tags, **news.get("tags", {})}
+        return {**news, "tags": tags} if "tags" in kind.updates and tags else news
 
     async def invoke(self, request: wire.InvokeRequest) -> wire.InvokeResponse:
         """Call a function."""
@@ -160,7 +176,7 @@ class StandIn(wire.Provider):
     async def diff(self, request: wire.DiffRequest) -> wire.DiffResponse:
         """What an update would change, and whether in place."""
         kind = kind_of(request.type)
-        state, news = plain(request.old_state), plain(request.new_inputs)
+        state, news = plain(request.old_state), self._tagged(kind, plain(request.new_inputs))
         found = [
             path
             for path in paths(kind, state, news)
@@ -184,17 +200,33 @@ class StandIn(wire.Provider):
         if observed is None:
             return None
         region = {"region": self._aws.region(declared)} if "region" in shapes.outputs(kind.token) else {}
-        return {**merged(_own(declared), observed), **region, GIVEN: given(_own(inputs))}
+        return {
+            **merged(_own(declared), observed),
+            **region,
+            **self._program_tags(observed, inputs),
+            GIVEN: given(_own(inputs)),
+        }
+
+    def _program_tags(self, observed: Props, inputs: Props) -> Props:
+        """The output `tags`: without those of the provider that the program does not give."""
+        if "tags" not in observed:
+            return {}
+        defaults, own = self._aws.default_tags, inputs.get("tags", {})
+        return {
+            "tags": {
+                name: value for name, value in observed["tags"].items() if name in own or defaults.get(name) != value
+            }
+        }
 
     async def create(self, request: wire.CreateRequest) -> wire.CreateResponse:
         """Make it, and tell what came of it."""
         kind, news = kind_of(request.type), plain(request.properties)
         if request.preview:
-            return wire.CreateResponse("", wrapped(foreseen(kind, _own(news))))
+            return wire.CreateResponse("", wrapped(foreseen(kind, _own(news), self._tagged(kind, _own(news)))))
 
         def make() -> tuple[str, Props]:
             wanted = kind.wanted(_own(news))
-            key = kind.create(self._aws, wanted)
+            key = kind.create(self._aws, self._tagged(kind, wanted))
             state = self._read(kind, key, wanted, news)
             if state is None:
                 raise Refused(f"{key} was made, and then it was gone")
@@ -210,7 +242,7 @@ class StandIn(wire.Provider):
         found = await self._call(lambda: self._read(kind, key, _own(state), inputs))
         if found is None:
             return wire.ReadResponse("")
-        for path in paths(kind, found, inputs):
+        for path in paths(kind, found, self._tagged(kind, inputs)):
             inputs |= followed(inputs, found, path)
         return wire.ReadResponse(key, wrapped(found), wrapped(inputs))
 
@@ -218,17 +250,19 @@ class StandIn(wire.Provider):
         """Change in place what differs."""
         kind, key = kind_of(request.type), request.resource_id
         state, news = plain(request.olds), plain(request.news)
-        found = paths(kind, state, news)
+        all_tagged = self._tagged(kind, kind.wanted(_own(news)))
+        found = paths(kind, state, all_tagged)
         wanted = kind.wanted(_own(news))
         declared = merged({name: value for name, value in _own(state).items() if name not in found}, wanted)
         if request.preview:
             moved = {name: UNKNOWN for path in found for name in kind.moves.get(path, ())}
-            tags = {"tagsAll": news.get("tags", {})} if "tags" in kind.updates else {}
+            tags = {"tagsAll": all_tagged.get("tags", {})} if "tags" in kind.updates else {}
             return wire.UpdateResponse(wrapped({**declared, **moved, **tags}))
 
         def change() -> Props:
+            before = with_all_tags(kind, _own(state))
             for step in dict.fromkeys(way for path in found if (way := kind.way(path, news))):
-                step(self._aws, key, _own(state), wanted)
+                step(self._aws, key, before, all_tagged)
             after = self._read(kind, key, declared, news)
             if after is None:
                 raise Refused(f"{key} was changed, and then it was gone")

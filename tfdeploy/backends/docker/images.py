@@ -1,87 +1,105 @@
-"""Which image each job's tasks run, and how those are made that are not just named. Pure but for `write_context`."""
+"""The image of each job, and the images that are built."""
 
 import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ...bundle import collect
 from ...errors import BundleError, SpecError
-from ...spec import ClusterSpec, JobSpec
-from ..base import Cluster
-from ..folders import cache_folder
-from . import names
+from ...plan.code_bundle import collect
+from ...spec.cluster import ClusterSpec, JobSpec
+from ..base import ClusterRef
+from .labels import name_prefix
 
-DEFAULT = "tensorflow/tensorflow:2.20.0"
-DEFAULT_GPU = f"{DEFAULT}-gpu"
-"""TensorFlow's official images, https://hub.docker.com/r/tensorflow/tensorflow. Not 2.21.0: people report that CUDA's
-libraries in its `-gpu` image do not match TensorFlow's."""
+DEFAULT_VERSION = "2.20.0"
+DEFAULT_IMAGE = f"tensorflow/tensorflow:{DEFAULT_VERSION}"
+DEFAULT_GPU_IMAGE = f"{DEFAULT_IMAGE}-gpu"
+"""TensorFlow's official images, https://hub.docker.com/r/tensorflow/tensorflow. Not 2.21.0: users report that the versions of
+CUDA's libraries in its `-gpu` image do not match TensorFlow's."""
 
 _REQUIREMENTS = """\
 FROM {base}
-RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir --no-input --disable-pip-version-check {requirements}
+RUN python3 -m pip --version || {{ echo {no_pip}; exit 1; }} && \\
+    PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir --no-input --disable-pip-version-check {requirements}
 """
+_NO_PIP = "tfdeploy: requirements: the image {base} has no pip for python3. Use an image that has it, or install the packages in yours."
 
 
 @dataclass(frozen=True)
 class Build:
-    """An image that is to be built, and pushed where there is a registry."""
+    """An image to build, and to push if there is a registry."""
 
     name: str
     context: str
-    """The folder that is built; empty where only `dockerfile` counts."""
+    """The build context, a folder of the user; empty where `dockerfile` is the whole of it."""
     dockerfile: str = ""
+    action: str = ""
+    """What a message about it names, where `dockerfile` is the whole of it."""
 
 
-def named(spec: ClusterSpec, job: JobSpec) -> str:
-    """The image that a job's tasks run, if nothing is built."""
-    return job.container.image or spec.image or (DEFAULT_GPU if job.gpus else DEFAULT)
+def installed_version() -> str:
+    """The version of TensorFlow on this computer; empty without one."""
+    for package in ("tensorflow", "tensorflow-cpu"):
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return ""
 
 
-def content(spec: ClusterSpec) -> str:
-    """What names the content of the folder `build`; empty when there is none.
+def version_notices(spec: ClusterSpec, installed: str) -> list[str]:
+    """A sentence if jobs run a default image, and this computer has another TensorFlow: a program may behave differently on `local`.
+    `installed` is empty where there is none."""
+    names = sorted({named_image(spec, job) for job in spec.jobs} & {DEFAULT_IMAGE, DEFAULT_GPU_IMAGE})
+    if not names or spec.container.build or installed in ("", DEFAULT_VERSION):
+        return []
+    where = " and ".join(names)
+    return [
+        f"TensorFlow {DEFAULT_VERSION} is in {where}, but this computer has {installed}. container.image sets another image"
+    ]
+
+
+def named_image(spec: ClusterSpec, job: JobSpec) -> str:
+    """The image of a job as named by the user, or the default."""
+    return job.container.image or spec.container.image or (DEFAULT_GPU_IMAGE if job.gpus else DEFAULT_IMAGE)
+
+
+def context_hash(spec: ClusterSpec) -> str:
+    """A hash of the files in the folder `build`; empty without one.
 
     Raises:
-        SpecError: the folder is missing, or cannot be read whole.
+        SpecError: the folder does not exist, or a file in it cannot be read.
     """
     try:
-        return collect(spec.name, Path(spec.engine.build), []).name if spec.engine.build else ""
+        return collect(spec.name, Path(spec.container.build), []).name if spec.container.build else ""
     except BundleError as error:
-        raise SpecError(f"{spec.name}: build", error.wrong, error.remedy) from None
+        raise SpecError(f"{spec.name}: container.build", error.wrong, error.remedy) from None
 
 
-def builds(cluster: Cluster, spec: ClusterSpec, tag: str) -> Mapping[str, Sequence[Build]]:
-    """Job to the images that are built for it, the last one being what its tasks run; `tag` names the content of `build`."""
-    return {job.name: made for job in spec.jobs if (made := _chain(cluster, spec, job, tag))}
+def builds(cluster: ClusterRef, spec: ClusterSpec, build_hash: str) -> Mapping[str, Sequence[Build]]:
+    """The images to build for each job, in order; its tasks run the last one."""
+    return {job.name: chain for job in spec.jobs if (chain := _build_chain(cluster, spec, job, build_hash))}
 
 
-def image(cluster: Cluster, spec: ClusterSpec, job: JobSpec, tag: str) -> str:
-    """The image that a job's tasks run."""
-    chain = _chain(cluster, spec, job, tag)
-    return chain[-1].name if chain else named(spec, job)
+def job_image(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, build_hash: str) -> str:
+    """The image of a job: the last one built for it, else the named one."""
+    chain = _build_chain(cluster, spec, job, build_hash)
+    return chain[-1].name if chain else named_image(spec, job)
 
 
-def _chain(cluster: Cluster, spec: ClusterSpec, job: JobSpec, tag: str) -> Sequence[Build]:
-    prefix = f"{spec.engine.registry}/" if spec.engine.registry else ""
-    # No registry takes two such signs in a row but hyphens, and two underscores.
-    name = prefix + re.sub("[_-]{2,}", "-", names.base(cluster).lower())
-    own = spec.engine.build and not job.container.image
-    chain = [Build(f"{name}:{tag[:16]}", spec.engine.build)] if own else []
+def _build_chain(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, build_hash: str) -> Sequence[Build]:
+    prefix = f"{spec.container.registry}/" if spec.container.registry else ""
+    # A registry refuses two separators in a row, except hyphens and two underscores.
+    name = prefix + re.sub("[_-]{2,}", "-", name_prefix(cluster).lower())
+    builds_folder = spec.container.build and not job.container.image
+    chain = [Build(f"{name}:{build_hash[:16]}", spec.container.build)] if builds_folder else []
     if spec.requirements:
-        base = chain[-1].name if chain else named(spec, job)
+        base = chain[-1].name if chain else named_image(spec, job)
         requirements = " ".join(map(shlex.quote, spec.requirements))
-        text = _REQUIREMENTS.format(base=base, requirements=requirements)
-        chain.append(Build(f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}", "", text))
+        no_pip = shlex.quote(_NO_PIP.format(base=base))
+        text = _REQUIREMENTS.format(base=base, requirements=requirements, no_pip=no_pip)
+        action = f"{spec.name}: installing the requirements {', '.join(spec.requirements)}"
+        chain.append(Build(f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}", "", text, action))
     return chain
-
-
-def write_context(build: Build) -> str:
-    """The folder to build: the user's, or one of ours with nothing but the Dockerfile in it."""
-    if build.context:
-        return str(Path(build.context).absolute())
-    folder = cache_folder() / "images" / build.name.rpartition(":")[2]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "Dockerfile").write_text(build.dockerfile)
-    return str(folder)

@@ -1,177 +1,202 @@
-"""A task, and the keeper, as services of a Swarm. Pure: from the props of a resource to what the Engine API takes.
+"""The definitions of a cluster's services, from the props of its resources. Pure.
 
-The API's words: https://docs.docker.com/reference/api/engine/version/v1.41/#tag/Service/operation/ServiceCreate.
+The Engine API's form: https://docs.docker.com/reference/api/engine/version/v1.41/#tag/Service/operation/ServiceCreate.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...agent.states import TENSORBOARD, TENSORBOARD_PORT
-from ...containers import HOST, OVERLAY
-from ..base import KEEPER, RunProps, TaskProps
-from . import names
+from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
+from ...agent.sync import LEASE_SECONDS
+from ...spec.docker import HOST, OVERLAY
+from ..base import CONTROLLER, Reference, RunProps, TaskDependencies, TaskProps
+from .container_settings import ContainerSettings
+from .labels import (
+    CLEANUP_IMAGE_LABEL,
+    HOSTNAME_LABEL,
+    MACHINE_LABEL,
+    PORT_LABEL,
+    RECORD_VOLUME,
+    SPEC_HASH_LABEL,
+    cluster_labels,
+    own_volume_labels,
+    service_name,
+    stack_labels,
+    volume_name,
+)
 from .mounts import shm, volume
 
-TOKEN, AGENT, SECRETS = "/run/tfdeploy/token", "/run/tfdeploy/agent.pyz", "/run/tfdeploy/secrets"
-"""Where a container finds what the Swarm keeps for it."""
+ServiceJson = Mapping[str, Any]
+"""A service in the form of the Engine API."""
 
-RECORD = "/tfdeploy/record"
-"""Where the keeper's volume is mounted."""
+Services = Mapping[str, ServiceJson]
+"""Existing services by hostname."""
 
-PYTHON = ("python3", "-I", "-S", AGENT)
+AGENT_FILE, TOKEN_FILE, SECRETS_FOLDER = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
+"""Where the Swarm mounts its config and its secrets in a container."""
 
-MANAGER = "{manager}"
-"""In the keeper's address, the address of the machine that manages the Swarm, where that is known only when it stands."""
+RECORD_FOLDER = "/tfdeploy/record"
+"""Where the controller's volume is mounted."""
 
-TASK_PORT, KEEPER_PORT = 2222, 2220
-"""On an overlay network every task has an address of its own, so all may have TensorFlow's usual port."""
+TASK_FOLDER = "/tmp/tfdeploy"
+"""Where a launcher stores its task's files."""
+
+AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
+
+MANAGER_PLACEHOLDER = "{manager}"
+"""In the controller's address: the address of the Swarm's manager, where that is known only after the manager was created."""
+
+TASK_PORT, CONTROLLER_PORT = 2222, 2220
+"""On an overlay network every task has its own address, so all of them can use TensorFlow's default port."""
 
 _PORTS = {TENSORBOARD: TENSORBOARD_PORT}
 
-TRAIN_MODE = "1777"
-"""The keeper's user makes a run's folder in `train_dir`; the tasks' users write into it."""
+_TRAIN_DIR_MODE = "1777"
+"""The controller, as root, creates a run's folder in `train_dir`. The tasks' users write into it. They are those of the images, which
+the controller does not know. Who reaches the folder is decided by the mode of the user's own `train_dir` above it."""
 
 _SECOND = 1_000_000_000
 _RESTART_DELAY = 1 * _SECOND
-_MARGIN = 30.0
-_SHORTEST_STOP = 60.0
-FOLDER = "/tmp/tfdeploy"
+_STOP_MARGIN = 30.0
+_MIN_STOP_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
 class Service:
-    """A service as it should be."""
+    """The desired definition of a service."""
 
     name: str
     labels: Mapping[str, str]
     template: Mapping[str, Any]
 
 
-def task(props: TaskProps) -> Service:
-    """The service of a task: its launcher in the task's image, started again by the Swarm unless it says that it is done."""
-    container, cluster = props["container"], props["cluster"]
-    on_overlay = container["network"] == OVERLAY
+def task_service(props: TaskProps) -> Service:
+    """The service of a task: its launcher in the task's image. The Swarm restarts it unless it exits with 0."""
+    container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
+    on_overlay = container.network == OVERLAY
     settings = {
         **{key: props[key] for key in ("hostname", "job", "index", "memory")},
         "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
-        "keeper": _keeper_address(props),
-        "token": TOKEN,
-        "folder": FOLDER,
-        "secrets": SECRETS,
+        "controller": _controller_address(container, props["dependencies"]),
+        "token": TOKEN_FILE,
+        "folder": TASK_FOLDER,
+        "secrets": SECRETS_FOLDER,
         "host": props["hostname"] if on_overlay else "",
+        "lease": LEASE_SECONDS,
     }
     spec = {
-        "Command": [*PYTHON, "launch", json.dumps(settings)],
+        "Command": [*AGENT_COMMAND, "launch", json.dumps(settings)],
         "Env": _environment(props),
-        "Mounts": [*container["mounts"], *shm(container["shm_size"])],
-        "StopGracePeriod": int(stop_seconds(props["grace"]) * _SECOND),
-        "Secrets": _secrets(props["supplies"]),
-        **_dropped(container.get("cap_drop", [])),
+        "Mounts": [*container.mounts, *shm(container.shm_size)],
+        "StopGracePeriod": int(stop_timeout(props["grace"]) * _SECOND),
+        "Secrets": _secrets(props["dependencies"]),
+        **({"CapabilityDrop": list(container.dropped_capabilities)} if container.dropped_capabilities else {}),
     }
     template = {
-        "ContainerSpec": {**_container(props, props["hostname"]), **spec},
-        "Resources": _resources(props),
+        "ContainerSpec": {**_container(props, container, props["hostname"]), **spec},
+        "Resources": _resources(props, container.gpu_kind),
         "RestartPolicy": {"Condition": "on-failure", "Delay": _RESTART_DELAY},
         "Placement": {"Constraints": [f"node.hostname=={props['machine']}"]},
-        "Networks": _networks(container["network"], props["supplies"], props["hostname"]),
+        "Networks": _networks(container.network, props["dependencies"], props["hostname"]),
     }
-    name = names.service(cluster, props["hostname"])
-    return _service(props, name, {names.HOSTNAME: props["hostname"], names.MACHINE: props["machine"]}, template)
+    labels = {HOSTNAME_LABEL: props["hostname"], MACHINE_LABEL: props["machine"]}
+    return _service(props, service_name(cluster, props["hostname"]), labels, template)
 
 
-def keeper(props: RunProps) -> Service:
-    """The service of the keeper, on the machine that manages the Swarm: it is reached through that one's engine."""
-    container, cluster = props["container"], props["cluster"]
-    host, _, port = _keeper_address(props).rpartition(":")
-    where = volume("record", names.volume(cluster, names.RECORD), RECORD, names.labels(cluster))
+def controller_service(props: RunProps) -> Service:
+    """The service of the controller, on the machine that manages the Swarm, because it is reached through that engine."""
+    container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
+    host, _, port = _controller_address(container, props["dependencies"]).rpartition(":")
+    labels = own_volume_labels(cluster, RECORD_VOLUME)
+    record = volume("record", volume_name(cluster, RECORD_VOLUME), RECORD_FOLDER, labels)
     spec = {
-        "Command": [*PYTHON, "keep", RECORD, f"{host}:{port}", TOKEN, TRAIN_MODE],
+        "Command": [*AGENT_COMMAND, "controller", RECORD_FOLDER, f"{host}:{port}", TOKEN_FILE, _TRAIN_DIR_MODE],
         "Env": ["NVIDIA_VISIBLE_DEVICES=void"],
-        "Mounts": [where, *container["mounts"]],
-        "StopGracePeriod": int(_MARGIN * _SECOND),
-        "Secrets": [_secret(props["supplies"]["token"], TOKEN)],
+        "Mounts": [record, *container.mounts],
+        "StopGracePeriod": int(_STOP_MARGIN * _SECOND),
+        "Secrets": [_secret(props["dependencies"]["token"], TOKEN_FILE)],
         "CapabilityDrop": ["ALL"],
-        "CapabilityAdd": ["CAP_DAC_OVERRIDE"],  # `train_dir` may be a folder of somebody else's
+        "CapabilityAdd": ["CAP_DAC_OVERRIDE"],  # `train_dir` may be owned by another user
         "User": "0",
     }
     template = {
-        "ContainerSpec": {**_container(props, KEEPER), **spec},
+        "ContainerSpec": {**_container(props, container, CONTROLLER), **spec},
         "Resources": {},
         "RestartPolicy": {"Condition": "any", "Delay": _RESTART_DELAY},
-        "Placement": {"Constraints": [f"node.{container['post']}"]},
-        "Networks": _networks(container["network"], props["supplies"], KEEPER),
+        "Placement": {"Constraints": [f"node.{container.constraint}"]},
+        "Networks": _networks(container.network, props["dependencies"], CONTROLLER),
     }
-    return _service(props, names.service(cluster, KEEPER), {names.HOSTNAME: KEEPER, names.PORT: port}, template)
+    service_labels = {HOSTNAME_LABEL: CONTROLLER, PORT_LABEL: port}
+    if container.cleanup_image:
+        service_labels[CLEANUP_IMAGE_LABEL] = container.cleanup_image
+    return _service(props, service_name(cluster, CONTROLLER), service_labels, template)
 
 
-def _keeper_address(props: TaskProps | RunProps) -> str:
-    address: str = props["container"]["keeper"]
-    return address.replace(MANAGER, props["supplies"].get("manager", ""))
+def _controller_address(container: ContainerSettings, dependencies: TaskDependencies) -> str:
+    return container.controller_address.replace(MANAGER_PLACEHOLDER, dependencies.get("manager", ""))
 
 
-def stop_seconds(grace: float) -> float:
-    """How long the engine waits before it kills a launcher, which keeps `grace` itself: longer, in steps of doubling, so
-    that a little more of it changes no service."""
-    seconds = _SHORTEST_STOP
-    while seconds < grace + _MARGIN:
+def stop_timeout(grace: float) -> float:
+    """How long the engine waits before it kills a launcher, which itself gives the program `grace` seconds.
+
+    It is rounded up to a multiple of two of the minimum, so that a small change of `grace` does not update a service.
+    """
+    seconds = _MIN_STOP_TIMEOUT
+    while seconds < grace + _STOP_MARGIN:
         seconds *= 2
     return seconds
 
 
 def _service(props: TaskProps | RunProps, name: str, labels: Mapping[str, str], template: Mapping[str, Any]) -> Service:
     content = json.dumps([template, sorted(labels.items())], sort_keys=True)
-    spec = {names.SPEC: hashlib.sha256(content.encode()).hexdigest()[:16]}
+    spec_hash = {SPEC_HASH_LABEL: hashlib.sha256(content.encode()).hexdigest()[:16]}
     container = template["ContainerSpec"]
-    marked = {**template, "ContainerSpec": {**container, "Labels": {**container["Labels"], **spec}}}
-    return Service(name, {**names.labels(props["cluster"]), **labels, **spec}, marked)
+    labelled = {**template, "ContainerSpec": {**container, "Labels": {**container["Labels"], **spec_hash}}}
+    cluster = props["cluster"]
+    return Service(name, {**cluster_labels(cluster), **stack_labels(cluster), **labels, **spec_hash}, labelled)
 
 
-def _container(props: TaskProps | RunProps, hostname: str) -> dict[str, Any]:
-    identity, name = props["supplies"]["agent"].split()
+def _container(props: TaskProps | RunProps, container: ContainerSettings, hostname: str) -> dict[str, Any]:
+    agent = props["dependencies"]["agent"]
     return {
-        "Image": props["supplies"].get(f"image-{props['container']['job']}") or props["container"]["image"],
+        "Image": props["dependencies"].get("image") or container.image,
         "Hostname": hostname,
-        "User": props["container"]["user"],
-        "Labels": dict(names.labels(props["cluster"])),
-        "Configs": [{"ConfigID": identity, "ConfigName": name, "File": _file(AGENT)}],
+        "User": container.user,
+        "Labels": dict(cluster_labels(props["cluster"])),
+        "Configs": [{"ConfigID": agent["id"], "ConfigName": agent["name"], "File": _file(AGENT_FILE)}],
     }
 
 
-def _dropped(capabilities: Sequence[str]) -> dict[str, Any]:
-    return {"CapabilityDrop": list(capabilities)} if capabilities else {}
-
-
 def _environment(props: TaskProps) -> list[str]:
-    """What the container's own environment gets; that of the run comes with the run."""
-    unseen = [] if props["gpus"] else ["NVIDIA_VISIBLE_DEVICES=void"]
-    return ["TFDEPLOY_MACHINE={{.Node.Hostname}}", *unseen]
+    """The environment of the container; that of the program is part of the run."""
+    no_gpus = [] if props["gpus"] else ["NVIDIA_VISIBLE_DEVICES=void"]
+    return ["TFDEPLOY_MACHINE={{.Node.Hostname}}", *no_gpus]
 
 
-def _resources(props: TaskProps) -> dict[str, Any]:
+def _resources(props: TaskProps, gpu_kind: str) -> dict[str, Any]:
     limits = {"NanoCPUs": int(props["cpus"] * 1e9), "MemoryBytes": props["memory"]}
-    some = {name: value for name, value in limits.items() if value}
-    count = len(props["gpus"].split(",")) if props["gpus"] else 0
-    kind = {"Kind": props["container"]["gpu_kind"], "Value": count}
+    nonzero = {name: value for name, value in limits.items() if value}
+    count = len(props["gpus"])
+    kind = {"Kind": gpu_kind, "Value": count}
     gpus = {"GenericResources": [{"DiscreteResourceSpec": kind}]} if count else {}
-    return {"Limits": some, "Reservations": {**some, **gpus}}
+    return {"Limits": nonzero, "Reservations": {**nonzero, **gpus}}
 
 
-def _networks(network: str, supplies: Mapping[str, str], alias: str) -> list[dict[str, Any]]:
-    return [{"Target": HOST}] if network == HOST else [{"Target": supplies["network"], "Aliases": [alias]}]
+def _networks(network: str, dependencies: TaskDependencies, alias: str) -> list[dict[str, Any]]:
+    return [{"Target": HOST}] if network == HOST else [{"Target": dependencies["network"], "Aliases": [alias]}]
 
 
-def _secrets(supplies: Mapping[str, str]) -> list[dict[str, Any]]:
-    own = {key.partition("-")[2]: value for key, value in supplies.items() if key.startswith("secret-")}
-    users = [_secret(value, f"{SECRETS}/{name}") for name, value in sorted(own.items())]
-    return [_secret(supplies["token"], TOKEN), *users]
+def _secrets(dependencies: TaskDependencies) -> list[dict[str, Any]]:
+    user_secrets = sorted(dependencies.get("secrets", {}).items())
+    mounted = [_secret(reference, f"{SECRETS_FOLDER}/{name}") for name, reference in user_secrets]
+    return [_secret(dependencies.get("launcher_token", dependencies["token"]), TOKEN_FILE), *mounted]
 
 
-def _secret(reference: str, path: str) -> dict[str, Any]:
-    identity, name = reference.split()
-    return {"SecretID": identity, "SecretName": name, "File": _file(path)}
+def _secret(reference: Reference, path: str) -> dict[str, Any]:
+    return {"SecretID": reference["id"], "SecretName": reference["name"], "File": _file(path)}
 
 
 def _file(path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Services made, changed, removed and looked at on a Swarm."""
+"""One cluster's services on a Swarm: create, update, remove and inspect them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from docker.errors import APIError, NotFound
 
 from ... import errors
 from ...errors import BackendError
-from ..base import Cluster, EngineTask
-from ..keeping import wait_for
-from . import names
-from .engine import Engine, another_time, insist, refusals
-from .services import Service
+from ..base import ClusterRef, EngineTask
+from ..controller_calls import wait_for
+from .engine import Engine, engine_errors, ignore_conflict, retry_conflicts
+from .labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, cluster_filter
+from .services import Service, ServiceJson, Services
 
-_WORDS = {
+_STARTING_STATES = {
     "new": "scheduled",
     "allocated": "scheduled",
     "pending": "scheduled",
@@ -23,79 +23,99 @@ _WORDS = {
     "preparing": "pulling",
     "ready": "starting",
 }
-"""Swarm's words for a task on its way, in ours. https://docs.docker.com/engine/swarm/how-swarm-mode-works/swarm-task-states/"""
+"""Swarm's states of a task that does not run yet, and ours.
+https://docs.docker.com/engine/swarm/how-swarm-mode-works/swarm-task-states/"""
 
-_NONE = {"Replicated": {"Replicas": 0}}
-_OVER = ("complete", "failed", "shutdown", "rejected", "orphaned", "remove")
+_ENDED_STATES = ("complete", "failed", "shutdown", "rejected", "orphaned", "remove")
+_FAILED_STATES = ("failed", "rejected")
+_NO_REPLICAS = {"Replicated": {"Replicas": 0}}
+_NAME_CONFLICT = 409
+
+TaskJson = Mapping[str, Any]
+"""A Swarm task in the form of the Engine API."""
+
+
+@dataclass(frozen=True)
+class TaskHistory:
+    """What the engine reports of one service's tasks."""
+
+    newest: EngineTask | None
+    """None where there is no service."""
+    failures: Sequence[TaskJson]
+    """The tasks that could not start or failed, newest last."""
 
 
 @dataclass(frozen=True)
 class Swarm:
-    """The part of a Swarm that is one cluster's."""
+    """One cluster's services on the Swarm that an engine manages."""
 
     engine: Engine
-    cluster: Cluster
+    cluster: ClusterRef
 
-    def services(self) -> Mapping[str, Mapping[str, Any]]:
-        """Hostname to service, of the cluster's own."""
-        found = self.engine.call(lambda api: api.services(filters=names.filters(self.cluster)))
-        return {item["Spec"]["Labels"].get(names.HOSTNAME, item["Spec"]["Name"]): item for item in found}
+    def services(self) -> Services:
+        """The cluster's services by hostname."""
+        services = self.engine.call(lambda api: api.services(filters=cluster_filter(self.cluster)))
+        return {item["Spec"]["Labels"].get(HOSTNAME_LABEL, item["Spec"]["Name"]): item for item in services}
 
-    def ensure(self, wanted: Service) -> None:
-        """Make a service, or change the one of that name.
+    def apply(self, desired: Service) -> None:
+        """Create a service, or update the existing one of that name.
 
         Raises:
-            BackendError: the engine refuses it, or the name is another's.
+            BackendError: the engine refuses it, or the name belongs to something else.
         """
-        insist(wanted.name, lambda: self._stands(wanted))
+        retry_conflicts(desired.name, lambda: self._create_or_update(desired))
 
-    def _stands(self, wanted: Service) -> bool:
-        """Change it, or make it where it is not there; whether it stands now: not when somebody else was quicker to make it."""
+    def _create_or_update(self, desired: Service) -> bool:
+        """False when another process created it meanwhile."""
         try:
-            self._change(self.engine.call(lambda api: api.inspect_service(wanted.name)), wanted)
+            existing = self.engine.call(lambda api: api.inspect_service(desired.name))
         except NotFound:
-            return self._create(wanted)
+            return self._create(desired)
+        self._update_if_changed(existing, desired)
         return True
 
-    def _create(self, wanted: Service) -> bool:
+    def _create(self, desired: Service) -> bool:
         try:
             self.engine.call(
                 lambda api: api.create_service(
-                    {**wanted.template},
-                    name=wanted.name,
-                    labels=dict(wanted.labels),
+                    {**desired.template},
+                    name=desired.name,
+                    labels=dict(desired.labels),
                     endpoint_spec={"Mode": "dnsrr"},
                 )
             )
         except APIError as error:
-            if error.status_code == 409 and "name conflicts" in str(error.explanation):
+            if error.status_code == _NAME_CONFLICT and "name conflicts" in str(error.explanation):
                 return False
             raise
         return True
 
-    def _change(self, found: Mapping[str, Any], wanted: Service) -> None:
-        labels = found["Spec"]["Labels"]
-        if any(labels.get(key) != value for key, value in names.labels(self.cluster).items()):
-            raise BackendError(f"{wanted.name}: a service of that name is there, and is not this cluster's. Remove it.")
-        if labels.get(names.SPEC) != wanted.labels[names.SPEC] or halted(found):
-            self._update(found, wanted.template, wanted.labels, False)
+    def _update_if_changed(self, existing: ServiceJson, desired: Service) -> None:
+        labels = existing["Spec"]["Labels"]
+        if labels.get(ID_LABEL) != self.cluster["id"]:
+            wrong = f"a service of this name exists and does not belong to the cluster {self.cluster['name']}"
+            raise BackendError(f"{desired.name}: {wrong}. Remove it.")
+        if labels != desired.labels or is_scaled_to_zero(existing):
+            # Other labels alone, as after `pulumi stack rename`, do not restart the container.
+            self._update(existing, desired.template, desired.labels)
 
     def _update(
         self,
-        found: Mapping[str, Any],
+        existing: ServiceJson,
         template: Mapping[str, Any],
         labels: Mapping[str, str],
-        force: bool,
+        force: bool = False,
         mode: Mapping[str, Any] | None = None,
     ) -> None:
-        """`force` starts the task anew though nothing of it differs; the engine's own mode is one task."""
-        count = found["Spec"]["TaskTemplate"].get("ForceUpdate", 0) + int(force)
-        self.engine.call(
+        """`force` replaces the container though its definition is the same; the engine's default mode is one replica."""
+        restarts = existing["Spec"]["TaskTemplate"].get("ForceUpdate", 0) + int(force)
+        call = self.engine.call_once if force else self.engine.call
+        call(
             lambda api: api.update_service(
-                found["ID"],
-                found["Version"]["Index"],
-                {**template, "ForceUpdate": count},
-                name=found["Spec"]["Name"],
+                existing["ID"],
+                existing["Version"]["Index"],
+                {**template, "ForceUpdate": restarts},
+                name=existing["Spec"]["Name"],
                 labels=dict(labels),
                 endpoint_spec={"Mode": "dnsrr"},
                 mode=mode,
@@ -103,120 +123,135 @@ class Swarm:
         )
 
     def restart(self, hostname: str) -> None:
-        """Start a task anew, whatever it does now.
+        """Replace a task's container.
 
         Raises:
             BackendError: the engine refuses it.
         """
-        self._insist(hostname, None)
+        retry_conflicts(hostname, lambda: self._force_update(self._service(hostname)))
 
-    def halt(self, hostname: str, seconds: float) -> None:
-        """Have a service without a task, until `restart`; wait so long until its container has ended."""
-        self._insist(hostname, _NONE)
-        identity = one_of(self.services(), self.cluster, hostname)["ID"]
-        wait_for(lambda: not self._ending([identity]), f"the container of {hostname} did not end", seconds)
+    def scale_to_zero(self, hostname: str, timeout: float) -> None:
+        """Remove a service's container, until `restart`; wait until it has ended."""
+        retry_conflicts(hostname, lambda: self._force_update(self._service(hostname), _NO_REPLICAS))
+        service_id = self._service(hostname)["ID"]
+        wait_for(lambda: not self._ending([service_id]), f"the container of {hostname} did not end", timeout)
 
-    def _insist(self, hostname: str, mode: Mapping[str, Any] | None) -> None:
-        insist(hostname, lambda: self._forced(one_of(self.services(), self.cluster, hostname), mode))
+    def _service(self, hostname: str) -> ServiceJson:
+        services = self.services()
+        require_service(services, self.cluster, hostname)
+        return services[hostname]
 
-    def _forced(self, found: Mapping[str, Any], mode: Mapping[str, Any] | None = None) -> bool:
-        self._update(found, found["Spec"]["TaskTemplate"], found["Spec"]["Labels"], True, mode)
+    def _force_update(self, existing: ServiceJson, mode: Mapping[str, Any] | None = None) -> bool:
+        spec = existing["Spec"]
+        self._update(existing, spec["TaskTemplate"], spec["Labels"], force=True, mode=mode)
         return True
 
-    def start(self, hostnames: Sequence[str]) -> None:
-        """Start tasks anew whose launchers have ended; leave alone those that have not."""
+    def start_ended(self, hostnames: Sequence[str]) -> None:
+        """Start the tasks among these that have no running launcher."""
         services, tasks = self.services(), self.tasks()
         for hostname in hostnames:
-            found, task = services.get(hostname), tasks.get(hostname)
-            if found is not None and (task is None or not task.alive):
-                with refusals(f"starting {hostname}"), another_time():
-                    self._forced(found)
+            service, task = services.get(hostname), tasks.get(hostname)
+            if service is not None and (task is None or not task.alive):
+                with engine_errors(f"starting {hostname}"), ignore_conflict():
+                    self._force_update(service)
 
-    def remove(self, *hostnames: str, seconds: float) -> None:
-        """Remove services, and wait so long until their containers have ended."""
-        found = [item["ID"] for hostname, item in self.services().items() if hostname in hostnames]
-        for identity in found:
-            self.engine.gone(lambda api, identity=identity: api.remove_service(identity))  # type: ignore[misc]
-        if found:
-            wait_for(lambda: not self._ending(found), f"the containers of {', '.join(hostnames)} did not end", seconds)
+    def remove(self, *hostnames: str, timeout: float) -> None:
+        """Remove services, and wait until their containers have ended."""
+        service_ids = [item["ID"] for hostname, item in self.services().items() if hostname in hostnames]
+        for service_id in service_ids:
+            self.engine.remove(lambda api, service_id=service_id: api.remove_service(service_id))  # type: ignore[misc]
+        if service_ids:
+            error = f"the containers of {', '.join(hostnames)} did not end"
+            wait_for(lambda: not self._ending(service_ids), error, timeout)
 
-    def came(self, wanted: Service) -> bool:
-        """Whether the service's task runs as it should be, and none runs as it was before."""
-        found = self.services().get(wanted.labels[names.HOSTNAME])
-        live = [task for task in self._tasks_of([found["ID"]]) if task["Status"]["State"] not in _OVER] if found else []
-        specs = [task["Spec"]["ContainerSpec"]["Labels"].get(names.SPEC) for task in live]
-        return specs == [wanted.labels[names.SPEC]] and live[0]["Status"]["State"] == "running"
+    def runs_as_defined(self, desired: Service) -> bool:
+        """Whether the service's only task runs with the desired definition."""
+        service = self.services().get(desired.labels[HOSTNAME_LABEL])
+        if service is None:
+            return False
+        live = [task for task in self._tasks_of([service["ID"]]) if task["Status"]["State"] not in _ENDED_STATES]
+        hashes = [task["Spec"]["ContainerSpec"]["Labels"].get(SPEC_HASH_LABEL) for task in live]
+        return hashes == [desired.labels[SPEC_HASH_LABEL]] and live[0]["Status"]["State"] == "running"
 
-    def over(self, hostname: str) -> bool:
-        """Whether all tasks of a service have ended, on the machines that answer."""
-        found = self.services().get(hostname)
-        return found is None or (bool(self._tasks_of([found["ID"]])) and not self._ending([found["ID"]]))
+    def has_ended(self, hostname: str) -> bool:
+        """Whether all tasks of a service have ended, on the machines that respond."""
+        service = self.services().get(hostname)
+        return service is None or (bool(self._tasks_of([service["ID"]])) and not self._ending([service["ID"]]))
 
-    def _tasks_of(self, services: list[str]) -> list[Any]:
-        tasks = self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster)))
-        return [task for task in tasks if task["ServiceID"] in services]
+    def all_tasks_of(self, hostname: str) -> Sequence[TaskJson]:
+        """The tasks of a service, on all machines."""
+        service = self.services().get(hostname)
+        return self._tasks_of([service["ID"]]) if service else []
 
-    def _ending(self, services: list[str]) -> list[Any]:
-        """Tasks of removed services that still live."""
-        lost = {node["ID"] for node in self.engine.call(lambda api: api.nodes()) if node["Status"]["State"] != "ready"}
+    def _all_tasks(self) -> Sequence[TaskJson]:
+        tasks: list[TaskJson] = self.engine.call(lambda api: api.tasks(filters=cluster_filter(self.cluster)))
+        return tasks
+
+    def _tasks_of(self, service_ids: Sequence[str]) -> list[TaskJson]:
+        return [task for task in self._all_tasks() if task["ServiceID"] in service_ids]
+
+    def _ending(self, service_ids: Sequence[str]) -> list[TaskJson]:
+        """The tasks of these services that have not ended, on the machines that respond."""
+        nodes = self.engine.call(lambda api: api.nodes())
+        unreachable = {node["ID"] for node in nodes if node["Status"]["State"] != "ready"}
         return [
             task
-            for task in self._tasks_of(services)
-            if task["Status"]["State"] not in _OVER and task.get("NodeID") not in lost
+            for task in self._tasks_of(service_ids)
+            if task["Status"]["State"] not in _ENDED_STATES and task.get("NodeID") not in unreachable
         ]
 
     def tasks(self) -> Mapping[str, EngineTask]:
-        """Hostname to what the engine says of its newest task; services that have none yet are scheduled."""
-        return {hostname: _engine_task(found) for hostname, found in self._history().items()}
+        """The state of each service's newest task by hostname; a service without a task is `scheduled`."""
+        return {hostname: _engine_task(tasks) for hostname, tasks in self._tasks_by_hostname().items()}
 
-    def fate(self, hostname: str) -> tuple[EngineTask | None, Sequence[Mapping[str, Any]]]:
-        """What `tasks` says of one service, None where there is none; and its tasks that could not start or ended badly, the
-        newest last."""
-        found = self._history().get(hostname)
-        if found is None:
-            return None, []
-        return _engine_task(found), [task for task in found if task["Status"]["State"] in ("failed", "rejected")]
+    def history(self, hostname: str) -> TaskHistory:
+        """The state of one service, and its failures."""
+        tasks = self._tasks_by_hostname().get(hostname)
+        if tasks is None:
+            return TaskHistory(None, ())
+        return TaskHistory(_engine_task(tasks), [task for task in tasks if task["Status"]["State"] in _FAILED_STATES])
 
-    def _history(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Hostname to the tasks of its service, the newest last."""
-        services = {item["ID"]: hostname for hostname, item in self.services().items()}
-        tasks: dict[str, list[Mapping[str, Any]]] = {hostname: [] for hostname in services.values()}
-        for item in self.engine.call(lambda api: api.tasks(filters=names.filters(self.cluster))):
-            if item["ServiceID"] in services:
-                tasks[services[item["ServiceID"]]].append(item)
-        return {hostname: sorted(found, key=_created) for hostname, found in tasks.items()}
+    def _tasks_by_hostname(self) -> Mapping[str, Sequence[TaskJson]]:
+        """The tasks of each service, newest last."""
+        hostnames = {item["ID"]: hostname for hostname, item in self.services().items()}
+        tasks: dict[str, list[TaskJson]] = {hostname: [] for hostname in hostnames.values()}
+        for item in self._all_tasks():
+            if item["ServiceID"] in hostnames:
+                tasks[hostnames[item["ServiceID"]]].append(item)
+        return {hostname: sorted(items, key=_created_at) for hostname, items in tasks.items()}
 
 
-def one_of(services: Mapping[str, Any], cluster: Cluster, hostname: str) -> Any:
-    """What there is of one task.
+def require_service(by_hostname: Mapping[str, object], cluster: ClusterRef, hostname: str) -> None:
+    """Raise when a task has no service.
 
     Raises:
-        errors.NotFound: nothing.
+        errors.NotFound: with the command that creates it.
     """
-    if hostname not in services:
-        raise errors.NotFound(
-            f"{hostname} of {cluster['name']} has no service. `pulumi up --refresh` makes it again, unless the cluster was destroyed."
-        )
-    return services[hostname]
+    if hostname not in by_hostname:
+        remedy = "`pulumi up --refresh` creates it again, unless the cluster was destroyed"
+        raise errors.NotFound(f"{hostname} of {cluster['name']} does not have a service. {remedy}.")
 
 
-def halted(service: Mapping[str, Any]) -> bool:
-    """Whether a service has no task, as `halt` leaves it."""
+def is_scaled_to_zero(service: ServiceJson) -> bool:
+    """Whether a service has no task, after `Swarm.scale_to_zero`."""
     replicas = service["Spec"].get("Mode", {}).get("Replicated", {}).get("Replicas", 1)
     return bool(replicas == 0)
 
 
-def _created(item: Mapping[str, Any]) -> str:
+def _created_at(item: TaskJson) -> str:
     return str(item["CreatedAt"])
 
 
-def _engine_task(found: Sequence[Mapping[str, Any]]) -> EngineTask:
-    """What the tasks of a service, oldest first, come to. One that Swarm tries again after it was rejected still is."""
-    if not found:
+def _engine_task(tasks: Sequence[TaskJson]) -> EngineTask:
+    """The state of a service from its tasks, oldest first. While Swarm retries a rejected task, the service is `rejected`."""
+    if not tasks:
         return EngineTask(True, "", "scheduled")
-    again = len(found) > 1 and found[-1]["Status"]["State"] in _WORDS and found[-2]["Status"]["State"] == "rejected"
-    status = found[-2 if again else -1]["Status"]
-    word = _WORDS.get(status["State"], status["State"])
+    newest = tasks[-1]
+    is_retry = (
+        len(tasks) > 1 and newest["Status"]["State"] in _STARTING_STATES and tasks[-2]["Status"]["State"] == "rejected"
+    )
+    status = tasks[-2 if is_retry else -1]["Status"]
+    state = _STARTING_STATES.get(status["State"], status["State"])
     container = status.get("ContainerStatus", {}).get("ContainerID", "")[:12]
-    reason = status.get("Err", "") if word != "complete" else ""
-    return EngineTask(status["State"] not in _OVER, container, word, reason)
+    reason = status.get("Err", "") if state != "complete" else ""
+    return EngineTask(status["State"] not in _ENDED_STATES, container, state, reason)

@@ -1,153 +1,155 @@
-"""What a cluster's machines cost: told before they are made, refused above the budget, and kept as they come and go.
+"""The cost of a cluster's machines: in the preview, against the budget, and while they exist.
 
-`ledger.json` in the cluster's folder remembers the machines: EC2 forgets them about an hour after their end.
+`ledger.json` in the cluster's folder stores the observed instances, because EC2 forgets an instance about an hour after its end.
 """
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...ec2 import account, ledger, prices
-from ...ec2.facts import Instance
-from ...errors import SpecError
-from ...instances import PUBLIC
-from ...placement import Machine
-from ...plan import Plan
-from ...quantities import text_of_seconds
-from ...spec import ClusterSpec
-from ..base import Cluster
-from ..folders import make_private, put
-from . import fleet, reach
+from ...agent.files import write_whole
+from ...paths import make_private, read_json
+from ...plan.plan import Plan
+from ...plan.scheduler import Machine
+from ...spec.cluster import ClusterSpec
+from ...spec.ec2 import PUBLIC
+from ...units import text_of_seconds
+from ..base import ClusterRef
+from . import aws_api, cost_ledger, prices, ssh
+from .cost_ledger import Ledger, LedgerEntry
+from .machines import planned_instance
+from .model import Instance
 
 _FILE = "ledger.json"
 _NEW_DISK = "gp3"
 
 
 def refuse(spec: ClusterSpec, plan: Plan) -> None:
-    """A plan must not cost more than its budget.
+    """Check the plan against its budget.
 
     Raises:
-        SpecError: it may.
+        SpecError: the machines may cost more.
     """
-    if not _standing(plan):
-        return
-    found = prices.beyond(_hourly(spec, plan), spec.fleet.lifetime, spec.fleet.budget)
-    if found:
-        raise SpecError(f"{spec.name}: budget", *found)
+    if _needed(plan):
+        hourly = _hourly_cost(spec, plan)
+        prices.refuse_over_budget(f"{spec.name}: ec2.budget", hourly, spec.ec2.max_lifetime, spec.ec2.budget)
 
 
-def sentences(spec: ClusterSpec, plan: Plan) -> list[str]:
-    """What the plan costs, and what ends the machines; none where no machine shall stand."""
-    standing = _standing(plan)
-    if not standing:
+def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:
+    """The lines of a preview about cost; none where the plan needs no machine."""
+    needed = _needed(plan)
+    if not needed:
         return []
-    told = [prices.sentence(_hourly(spec, plan), spec.fleet.lifetime, _after(spec, standing))]
-    if spec.fleet.idle:
-        told.append(f"a machine ends itself when no task has run on it for {text_of_seconds(spec.fleet.idle)}")
-    return told
+    billed_after = "; ".join(_billed_after(spec, needed))
+    lines = [
+        prices.cost_line(_hourly_cost(spec, plan), spec.ec2.max_lifetime),
+        f"cost after the machines are terminated: {billed_after}",
+    ]
+    if spec.ec2.idle_timeout:
+        lines.append(
+            f"idle_timeout: a machine terminates itself after {text_of_seconds(spec.ec2.idle_timeout)} without a task"
+        )
+    return lines
 
 
-def keep_plan(cluster: Cluster, spec: ClusterSpec, plan: Plan) -> None:
-    """Remember what the machines are made of that come next."""
-    standing = _standing(plan)
-    planned = {machine.name: _rented(spec, machine) for machine in standing}
-    before = _read(cluster)
-    after = tuple(_after(spec, standing)) if standing else before.after
-    _write(cluster, before, replace(before, planned=planned, lifetime=spec.fleet.lifetime, after=after))
+def save_plan(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
+    """Store what the plan knows of the machines that `pulumi up` creates: EC2 does not report their disks with them."""
+    needed = _needed(plan)
+    planned = {machine.name: _billable_machine(spec, machine) for machine in needed}
+    ledger = _read(cluster)
+    billed_after = tuple(_billed_after(spec, needed)) if needed else ledger.billed_after
+    _write(cluster, ledger, replace(ledger, planned=planned, lifetime=spec.ec2.max_lifetime, billed_after=billed_after))
 
 
-def look(cluster: Cluster, there: Sequence[Instance]) -> None:
-    """Keep who is there, and the end of those who no longer are."""
-    before = _read(cluster)
-    live = [_entry(before, one) for one in there]
-    reasons = account.endings(reach.region(cluster), ledger.missing(before, live))
-    _write(cluster, before, ledger.merged(before, live, reasons, time.time()))
+def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> None:
+    """Add the existing instances to the ledger, and the end of those that no longer exist."""
+    ledger = _read(cluster)
+    live = [_entry(ledger, instance) for instance in instances]
+    reasons = aws_api.transition_reasons(ssh.region(cluster), cost_ledger.vanished(ledger, live))
+    _write(cluster, ledger, cost_ledger.updated(ledger, live, reasons, time.time()))
 
 
-def told(cluster: Cluster) -> dict[str, Any]:
-    """What the machines cost (`Sight.cost`), as the last look left it."""
-    region, known, now = reach.region(cluster), _read(cluster), time.time()
-    live = [entry for entry in known.entries if entry.ended is None]
-    hourly = prices.total(prices.per_hour(entry.rented, region) for entry in live)
-    spent = ledger.spent(known.entries, region, now)
-    most = ledger.at_end(known.entries, region)
+def current_cost(cluster: ClusterRef) -> dict[str, Any]:
+    """The output `cost` and the cost of each machine (`ObservedState.cost`), as of the last observation."""
+    region, ledger, now = ssh.region(cluster), _read(cluster), time.time()
+    live = [entry for entry in ledger.entries if entry.ended is None]
+    hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in live)
+    spent = cost_ledger.spent(ledger.entries, region, now)
+    most = cost_ledger.final_cost(ledger.entries, region)
+    names = dict.fromkeys(entry.machine for entry in ledger.entries)
     return {
         "currency": prices.CURRENCY,
         "per_hour": hourly.known,
         "maximum": most.known if most else None,
         "spent": spent.known,
-        "told": f"{hourly.text('/h')} now; {spent.text()} so far",
-        "prices_of": prices.table().at,
-        "after": list(known.after),
-        "machines": {name: _row(known.entries, name, region, now) for name in _names(known.entries)},
+        "summary": f"{hourly.text('/h')} now, {spent.text()} so far",
+        "prices_date": prices.price_table().date,
+        "billed_after": list(ledger.billed_after),
+        "machines": {name: _machine_cost(ledger.entries, name, region, now) for name in names},
     }
 
 
-def _row(entries: Iterable[ledger.Entry], name: str, region: str, now: float) -> dict[str, float | None]:
-    """One machine's price, and what all instances of that name have cost."""
-    own = [entry for entry in entries if entry.machine == name]
-    live = prices.total(prices.per_hour(entry.rented, region) for entry in own if entry.ended is None)
-    return {"per_hour": live.known, "spent": ledger.spent(own, region, now).known}
+def _machine_cost(entries: Iterable[LedgerEntry], name: str, region: str, now: float) -> dict[str, float | None]:
+    """The price of the present instance of a machine, and the cost of all its instances."""
+    instances = [entry for entry in entries if entry.machine == name]
+    live = prices.total(prices.hourly_cost(entry.billable, region) for entry in instances if entry.ended is None)
+    return {"per_hour": live.known, "spent": cost_ledger.spent(instances, region, now).known}
 
 
-def _names(entries: Iterable[ledger.Entry]) -> list[str]:
-    return list(dict.fromkeys(entry.machine for entry in entries))
-
-
-def _standing(plan: Plan) -> list[Machine]:
+def _needed(plan: Plan) -> list[Machine]:
     return [machine for machine in plan.machines if machine.name not in plan.unneeded]
 
 
-def _hourly(spec: ClusterSpec, plan: Plan) -> prices.Amount:
-    return prices.total(prices.per_hour(_rented(spec, machine), machine.region) for machine in _standing(plan))
+def _hourly_cost(spec: ClusterSpec, plan: Plan) -> prices.Amount:
+    return prices.total(
+        prices.hourly_cost(_billable_machine(spec, machine), machine.region) for machine in _needed(plan)
+    )
 
 
-def _after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
-    sources = (source for machine in machines for source in fleet.plot_of(machine)["disks"])
-    volumes = list(dict.fromkeys(source for source in sources if source.startswith("vol-")))
-    return prices.after(machines[0].region, spec.fleet.efs, spec.fleet.keep_record, volumes)
+def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
+    volumes = (volume for machine in machines for volume in planned_instance(machine).volumes)
+    volume_ids = list(dict.fromkeys(volume.volume_id for volume in volumes if volume.volume_id))
+    keep_record, keep_files = spec.ec2.retain_record, spec.container.retain_volumes
+    return prices.billed_after_machines(machines[0].region, spec.ec2.efs, keep_record, keep_files, volume_ids)
 
 
-def _rented(spec: ClusterSpec, machine: Machine) -> prices.Rented:
-    plot = fleet.plot_of(machine)
-    root = prices.Disk(plot["root_volume_type"], plot["root_volume_size"])
-    disks = (root, *_new_disks(plot["disks"]))
-    return prices.Rented(plot["instance_type"], plot["spot"], disks, spec.fleet.access == PUBLIC)
+def _billable_machine(spec: ClusterSpec, machine: Machine) -> prices.BillableMachine:
+    """The user's own volumes are not counted: they exist without the machine."""
+    planned = planned_instance(machine)
+    root = prices.Disk(planned.root_volume_type, planned.root_volume_size)
+    new_disks = (prices.Disk(_NEW_DISK, volume.size) for volume in planned.volumes if not volume.volume_id)
+    public_ip = spec.ec2.connectivity == PUBLIC
+    return prices.BillableMachine(planned.instance_type, planned.spot, (root, *new_disks), public_ip)
 
 
-def _new_disks(sources: Iterable[str]) -> list[prices.Disk]:
-    """Those that are made with a machine; the user's own are there without it."""
-    sizes = (source.removesuffix("GiB") for source in sources if not source.startswith("vol-"))
-    return [prices.Disk(_NEW_DISK, int(size)) for size in sizes]
+def _entry(ledger: Ledger, instance: Instance) -> LedgerEntry:
+    """An instance as EC2 reports it, with the disks of the plan that this computer made."""
+    planned = ledger.planned.get(instance.machine)
+    disks = planned.disks if planned and planned.instance_type == instance.instance_type else None
+    billable = prices.BillableMachine(instance.instance_type, instance.spot, disks, bool(instance.public_ip))
+    return LedgerEntry(instance.instance_id, instance.machine, billable, instance.launched, ledger.lifetime)
 
 
-def _entry(known: ledger.Ledger, one: Instance) -> ledger.Entry:
-    """An instance as EC2 tells it; its disks as the plan of this computer does."""
-    planned = known.planned.get(one.machine)
-    disks = planned.disks if planned and planned.instance_type == one.instance_type else None
-    rented = prices.Rented(one.instance_type, one.spot, disks, bool(one.public_ip))
-    return ledger.Entry(one.instance_id, one.machine, rented, one.launched, known.lifetime)
+def _file(cluster: ClusterRef) -> Path:
+    return ssh.folder(cluster) / _FILE
 
 
-def _file(cluster: Cluster) -> Path:
-    return reach.of(cluster) / _FILE
+def _read(cluster: ClusterRef) -> Ledger:
+    """The stored ledger; an empty one where none is stored.
 
-
-def _read(cluster: Cluster) -> ledger.Ledger:
-    """What is kept; nothing where nothing is."""
+    Raises:
+        SpecError: the file is damaged, or of another version.
+    """
     try:
-        data: Mapping[str, Any] = json.loads(_file(cluster).read_text())
-        return ledger.from_dict(data)
+        return read_json(_file(cluster), Ledger.from_dict)
     except FileNotFoundError:
-        return ledger.Ledger()
+        return Ledger()
 
 
-def _write(cluster: Cluster, before: ledger.Ledger, now: ledger.Ledger) -> None:
-    """Keep it, unless nothing has changed."""
-    if now == before:
-        return
-    make_private(reach.of(cluster))
-    put(_file(cluster), json.dumps(ledger.to_dict(now), indent=1))
+def _write(cluster: ClusterRef, before: Ledger, after: Ledger) -> None:
+    if after != before:
+        make_private(ssh.folder(cluster))
+        write_whole(_file(cluster), json.dumps(after.to_dict(), indent=1))

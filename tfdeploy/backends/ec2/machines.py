@@ -1,199 +1,218 @@
-"""What Pulumi's AWS provider makes for a cluster: key, security group, shared files, machines."""
+"""From AWS's inventory to the machines of a plan, each with its `PlannedInstance`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 
-import pulumi
-import pulumi_aws as aws
+from ...errors import SpecError
+from ...paths import NO_ID, cluster_folder
+from ...plan.scheduler import Machine
+from ...spec.cluster import ClusterSpec
+from ...spec.ec2 import PUBLIC, Ec2Spec
+from ..base import ClusterRef
+from . import aws_api, boot_failures, layout, ssh
+from .layout import MachineRequest
+from .model import (
+    Ec2Inventory,
+    Instance,
+    InstanceType,
+    PlannedInstance,
+    Subnet,
+    failure_of_instance,
+    is_parameter,
+    requested_image,
+)
+from .user_data import SHARED
 
-from ...ec2 import account, boot, pools
-from ...instances import NEW, PRIVATE, PUBLIC, SSM
-from ...placement import Machine
-from ...spec import ClusterSpec
-from ..base import Cluster
-from . import reach, rights, script, shortage
-from .archive import Archive
-from .fleet import Plot, kind_of, plot_of, stays
-from .here import Here
-from .security import security
-from .swarm import Swarm
-
-
-@dataclass(frozen=True)
-class _With:
-    """What all machines are made with."""
-
-    key: pulumi.Output[str]
-    group: pulumi.Output[str]
-    files: pulumi.Input[str]
-    """The shared file system; empty for none."""
-    profiles: Mapping[str, pulumi.Input[str]]
-    """Role of a machine to its instance profile, where it has one."""
-    opts: pulumi.ResourceOptions
+PROVIDER = "Amazon"
+_GENERATION_BYTES = 4
 
 
-def supply(
-    name: str,
-    cluster: Cluster,
-    spec: ClusterSpec,
-    machines: Sequence[Machine],
-    key: tuple[str, str],
-    opts: pulumi.ResourceOptions,
-) -> Swarm:
-    """Register machines and their Swarm; `key` is the public key, and the file of the private one."""
-    provider = aws.Provider(
-        f"{name}-aws",
-        region=reach.region(cluster),
-        max_retries=shortage.ATTEMPTS,
-        opts=pulumi.ResourceOptions(parent=opts.parent),
-    )
-    plots = {machine.name: plot_of(machine) for machine in machines}
-    inside = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider))
-    here = Here(name, cluster, spec, plots, inside)
-    pair = aws.ec2.KeyPair(f"{name}-key", public_key=key[0], tags=here.tags(), opts=inside)
-    group, rules = security(here)
-    efs, mounted = _shared(here, group)
-    archive = Archive(f"{name}-archive", cluster, here.tags(), opts)
-    profiles = rights.profiles(here, archive, {machine.role for machine in machines})
-    after = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[*rules, *mounted]))
-    common = _With(pair.key_name, group.id, efs, profiles, pulumi.ResourceOptions.merge(after, shortage.told(here)))
-    made = {machine.name: _instance(here, machine, plots[machine.name], common) for machine in machines}
-    for machine in machines:
-        _attach(plots[machine.name], machine.name, made[machine.name].id, inside)
-    return Swarm(
-        f"{name}-swarm",
-        {
-            "cluster": cluster,
-            "user": here.fleet.ssh_user,
-            "key": key[1],
-            "pool": pools.overlays(here.vpc_cidrs, spec.engine.subnet),
-            "mask": pools.OVERLAY_MASK,
-            "lifetime": here.fleet.lifetime,
-            "idle": here.fleet.idle,
-        },
-        [_member(machine, plots[machine.name], made[machine.name]) for machine in machines],
-        opts,
-    )
+def planned_instance(machine: Machine) -> PlannedInstance:
+    """The EC2 side of a machine in a plan."""
+    if not isinstance(machine.made_of, PlannedInstance):
+        raise TypeError(f"{machine.name} was not planned for EC2")
+    return machine.made_of
 
 
-def _shared(here: Here, group: aws.ec2.SecurityGroup) -> tuple[pulumi.Input[str], list[pulumi.Resource]]:
-    """The file system that all machines share: its id, empty for none, and what must be there before it can be mounted."""
-    if here.fleet.efs != NEW:
-        return here.fleet.efs, []
-    kept = pulumi.ResourceOptions.merge(
-        here.opts, pulumi.ResourceOptions(retain_on_delete=here.spec.engine.keep_volumes)
-    )
-    system = aws.efs.FileSystem(
-        f"{here.name}-efs",
-        encrypted=True,
-        throughput_mode="elastic",
-        tags=here.tags(),
-        opts=kept,
-    )
-    target = aws.efs.MountTarget(
-        f"{here.name}-efs-target",
-        file_system_id=system.id,
-        subnet_id=here.place["subnet_id"],
-        security_groups=[group.id],
-        opts=here.opts,
-    )
-    return system.id, [target]
+def manager(machines: Iterable[Machine]) -> Machine:
+    """The machine that manages the Swarm."""
+    return next(machine for machine in machines if machine.role == aws_api.MASTER)
 
 
-def _instance(here: Here, machine: Machine, plot: Plot, common: _With) -> aws.ec2.Instance:
-    """One machine. `life` replaces it when it is gone; the script of one that stays is what it was when it began."""
-    own = pulumi.ResourceOptions(
-        replacement_trigger=plot["life"],
-        delete_before_replace=True,
-        # Another list of disks is another life; refreshed, the provider would take an attached volume for one of these.
-        ignore_changes=["userData", "ebsBlockDevices"] if stays(machine) else [],
-    )
-    market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if plot["spot"] else None
-    return aws.ec2.Instance(
-        machine.name,
-        ami=plot["image_id"],
-        instance_type=plot["instance_type"],
-        key_name=common.key,
-        subnet_id=plot["subnet_id"],
-        vpc_security_group_ids=[common.group],
-        associate_public_ip_address=plot["access"] == PUBLIC,
-        # Left out, it would stay as it was: only the empty name takes a profile off.
-        iam_instance_profile=common.profiles.get(machine.role, ""),
-        placement_group=here.fleet.placement_group or None,
-        user_data=script.user_data(here.cluster, here.spec, machine.name, plot, common.files),
-        user_data_replace_on_change=True,
-        metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
-            http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
-        ),
-        root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
-            encrypted=True,
-            delete_on_termination=True,
-            volume_type=plot["root_volume_type"],
-            volume_size=plot["root_volume_size"],
-            tags=here.tags(machine.name),
-        ),
-        ebs_block_devices=_new_disks(plot, here.tags(machine.name)),
-        instance_market_options=market,
-        instance_initiated_shutdown_behavior="terminate",
-        tags={**here.tags(machine.name), **_about(machine, plot)},
-        opts=pulumi.ResourceOptions.merge(common.opts, own),
-    )
+def tags(cluster: ClusterRef) -> dict[str, str]:
+    """The tags of all AWS resources of a cluster, for people too."""
+    values = {"project": cluster["project"], "stack": cluster["stack"], "cluster": cluster["name"]}
+    named = {f"{aws_api.PREFIX}{key}": value for key, value in values.items()}
+    return {**named, aws_api.CLUSTER_ID: cluster["id"], aws_api.OWNER: cluster["owner"]}
 
 
-def _about(machine: Machine, plot: Plot) -> dict[str, str]:
-    """The tags that only a machine has: what a later plan must know of it."""
-    return {
-        account.MACHINE: machine.name,
-        account.LIFE: plot["life"],
-        account.ROLE: machine.role,
-        account.IMAGE: plot["image"],
-        account.FILES: plot["files"],
-        account.DISKS: " ".join(plot["disks"]),
-        account.ACCESS: plot["access"],
-    }
+def id_tag(cluster: ClusterRef) -> dict[str, str]:
+    """The tag that decides what belongs to a cluster; before it has an id, one that nothing has."""
+    return {aws_api.CLUSTER_ID: cluster["id"] or NO_ID}
 
 
-def _new_disks(plot: Plot, tags: Mapping[str, str]) -> list[aws.ec2.InstanceEbsBlockDeviceArgs] | None:
-    """The disks that are made with a machine, and go with it."""
-    found = [
-        aws.ec2.InstanceEbsBlockDeviceArgs(
-            device_name=boot.device(number),
-            volume_size=int(source.removesuffix("GiB")),
-            volume_type="gp3",
-            encrypted=True,
-            delete_on_termination=True,
-            tags=tags,
-        )
-        for number, source in enumerate(plot["disks"])
-        if not source.startswith("vol-")
+def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
+    """The cluster's folder on the shared file system: from `train_dir`, else one named by the cluster."""
+    prefix = f"{SHARED}/"
+    requested = spec.train_dir.removeprefix(prefix) if spec.train_dir.startswith(prefix) else ""
+    return requested or cluster_folder(cluster)
+
+
+def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
+    """What AWS has for this cluster: types, images, a subnet, and the existing instances.
+
+    Raises:
+        SpecError: a type, an image or a network does not exist.
+        Unreachable: AWS does not respond.
+    """
+    region_name, fleet = ssh.region(cluster), spec.ec2
+    _refuse_no_type(spec)
+    type_names = {job.instance.instance_type for job in spec.training_jobs}
+    types = aws_api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
+    instances = {instance.machine: instance for instance in aws_api.instances(region_name, id_tag(cluster))}
+    subnets = aws_api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
+    near = _near_volumes(region_name, spec, subnets, [instance.instance_id for instance in instances.values()])
+    present = {instance.subnet_id for instance in instances.values()}
+    offered = frozenset.intersection(*(instance_type.zones for instance_type in types.values()))
+    subnet = _choose_subnet(spec, sorted(near, key=lambda subnet: subnet.subnet_id not in present), offered)
+    images = _images(region_name, spec, types)
+    return Ec2Inventory(region_name, subnet, types, images, instances, boot_failures.read(cluster))
+
+
+def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceType]) -> dict[str, str]:
+    """Each requested image to its id."""
+    images: dict[str, str] = {}
+    for job in spec.training_jobs:
+        instance_type = types[job.instance.instance_type]
+        image = requested_image(job.instance.ami, instance_type)
+        if is_parameter(image):
+            images[image] = images.get(image) or aws_api.image_parameter(region_name, image)
+        else:
+            aws_api.refuse_image(region_name, image, instance_type.architecture)
+            images[image] = image
+    return images
+
+
+def plan_machines(spec: ClusterSpec, inventory: Ec2Inventory) -> list[Machine]:
+    """The machines of the cluster: existing ones that stay, and those that are created or replaced."""
+    return [
+        _machine(request, spec.ec2, inventory, inventory.instances.get(request.machine))
+        for request in layout.machine_requests(spec, inventory.types, inventory.instances)
     ]
-    return found or None
 
 
-def _attach(plot: Plot, machine: str, instance_id: pulumi.Output[str], opts: pulumi.ResourceOptions) -> None:
-    """Give a machine the user's own volumes. They come off only by its end: until then its system writes to them."""
-    for number, source in enumerate(plot["disks"]):
-        if source.startswith("vol-"):
-            aws.ec2.VolumeAttachment(
-                f"{machine}-{source}",
-                device_name=boot.device(number),
-                instance_id=instance_id,
-                volume_id=source,
-                skip_destroy=True,
-                opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
-            )
+def _changes(request: MachineRequest, fleet: Ec2Spec, subnet_id: str, instance: Instance) -> list[str]:
+    """The requested properties in which an existing instance differs, and which cannot be updated in place."""
+    disks = " ".join(volume.source for volume in request.volumes)
+    pairs = (
+        (instance.instance_type, request.instance_type.name),
+        (_market(instance.spot), _market(request.spot)),
+        (instance.image, request.image),
+        (instance.files or "no efs", fleet.efs or "no efs"),
+        (instance.disks or "no ebs_volumes", disks or "no ebs_volumes"),
+        (instance.subnet_id or subnet_id, subnet_id),
+        (f"{instance.access or PUBLIC} access", f"{fleet.connectivity} access"),
+    )
+    return [f"{present} -> {requested}" for present, requested in pairs if present != requested]
 
 
-def _member(machine: Machine, plot: Plot, made: aws.ec2.Instance) -> Mapping[str, object]:
-    """What the Swarm must know of it (`forming.Member`)."""
-    addresses = {PUBLIC: made.public_ip, PRIVATE: made.private_ip, SSM: made.id}
-    return {
-        "machine": machine.name,
-        "instance_id": made.id,
-        "address": addresses[plot["access"]],
-        "private_ip": made.private_ip,
-        "life": plot["life"],
-        "manages": machine.role == account.MASTER,
-        "kind": asdict(kind_of(plot)),
-        "labels": dict(machine.labels),
-    }
+def _market(spot: bool) -> str:
+    return "spot" if spot else "on-demand"
+
+
+def _planned_instance(
+    request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None
+) -> PlannedInstance:
+    subnet = inventory.subnet
+    failure = failure_of_instance(inventory.failures.get(request.machine), instance.instance_id if instance else "")
+    failed = failure.summary if failure else ""
+    changes: list[str] = []
+    if instance:
+        changes = [*([failed] if failed else []), *_changes(request, fleet, subnet.subnet_id, instance)]
+    staying = instance if instance and not changes else None
+    return PlannedInstance(
+        instance_type=request.instance_type.name,
+        # One that stays keeps its image, even if the parameter has another value by now.
+        image_id=staying.image_id if staying else inventory.images[request.image],
+        gpus=request.instance_type.gpus,
+        spot=request.spot,
+        root_volume_size=request.spec.root_volume_size,
+        root_volume_type=request.spec.root_volume_type,
+        subnet_id=subnet.subnet_id,
+        vpc_id=subnet.vpc_id,
+        vpc_cidrs=subnet.vpc_cidrs,
+        generation=staying.generation if staying else secrets.token_hex(_GENERATION_BYTES),
+        instance_id=instance.instance_id if instance else "",
+        state=instance.state if instance else "",
+        changes=tuple(changes),
+        image=request.image,
+        files=fleet.efs,
+        volumes=request.volumes,
+        access=fleet.connectivity,
+        failed=failed,
+    )
+
+
+def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Machine:
+    instance_type = request.instance_type
+    return Machine(
+        name=request.machine,
+        role=aws_api.MASTER if request.is_manager else aws_api.WORKER,
+        provider=PROVIDER,
+        region=inventory.region,
+        cpus=instance_type.cpus,
+        memory=request.memory,
+        gpus=tuple(map(str, range(instance_type.gpus))),
+        public_ip=instance.public_ip if instance else "",
+        address=instance.private_ip if instance else "",
+        labels={
+            layout.POOL: request.pool,
+            "instance_type": instance_type.name,
+            "zone": inventory.subnet.zone,
+            "market": _market(request.spot),
+        },
+        kind=instance_type.name,
+        jobs=request.jobs,
+        exists=instance is not None,
+        made_of=_planned_instance(request, fleet, inventory, instance),
+    )
+
+
+def _refuse_no_type(spec: ClusterSpec) -> None:
+    for job in spec.training_jobs:
+        if not job.instance.instance_type:
+            remedy = 'Set it, for example to "m7i.large", or to "g6.xlarge" for a job with gpus.'
+            raise SpecError(f"{spec.name}: ec2.instance_type", f"is missing for the job {job.name}", remedy)
+
+
+def _near_volumes(
+    region_name: str, spec: ClusterSpec, subnets: Sequence[Subnet], instance_ids: Sequence[str]
+) -> list[Subnet]:
+    """The subnets in the zone of the user's own volumes: a volume can only be attached within its zone."""
+    where = f"{spec.name}: ec2.ebs_volumes"
+    volumes = [
+        volume.volume_id for job in spec.training_jobs for volume in job.instance.ebs_volumes if volume.volume_id
+    ]
+    volume_ids = list(dict.fromkeys(volumes))
+    zone = aws_api.volume_zone(region_name, where, volume_ids, instance_ids)
+    near = [subnet for subnet in subnets if zone in ("", subnet.zone)]
+    if zone and not near:
+        wrong = f"{volume_ids[0]} is in {zone}, but the subnets are in: {_zones(subnets)}"
+        raise SpecError(where, wrong, f"Choose a subnet in {zone}, or another volume.")
+    return near
+
+
+def _choose_subnet(spec: ClusterSpec, subnets: Sequence[Subnet], offered: frozenset[str]) -> Subnet:
+    """The first subnet in a zone that offers all types."""
+    for subnet in subnets:
+        if subnet.zone in offered:
+            return subnet
+    types = ", ".join(sorted({job.instance.instance_type for job in spec.training_jobs}))
+    zones = ", ".join(sorted(offered)) or "no zone of the region"
+    where = f"{spec.name}: ec2.{'subnet_id' if spec.ec2.subnet_id else 'instance_type'}"
+    wrong = f"{types} are all available in {zones}, but the subnets are in: {_zones(subnets)}"
+    raise SpecError(where, wrong, "Choose other types, or a subnet in another zone.")
+
+
+def _zones(subnets: Sequence[Subnet]) -> str:
+    return ", ".join(sorted({subnet.zone for subnet in subnets})) or "no zone"

@@ -1,84 +1,96 @@
-"""How the machines are: what the plan does to them, in sentences, and what EC2 and the Swarm say of them now."""
+"""The machines of a cluster: what the plan does to them, as lines of the preview, and their present status."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from ...ec2 import account
-from ...ec2.boot import GPU
-from ...ec2.facts import Instance
 from ...errors import SpecError, Unreachable
-from ...placement import Machine
-from ...plan import Plan
-from ..base import Cluster
-from ..docker.engine import Engine
-from . import costs, fleet, reach
+from ...plan.plan import Plan
+from ...plan.scheduler import Machine
+from ..base import ClusterRef
+from ..docker.nodes import node_status
+from . import aws_api, costs, machines, ssh
+from .machines import planned_instance
+from .model import Instance
+from .user_data import GPU
 
-_WORDS = {"pending": "booting", "stopping": "stopping", "stopped": "stopped"}
+_STATUS = {"pending": "booting", "stopping": "stopping", "stopped": "stopped"}
+"""EC2's state of an instance to the machine's status, where the Swarm is not needed to know it."""
 
 
-def sentences(cluster: Cluster, plan: Plan) -> list[str]:
-    """A line for each machine that is made, made anew, or goes, and which tasks that touches."""
-    told = [line for machine in plan.machines if machine.name not in plan.unneeded for line in _sentence(plan, machine)]
+def plan_lines(cluster: ClusterRef, plan: Plan) -> list[str]:
+    """One line for each machine that is created, replaced or terminated, with the tasks that restart."""
+    lines = [line for machine in plan.machines if machine.name not in plan.unneeded for line in _lines(plan, machine)]
     names = {machine.name for machine in plan.machines}
-    there = account.instances(reach.region(cluster), fleet.tags(cluster))
+    instances = aws_api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    surplus = [instance for instance in instances if instance.machine not in names]
     return [
-        *told,
+        *lines,
         *_new_swarm(plan),
-        *(f"{one.machine} ({one.instance_id}) goes" for one in there if one.machine not in names),
+        *(f"{instance.machine} ({instance.instance_id}): will be terminated" for instance in surplus),
     ]
 
 
-def _sentence(plan: Plan, machine: Machine) -> list[str]:
-    plot = fleet.plot_of(machine)
-    labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
-    gpus = f"; {GPU}={plot['gpus']}" if plot["gpus"] else ""
-    disks = f"; ebs_volumes: {', '.join(plot['disks'])}" if plot["disks"] else ""
-    made = f"{plot['instance_type']}, {plot['image_id']}; {labels}{gpus}{disks}"
-    tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
-    if not plot["instance_id"]:
-        again = f" again ({plot['failed']})" if plot["failed"] else ""
-        return [f"{machine.name} is made{again}: {made}"]
-    if plot["changes"]:
-        why = ", ".join(plot["changes"])
-        return [f"{machine.name} is made anew ({why}); what stands there starts again: {tasks or 'nothing'}"]
-    if plot["state"] in ("stopping", "stopped"):
-        start = f"aws ec2 start-instances --instance-ids {plot['instance_id']}"
-        return [f"{machine.name} is stopped, and stays so: `{start}` starts it; terminated, it is made again"]
+def _lines(plan: Plan, machine: Machine) -> list[str]:
+    planned = planned_instance(machine)
+    if not planned.instance_id:
+        again = f" again ({planned.failed})" if planned.failed else ""
+        return [f"{machine.name}: will be created{again}: {_properties(machine)}"]
+    if planned.changes:
+        tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
+        return [
+            f"{machine.name}: will be replaced ({', '.join(planned.changes)}); tasks that restart: {tasks or 'none'}"
+        ]
+    if planned.state in ("stopping", "stopped"):
+        start = f"aws ec2 start-instances --instance-ids {planned.instance_id}"
+        return [
+            f"{machine.name}: is stopped and will not be started. Run `{start}`, or terminate it to have it replaced"
+        ]
     return []
 
 
+def _properties(machine: Machine) -> str:
+    planned = planned_instance(machine)
+    labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
+    gpus = f"; {GPU}={planned.gpus}" if planned.gpus else ""
+    disks = f"; ebs_volumes: {', '.join(planned.disks)}" if planned.disks else ""
+    return f"{planned.instance_type}, {planned.image_id}; {labels}{gpus}{disks}"
+
+
 def _new_swarm(plan: Plan) -> list[str]:
-    """What the loss of the machine that manages means for the others."""
-    stand = {machine.name for machine in plan.machines if fleet.stays(machine)}
-    manager = fleet.manager(plan.machines).name
-    if not stand or manager in stand or manager in plan.unneeded:
+    """The effect of a lost manager on the other machines."""
+    staying = {machine.name for machine in plan.machines if planned_instance(machine).can_stay}
+    manager = machines.manager(plan.machines).name
+    if not staying or manager in staying or manager in plan.unneeded:
         return []
-    return ["a new Swarm is formed: all tasks start again, and go on from their checkpoints"]
+    return [f"{manager}: manages the Swarm, so a new Swarm is created: all tasks restart from their checkpoints"]
 
 
-def seen(cluster: Cluster) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The status and the public address of each machine that EC2 has.
+def observe_machines(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The status and the public address of each existing machine. The ledger of costs gets the observation too, but not that of
+    a preview.
 
     Raises:
-        Unreachable: EC2 does not answer.
+        Unreachable: EC2 does not respond.
     """
-    found = account.instances(reach.region(cluster), fleet.tags(cluster))
-    costs.look(cluster, found)
-    there = {one.machine: one for one in found}
+    existing = aws_api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    if not is_preview:
+        costs.record_observation(cluster, existing)
+    instances = {instance.machine: instance for instance in existing}
     nodes: Mapping[str, Any] = {}
     with suppress(Unreachable, SpecError):
-        answer = Engine(cluster["home"]).call(lambda api: api.nodes())
-        nodes = {node["Description"]["Hostname"]: node for node in answer}
-    words = {name: _word(one, nodes.get(name)) for name, one in there.items()}
-    return words, {name: one.public_ip for name, one in there.items()}
+        listed = ssh.engine(cluster).call(lambda api: api.nodes())
+        nodes = {node["Description"]["Hostname"]: node for node in listed}
+    status = {name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()}
+    return status, {name: instance.public_ip for name, instance in instances.items()}
 
 
-def _word(instance: Instance, node: Mapping[str, Any] | None) -> str:
-    if instance.state in _WORDS:
-        return _WORDS[instance.state]
+def machine_status(instance: Instance, node: Mapping[str, Any] | None) -> str:
+    """The status of a machine, from its instance and its node of the Swarm (None before it has joined)."""
+    if instance.state in _STATUS:
+        return _STATUS[instance.state]
     if node is None:
         return "connecting"
     if node["Status"]["State"] != "ready":
         return f"unreachable since {node['UpdatedAt'][:19].replace('T', ' ')}Z"
-    return "connected" if node["Spec"]["Availability"] == "active" else str(node["Spec"]["Availability"])
+    return node_status(node) or "connected"

@@ -1,66 +1,296 @@
-"""The resource that makes machines a Swarm. Its provider is named in the state by this module's name: never rename it."""
+"""Forms one Swarm of a cluster's machines: all machines in parallel, each step with a timeout and a name in its error.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+Nodes of the Swarm that are not among these machines are removed from it.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from functools import partial
+from typing import Any, TypedDict, TypeVar, cast
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ..base import as_given
-from . import forming
+from ...errors import CommandError, Unreachable
+from ..base import ClusterRef, plain_values
+from ..controller_calls import wait_for
+from ..docker.engine import Engine, engine_errors, retry_conflicts
+from ..stack_config import StackProvider
+from . import aws_api, cleanup, machines, ssh
+from .boot import Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
+from .instance_poll import InstancePoll
 
-Props = dict[str, Any]
+JOIN_SECONDS = 180.0
+_PORT = 2377
 
-_OUTPUTS = ("swarm", "manager")
+_UPDATE_MACHINE = """\
+import json, os, pathlib, pwd, subprocess, sys
+authorized = pathlib.Path(pwd.getpwnam(os.environ["SUDO_USER"]).pw_dir, ".ssh", "authorized_keys")
+missing = [key for key in sys.argv[3:] if key not in authorized.read_text().splitlines()]
+with authorized.open("a") as keys:
+    keys.writelines(key + "\\n" for key in missing)
+pathlib.Path("/var/lib/tfdeploy/expected").touch()
+file = pathlib.Path("/etc/tfdeploy/watchdog.json")
+draft = file.with_suffix(".draft")
+try:
+    before = json.loads(file.read_text())
+except (OSError, ValueError):
+    before = json.loads(pathlib.Path("/usr/local/lib/tfdeploy/settings.json").read_text())
+after = {**before, "lifetime": float(sys.argv[1]), "idle": float(sys.argv[2])}
+if after != before:
+    draft.write_text(json.dumps(after, indent=2))
+    os.replace(draft, file)
+    subprocess.run(["systemctl", "restart", "tfdeploy-watchdog"], check=True)
+"""
+"""Runs on a machine: the limits after which its watchdog terminates it, and the users' public keys."""
 
-
-def _given(props: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for."""
-    return {key: value for key, value in as_given(props).items() if key not in _OUTPUTS}
-
-
-class SwarmProvider(ResourceProvider):
-    """Thin and stateless: `forming` does the work."""
-
-    serialize_as_secret_always = False
-
-    def create(self, props: Props) -> CreateResult:
-        """Form the Swarm, or take the one that stands."""
-        return CreateResult(props["cluster"]["name"], {**props, **self._form(props, [])})
-
-    def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """Other machines are an update."""
-        return DiffResult(changes=_given(olds) != _given(news), replaces=[])
-
-    def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
-        """Form it of other machines."""
-        return UpdateResult({**news, **self._form(news, olds["members"])})
-
-    def read(self, id_: str, props: Props) -> ReadResult:
-        """Gone when the manager has another one."""
-        stands = forming.stands(cast(forming.SwarmProps, _given(props)), props["swarm"])
-        return ReadResult(id_, props) if stands else ReadResult(None, {})
-
-    def _form(self, props: Props, before: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        stood = {member["instance_id"] for member in before}
-        return forming.form(cast(forming.SwarmProps, _given(props)), stood, lambda text: print(text, flush=True))
+T = TypeVar("T")
+M = TypeVar("M")
 
 
-class Swarm(Resource, module="tfdeploy", name="Swarm"):
+class SwarmProps(TypedDict):
+    """The Swarm of a cluster, as Pulumi's state has it."""
+
+    cluster: ClusterRef
+    user: str
+    public_key: str
+    """The key of the user who updates the cluster. The machines accept it beside those of earlier users."""
+    address_pool: str
+    subnet_size: int
+    lifetime: float
+    idle: float
+    members: list[Member]
+
+
+def form(
+    props: SwarmProps, previous: Collection[str], keys: Sequence[str], log: Callable[[str], None]
+) -> dict[str, str]:
+    """Form the Swarm of these machines, which accept these public keys; its id and the manager's address. `previous` are the
+    instances of the last Swarm: their errors are not failed boots.
+
+    Raises:
+        BackendError: a machine did not boot, is not reachable, or did not join; the message has its name, the step and the end
+            of its console.
+    """
+    cluster, members = props["cluster"], props["members"]
+    poll = InstancePoll(ssh.region(cluster), [member["instance_id"] for member in members])
+    _terminate_unlisted(cluster, members)
+    _store_hosts(props, previous, poll)
+    for_previous = [member for member in members if member["instance_id"] in previous]
+    _for_all(for_previous, lambda member: _update_machine(props, member, keys))
+
+    def boot(member: Member) -> None:
+        with _failures(cluster, member, previous):
+            wait_until_ready(cluster, member, poll, log)
+        if member["instance_id"] not in previous:
+            _update_machine(props, member, keys)
+
+    _for_all(members, boot)
+    manager = _manager(members)
+    swarm_id = _init_swarm(props, manager)
+    workers = [member for member in members if not member["is_manager"]]
+    if workers:
+        token = engine_of(cluster, manager).call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"]
+        _for_all(workers, lambda member: _join(cluster, member, manager, token))
+    _update_nodes(cluster, manager, members)
+    return {"swarm": swarm_id, "manager": manager["private_ip"]}
+
+
+def exists(props: SwarmProps, swarm_id: str) -> bool:
+    """True when the manager has this Swarm, and also when the manager is unreachable."""
+    manager = engine_of(props["cluster"], _manager(props["members"]))
+    try:
+        info = manager.call(lambda api: api.info())
+    except Unreachable:
+        return True
+    return bool(info["Swarm"].get("Cluster", {}).get("ID") == swarm_id)
+
+
+def _for_all(items: Sequence[M], do: Callable[[M], T]) -> list[T]:
+    """Call `do` for all items in parallel. When all have ended, the first error is raised."""
+    with ThreadPoolExecutor(max(1, len(items))) as executor:
+        return list(executor.map(do, items))
+
+
+def _terminate_unlisted(cluster: ClusterRef, members: Sequence[Member]) -> None:
+    """Terminate instances of the cluster that the plan does not have: no Swarm may contain them."""
+    listed = {member["instance_id"] for member in members}
+    instances = aws_api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    unlisted = [instance.instance_id for instance in instances if instance.instance_id not in listed]
+    cleanup.terminate(ssh.region(cluster), unlisted)
+
+
+def _failures(cluster: ClusterRef, member: Member, previous: Collection[str]) -> Any:
+    return nullcontext() if member["instance_id"] in previous else stored_failure(cluster, member)
+
+
+def _store_hosts(props: SwarmProps, previous: Collection[str], poll: InstancePoll) -> None:
+    """Store how ssh reaches the machines, with host keys from EC2 for new ones."""
+    cluster, members = props["cluster"], props["members"]
+    stored_keys = ssh.read(cluster).host_keys
+
+    def key_of(member: Member) -> str:
+        with _failures(cluster, member, previous):
+            return stored_keys.get(member["instance_id"]) or wait_for_host_key(cluster, member, poll)
+
+    keys = _for_all(members, key_of)
+    hosts = {
+        member["machine"]: ssh.Host(member["instance_id"], member["address"], key)
+        for member, key in zip(members, keys, strict=True)
+    }
+    manager = _manager(members)["machine"]
+    ssh.write(cluster, ssh.SshHosts(manager, props["user"], hosts))
+
+
+def _update_machine(props: SwarmProps, member: Member, keys: Sequence[str]) -> None:
+    """An unreachable machine is reported by the next step."""
+    limits = (str(props["lifetime"]), str(props["idle"]))
+    with suppress(CommandError):
+        ssh.run(props["cluster"], member["machine"], "sudo", "python3", "-c", _UPDATE_MACHINE, *limits, *keys)
+
+
+def _manager(members: Sequence[Member]) -> Member:
+    return next(member for member in members if member["is_manager"])
+
+
+def _init_swarm(props: SwarmProps, manager: Member) -> str:
+    """The id of the manager's Swarm, which is created if there is none."""
+    engine = engine_of(props["cluster"], manager)
+    state = engine.call(lambda api: api.info())["Swarm"]
+    if not state.get("ControlAvailable"):
+        _leave(props["cluster"], manager, state)
+        with engine_errors(f"{manager['machine']}: docker swarm init"):
+            engine.call_once(
+                lambda api: api.init_swarm(
+                    advertise_addr=manager["private_ip"],
+                    listen_addr=f"{manager['private_ip']}:{_PORT}",
+                    default_addr_pool=[props["address_pool"]],
+                    subnet_size=props["subnet_size"],
+                )
+            )
+    return str(engine.call(lambda api: api.inspect_swarm())["ID"])
+
+
+def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any]) -> None:
+    """Leave another Swarm. The engine is restarted, because its part of the old overlay network exists for a while after it
+    has left, and would keep that of the new one from starting."""
+    if state.get("LocalNodeState") == "inactive":
+        return
+    engine = engine_of(cluster, member)
+    engine.call_once(lambda api: api.leave_swarm(force=True))
+    ssh.run(cluster, member["machine"], "sudo", "systemctl", "restart", "docker")
+    problem = f"{member['machine']}: Docker was not running again after `systemctl restart docker`"
+    wait_for(lambda: engine.call(lambda api: api.ping()), problem, JOIN_SECONDS)
+
+
+def _join(cluster: ClusterRef, member: Member, manager: Member, token: str) -> None:
+    """Join the Swarm, unless the machine is a node already."""
+    engine = engine_of(cluster, member)
+    state = engine.call(lambda api: api.info())["Swarm"]
+    remote = f"{manager['private_ip']}:{_PORT}"
+    managers = [item["Addr"] for item in state.get("RemoteManagers") or []]
+    node_ids = {node["ID"] for node in _nodes(cluster, manager)}
+    if state.get("LocalNodeState") == "active" and managers == [remote] and state["NodeID"] in node_ids:
+        return
+    _leave(cluster, member, state)
+    with engine_errors(f"{member['machine']}: docker swarm join {remote}"):
+        engine.call_once(lambda api: api.join_swarm([remote], token, advertise_addr=member["private_ip"]))
+
+
+def _nodes(cluster: ClusterRef, manager: Member) -> list[Any]:
+    nodes: list[Any] = engine_of(cluster, manager).call(lambda api: api.nodes())
+    return nodes
+
+
+def _update_nodes(cluster: ClusterRef, manager: Member, members: Sequence[Member]) -> None:
+    """Wait until all nodes are ready, remove other nodes, and label these."""
+    engine = engine_of(cluster, manager)
+    node_ids = _for_all(members, lambda member: _node_id(engine_of(cluster, member)))
+    for member, node_id in zip(members, node_ids, strict=True):
+        problem = f"{member['machine']} joined the Swarm of {manager['machine']}, but did not become ready"
+        wait_for(partial(_is_ready, cluster, manager, node_id), problem, JOIN_SECONDS)
+    for node in _nodes(cluster, manager):
+        if node["ID"] not in node_ids:
+            engine.remove(_removal(node["ID"]))
+    for member, node_id in zip(members, node_ids, strict=True):
+        what = f"{member['machine']}: docker node update"
+        retry_conflicts(what, partial(_set_labels, engine, node_id, member["labels"]))
+
+
+def _removal(node_id: str) -> Callable[[Any], Any]:
+    return lambda api: api.remove_node(node_id, force=True)
+
+
+def _set_labels(engine: Engine, node_id: str, labels: Mapping[str, str]) -> bool:
+    node = engine.call(lambda api: api.inspect_node(node_id))
+    if node["Spec"].get("Labels") != labels:
+        spec = {**node["Spec"], "Labels": labels, "Name": node["Spec"].get("Name", "")}
+        engine.call(lambda api: api.update_node(node_id, node["Version"]["Index"], spec))
+    return True
+
+
+def _node_id(engine: Engine) -> str:
+    return str(engine.call(lambda api: api.info())["Swarm"]["NodeID"])
+
+
+def _is_ready(cluster: ClusterRef, manager: Member, node_id: str) -> bool:
+    return any(node["ID"] == node_id and node["Status"]["State"] == "ready" for node in _nodes(cluster, manager))
+
+
+_OUTPUTS = ("swarm", "manager", "keys")
+
+
+def _inputs(props: Mapping[str, Any]) -> SwarmProps:
+    inputs = {key: value for key, value in plain_values(props).items() if key not in _OUTPUTS}
+    return cast(SwarmProps, inputs)
+
+
+class SwarmProvider(StackProvider):
+    """Forms the Swarm; it has no state."""
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Form the Swarm, or adopt the existing one."""
+        return CreateResult(props["cluster"]["name"], {**props, **self._form(props, [], [])})
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        """Other machines are an update, and so is the key of another user."""
+        before, after = _inputs(olds), _inputs(news)
+        is_known = after["public_key"] in (olds.get("keys") or ())
+        return DiffResult(
+            changes={**before, "public_key": ""} != {**after, "public_key": ""} or not is_known, replaces=[]
+        )
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        """Form the Swarm of other machines."""
+        return UpdateResult({**news, **self._form(news, olds["members"], olds.get("keys") or ())})
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Report it as gone when the manager has another Swarm."""
+        return ReadResult(id_, props) if exists(_inputs(props), props["swarm"]) else ReadResult(None, {})
+
+    def _form(self, props: dict[str, Any], previous: Sequence[Member], known_keys: Sequence[str]) -> dict[str, Any]:
+        instance_ids = {member["instance_id"] for member in previous}
+        keys = list(dict.fromkeys([*known_keys, props["public_key"]]))
+        formed = form(_inputs(props), instance_ids, keys, lambda line: print(line, flush=True))
+        return {**formed, "keys": keys}
+
+
+class MachineSwarm(Resource, module="tfdeploy", name="Swarm"):
     """The Swarm of a cluster's machines."""
 
     swarm: pulumi.Output[str]
-    """Its id: another one is another Swarm, on which nothing stands yet."""
+    """Its id. Another id is another Swarm, which has no tasks yet."""
 
     manager: pulumi.Output[str]
-    """The address of its manager, among the machines."""
+    """The private address of its manager."""
 
     def __init__(
-        self,
-        name: str,
-        props: Mapping[str, Any],
-        members: Sequence[Mapping[str, Any]],
-        opts: pulumi.ResourceOptions,
+        self, name: str, props: Mapping[str, Any], members: Sequence[Mapping[str, Any]], opts: pulumi.ResourceOptions
     ) -> None:
-        given = {**props, "members": list(members), "swarm": None, "manager": None}
-        super().__init__(SwarmProvider(), name, given, opts)
+        super().__init__(
+            SwarmProvider(),
+            name,
+            {**props, "members": list(members), "swarm": None, "manager": None, "keys": None},
+            opts,
+        )

@@ -7,40 +7,44 @@ from importlib.util import find_spec
 
 import psutil
 
+from ...spec.backends import install_advice
 from ..base import FAIL, OK, WARN, Check
 
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tf-nightly")
 _SHOWN = 3
-"""How many addresses are told."""
+"""How many addresses are printed."""
 
 _PORTS = "20000 to 31999"
 
 
 def health(place: str = "") -> list[Check]:
-    """TensorFlow, TensorBoard, and who could reach the tasks."""
+    """TensorFlow, TensorBoard, and from where the tasks can be reached."""
     addresses = [
-        one.address for found in psutil.net_if_addrs().values() for one in found if one.family == socket.AF_INET
+        address.address
+        for addresses_of_interface in psutil.net_if_addrs().values()
+        for address in addresses_of_interface
+        if address.family == socket.AF_INET
     ]
-    return [_tensorflow(), _tensorboard(), open_to(addresses)]
+    return [_tensorflow(), _tensorboard(), network_check(addresses)]
 
 
-def open_to(addresses: list[str]) -> Check:
-    """TensorFlow's servers trust everyone, and listen on every address. Pure."""
-    outside = [one for one in addresses if not ipaddress.ip_address(one).is_loopback]
-    public = [one for one in outside if ipaddress.ip_address(one).is_global]
-    if not outside:
-        return Check("network", OK, "this machine has no address but its own")
-    more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
-    shown = ", ".join([*public, *(one for one in outside if one not in public)][:_SHOWN])
-    said = f"TensorFlow's servers trust everyone and listen on {shown}{more}"
+def network_check(addresses: list[str]) -> Check:
+    """How exposed the tasks are: TensorFlow's servers have no access control, and listen on every address. Pure."""
+    external = [address for address in addresses if not ipaddress.ip_address(address).is_loopback]
+    public = [address for address in external if ipaddress.ip_address(address).is_global]
+    if not external:
+        return Check("network", OK, "this machine has only loopback addresses")
+    more = f" and {len(external) - _SHOWN} more" if len(external) > _SHOWN else ""
+    shown = ", ".join([*public, *(address for address in external if address not in public)][:_SHOWN])
+    exposure = f"TensorFlow's servers have no access control and listen on {shown}{more}"
     if public:
-        return Check("network", WARN, said, f"Put a firewall before the ports {_PORTS}.")
-    return Check("network", OK, f"{said}: on a network of strangers, put a firewall before the ports {_PORTS}")
+        return Check("network", WARN, exposure, f"Put a firewall before the ports {_PORTS}.")
+    return Check("network", OK, f"{exposure}: on an untrusted network, put a firewall before the ports {_PORTS}")
 
 
 def _tensorflow() -> Check:
     if find_spec("tensorflow") is None:
-        return Check("tensorflow", FAIL, "is not installed", "pip install 'pulumi-tfdeploy[local]'")
+        return Check("tensorflow", FAIL, "is not installed", install_advice("local"))
     return Check("tensorflow", OK, _version(*_TENSORFLOW))
 
 
@@ -56,4 +60,4 @@ def _version(*names: str) -> str:
             return f"{name} {version(name)}"
         except PackageNotFoundError:
             continue
-    return "installed, of an unknown version"
+    return "installed, version unknown"

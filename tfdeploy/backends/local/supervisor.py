@@ -1,6 +1,6 @@
-"""One supervisord for each cluster: keeps the keeper and the launchers, each a program of its own.
+"""One supervisord for each cluster: it supervises the controller and the launchers as separate programs.
 
-Package `supervisor`, http://supervisord.org. Spoken to over its Unix socket by XML-RPC.
+Package `supervisor`, http://supervisord.org. It is called by XML-RPC over its Unix socket.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -19,26 +19,28 @@ from typing import IO, Any
 import psutil
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
+from ...agent.files import write_whole
 from ...errors import BackendError, Unreachable
-from ..folders import make_private, runtime_root
-from .places import Places
+from ...paths import make_private, runtime_root
+from .paths import Places
 
 MARK = "TFDEPLOY_CLUSTER"
-"""Every process of a cluster has its home in this variable, as containers have labels."""
+"""Every process of a cluster has the cluster's home in this environment variable, as containers have labels."""
 
 # fmt: off
-_HANDED_ON = (
+_PASSED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
     "LD_LIBRARY_PATH", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
     "NO_PROXY",
 )
 # fmt: on
-_HANDED_ON_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
+_PASSED_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
 _KILL_SECONDS = 10.0
-_TRIES = 20
-_DEAD_WORDS = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
+_PRIVATE_UMASK = 0o077
+_ATTEMPTS = 20
+_DEAD_STATES = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
 
 _CONFIG = """\
 [unix_http_server]
@@ -51,7 +53,7 @@ logfile_maxbytes = 1MB
 logfile_backups = 1
 pidfile = {runtime}/supervisord.pid
 directory = {home}
-umask = 077
+umask = {umask:03o}
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
@@ -68,6 +70,7 @@ exitcodes = 0
 startsecs = 0
 stopwaitsecs = 86400
 redirect_stderr = true
+umask = {umask:03o}
 stdout_logfile = {log}
 stdout_logfile_maxbytes = 1MB
 stdout_logfile_backups = 1
@@ -75,10 +78,8 @@ stdout_logfile_backups = 1
 
 
 def environment() -> dict[str, str]:
-    """What of our own environment the tasks get: what finds programs and libraries; nothing of Pulumi's or a cloud's."""
-    return {
-        name: value for name, value in os.environ.items() if name in _HANDED_ON or name.startswith(_HANDED_ON_PREFIXES)
-    }
+    """The environment variables that tasks inherit: they find programs and libraries. Variables of Pulumi or a cloud are not passed."""
+    return {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)}
 
 
 class Supervisor:
@@ -93,27 +94,34 @@ class Supervisor:
         try:
             return getattr(proxy.supervisor, method)(*args)
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"supervisord of {self._places.home} does not answer: {error}") from None
+            raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
         finally:
             transport.close()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Several tasks are made at once: what changes the supervisord is done by one at a time."""
-        with self._lock() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        """Hold the lock: tasks are created in parallel, and only one may change the supervisord at a time."""
+        with self._lock():
             yield
 
     def _lock(self) -> IO[str]:
-        """The file of the lock. Who takes another cluster away takes the folder too when nothing else is in it at that moment."""
-        for _ in range(_TRIES):
+        """The file of the lock, locked until it is closed.
+
+        A deletion of the cluster deletes the file under its lock. The lock of a deleted file excludes no other process, so it counts
+        only while the path still names that file; otherwise the next attempt opens a new one.
+        """
+        for _ in range(_ATTEMPTS):
             with suppress(FileNotFoundError):
                 make_private(runtime_root())
-                return self._places.lock.open("w")
-        raise BackendError(f"{runtime_root()} goes away again and again: look who removes it")
+                lock = self._places.lock.open("w")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if _is_at(self._places.lock, lock):
+                    return lock
+                lock.close()
+        raise BackendError(f"{runtime_root()} is deleted again and again. Find out what deletes it.")
 
     def running(self) -> bool:
-        """Whether it answers."""
+        """Whether it responds."""
         try:
             self._call("getState")
         except Unreachable:
@@ -128,63 +136,66 @@ class Supervisor:
         make_private(places.runtime)
         places.programs.mkdir(parents=True, exist_ok=True)
         text = _CONFIG.format(
-            home=_escaped(places.home), runtime=_escaped(places.runtime), socket=places.supervisor_socket
+            home=_escaped(places.home),
+            runtime=_escaped(places.runtime),
+            socket=places.supervisor_socket,
+            umask=_PRIVATE_UMASK,
         )
-        places.config.write_text(text)
+        write_whole(places.config, text)
         command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(places.config)]
         env = {**environment(), MARK: str(places.home)}
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        done = subprocess.run(command, env=env, start_new_session=True, check=False, text=True, **streams)  # type: ignore[call-overload]
-        if done.returncode:
-            raise BackendError(f"supervisord did not start: {done.stdout.strip()}")
-        if not _came_true(self.running, _START_SECONDS):
-            raise BackendError(f"supervisord of {places.home} did not answer within {_START_SECONDS:g} s")
+        completed = subprocess.run(command, env=env, start_new_session=True, check=False, text=True, **streams)  # type: ignore[call-overload]
+        if completed.returncode:
+            raise BackendError(f"supervisord did not start: {completed.stdout.strip()}")
+        if not _wait_until(self.running, _START_SECONDS):
+            raise BackendError(f"supervisord of {places.home} did not respond within {_START_SECONDS:g} s")
 
     def programs(self) -> Mapping[str, Mapping[str, Any]]:
-        """Name to what supervisord says of it (`statename`, `pid`, `exitstatus`, …).
+        """Name of each program to supervisord's information about it (`statename`, `pid`, `exitstatus`, …).
 
         Raises:
-            Unreachable: it does not answer.
+            Unreachable: it does not respond.
         """
         return {info["name"]: info for info in self._call("getAllProcessInfo")}
 
-    def add(self, name: str, command: list[str], log: Path, stop_seconds: float) -> None:
-        """Have a program run; one of that name that stands already is started where it has ended.
+    def add(self, name: str, command: list[str], log: Path, stop_seconds: float, umask: int = _PRIVATE_UMASK) -> None:
+        """Create and start a program. An existing program of that name is only started, if it has ended.
 
-        One that stands with another command is stopped first; it has `stop_seconds` for it.
+        If its command is another, it is stopped first, within `stop_seconds`.
         """
-        text = _PROGRAM.format(name=name, command=_escaped(shlex.join(command)), log=_escaped(log))
+        text = _PROGRAM.format(name=name, command=_escaped(shlex.join(command)), log=_escaped(log), umask=umask)
         path = self._places.programs / f"{name}.conf"
         with self.locked():
             self.start()
-            known = name in self.programs()
+            exists = name in self.programs()
             changed = not path.exists() or path.read_text() != text
-            path.write_text(text)
-            if known and changed:
+            write_whole(path, text)  # a torn one would make supervisord refuse all others
+            if exists and changed:
                 self._drop(name, stop_seconds)
-            if not known or changed:
+            if not exists or changed:
                 self._call("reloadConfig")
                 with _tolerant(Faults.ALREADY_ADDED):
                     self._call("addProcessGroup", name)
         self.wake(name)
 
     def wake(self, name: str) -> None:
-        """Start a program that has ended; one that runs is left alone."""
+        """Start a program that has ended; do nothing if it runs."""
         with _tolerant(Faults.ALREADY_STARTED):
-            if self.programs()[name]["statename"] in _DEAD_WORDS:
+            if self.programs()[name]["statename"] in _DEAD_STATES:
                 self._call("startProcess", name, False)
 
     def remove(self, name: str, seconds: float) -> None:
-        """Stop a program, by force after so many seconds, and forget it; not there is as good."""
+        """Stop a program, by force after so many seconds, and remove it, if it exists."""
         (self._places.programs / f"{name}.conf").unlink(missing_ok=True)
         with suppress(Unreachable):
             self._drop(name, seconds)
 
     def restart(self, name: str, seconds: float, meanwhile: Callable[[], None]) -> None:
-        """Stop a program, by force after so many seconds, and start it again when `meanwhile` has been done.
+        """Stop a program, by force after so many seconds, and start it again after `meanwhile` has returned.
 
         Raises:
-            Unreachable: supervisord does not answer.
+            Unreachable: supervisord does not respond.
         """
         with self.locked():
             self._halt(name, seconds)
@@ -198,35 +209,51 @@ class Supervisor:
 
     def _halt(self, name: str, seconds: float) -> None:
         def ended() -> bool:
-            return name not in (known := self.programs()) or known[name]["statename"] in _DEAD_WORDS
+            return name not in (programs := self.programs()) or programs[name]["statename"] in _DEAD_STATES
 
         with _tolerant(Faults.NOT_RUNNING, Faults.BAD_NAME):
             self._call("stopProcess", name, False)
-            if not _came_true(ended, seconds):
+            if not _wait_until(ended, seconds):
                 self._call("signalProcess", name, "KILL")
-                _came_true(ended, _KILL_SECONDS)
+                _wait_until(ended, _KILL_SECONDS)
 
     def end(self, seconds: float) -> None:
-        """Stop everything it keeps, and itself; then kill whatever still carries the cluster's mark."""
+        """Stop all programs and the supervisord; then kill every process that still carries the cluster's mark."""
         with suppress(Unreachable, xmlrpc.client.Fault):
             self._call("shutdown")
-            _came_true(lambda: not self.running(), seconds)
+            _wait_until(lambda: not self.running(), seconds)
         deadline = time.monotonic() + _KILL_SECONDS
-        while (ours := marked(self._places.home)) and time.monotonic() < deadline:
-            for process in ours:
+        while (processes := marked(self._places.home)) and time.monotonic() < deadline:
+            for process in processes:
                 with suppress(psutil.Error):
                     process.kill()
             time.sleep(0.02)
 
 
 def marked(home: Path) -> list[psutil.Process]:
-    """All processes of the user that carry the cluster's mark."""
-    found = []
+    """All processes of the user that carry the cluster's mark.
+
+    A shell in which the user works may carry it too, and `pulumi destroy` may be typed there: the ancestors of this process and all
+    processes of its session do not count. The supervisord and each task's program have other sessions.
+    """
+    own = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
+    processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == str(home) and process.pid != os.getpid():
-                found.append(process)
-    return found
+            if process.environ().get(MARK) == str(home) and not _is_own(process.pid, own):
+                processes.append(process)
+    return processes
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _is_own(pid: int, own: Set[int]) -> bool:
+    return pid in own or os.getsid(pid) == os.getsid(0)
 
 
 @contextmanager
@@ -239,11 +266,11 @@ def _tolerant(*codes: int) -> Iterator[None]:
 
 
 def _escaped(text: object) -> str:
-    """As supervisord's configuration wants it: `%` begins a reference there."""
+    """Escape for supervisord's configuration, where `%` begins a reference."""
     return str(text).replace("%", "%%")
 
 
-def _came_true(condition: Callable[[], bool], seconds: float) -> bool:
+def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -1,0 +1,58 @@
+"""The smoke test for AWS itself, tried in the box."""
+
+import getpass
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.box.cloud import Box
+from tests.integration.conftest import ROOT
+from tests.pulumi_home import pulumi_home
+
+pytestmark = pytest.mark.full
+
+CODE = """\
+import os, time
+print("started", os.environ["TFDEPLOY_HOSTNAME"], flush=True)
+time.sleep(30 if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else 3600)
+"""
+
+
+def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tmp_path: Path) -> None:
+    before = box.left()
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").write_text(CODE)
+    chosen = {
+        "folder": tmp_path / "smoke",
+        "code": tmp_path / "code",
+        "command": "python train.py",
+        "image": box_image,
+        "ssh-cidr": "127.0.0.0/8",
+        "region": box.environment["AWS_REGION"],
+        "instance-type": "m7i.large",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.smoke", "--yes", *(f"--{name}={value}" for name, value in chosen.items())],
+        cwd=ROOT,
+        env={**os.environ, **box.pulumi_environment, **pulumi_home(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = (tmp_path / "smoke.txt").read_text()
+    print(text)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "## Result\neverything did what it should\n" in text
+    for section in ("Properties, where they differ from the table of the box", "Left after destroy"):
+        assert f"## {section}\n(nothing)\n" in text
+    assert "EC2 DescribeInstances:" in text
+    assert "smoke-worker-m0: connected after" in text
+    assert "worker-0 running" in text
+    assert "[worker:0] started worker-0" in text
+    for word in ("123456789012", "172.", "ssh-ed25519", f"{getpass.getuser()}@{socket.gethostname()}"):
+        assert word not in text
+    assert box.left() == before

@@ -1,0 +1,219 @@
+"""Local clusters under random faults: their processes, their disk, their clock, their record."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from tests.chaos.cluster import Apply, Cluster, Running
+from tests.chaos.common_faults import COMMON
+from tests.chaos.disk import Disk
+from tests.chaos.invariants import parts
+from tests.chaos.process_faults import (
+    CONTROLLER,
+    SUPERVISORD,
+    damage_record,
+    kill,
+    kill_launcher,
+    kill_program,
+    later,
+    pause,
+)
+from tests.chaos.schedule import Kind, Step
+from tests.integration.conftest import Project
+from tfdeploy.agent.log_segments import Stream
+from tfdeploy.agent.record import Record
+from tfdeploy.backends.local.paths import Places
+from tfdeploy.backends.local.supervisor import Supervisor, marked
+from tfdeploy.errors import Unreachable
+
+HOUR = 3600
+
+SHIFTED = """\
+import pathlib, runpy, sys, time
+real, clock = time.time, pathlib.Path({clock!r})
+time.time = lambda: real() + float(clock.read_text())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Controllers and launchers begin with this: their wall clock differs from the real one by the seconds in a file."""
+
+SITE = """\
+import os, sys
+if "supervisor.supervisord" in sys.orig_argv:
+    execve = os.execve
+    def shifted(path, argv, env):
+        execve(path, [*argv[:3], "-c", {program!r}, *argv[3:]] if argv[1:3] == ["-I", "-S"] else argv, env)
+    os.execve = shifted
+"""
+"""Python runs this in each of its processes. What a supervisord starts gets another clock; Pulumi has the real one."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the clusters of one call of the command share."""
+
+    state: Path
+    """The user's state folder, on a disk of its own."""
+    disk: Disk | None
+    """None where only root could make one."""
+
+
+class LocalCluster(Cluster):
+    """One local cluster."""
+
+    def __init__(self, folder: Path, shared: Shared, stack: str = "test") -> None:
+        project = Project(folder)
+        project.stack = stack
+        project.env["XDG_STATE_HOME"] = str(shared.state)
+        super().__init__(project)
+        self.shared = shared
+        self._clock = folder / "clock"
+        self._homes: list[Path] = []
+        self._earlier = set(self._retained())
+
+    # The folders.
+
+    def homes(self) -> list[Path]:
+        """The folders of this stack's clusters, also of those that were destroyed; the latest one last."""
+        entries = []
+        for path in (self.shared.state / "tfdeploy/registry").glob("[!.]*.json"):
+            with suppress(OSError, ValueError):
+                entries.append(json.loads(path.read_text()))
+        for entry in sorted(entries, key=lambda entry: float(entry["begun"])):
+            home = Path(entry["cluster"]["home"])
+            if entry["folder"] == str(self.project.program) and home not in self._homes:
+                self._homes.append(home)
+        return self._homes
+
+    def _retained(self) -> list[Path]:
+        return sorted((self.shared.state / "tfdeploy/retained").glob("*/*"), key=lambda path: path.name)
+
+    @property
+    def places(self) -> Places | None:
+        """The present cluster's folders; None where there are none."""
+        own = [path for path in self.homes() if path.exists()]
+        return Places(str(own[-1])) if own else None
+
+    def records(self) -> list[Path]:
+        names = {home.name for home in self.homes()}
+        own = [path for path in self._retained() if path not in self._earlier and path.parent.name in names]
+        present = [self.places.record] if self.places else []
+        return [path / "record" for path in own] + present
+
+    def left(self) -> list[str]:
+        places = [Places(str(home)) for home in self.homes()]
+        folders = [path for one in places for path in (one.home, one.runtime, one.lock) if path.exists()]
+        processes = [f"process {process.pid} of {one.home}" for one in places for process in marked(one.home)]
+        return [*map(str, folders), *processes]
+
+    def record_folder(self) -> Path | None:
+        """The present record."""
+        return self.places.record if self.places else None
+
+    def write(self, clock_steps: bool) -> None:
+        super().write(clock_steps)
+        if clock_steps:
+            self.set_clock(0)
+            site = self.project.folder / "site"
+            site.mkdir()
+            program = SHIFTED.format(clock=str(self._clock))
+            (site / "sitecustomize.py").write_text(SITE.format(program=program))
+            self.project.env["PYTHONPATH"] = str(site)
+
+    def set_clock(self, seconds: int) -> int:
+        """Set the difference between the clock of controller and launchers and the real one; what it was before."""
+        before = int(self._clock.read_text()) if self._clock.exists() else 0
+        draft = self._clock.with_suffix(".draft")
+        draft.write_text(str(seconds))
+        draft.rename(self._clock)
+        return before
+
+    def command(self, name: str, must: bool = False) -> str:
+        if name == "destroy" and not self._is_whole():
+            self.note("cut")
+        return super().command(name, must)
+
+    def close(self) -> None:
+        for home in self.homes():
+            for process in marked(home):
+                with suppress(psutil.Error):
+                    process.kill()
+            shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
+            Places(str(home)).lock.unlink(missing_ok=True)
+        super().close()
+
+    # The processes.
+
+    def _programs(self) -> Mapping[str, Mapping[str, object]]:
+        try:
+            return Supervisor(self.places).programs() if self.places else {}
+        except Unreachable:
+            return {}
+
+    def _is_whole(self) -> bool:
+        """Whether all can be sent that is on disk: nothing is down."""
+        programs = self._programs()
+        return bool(programs) and all(int(str(one["pid"])) for one in programs.values())
+
+    def process(self, role: str) -> psutil.Process | None:
+        """The process of the controller, of a launcher, or of supervisord; None where there is none."""
+        with suppress(psutil.Error, OSError, ValueError, KeyError):
+            if role == SUPERVISORD:
+                return (
+                    psutil.Process(int((self.places.runtime / "supervisord.pid").read_text())) if self.places else None
+                )
+            pid = int(str(self._programs()[role]["pid"]))
+            return psutil.Process(pid) if pid else None
+        return None
+
+    def note_stored(self, task: str) -> None:
+        """Note what a task's launcher has on disk and has not sent: it must not be lost with the launcher."""
+        for spool in (self.places.task(task) / "spool").glob("*") if self.places else ():
+            disk, record = Stream(spool, "stdout"), self._recorded(spool.name, task)
+            held = record.span(record.start, record.end)[: disk.start] + disk.span(disk.start, disk.end)
+            found = parts(held)
+            if found and record.end >= disk.start:
+                start = list(found)[-1]
+                self.story.stored.append((task, start, len(found[start])))
+
+    def _recorded(self, run_id: str, task: str) -> Stream:
+        assert self.places
+        return Record(self.places.record).log(run_id, task).streams["stdout"]
+
+
+def fill_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The disk with the state folder is full but for a few bytes, and has space again later."""
+    disk = cluster.shared.disk
+    if disk is None:
+        return ""
+    spare = int(step.amount * 8192)
+    disk.fill(spare)
+    later(cluster.story, step.seconds, disk.free)
+    return f"full but for {spare} bytes for {step.seconds} s"
+
+
+def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The clock of controller and launchers jumps by an hour, forward or back."""
+    seconds = HOUR if step.amount < 0.5 else -HOUR
+    before = cluster.set_clock(seconds)
+    return f"{before:+} s -> {seconds:+} s"
+
+
+FAULTS: dict[str, tuple[Kind, Apply]] = {
+    **COMMON,
+    "kill_program": (Kind(weight=2, tasks=True), kill_program),
+    "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
+    "kill_controller": (Kind(weight=2), partial(kill, CONTROLLER)),
+    "kill_supervisord": (Kind(weight=2), partial(kill, SUPERVISORD)),
+    "pause_launcher": (Kind(tasks=True), partial(pause, "")),
+    "pause_controller": (Kind(), partial(pause, CONTROLLER)),
+    "disk_full": (Kind(weight=2), fill_disk),
+    "clock_step": (Kind(), step_clock),
+    "damage_record": (Kind(), damage_record),
+}

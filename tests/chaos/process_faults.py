@@ -1,0 +1,110 @@
+"""Faults of processes and of the record, for clusters whose processes and folders this computer can reach."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from tests.chaos.cluster import Running, Story
+from tests.chaos.schedule import Step
+
+CONTROLLER, SUPERVISORD = "controller", "supervisord"
+
+
+class Reachable(Protocol):
+    """What these faults need of a cluster."""
+
+    story: Story
+
+    def note(self, kind: str, task: str = "*") -> None: ...
+    def process(self, role: str) -> psutil.Process | None: ...
+    def note_stored(self, task: str) -> None: ...
+    def record_folder(self) -> Path | None: ...
+
+
+def _program(cluster: Reachable, task: str) -> psutil.Process | None:
+    """The process of a task's program."""
+    with suppress(psutil.Error, IndexError, AttributeError):
+        launcher = cluster.process(task)
+        return launcher.children()[0] if launcher else None
+    return None
+
+
+def kill_program(cluster: Reachable, step: Step, running: Running | None) -> str:
+    """SIGKILL for a task's program."""
+    return _kill(_program(cluster, step.task))
+
+
+def kill_launcher(cluster: Reachable, step: Step, running: Running | None) -> str:
+    """SIGKILL for a launcher; first it is stopped, so that what it has stored can be noted."""
+    process = cluster.process(step.task)
+    with suppress(psutil.NoSuchProcess):
+        if process is not None:
+            process.suspend()
+            cluster.note_stored(step.task)
+            cluster.note("cut", step.task)
+    return _kill(process)
+
+
+def kill(role: str, cluster: Reachable, step: Step, running: Running | None) -> str:
+    """SIGKILL for the controller or the supervisord."""
+    return _kill(cluster.process(role))
+
+
+def _kill(process: psutil.Process | None) -> str:
+    if process is None:
+        return ""
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+    return f"killed {process.pid}"
+
+
+def pause(role: str, cluster: Reachable, step: Step, running: Running | None) -> str:
+    """SIGSTOP for the controller, or for a launcher where `role` is empty, and SIGCONT later."""
+    process = cluster.process(role or step.task)
+    if process is None:
+        return ""
+    with suppress(psutil.NoSuchProcess):
+        process.suspend()
+    later(cluster.story, step.seconds, partial(_continue, process))
+    return f"{process.pid} is stopped for {step.seconds} s"
+
+
+def _continue(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.resume()
+
+
+def later(story: Story, seconds: float, heal: Callable[[], None]) -> None:
+    """Heal a fault after so many seconds, and in any case at the end of the faults."""
+    timer = threading.Timer(seconds, heal)
+    timer.daemon = True
+    timer.start()
+    story.heals += [heal, timer.cancel]
+
+
+def damage_record(cluster: Reachable, step: Step, running: Running | None) -> str:
+    """The end of a file of the record is cut off, or becomes zeros, as after a power failure; what programs printed is left alone."""
+    files = sorted(_damageable(cluster.record_folder()))
+    if not files:
+        return ""
+    path = files[int(step.amount * len(files))]
+    size, zeros = path.stat().st_size, step.seconds > 1.7
+    count = min(size, 1 + int(step.amount * 997) % 60)
+    with path.open("r+b") as file:
+        if zeros:
+            file.seek(size - count)
+            file.write(bytes(count))
+        else:
+            file.truncate(size - count)
+    return f"the last {count} bytes of {path.name} {'are zeros' if zeros else 'are cut off'}"
+
+
+def _damageable(record: Path | None) -> Iterator[Path]:
+    if record is not None:
+        yield from record.glob("runs/*/events.jsonl")
+        yield from record.glob("runs/*/logs/*/index.*.log")

@@ -1,0 +1,49 @@
+"""What a record says of its runs, read as tolerantly as a record with damaged parts needs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tests.chaos.invariants import RunAccount
+from tfdeploy.agent.record import Record
+
+OUTPUT_DROPPED = "output_dropped"
+"""The kind of event that counts bytes of output that could not be stored."""
+
+
+def accounts(folder: Path) -> list[RunAccount]:
+    """The runs in a record, the current one last."""
+    record = Record(folder)
+    runs = record.runs()
+    with suppress(OSError):
+        current = (folder / "current").read_text()
+        runs = [name for name in runs if name != current] + [current]
+    return [_account(record, name) for name in runs]
+
+
+def _account(record: Record, run_id: str) -> RunAccount:
+    folder = record.run_folder(run_id)
+    state = cause = ""
+    with suppress(OSError, ValueError):
+        result = json.loads((folder / "run_state.json").read_text())["result"] or {}
+        state, cause = result.get("state", ""), result.get("cause", "")
+    events = list(_events(record.events_from(run_id, 0)))
+    dropped: dict[str, int] = {}
+    for event in events:
+        count, task = event.get("count"), str(event.get("task", ""))
+        if event.get("kind") == OUTPUT_DROPPED and isinstance(count, int):
+            dropped[task] = dropped.get(task, 0) + count
+    streams = {}
+    for path in sorted((folder / "logs").glob("*")):
+        stdout = record.log(run_id, path.name).streams["stdout"]
+        streams[path.name] = stdout.span(stdout.start, stdout.end)
+    return RunAccount(state, cause, events, streams, dropped)
+
+
+def _events(text: str) -> Iterator[Mapping[str, object]]:
+    for line in text.splitlines():
+        with suppress(ValueError):
+            event = json.loads(line)
+            if isinstance(event, dict):
+                yield event

@@ -1,0 +1,189 @@
+"""The controller goes away and comes back: the training goes on, nothing is lost, nothing is told that is not known."""
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import psutil
+import pytest
+
+from tests.components.conftest import TOKEN, WAITS, Standing
+from tests.components.processes import halted
+from tests.waiting import until
+from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.rpc import UNIX, Client
+from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.report import report
+
+PRINTS_UNTIL_TOLD = """
+from steps import begin, here
+
+begin()
+number = 0
+while not (here / "gate").exists():
+    for _ in range(100):
+        print(number, "x" * (number % 97))
+        number += 1
+(here / "printed").write_text(str(number))
+"""
+
+
+def printed(cluster: Standing) -> bytes:
+    """All that `PRINTS_UNTIL_TOLD` says it has printed."""
+    count = int((cluster.folder / "printed").read_text())
+    return b"".join(b"%d %s\n" % (number, b"x" * (number % 97)) for number in range(count))
+
+
+def until_more(cluster: Standing) -> None:
+    """Wait until more of the output is in the record than now."""
+    known = len(cluster.output("worker-0"))
+    until(lambda: len(cluster.output("worker-0")) > known, "more output")
+
+
+def test_a_killed_controller_comes_back_and_nothing_starts_again(cluster: Standing) -> None:
+    cluster.up(WAITS, ps=1, workers=1)
+    cluster.until_running("worker-0", "ps-0")
+    cluster.kill("controller")
+    cluster.until_running("worker-0")
+    until(lambda: BACKEND.runner.run_is_current(cluster.run_props()), "the controller is back")
+    cluster.open("worker-0")
+    cluster.until_state("succeeded")
+    assert [len(cluster.started(hostname)) for hostname in ("ps-0", "worker-0")] == [1, 1]
+
+
+def test_a_controller_that_somebody_ended_comes_back_too(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    controller = cluster.pid("controller")
+    os.kill(controller, signal.SIGTERM)
+    until(lambda: cluster.pid("controller") not in (0, controller), "another controller")
+    cluster.open()
+    cluster.until_state("succeeded")
+
+
+def test_no_byte_is_lost_when_the_controller_is_killed_again_and_again(cluster: Standing) -> None:
+    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
+    cluster.until_running("worker-0")
+    for _ in range(2):
+        cluster.kill("controller")
+        until_more(cluster)
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert cluster.output("worker-0") == printed(cluster)
+    assert cluster.look().logs["worker-0"] == printed(cluster).decode().splitlines()[-20:]
+
+
+def test_the_training_goes_on_while_the_controller_is_away_and_its_end_is_made_up_for(cluster: Standing) -> None:
+    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
+    child = cluster.until_started("worker-0")
+    cluster.until_running("worker-0")
+    controller = cluster.pid("controller")
+    with halted(controller):
+        known = len(cluster.output("worker-0"))
+        cluster.open()
+        until(lambda: not psutil.pid_exists(child), "the child has ended, and its launcher has noticed")
+        assert cluster.recorded("worker-0") == "running"
+    cluster.until_state("succeeded")
+    assert len(cluster.output("worker-0")) > known
+    assert cluster.output("worker-0") == printed(cluster)
+    assert len(cluster.started("worker-0")) == 1
+    assert cluster.pid("controller") == controller
+
+
+def test_a_controller_that_does_not_answer_is_told_as_unreachable(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfdeploy.backends.local.task_runner._OBSERVE_SECONDS", 0.5)
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    with halted(cluster.pid("controller")):
+        seen = cluster.look()
+        assert seen.state == "unknown"
+        assert seen.tasks[0]["status"].startswith("unreachable since 20")
+    until(lambda: cluster.look().state == "running", "the controller answers")
+
+
+def test_a_launcher_that_does_not_report_is_told_as_unreachable(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "SILENT_SECONDS", 3.0)
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    launcher = cluster.pid("worker-0")
+    with halted(launcher):
+        cluster.until_status("worker-0", "unreachable since 20")
+    cluster.until_status("worker-0", "running")
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert cluster.pid("worker-0") in (launcher, 0)
+    assert len(cluster.started("worker-0")) == 1
+
+
+def test_a_look_tells_of_the_launchers_latest_report(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    for _ in range(2):
+        cluster.until_reported("worker-0")
+
+
+def test_a_restarted_controller_knows_what_has_finished(cluster: Standing) -> None:
+    cluster.up("print('accuracy: 0.5')", workers=1, metrics={"accuracy": r"accuracy: (\S+)"})
+    before = cluster.until_state("succeeded")
+    cluster.kill("controller")
+    until(lambda: BACKEND.runner.run_is_current(cluster.run_props()), "the controller is back")
+    after = cluster.look()
+    assert (after.state, after.tasks, after.metrics, after.logs) == (
+        before.state,
+        before.tasks,
+        {"accuracy": 0.5},
+        before.logs,
+    )
+
+
+def test_a_controller_killed_before_all_have_come_goes_on_waiting(cluster: Standing) -> None:
+    cluster.declare(WAITS, workers=2)
+    cluster.stand(without=("worker-1",))
+    cluster.until_status("worker-0", "waiting for worker-1")
+    cluster.kill("controller")
+    cluster.until_status("worker-0", "waiting for worker-1")
+    cluster.stand()
+    cluster.until_started("worker-0")
+    cluster.until_started("worker-1")
+
+
+def test_only_who_has_the_token_is_heard(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    stranger = BACKEND.runner.observe(cluster.cluster, "another token", ViewRequest(1))
+    assert stranger.controller_silent_since is not None
+
+
+def test_a_cluster_whose_token_was_lost_is_adopted_with_another(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.up(WAITS, workers=1)
+    cluster.until_running("worker-0")
+    monkeypatch.setattr("tests.components.conftest.TOKEN", "another token")
+    cluster.stand()
+    cluster.open()
+    cluster.until_state("succeeded")
+    assert len(cluster.started("worker-0")) == 1
+
+
+def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing) -> None:
+    cluster.up(WAITS, workers=1)
+    pieces = [bytes([number]) * 500_000 for number in range(20)]
+    together = Barrier(4)
+
+    def send(_: int) -> None:
+        with Client(f"{UNIX}{cluster.places.controller_socket}", TOKEN) as controller:
+            for number, piece in enumerate(pieces):
+                together.wait()
+                controller.call("PUT", f"/log/run/ghost/stdout/{number * len(piece)}", piece)
+
+    with ThreadPoolExecutor(4) as senders:
+        list(senders.map(send, range(4)))
+    stream = Record(cluster.places.record).log("run", "ghost").streams["stdout"]
+    assert stream.end == 20 * 500_000
+    assert stream.span(0, stream.end) == b"".join(pieces)

@@ -1,0 +1,233 @@
+"""A launcher whose disk, controller or predecessor fails: its program is neither lost, nor run twice, nor run beside another."""
+
+import os
+import resource
+import signal
+import zipfile
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.components.launching import GENERATION, launching
+from tests.components.processes import alive
+from tests.waiting import until
+from tfdeploy.agent import sync
+from tfdeploy.agent.sync import END, NOTHING, WAIT, LauncherReport, Order
+
+WAITS_FOR = """
+import os, pathlib, time
+
+here = pathlib.Path({folder!r})
+with (here / "starts").open("a") as starts:
+    starts.write(f"{{os.getpid()}}\\n")
+while not (here / "gate").exists():
+    time.sleep(0.02)
+print("the end")
+"""
+
+
+def waits(folder: Path) -> str:
+    """A program that ends well when the test makes the file `gate`."""
+    return WAITS_FOR.format(folder=str(folder))
+
+
+def starts(folder: Path) -> list[int]:
+    """The process ids of the program's starts."""
+    path = folder / "starts"
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def until_started(folder: Path, times: int) -> int:
+    """Wait until the program has been started so often; the newest process id."""
+    return until(lambda: starts(folder)[times - 1 :], f"start {times}")[0]
+
+
+def test_an_end_that_was_not_reported_is_reported_by_the_next_launcher(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        first = task.start()
+        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        task.controller.is_silent = True
+        (tmp_path / "gate").touch()
+        until((task.folder / "exit.json").exists, "the end is stored")
+        first.kill()
+        first.wait()
+        task.controller.is_silent = False
+        task.controller.reports.clear()
+        assert task.start().wait() == 0
+        report = task.controller.reports[0]
+        assert report.exit is not None
+        assert (report.run_id, report.attempt, report.phase, report.exit.exit.code) == ("run", 1, sync.EXITED, 0)
+        assert task.controller.logs_at_exit == b"the end\n"
+        assert report.exit.age > 0
+        assert len(starts(tmp_path)) == 1
+        assert not (task.folder / "exit.json").exists()
+
+
+def test_output_that_an_earlier_launcher_has_left_is_sent_before_another_run_begins(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        first = task.start()
+        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        task.controller.is_silent = True
+        (tmp_path / "gate").touch()
+        until((task.folder / "exit.json").exists, "the end is stored")
+        until(
+            lambda: any(path.stat().st_size for path in task.folder.glob("spool/run/stdout*")), "the output is stored"
+        )
+        first.kill()
+        first.wait()
+        task.controller.spec = replace(task.controller.spec, id="other")
+        task.controller.is_silent = False
+        assert task.start().wait() == 0
+        assert bytes(task.controller.logs["stdout"]) == b"the end\n"
+        assert task.controller.other_logs["stdout"] == b"the end\n"
+        assert [path.name for path in (task.folder / "spool").iterdir()] == ["other"]
+
+
+def test_a_program_ends_with_its_launchers_lease_and_starts_again_with_the_next_order(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path), lease=3.0) as task:
+        task.controller.decide = lambda report: task.controller.run_attempt(
+            report, 2 if report.exit else report.attempt or 1
+        )
+        launcher = task.start()
+        first = until_started(tmp_path, 1)
+        report = task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        assert report.lease == 3.0
+        task.controller.is_silent = True
+        until(lambda: not alive(first), "the program has ended")
+        assert launcher.poll() is None
+        task.controller.is_silent = False
+        second = until_started(tmp_path, 2)
+        report = task.until_report(lambda report: report.exit, "the first program's end")
+        assert report.exit is not None
+        assert (report.exit.cause, report.exit.notice) == (sync.INTERRUPTED, sync.LEASE_ENDED)
+        assert report.generation == GENERATION
+        task.controller.decide = lambda report: Order(END)
+        assert launcher.wait() == 0
+        assert not alive(second)
+
+
+def test_a_launcher_outlives_another_program_at_its_controllers_address(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        launcher = task.start()
+        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        task.controller.is_another_program = True
+        before = task.controller.calls
+        until(lambda: task.controller.calls > before + 3, "three further calls")
+        task.controller.is_another_program = False
+        (tmp_path / "gate").touch()
+        assert launcher.wait() == 0
+        assert len(starts(tmp_path)) == 1
+
+
+def test_a_program_without_lease_is_left_alone(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        task.start()
+        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        task.controller.is_silent = True
+        (tmp_path / "gate").touch()
+        until((task.folder / "exit.json").exists, "the end by itself")
+        task.controller.is_silent = False
+        report = task.until_report(lambda report: report.exit, "the end")
+        assert report.exit is not None
+        assert (report.exit.exit.code, report.exit.cause) == (0, "")
+
+
+PRINTS = """
+import pathlib, sys, time
+
+here = pathlib.Path({folder!r})
+for _ in range({lines}):
+    sys.stdout.write("x" * 99 + chr(10))
+sys.stdout.flush()
+(here / "printed").touch()
+while not (here / "gate").exists():
+    time.sleep(0.02)
+print("the end")
+"""
+
+LINES = 80_000
+
+
+def test_a_full_disk_neither_blocks_nor_ends_the_program_and_what_is_dropped_is_counted(tmp_path: Path) -> None:
+    with launching(tmp_path, PRINTS.format(folder=str(tmp_path), lines=LINES)) as task:
+        launcher = task.start(file_bytes=1024 * 1024)
+        until((tmp_path / "printed").exists, "the program has printed all")
+        resource.prlimit(launcher.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        report = task.until_report(lambda report: report.dropped_bytes, "the count")
+        assert report.phase == sync.RUNNING
+        (tmp_path / "gate").touch()
+        assert launcher.wait() == 0
+        report = task.controller.reports[-1]
+        stored = bytes(task.controller.logs["stdout"])
+        assert stored.endswith((b"x\nthe end\n", b"xthe end\n"))
+        assert len(stored) + report.dropped_bytes == LINES * 100 + len("the end\n")
+        assert report.exit is not None
+        assert report.exit.exit.code == 0
+
+
+def archive(files: dict[str, str]) -> bytes:
+    """A code archive."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name, text in files.items():
+            target.writestr(name, text)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        (None, "cannot prepare the run: GET /code/code: 404 there is no such archive"),
+        (b"not an archive", "cannot prepare the run: File is not a zip file"),
+    ],
+)
+def test_a_code_archive_that_cannot_be_used_is_reported_and_fetched_again_ever_later(
+    tmp_path: Path, code: bytes | None, problem: str
+) -> None:
+    with launching(tmp_path, "import module", code) as task:
+        launcher = task.start()
+        report = task.until_report(lambda report: report.problem, "a problem")
+        assert (report.problem, report.ready, report.phase) == (problem, False, sync.IDLE)
+        seen = len(task.controller.reports)
+        until(lambda: len(task.controller.reports) > seen + 40, "forty further reports")
+        assert task.controller.code_calls <= 4
+        task.controller.code = archive({"module.py": "print('imported')"})
+        assert launcher.wait() == 0
+        assert bytes(task.controller.logs["stdout"]) == b"imported\n"
+        assert task.controller.reports[-1].problem == ""
+        assert sorted(path.name for path in task.folder.iterdir()) == ["lock", "spool", "task.json", "work"]
+
+
+def test_an_end_by_itself_is_reported_again_after_an_interruption(tmp_path: Path) -> None:
+    with launching(tmp_path, "print('done')") as task:
+        task.controller.decide = lambda report: (
+            Order(NOTHING) if report.exit else task.controller.run_attempt(report, 1)
+        )
+        first = task.start()
+        task.until_report(lambda report: report.exit, "the end")
+        os.kill(first.pid, signal.SIGTERM)
+        assert first.wait() == 143
+        task.controller.decide = task.controller.run_once
+        task.controller.reports.clear()
+        assert task.start().wait() == 0
+        assert task.controller.reports[0].exit is not None
+        assert bytes(task.controller.logs["stdout"]) == b"done\n"
+
+
+def test_a_launcher_that_is_interrupted_says_so_and_leaves_nothing_to_report(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        launcher = task.start()
+        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+
+        def decide(report: LauncherReport) -> Order:
+            return Order(WAIT, run_id="run", attempt=1)
+
+        task.controller.decide = decide
+        os.kill(launcher.pid, signal.SIGTERM)
+        assert launcher.wait() == 143
+        report = task.controller.reports[-1]
+        assert report.exit is not None
+        assert report.exit.cause == sync.INTERRUPTED
+        assert not (task.folder / "exit.json").exists()

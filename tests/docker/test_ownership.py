@@ -1,0 +1,243 @@
+"""Whose cluster it is: two logins with the same three words on one Swarm, another computer, a lost state, a name by hand."""
+
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.docker.project import GATED, DockerProject
+from tests.engine.cli import docker
+from tests.engine.nested import Nested
+from tests.verbs import Verbs
+from tests.waiting import until
+from tfdeploy.cli import ownership
+from tfdeploy.cli.commands.leftovers import leftovers
+from tfdeploy.cli.select import ClusterQuery
+
+JOB = (
+    'command=["python", "train.py"], code="code", workers=1, wait="0", '
+    'env={"COUNTER": __import__("os").environ["COUNTER"]}, secrets={"KEY": "a secret"}'
+)
+SERVICES = ("controller", "worker-0")
+
+Login = Callable[[str], DockerProject]
+
+
+@pytest.fixture
+def login(tmp_path: Path, engine: str, python_image: str) -> Iterator[Login]:
+    """Makes logins of the same project and stack, each with its own state of Pulumi and its own home folder."""
+    made: list[DockerProject] = []
+
+    def make(name: str) -> DockerProject:
+        project = DockerProject(tmp_path / name, engine, python_image)
+        project.name = made[0].name if made else project.name
+        project.write(JOB, GATED)
+        project.init()
+        made.append(project)
+        return project
+
+    yield make
+    for project in made:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
+            project.clean()
+
+
+def running(project: DockerProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait until the task of a login's cluster runs, as that login observes it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
+    project.until_running("worker-0")
+
+
+def objects(project: DockerProject) -> dict[str, set[str]]:
+    """What the cluster has on the engine, by kind."""
+    return {kind: {*names.split()} for kind, names in project.left().items()}
+
+
+def test_two_logins_with_the_same_words_have_two_clusters_and_neither_notices(
+    login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = login("alice"), login("bob")
+    alice.up()
+    running(alice, monkeypatch)
+    hers = objects(alice)
+    assert {"service", "network", "config", "secret", "volume"} <= hers.keys()
+
+    said = bob.call("preview", "--stack", bob.stack).output
+    theirs = alice.cluster["id"]
+    assert f"another cluster of this project, stack and name exists: {theirs}, created by " in said
+    assert f"set `adopt` to {theirs}" in said
+    bob.up()
+    running(bob, monkeypatch)
+    assert bob.cluster["id"] != theirs
+    for kind, names in objects(bob).items():
+        assert not names & hers[kind], kind
+    assert objects(alice) == hers
+    assert alice.up().steps().keys() == {"unchanged"}
+    assert alice.counts() == {"worker-0": 1}
+
+    bob.destroy()
+    assert objects(alice) == hers
+    running(alice, monkeypatch)
+    alice.open()
+    result = until(lambda: alice.job().result, "her training ends")
+    assert result is not None
+    assert result.state == "succeeded"
+    assert alice.counts() == {"worker-0": 1}
+    alice.destroy()
+
+
+def test_another_computer_with_the_same_state_goes_on_with_the_cluster_and_the_stack_may_be_renamed(
+    login: Login, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    laptop = login("laptop")
+    laptop.up()
+    running(laptop, monkeypatch)
+    before = objects(laptop)
+    desktop = {"XDG_STATE_HOME": str(tmp_path / "desktop"), "HOME": str(tmp_path / "home")}
+    assert laptop.up(env=desktop).steps().keys() == {"unchanged"}
+    assert laptop.up("--refresh", env=desktop).steps().keys() == {"unchanged"}
+    assert objects(laptop) == before
+    assert list((tmp_path / "desktop/tfdeploy/docker").glob("test-*/record"))
+
+    done = laptop.call("stack", "rename", "renamed", "--stack", laptop.stack)
+    assert done.exit_code == 0, done.output
+    laptop.stack = "renamed"
+    laptop.up()
+    assert objects(laptop) == before, "labels alone change"
+    form = '{{index .Spec.Labels "tfdeploy.stack"}}'
+    names = [laptop.service(hostname) for hostname in SERVICES]
+    assert laptop.docker("service", "inspect", "--format", form, *names).split() == ["renamed", "renamed"]
+    assert laptop.counts() == {"worker-0": 1}
+    laptop.destroy()
+
+
+def test_a_lost_state_touches_nothing_and_adopt_takes_the_cluster_over(
+    login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = login("before"), login("after")
+    before.up()
+    running(before, monkeypatch)
+    hers, lost, former = objects(before), before.cluster["id"], before.job().tasks["worker-0"].instance
+
+    said = after.call("preview", "--stack", after.stack).output
+    assert f"exists: {lost}, created by {before.cluster['owner']} since " in said
+    assert f"`tfdeploy leftovers --delete --cluster {lost}`" in said
+    assert objects(before) == hers
+
+    subnet = before.docker("network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", *hers["network"])
+    refused = after.preview(f'{JOB}, adopt="{lost}", container={{"subnet": "{subnet}"}}', GATED)
+    assert (
+        f"test: container.subnet: {subnet} overlaps {subnet}, the network that the adopted cluster has until" in refused
+    )
+    assert objects(before) == hers
+
+    after.write(f'{JOB}, adopt="{lost}"', GATED)
+    after.up()
+    assert after.cluster["id"] == lost
+    running(after, monkeypatch)
+
+    def is_settled() -> bool:
+        # The launcher of the former update is stopped, and the controller takes it for running until then.
+        task = after.job().tasks["worker-0"]
+        return task.instance != former and task.state == "running"
+
+    until(is_settled, "the worker of the new update runs", seen=after.sees)
+    names = {*before.docker("service", "ls", "--format", "{{.Name}}", *before.filters()).split()}
+    assert names == {after.service(hostname) for hostname in SERVICES}, "there is one cluster"
+    (network,) = objects(after)["network"]
+    subnet = after.docker("network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", network)
+    accepted = after.preview(f'{JOB}, adopt="{lost}", container={{"subnet": "{subnet}"}}', GATED)
+    assert "overlaps" not in accepted, "the cluster is adopted, and the argument may remain"
+    after.write(f'{JOB}, adopt="{lost}"', GATED)
+    again = after.up()
+    assert again.steps().keys() == {"unchanged"}, again.output
+    after.destroy()
+    assert objects(before) == {}
+
+
+@pytest.mark.full
+def test_a_lost_cluster_is_removed_by_its_id(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = login("before"), login("after")
+    before.up()
+    running(before, monkeypatch)
+    after.up()
+    running(after, monkeypatch)
+    mine = objects(after)
+    lost = objects(before)
+    words = ("leftovers", "--delete", "--cluster", before.cluster["id"], "--yes")
+    code, _, problem = Verbs(after.program, after.env).call(*words)
+    assert (code, "its update may still be running" in problem) == (2, True), problem
+    assert objects(before) == lost
+
+    for name, value in after.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ownership, "MARGIN_SECONDS", 0.0)
+    leftovers(ClusterQuery(cwd=after.program, cluster=before.cluster["id"]), delete=True, yes=True)
+    assert objects(before) == {}
+    assert objects(after) == mine
+    after.destroy()
+
+
+class Relay(socketserver.ThreadingUnixStreamServer):
+    """A socket behind which another engine is: all bytes go to its address."""
+
+    daemon_threads = True
+
+    def __init__(self, path: Path, address: str) -> None:
+        url = urlsplit(address)
+        target = (url.hostname, url.port)
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with socket.create_connection(target) as engine:
+                    back = threading.Thread(target=copy, args=(engine, self.request), daemon=True)
+                    back.start()
+                    copy(self.request, engine)
+                    back.join()
+
+        super().__init__(str(path), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+def copy(source: socket.socket, target: socket.socket) -> None:
+    """Pass on all bytes, and the end."""
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.full
+def test_another_engine_behind_the_same_socket_is_refused_by_name(
+    login: Login, nested: Nested, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop = login("laptop")
+    address = laptop.folder / "engine.sock"
+    address.symlink_to(laptop.host.removeprefix("unix://"))
+    env = {"DOCKER_HOST": f"unix://{address}"}
+    laptop.up(env=env)
+    running(laptop, monkeypatch)
+    before = objects(laptop)
+
+    address.unlink()
+    with Relay(address, nested.manager) as relay:
+        for command in ("preview", "up"):
+            refused = laptop.call(command, "--stack", laptop.stack, *(["--yes"] if command == "up" else []), env=env)
+            assert refused.exit_code != 0
+            assert f"the cluster {laptop.cluster['id']} is on " in refused.output
+            assert "and this is m0 (" in refused.output
+        assert docker(nested.manager, "service", "ls", "--quiet") == ""
+        relay.shutdown()
+    address.unlink()
+    address.symlink_to(laptop.host.removeprefix("unix://"))
+    assert objects(laptop) == before
+    assert laptop.up(env=env).steps().keys() == {"unchanged"}
+    done = laptop.call("destroy", "--yes", "--skip-preview", "--stack", laptop.stack, env=env)
+    assert done.exit_code == 0, done.output
+    laptop.assert_nothing_left()

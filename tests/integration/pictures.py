@@ -1,0 +1,184 @@
+"""The pictures of README and docs, from a real run: `make pictures` trains MNIST in a terminal and writes docs/pictures."""
+
+import html
+import json
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.text import Text
+
+from tests.cli.browser import browser
+from tests.integration.conftest import ROOT, Project
+from tests.verbs import COMMAND, Terminal
+
+PICTURES = ROOT / "docs" / "pictures"
+UP, STATUS = PICTURES / "up.svg", PICTURES / "status.svg"
+PAGES = {False: PICTURES / "report-light.png", True: PICTURES / "report-dark.png"}
+"""The page of `tfdeploy report`, by whether it is dark."""
+
+UP_SIZE, STATUS_SIZE = (60, 152), (24, 100)
+"""Rows and columns of the terminals."""
+
+PAGE_SIZE = (1100, 860)
+_TEXT_KEY = b"Description"
+"""Under this name a picture of a page has the page's headings and columns."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_MOVEMENT = re.compile(r"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b\]\S*?(?:\x07|\x1b\\)|\r")
+_UP = re.compile(r"\x1b\[\d+A")
+_FONT_FACE = re.compile(r"    @font-face .*?\}\}\n", re.DOTALL)
+_HEADING = re.compile(r'<(?:h2|h3|th scope="col")[^>]*>(.*?)</(?:h2|h3|th)>', re.DOTALL)
+_NUMBER = re.compile(r"\d[\d.:]*")
+_TAG = re.compile(r"<[^>]+>")
+_SVG_TEXT = re.compile(r'<text class="[^"]*-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')
+
+
+def mnist_project(folder: Path, *flags: str, stack: str = "test") -> Project:
+    """The repository's own program, in a copy, with a state of its own; its tasks have these flags besides."""
+    project = Project(folder, "mnist")
+    project.stack = stack
+    shutil.copy(ROOT / "Pulumi.yaml", project.program)
+    shutil.copytree(ROOT / "programs/mnist", project.program / "programs/mnist")
+    program = project.program / "programs/mnist/__main__.py"
+    program.write_text(
+        program.read_text().replace('"train.py"]', f"{', '.join(map(json.dumps, ('train.py', *flags)))}]")
+    )
+    project.init()
+    return project
+
+
+def terminal_svg(text: str, columns: int, title: str) -> str:
+    """A terminal with this text as an SVG, which loads nothing."""
+    console = Console(record=True, width=columns, file=StringIO(), force_terminal=True, color_system="256")
+    console.print(Text.from_ansi(text), soft_wrap=False, overflow="fold")
+    code = _FONT_FACE.sub("", CONSOLE_SVG_FORMAT)
+    return console.export_svg(title=title, code_format=code, unique_id=title.replace(" ", "-"))
+
+
+def svg_lines(path: Path) -> list[str]:
+    """The lines of the terminal in an SVG."""
+    lines: dict[float, str] = {}
+    for x, y, text in _SVG_TEXT.findall(path.read_text()):
+        column = round(float(x) / 12.2)
+        line = lines.get(float(y), "").ljust(column)
+        lines[float(y)] = line[:column] + html.unescape(text).replace("\xa0", " ")
+    return [lines[y].rstrip() for y in sorted(lines)]
+
+
+def frames(said: str) -> Iterator[str]:
+    """Each state of Pulumi's table while it updates, with colours."""
+    for frame in _UP.split(said.partition("Updating (")[2]):
+        table = _MOVEMENT.sub("", frame).partition("Diagnostics:")[0]
+        yield "\n".join(line.rstrip() for line in table.splitlines() if line.strip() and "…" not in line)
+
+
+def shape(lines: list[str]) -> list[str]:
+    """Lines without numbers, times, the name of the machine and the width of columns: the same for two runs of one program."""
+    text = "\n".join(" ".join(_NUMBER.sub("0", line).split()) for line in lines)
+    machine = re.search(r"^MACHINE .*\n(\S+)", text, re.MULTILINE)
+    name = re.escape(machine[1]) if machine else "HOST"
+    text = re.sub(r"\b0 (?:second|minute|hour)s? ago", "0 ago", re.sub(rf"(?<!\S){name}(?!\S)", "HOST", text))
+    return [line for line in text.splitlines() if line]
+
+
+def shape_of_status(lines: list[str]) -> list[str]:
+    """The shape of `tfdeploy status`, without what depends on the age of the tasks: how much of the columns has room."""
+    room = r"python trai(?:n\.py|…)|(?<=CREATED) PUBLIC IP| 0 (?:ago|\w+ (?:a\w*)?…)$"
+    return [re.sub(room, "", line) for line in shape(lines)]
+
+
+def end_of_update(lines: list[str]) -> list[str]:
+    """The shape of the end of an update: the tables, the result, and the outputs but for the long one, which terminals wrap."""
+    last = [place for place, line in enumerate(lines) if line.startswith("    MACHINE")][-1]
+    found = shape([line.strip() for line in lines[last:]])
+    begin, end = next(n for n, line in enumerate(found) if line.startswith("status :")), found.index("Resources:")
+    return [*found[:begin], *found[end:]]
+
+
+def update_text(said: str) -> str:
+    """What the picture of `pulumi up` shows: a moment of the training, and the end."""
+    moments = [frame for frame in frames(said) if len(re.findall(r"worker-\d .* left ", _COLOUR.sub("", frame))) > 1]
+    rows = [line for line in moments[len(moments) * 2 // 3].splitlines() if "Updating" not in line]
+    table = "\n".join(rows[next(place for place, line in enumerate(rows) if "Type" in line) :])
+    end = _MOVEMENT.sub("", said.rpartition("Diagnostics:")[2].partition("MACHINE ")[2]).rstrip()
+    return f"$ pulumi up\n\n{table}\n\n    MACHINE {end}\n"
+
+
+def trained_update(project: Project) -> str:
+    """What `pulumi up` prints in a terminal."""
+    env = {**project.env, "TERM": "xterm-256color", "PULUMI_DISABLE_CI_DETECTION": "1"}
+    update = Terminal(["pulumi", "up", "--yes", "--stack", project.stack], project.program, env, UP_SIZE)
+    assert update.end() == 0, update.said
+    return update.said
+
+
+def status_text(project: Project) -> str:
+    """What `tfdeploy status` prints in a terminal."""
+    env = {**project.env, "TERM": "xterm-256color"}
+    terminal = Terminal([COMMAND, "status"], project.program, env, STATUS_SIZE)
+    assert terminal.end() == 0, terminal.said
+    return f"$ tfdeploy status\n{_MOVEMENT.sub('', terminal.said).rstrip()}\n"
+
+
+def page_words(page: Path) -> list[str]:
+    """The headings of a page of `tfdeploy report`, and of the columns of its tables, without numbers."""
+    found = [html.unescape(_TAG.sub("", text)) for text in _HEADING.findall(page.read_text())]
+    return [" ".join(_NUMBER.sub("0", text).split()) for text in found]
+
+
+def take_pages(page: Path) -> None:
+    """Take the pictures of a page of `tfdeploy report`, from its curves on."""
+    with browser() as chromium:
+        for dark, path in PAGES.items():
+            tab = chromium.open(page.as_uri(), PAGE_SIZE[0], dark, PAGE_SIZE[1])
+            top = tab.ask("[...document.querySelectorAll('h2')].find(one => one.textContent == 'Curves').offsetTop")
+            path.write_bytes(described(tab.shot(PAGE_SIZE, top - 20), " | ".join(page_words(page))))
+            tab.close()
+
+
+def described(png: bytes, text: str) -> bytes:
+    """A PNG with a description after its header."""
+    content = b"tEXt" + _TEXT_KEY + b"\0" + text.encode("latin-1", "replace")
+    chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
+    return png[:33] + chunk + png[33:]
+
+
+def description(path: Path) -> list[str]:
+    """The headings and columns in a picture of a page."""
+    png = path.read_bytes()
+    (length,) = struct.unpack(">I", png[33:37])
+    return png[41 : 41 + length].removeprefix(_TEXT_KEY + b"\0").decode("latin-1").split(" | ")
+
+
+def report_page(project: Project) -> Path:
+    """The page of the cluster."""
+    page = project.folder / "mnist.html"
+    subprocess.run([COMMAND, "report", "--save", page], cwd=project.program, env=project.env, check=True, stdout=-3)
+    return page
+
+
+def main() -> None:
+    """Train MNIST, and write all pictures."""
+    with tempfile.TemporaryDirectory(prefix="tfdeploy-pictures-") as folder:
+        project = mnist_project(Path(folder) / "mnist", stack="dev")
+        try:
+            PICTURES.mkdir(exist_ok=True)
+            UP.write_text(terminal_svg(update_text(trained_update(project)), UP_SIZE[1], "pulumi up"))
+            STATUS.write_text(terminal_svg(status_text(project), STATUS_SIZE[1], "tfdeploy status"))
+            take_pages(report_page(project))
+            project.destroy()
+        finally:
+            project.clean()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""docs/get-started.md, from its first file to its last command, with real TensorFlow."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.conftest import Project
+from tests.pages import ROOT, blocks
+
+pytestmark = pytest.mark.full
+
+PAGE = ROOT / "docs" / "get-started.md"
+FIRST = "pulumi stack init dev"
+"""The first command after the installation, which is the tests' own here."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty folder, in which the page's files are written."""
+    found = Project(tmp_path, "digits")
+    found.stack = "dev"
+    (settings,) = blocks(PAGE, "yaml")
+    program, script = blocks(PAGE, "python")
+    (found.program / "train").mkdir()
+    for name, block in (("Pulumi.yaml", settings), ("__main__.py", program), ("train/train.py", script)):
+        (found.program / name).write_text(block.text)
+    yield found
+    found.clean()
+
+
+def test_every_command_of_the_page_runs(project: Project) -> None:
+    steps = [step for block in blocks(PAGE, "console") for step in block.steps]
+    steps = steps[[command for command, _ in steps].index(FIRST) :]
+    assert len(steps) > 10
+    outputs: dict[str, str] = {}
+    for command, shown in steps:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=project.program,
+            # Pulumi's own variable for `--yes`, so that the commands are those of the page.
+            env={**project.env, "PULUMI_SKIP_CONFIRMATIONS": "true"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}:\n{done.stdout}"
+        if shown:
+            assert done.stdout.strip() == shown.strip(), command
+        outputs[command] = done.stdout
+    assert "loss" in outputs["tfdeploy logs worker-0 --tail 3"]
+    assert (project.program / "digits.html").exists()

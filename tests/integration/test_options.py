@@ -1,0 +1,108 @@
+"""Pulumi's resource options on a cluster have the effect that they have on other components."""
+
+import pytest
+
+from tests.integration.conftest import Project
+
+HEAD = """\
+import pulumi
+from tfdeploy import TensorFlowCluster
+
+"""
+ARGUMENTS = "command=['python', 'train.py', {argument!r}], code='code', workers=1, restart={{'maximum': 0}}"
+EXPORTS = "pulumi.export('state', cluster.state)\npulumi.export('run', cluster.run)\n"
+
+
+def write(project: Project, options: str, argument: str = "first", before: str = "") -> None:
+    """Write a program with one cluster that has these options."""
+    options = f"opts=pulumi.ResourceOptions({options})"
+    cluster = f"cluster = TensorFlowCluster('test', {ARGUMENTS.format(argument=argument)}, {options})\n"
+    project.write("", "import sys\nprint('argument', *sys.argv[1:2])", HEAD + before + cluster + EXPORTS)
+
+
+TRANSFORM = """\
+def transform(args):
+    if args.type_ == "pulumi-python:dynamic/tfdeploy:Run":
+        ignored = pulumi.ResourceOptions(ignore_changes=["run"])
+        return pulumi.ResourceTransformResult(args.props, pulumi.ResourceOptions.merge(args.opts, ignored))
+
+"""
+
+
+def test_transforms_reach_the_resources_of_the_cluster(project: Project) -> None:
+    write(project, "transforms=[transform]", before=TRANSFORM)
+    project.up()
+    write(project, "transforms=[transform]", "second", before=TRANSFORM)
+    assert project.up().touched() == set(), "the change of the run is ignored"
+    write(project, "")
+    write(project, "", "second")
+    assert project.up().touched() == {"test-run"}
+    project.destroy()
+
+
+GROUP = """\
+class Group(pulumi.ComponentResource):
+    def __init__(self):
+        super().__init__("test:index:Group", "group")
+        self.register_outputs({})
+
+"""
+MOVED = "parent=Group(), aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]"
+
+
+def test_with_an_alias_a_cluster_moves_to_another_parent_and_stays_the_same(project: Project) -> None:
+    write(project, "")
+    project.up()
+    cluster, run = project.ref()["id"], project.outputs()["run"]
+    write(project, MOVED, before=GROUP)
+    moved = project.up()
+    assert "deleted" not in moved.steps()
+    assert "replaced" not in moved.steps()
+    assert (project.ref()["id"], project.outputs()["run"]) == (cluster, run)
+    project.destroy()
+
+
+@pytest.mark.parametrize(
+    "alias", ["pulumi.Alias(name='former')", "'urn:pulumi:test::project::tfdeploy:index:TensorFlowCluster::former'"]
+)
+def test_an_alias_does_not_rename_a_cluster(project: Project, alias: str) -> None:
+    write(project, "")
+    program = project.program / "__main__.py"
+    program.write_text(program.read_text().replace("'test'", "'former'"))
+    project.up()
+    write(project, f"aliases=[{alias}]")
+    refused = project.up(fails=True)
+    assert "test: aliases: the cluster 'former' cannot be renamed" in refused.output
+    assert refused.touched() == set()
+    assert {ref["name"] for ref in project.refs()} == {"former"}
+    project.destroy()
+
+
+def test_ignore_changes_does_not_concern_the_resources_of_the_cluster(project: Project) -> None:
+    write(project, "ignore_changes=['command']")
+    project.up()
+    write(project, "ignore_changes=['command']", "second")
+    assert project.up().touched() == {"test-run"}
+
+
+def test_a_protected_cluster_is_not_destroyed(project: Project) -> None:
+    write(project, "protect=True")
+    project.up()
+    done = project.call("destroy", "--yes", "--skip-preview", "--stack", project.stack)
+    assert done.exit_code != 0
+    assert "protected" in done.output
+    assert project.shown()["state"] == "succeeded"
+    write(project, "")
+    project.up()
+    project.destroy()
+
+
+def test_what_depends_on_a_cluster_depends_on_its_run(project: Project) -> None:
+    write(project, "")
+    program = project.program / "__main__.py"
+    program.write_text(
+        program.read_text() + "pulumi.Stash('after', input='x', opts=pulumi.ResourceOptions(depends_on=[cluster]))\n"
+    )
+    project.up()
+    (after,) = [one for one in project.resources() if one["urn"].endswith("::after")]
+    assert "test-run" in {urn.rpartition("::")[2] for urn in after["dependencies"]}

@@ -1,0 +1,172 @@
+"""The arguments of a cluster come from other resources of the program, and from other stacks."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.integration.conftest import Call, Project
+
+MADE = """\
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider, UpdateResult
+
+
+class Provider(ResourceProvider):
+    def create(self, props):
+        return CreateResult("made", {**props, "value": props["given"]})
+
+    def diff(self, _id, olds, news):
+        return DiffResult(changes=olds["given"] != news["given"])
+
+    def update(self, _id, olds, news):
+        return UpdateResult({**news, "value": news["given"]})
+
+    def delete(self, _id, props):
+        print("the resource is deleted")
+
+
+class Made(Resource, module="test", name="Made"):
+    value: pulumi.Output
+
+    def __init__(self, name, given, opts=None):
+        super().__init__(Provider(), name, {"given": given, "value": None}, opts)
+"""
+"""A resource with an output that a preview does not know."""
+
+PROGRAM = """\
+import pulumi
+from made import Made
+from tfdeploy import TensorFlowCluster
+
+cluster = TensorFlowCluster("test", {arguments})
+for name in ("status", "tasks", "state", "logs"):
+    pulumi.export(name, getattr(cluster, name))
+"""
+
+SCRIPT = """\
+import os, sys
+print("bucket", os.environ.get("BUCKET"), "key", len(os.environ.get("KEY", "")), *sys.argv[1:2])
+"""
+
+COMMAND = "code='code', command=['python', 'train.py']"
+CANARY = "canary-5e1f"
+
+
+def written(project: Project, arguments: str, program: str = PROGRAM) -> None:
+    project.write(arguments, SCRIPT, program)
+    (project.program / "made.py").write_text(MADE)
+
+
+def previewed(project: Project) -> Call:
+    done = project.call("preview", "--stack", project.stack)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+PARTS = (
+    "workers=1, code='code', command=['python', 'train.py', pulumi.Output.concat('--data=', Made('data', 'd1').value)],"
+    "env={'BUCKET': Made('bucket', 'b1').value, 'KEY': pulumi.Config().require_secret('key')}"
+)
+
+
+def test_a_run_with_outputs_is_previewed_runs_once_and_is_deleted_before_what_it_uses(project: Project) -> None:
+    written(project, PARTS)
+    project.call("config", "set", "--secret", "key", CANARY, "--stack", project.stack)
+    first = previewed(project).output
+    assert "`command[2]` is known after the update" in first
+    assert "`env.BUCKET` is known after the update" in first
+    assert "test on local: run <the run's id" in first
+    assert "test-worker-0" in first
+
+    project.up()
+    assert f"bucket b1 key {len(CANARY)} --data=d1" in project.log("worker-0")
+    assert CANARY not in project.call("stack", "export", "--stack", project.stack).output
+
+    assert "`env.BUCKET` is known" not in previewed(project).output
+    assert project.up().touched() == set()
+
+    changed = PARTS.replace("'b1'", "'b2'")
+    written(project, changed)
+    project.up()
+    assert "bucket b2" in project.log("worker-0")
+
+    done = project.destroy().output
+    assert done.index("test-cleanup") < done.index("the resource is deleted")
+
+
+def test_a_count_that_is_an_output(project: Project) -> None:
+    written(project, f"workers=Made('count', 2).value, {COMMAND}")
+    first = previewed(project).output
+    assert "test: this preview cannot show the cluster, because only the update knows `workers`" in first
+    assert "test-worker" not in first
+    project.up()
+    assert set(project.statuses()) == {"worker-0", "worker-1"}
+    assert project.up().touched() == set()
+
+
+def test_a_preview_that_cannot_plan_an_existing_cluster_shows_its_resources_as_they_are(project: Project) -> None:
+    protected = f"{COMMAND}, opts=pulumi.ResourceOptions(protect=True)"
+    written(project, f"workers=Made('count', 2).value, {protected}")
+    project.up()
+    written(project, f"workers=Made('count', 3).value, {protected}")
+    preview = previewed(project).output
+    assert "only the update knows `workers`; its resources are shown as they are now." in preview
+    assert "~ 1 to update\n    7 unchanged\n" in preview
+    assert "delete" not in preview
+    assert project.up().touched() == {"count", "test-cleanup", "test-run", "test-worker-2"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("workers=Made('count', -1).value", "test: workers: -1 is out of range. Use an integer from 0 to 1000."),
+        (
+            "workers=1, train_dir=pulumi.Output.secret('s3://x')",
+            "test: train_dir: is secret, but this argument is stored in plain text.",
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_and_nothing_of_the_cluster_is_created(
+    project: Project, arguments: str, sentence: str
+) -> None:
+    written(project, f"{arguments}, {COMMAND}")
+    done = project.up(fails=True)
+    assert len(re.findall(re.escape(sentence), done.output)) in (1, 2), "once among the resources, once below them"
+    assert "Traceback" not in done.output
+    assert not {name for name in done.touched() if name.startswith("test")}
+    assert project.refs() == []
+
+
+def test_what_depends_on_the_cluster_is_created_after_its_run(project: Project) -> None:
+    program = f"{PROGRAM}Made('after', 'x', pulumi.ResourceOptions(depends_on=[cluster]))\n"
+    written(project, f"workers=1, env={{'BUCKET': Made('bucket', 'b1').value}}, {COMMAND}", program)
+    project.up()
+    exported = json.loads(project.call("stack", "export", "--stack", project.stack).output)
+    (after,) = [item for item in exported["deployment"]["resources"] if item["urn"].endswith("::after")]
+    assert [urn.rpartition("::")[2] for urn in after["dependencies"]] == ["test-run"]
+
+
+def test_an_output_of_another_stack(projects: Callable[[str], Project], project: Project) -> None:
+    other = projects("network")
+    other.env["PULUMI_BACKEND_URL"] = project.env["PULUMI_BACKEND_URL"]
+    other.write("", program="import pulumi\npulumi.export('bucket', 'b7')\n")
+    other.init()
+    other.up()
+    reference = "pulumi.StackReference('organization/network/test').get_output('bucket')"
+    written(project, f"workers=1, env={{'BUCKET': {reference}}}, {COMMAND}")
+    assert "known after the update" not in previewed(project).output
+    project.up()
+    assert "bucket b7" in project.log("worker-0")
+    project.destroy()
+
+
+def test_a_target_is_updated_without_the_cluster(project: Project) -> None:
+    arguments = f"workers=1, env={{'BUCKET': Made('bucket', 'b1').value}}, {COMMAND}"
+    written(project, arguments, f"{PROGRAM}Made('other', 'x')\n")
+    assert project.up("--target", "**other").touched() == {"other"}
+    assert project.up().touched() == {"bucket", "test-cleanup", "test-worker-0", "test-run"}
+    written(project, arguments, f"{PROGRAM}Made('other', 'y')\n")
+    assert project.up("--target", "**other").touched() == {"other"}
+    project.destroy()

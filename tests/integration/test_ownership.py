@@ -1,0 +1,206 @@
+"""Whose cluster it is: the id in the stack's state decides, not the words."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.conftest import Project
+from tests.verbs import Verbs
+from tfdeploy.agent.record import Record
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.local.paths import Places
+from tfdeploy.backends.local.supervisor import Supervisor, marked
+
+SLEEPER = "import time\nprint('trains', flush=True)\ntime.sleep(600)"
+JOB = 'command=["python", "train.py"], code="code", workers=1, wait="0"'
+
+OTHER_MACHINE = """\
+import sys
+if "tfdeploy" not in sys.modules:
+    try:
+        from tfdeploy.backends.local import paths, planner
+    except ImportError:
+        pass
+    else:
+        paths.machine_id = planner.machine_id = lambda: "0123456789abcdef" * 2
+"""
+
+
+class Login(Project):
+    """A project whose stacks another login stores; state folder and user are the same."""
+
+    def __init__(self, folder: Path, login: str, name: str = "project", stack: str = "test") -> None:
+        own = folder / login
+        super().__init__(own, name)
+        self.stack = stack
+        self.env["XDG_STATE_HOME"] = str(folder / "state")
+        self.verbs = Verbs(self.program, self.env)
+        self.write(JOB, SLEEPER)
+        self.init()
+
+    def ref(self, name: str = "test") -> ClusterRef:
+        """The cluster in the state of the stack."""
+        export = json.loads(self.call("stack", "export", "--stack", self.stack).output)
+        cleanups = [item for item in export["deployment"]["resources"] if item["type"].endswith("tfdeploy:Cleanup")]
+        (found,) = [item["inputs"]["cluster"] for item in cleanups]
+        cluster: ClusterRef = found
+        return cluster
+
+    def trace(self) -> tuple[set[int], bytes]:
+        """Its processes and its events: neither changes as long as nobody touches the cluster."""
+        places = self.places()
+        run = Record(places.record).current()
+        assert run is not None
+        events = (Record(places.record).run_folder(run.spec.id) / "events.jsonl").read_bytes()
+        launchers = {int(program["pid"]) for program in Supervisor(places).programs().values()}
+        children = {self.child("worker-0").pid}
+        return launchers | children, events
+
+    def leftovers(self) -> list[str]:
+        """The ids of the clusters of this state folder that are left over, or may be."""
+        rows = json.loads(self.verbs.call("leftovers", "--json")[1])["leftovers"]
+        return [row["id"] for row in rows if row["home"].startswith(self.env["XDG_STATE_HOME"])]
+
+    def start_training(self) -> tuple[set[int], bytes]:
+        self.up()
+        self.until_running("worker-0")
+        return self.trace()
+
+
+@pytest.fixture
+def logins(tmp_path: Path) -> Iterator[Callable[..., Login]]:
+    """Makes projects of several logins with one state folder."""
+    made: list[Login] = []
+
+    def make(login: str, **words: str) -> Login:
+        made.append(Login(tmp_path, login, **words))
+        return made[-1]
+
+    yield make
+    for home in (tmp_path / "state/tfdeploy/clusters").glob("*"):
+        for process in marked(home):
+            process.kill()
+        shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
+        Places(str(home)).lock.unlink(missing_ok=True)
+
+
+def test_two_logins_with_the_same_words_have_two_clusters_and_neither_notices_the_other(
+    logins: Callable[..., Login],
+) -> None:
+    ada, ben = logins("ada"), logins("ben")
+    of_ada = ada.start_training()
+    done = ben.up()
+    ben.until_running("worker-0")
+    id_of_ada, id_of_ben = ada.ref()["id"], ben.ref()["id"]
+    assert id_of_ada != id_of_ben
+    assert f"another cluster of this project, stack and name exists: {id_of_ada}" in done.output
+    assert of_ada == ada.trace()
+    of_ben = ben.trace()
+    assert not of_ada[0] & of_ben[0]
+
+    for login, own in ((ada, id_of_ada), (ben, id_of_ben)):
+        (shown,) = json.loads(login.verbs.call("show", "--json")[1])
+        assert (shown["id"], [row["status"] for row in shown["tasks"]]) == (own, ["running"])
+    assert ada.verbs.call("logs", "--cluster", id_of_ben)[1].decode().endswith("trains\n")
+    assert ada.leftovers() == ben.leftovers() == []
+
+    assert set(ada.up().steps()) == {"unchanged"}
+    assert set(ben.up().steps()) == {"unchanged"}
+    assert (of_ada, of_ben) == (ada.trace(), ben.trace())
+    home = Path(ben.ref()["home"])
+    assert ben.call("destroy", "--yes", "--skip-preview", "--stack", ben.stack).exit_code == 0
+    assert (home.exists(), marked(home)) == (False, [])
+    assert of_ada == ada.trace()
+    assert ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack).exit_code == 0
+
+
+def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_two_ways_on(logins: Callable[..., Login]) -> None:
+    ada = logins("ada")
+    before = ada.start_training()
+    lost = ada.ref()
+    places = ada.places()
+    shutil.rmtree(ada.folder / "backend")
+    (ada.folder / "backend").mkdir()
+    ada.init()
+    said = ada.call("preview", "--stack", ada.stack).output
+    words = " ".join(said.split())
+    assert f"exists: {lost['id']}, created by {lost['owner']} since 20" in words
+    assert f"set `adopt` to {lost['id']}" in words
+    assert f"tfdeploy leftovers --delete --cluster {lost['id']}" in words
+
+    ada.write(f'{JOB}, adopt="{lost["id"]}"', SLEEPER)
+    done = ada.up()
+    assert f"exists: {lost['id']}" not in done.output
+    assert ada.ref() == lost
+    assert ada.trace()[0] == before[0], "no process was restarted"
+    assert set(ada.up().steps()) == {"unchanged"}
+
+    shutil.rmtree(ada.folder / "backend")
+    (ada.folder / "backend").mkdir()
+    ada.write(JOB, SLEEPER)
+    ada.init()
+    code, _, message = ada.verbs.call("leftovers", "--delete", "--cluster", lost["id"], "--yes")
+    assert code == 0, message
+    assert (places.home.exists(), marked(places.home)) == (False, [])
+    assert lost["id"] not in ada.call("preview", "--stack", ada.stack).output
+
+
+def test_the_same_state_on_another_computer_is_refused_with_the_name_of_the_first(
+    logins: Callable[..., Login], tmp_path: Path
+) -> None:
+    ada = logins("ada")
+    before = ada.start_training()
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(OTHER_MACHINE)
+    elsewhere = {"PYTHONPATH": str(site)}
+    for command in (("preview",), ("up", "--yes", "--skip-preview")):
+        refused = ada.call(*command, "--stack", ada.stack, env=elsewhere)
+        assert refused.exit_code != 0
+        words = " ".join(refused.output.split())
+        assert f"the cluster {ada.ref()['id']} is on {os.uname().nodename.partition('.')[0]}" in words
+    assert ada.trace() == before
+
+    destroyed = ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack, env=elsewhere)
+    assert destroyed.exit_code == 0, destroyed.output
+    assert {pid for pid in before[0] if psutil.pid_exists(pid)} == before[0], "nothing was changed on this computer"
+
+
+@pytest.mark.full
+def test_a_renamed_stack_keeps_its_cluster(logins: Callable[..., Login]) -> None:
+    ada = logins("ada")
+    before = ada.start_training()
+    cluster = ada.ref()
+    assert ada.call("stack", "rename", "renamed", "--stack", ada.stack).exit_code == 0
+    ada.stack = "renamed"
+    assert ada.leftovers() == []
+    ada.verbs.call("leftovers", "--delete", "--yes")
+    assert ada.trace() == before
+    ada.up()
+    assert ada.trace()[0] == before[0], "no process was restarted"
+    assert ada.ref() == {**cluster, "stack": "renamed"}
+    (shown,) = json.loads(ada.verbs.call("show", "--json", "--stack", "renamed")[1])
+    assert (shown["id"], shown["stack"], shown["state"]) == (cluster["id"], "renamed", "running")
+    assert ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack).exit_code == 0
+    assert marked(Path(cluster["home"])) == []
+
+
+@pytest.mark.full
+def test_names_with_dots_and_the_longest_that_pulumi_takes(logins: Callable[..., Login]) -> None:
+    """With the words joined by dots, the two clusters would have one folder."""
+    longest = "team" + 92 * "x"
+    ada, ben = (
+        logins("ada", name=longest, stack="mnist.dev" + 91 * "y"),
+        logins("ben", name=f"{longest}.mnist"[:100], stack="dev" + 91 * "y"),
+    )
+    of_ada, of_ben = ada.start_training(), ben.start_training()
+    assert not of_ada[0] & of_ben[0]
+    assert json.loads(ada.verbs.call("show", "--json", "--stack", ada.stack)[1])[0]["state"] == "running"
+    assert ben.call("destroy", "--yes", "--skip-preview", "--stack", ben.stack).exit_code == 0
+    assert ada.trace() == of_ada
+    assert ada.call("destroy", "--yes", "--skip-preview", "--stack", ada.stack).exit_code == 0

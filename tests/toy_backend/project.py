@@ -1,0 +1,43 @@
+"""A Pulumi project on the toy backend."""
+
+import os
+from pathlib import Path
+
+from tests.integration.conftest import COUNTER, PROGRAM, ROOT, Project
+from tests.toy_backend.backend import BACKEND, discover
+from tests.waiting import until
+from tfdeploy.agent.record import Record
+
+SITE = Path(__file__).parent / "site"
+
+
+class ToyProject(Project):
+    """A project whose processes know the toy backend."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.env["PYTHONPATH"] = os.pathsep.join((str(SITE), str(ROOT)))
+
+    def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
+        super().write(f'backend="toy", {arguments}', script, program)
+
+    def until_running(self, *hostnames: str) -> None:
+        """Wait until the record has these tasks as running."""
+
+        def running() -> bool:
+            folder = Path(self.ref()["home"]) / "record"
+            run = Record(folder).current() if folder.exists() else None
+            tasks = run.tasks if run else {}
+            return all(name in tasks and tasks[name].state == "running" for name in hostnames)
+
+        until(running, f"{hostnames} running")
+
+    def assert_nothing_left(self) -> None:
+        """No folder of a cluster is left."""
+        toys = self.folder / "state/tfdeploy/toys"
+        assert not toys.exists() or list(toys.iterdir()) == []
+
+    def clean(self) -> None:
+        """Remove what the test left, without Pulumi."""
+        for cluster in discover():
+            BACKEND.runner.delete_all(cluster.cluster, "", {"volumes": False, "record": False})

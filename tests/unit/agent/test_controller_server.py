@@ -1,0 +1,339 @@
+"""Who may call what; what a stranger can make the controller do; how much a report costs."""
+
+import http.client
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import plan
+from tests.unit.simulation import Launcher
+from tests.waiting import until
+from tfdeploy.agent import controller_server, events
+from tfdeploy.agent.controller import Clock, Controller
+from tfdeploy.agent.controller_server import MAX_BODY, Server
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, Client, launcher_token
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, LauncherReport, Order
+
+TOKEN = "a-token"
+
+
+class Served:
+    """A controller behind its server."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "token").write_text(TOKEN + "\n")
+        self.controller = Controller(Record(folder / "record"))
+        self.server = Server("127.0.0.1:0", folder / "token", self.controller)
+        self.port = int(self.server.server_address[1])
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def client(self, token: str = TOKEN) -> Client:
+        return Client(f"127.0.0.1:{self.port}", token, 10.0)
+
+    def raw(self, head: str, body: bytes = b"") -> bytes:
+        """What the server sends after these bytes, until it closes the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+            connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
+            received = b""
+            while part := connection.recv(4096):
+                received += part
+            return received
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    made = Served(tmp_path)
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+REPORT = Launcher("worker-0").report().to_dict()
+LAUNCHERS_CALLS = [
+    ("POST", "/sync", REPORT),
+    ("GET", "/log/run/worker-0", {}),
+    ("PUT", "/log/run/worker-0/stdout/0", {}),
+]
+ADMIN_CALLS = [
+    ("PUT", "/run", {}),
+    ("PUT", "/code/0123", {}),
+    ("POST", "/stop", {}),
+    ("POST", "/view", {}),
+    ("POST", "/copy", {"record_id": ""}),
+    ("POST", "/restarts", {"hostnames": []}),
+    ("POST", "/new-launcher", {"hostname": "worker-0", "action": "restarted"}),
+    ("GET", "/stopped", {}),
+]
+
+
+def body_of(data: Any) -> bytes:
+    return json.dumps(data).encode() if data is not None else b""
+
+
+@pytest.mark.parametrize(("method", "path", "data"), LAUNCHERS_CALLS)
+def test_a_launcher_may_report_and_send_its_output(served: Served, method: str, path: str, data: Any) -> None:
+    with served.client(launcher_token(TOKEN)) as client:
+        client.call(method, path, body_of(data))
+
+
+@pytest.mark.parametrize(("method", "path", "data"), ADMIN_CALLS)
+def test_a_launcher_may_do_nothing_else(served: Served, method: str, path: str, data: Any) -> None:
+    with served.client(launcher_token(TOKEN)) as client, pytest.raises(CallError, match="403 the token of launchers"):
+        client.call(method, path, body_of(data))
+
+
+@pytest.mark.parametrize("token", ["", "another", "\xe4\xf6", TOKEN + "x"])
+def test_a_wrong_token_is_refused_whatever_its_characters_are(served: Served, token: str) -> None:
+    with served.client(token) as client, pytest.raises(CallError, match="403"):
+        client.call("GET", "/stopped")
+
+
+def test_the_body_of_a_stranger_is_not_read(served: Served) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=5)) as connection:
+        connection.putrequest("PUT", "/run")
+        connection.putheader("Content-Length", str(300 * 1024 * 1024))
+        connection.endheaders()
+        connection.send(b"x" * 100_000)
+        assert connection.getresponse().status == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "length"), [("/sync", MAX_BODY + 1), ("/run", 10**15), ("/log/run/worker-0/stdout/0", 10**12)]
+)
+def test_a_body_that_is_too_long_is_refused_unread(served: Served, path: str, length: int) -> None:
+    method = "POST" if path == "/sync" else "PUT"
+    head = f"{method} {path} HTTP/1.1\n{TOKEN_HEADER}: {TOKEN}\nContent-Length: {length}"
+    assert b" 413 " in served.raw(head, b"x" * 70_000)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Content-Length: -1", "Content-Length: x", "Content-Length: 1\nContent-Length: 2", "Transfer-Encoding: chunked"],
+)
+def test_a_wrong_length_is_refused(served: Served, header: str) -> None:
+    assert b" 400 " in served.raw(f"POST /sync HTTP/1.1\n{TOKEN_HEADER}: {TOKEN}\n{header}")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"\xff", b'{"hostname": []}'])
+def test_a_body_that_is_no_report_is_an_error_of_the_caller(served: Served, body: bytes) -> None:
+    with served.client() as client:
+        with pytest.raises(CallError, match=r"/sync: 400"):
+            client.call("POST", "/sync", body)
+        client.json("POST", "/sync", REPORT)
+
+
+def test_strangers_that_say_nothing_are_few(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_server, "MAX_STRANGERS", 5)
+    silent = [socket.create_connection(("127.0.0.1", served.port), 5) for _ in range(5)]
+    until(lambda: len(served.server._strangers) == 5, "all are connected")
+    with pytest.raises(OSError, match=r"."):
+        served.client().call("GET", "/stopped")
+    for connection in silent:
+        connection.close()
+    until(lambda: len(served.server._strangers) == 0, "all are gone")
+    with served.client() as client, served.client() as other:
+        for _ in range(3):
+            client.call("GET", "/stopped")
+            other.call("GET", "/stopped")
+        assert len(served.server._strangers) == 0
+
+
+def test_a_full_disk_is_an_error_that_the_launcher_sees(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.controller, "put_log", _no_space)
+    with served.client() as client, pytest.raises(CallError, match="507 the record cannot be written: No space"):
+        client.call("PUT", "/log/run/worker-0/stdout/0", b"x")
+
+
+def _no_space(*_: Any, **__: Any) -> Any:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_code_archive_is_sent_without_a_copy_in_memory(served: Served) -> None:
+    content = os.urandom(3_000_000)
+    with served.client() as client:
+        client.call("PUT", "/code/0123", content)
+        assert client.call("GET", "/code/0123") == content
+        with pytest.raises(CallError, match="404"):
+            client.call("GET", "/code/4567")
+
+
+def controller(folder: Path, **args: Any) -> Controller:
+    made = Controller(Record(folder))
+    made.submit_run(plan(**args).run)
+    return made
+
+
+def sync(target: Controller, launcher: Launcher) -> Order:
+    order = target.sync(launcher.report())
+    launcher.obey(order, 1.0)
+    return order
+
+
+def start(target: Controller, launchers: list[Launcher]) -> None:
+    """Until all of their programs run."""
+    for _ in range(8):
+        for launcher in launchers:
+            sync(target, launcher)
+        target.tick()
+    assert all(launcher.running for launcher in launchers)
+
+
+def calls_of(target: Controller, reports: list[LauncherReport]) -> int:
+    """How many functions these reports call."""
+    count = 0
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        for report in reports:
+            target.sync(report)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_the_cost_of_a_report_does_not_depend_on_the_number_of_tasks(tmp_path: Path) -> None:
+    costs = []
+    for workers in (10, 1_000):
+        target = controller(tmp_path / str(workers), workers=workers)
+        launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(workers)]
+        start(target, launchers)
+        reports = [launcher.report() for launcher in launchers[:10]]
+        costs.append(calls_of(target, reports))
+    assert costs[1] <= 1.1 * costs[0], f"{costs} function calls for ten reports of 10 and of 1,000 tasks"
+
+
+def test_registering_tasks_saves_the_state_for_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = controller(tmp_path, workers=1_000)
+    saves: list[RunState] = []
+    monkeypatch.setattr(Record, "save_other", lambda record, run: saves.append(run))
+    monkeypatch.setattr(target, "_settle_at", float("inf"))
+    for index in range(1_000):
+        assert target.sync(Launcher(f"worker-{index}").report()).action == PREPARE
+    assert not saves
+    target.tick()
+    assert len(saves) == 1
+
+
+def test_no_program_is_started_or_ended_before_why_is_in_the_record(tmp_path: Path) -> None:
+    target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
+    for _ in range(4):
+        sync(target, launcher)
+        target.tick()
+    assert launcher.running
+    launcher.end_child(0, 1.0)
+    target._settle_at = float("inf")
+    assert sync(target, launcher).action == NOTHING
+    target.tick()
+    assert sync(target, launcher).action == END
+    run = Record(tmp_path).current()
+    assert run is not None
+    assert run.tasks["worker-0"].state == "succeeded"
+
+
+def test_a_controller_that_reports_the_end_may_be_killed(tmp_path: Path) -> None:
+    target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
+    start(target, [launcher])
+    launcher.end_child(0, 1.0)
+    target._settle_at = float("inf")
+    target.sync(launcher.report())
+    saved = Record(tmp_path).current()
+    assert saved is not None
+    assert saved.tasks["worker-0"].state == "running"
+    assert target.is_stopped()
+    saved = Record(tmp_path).current()
+    assert saved is not None
+    assert saved.tasks["worker-0"].state == "succeeded"
+
+
+def test_many_tasks_report_less_often(tmp_path: Path) -> None:
+    polls = {}
+    for workers in (10, 300):
+        target = controller(tmp_path / str(workers), workers=workers)
+        launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(workers)]
+        polls[workers] = [target.sync(launchers[0].report()).poll]
+        start(target, launchers)
+        run = target._run
+        assert run is not None
+        run.tasks["worker-0"].since -= 1_000
+        polls[workers].append(target.sync(launchers[0].report()).poll)
+    assert polls == {10: [0.2, 1.0], 300: [pytest.approx(0.4), pytest.approx(2.0)]}
+
+
+def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
+    with monkeypatch.context() as full:
+        full.setattr("tfdeploy.agent.record.write_whole", _no_space)
+        full.setattr("tfdeploy.agent.event_log._write", _no_space)
+        for _ in range(4):
+            sync(target, launcher)
+            target.tick()
+        assert launcher.attempt == 0
+    for _ in range(4):
+        sync(target, launcher)
+        target.tick()
+    assert launcher.attempt == 1
+    run = Record(tmp_path).current()
+    assert run is not None
+    kinds = [event.kind for event in Record(tmp_path).events(run.spec.id)]
+    assert {events.LAUNCHER_REGISTERED, events.RECORD_DELAYED, events.TASK_STARTED} <= {*kinds}
+
+
+@pytest.mark.parametrize("step", [3_600.0, -3_600.0])
+def test_a_clock_that_is_set_delays_nothing(tmp_path: Path, step: float) -> None:
+    wall, steady = 1_000_000.0, 50.0
+    clock = Clock(lambda: wall, lambda: steady)
+    target = Controller(Record(tmp_path), clock=clock)
+    target.submit_run(plan(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]}).run)
+    launcher = Launcher("worker-0")
+    for _ in range(4):
+        wall, steady = wall + 1, steady + 1
+        sync(target, launcher)
+        target.tick()
+    launcher.end_child(1, wall)
+    sync(target, launcher)
+    wall += step
+    target.tick()
+    wall, steady = wall + 6, steady + 6
+    target.tick()
+    assert sync(target, launcher).action == RUN
+
+
+@pytest.mark.parametrize(("body", "all_end"), [({"auxiliary": False}, False), ({}, True)])
+def test_a_stop_spares_tensorboard_on_request(served: Served, body: dict[str, bool], all_end: bool) -> None:
+    served.controller.submit_run(plan(workers=1, tensorboard=True).run)
+    with served.client() as client:
+        client.call("POST", "/stop", body_of(body))
+        assert client.json("GET", "/stopped") == {"stopped": all_end}
+
+
+def test_a_machine_without_threads_refuses_for_a_moment_and_not_for_ever(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each such connection ends. If it was still counted, the server would refuse all others after some."""
+    monkeypatch.setattr(controller_server, "MAX_STRANGERS", 3)
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for _ in range(5):
+        with suppress(OSError):  # closed before all was sent
+            assert served.raw("GET /stopped HTTP/1.1") == b""
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with served.client() as client:
+        assert client.json("GET", "/stopped") == {"stopped": True}

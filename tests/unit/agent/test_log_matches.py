@@ -1,0 +1,239 @@
+"""Users' patterns on the output of a task: slow ones hold nothing, and nothing is read twice."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.printing import write
+from tests.unit.simulation import World
+from tests.waiting import until
+from tfdeploy.agent import log_matches, matcher
+from tfdeploy.agent.events import PATTERN_DISABLED, PATTERN_SLOW
+from tfdeploy.agent.log import MAX_LINE, STDERR, STDOUT, Log, Reader
+from tfdeploy.agent.log_matches import LogMatches
+from tfdeploy.agent.log_segments import Stream
+from tfdeploy.agent.matcher import Matcher, Matches
+from tfdeploy.agent.record import Record, RecordView, ViewRequest
+from tfdeploy.agent.run_state import RunState
+
+SLOW = {"quadratic": r"(.*)accuracy: (\S+)", "exponential": r"(\w+\s?)*accuracy!"}
+
+
+def test_a_pattern_that_takes_too_long_is_switched_off_and_the_others_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_matches, "MAX_SLOW", 1)
+    log = Log(tmp_path)
+    write(
+        log, [(STDOUT, b"a" * 40 + b" accuracy\n")] + [(STDOUT, b"x" * 100_000 + b"\n")] * 50 + [(STDOUT, b"loss 1\n")]
+    )
+    matches = LogMatches(log, {**SLOW, "loss": r"loss (\d)"})
+    begin = time.process_time()
+    assert matches.latest() == {"loss": "1"}
+    assert time.process_time() - begin < 1.0, "the controller's own process has matched"
+    assert matches.slow["exponential"].is_disabled
+    write(log, [(STDOUT, b"a" * 40 + b" accuracy\nloss 2\n")])
+    begin = time.monotonic()
+    assert matches.latest() == {"loss": "2"}
+    assert time.monotonic() - begin < 1.0, "it was tried again"
+
+
+def test_a_pattern_that_takes_too_long_is_an_event_that_names_it(tmp_path: Path) -> None:
+    record, job = Record(tmp_path), World(workers=1).job
+    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"a" * 40 + b"\n")])
+    seen = record.view(ViewRequest(metrics={"bad": SLOW["exponential"]}), job)
+    assert [(one.kind, one.task, one.state) for one in seen.events] == [(PATTERN_SLOW, "worker-0", "bad")]
+    assert SLOW["exponential"] in seen.events[0].reason
+
+
+def test_a_long_line_is_searched_in_its_beginning_only(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    write(log, [(STDOUT, b"first 1 " + b"x" * 20_000 + b" last 2\n")])
+    assert LogMatches(log, {"first": r"first (\d)", "last": r"last (\d)"}).latest() == {"first": "1"}
+
+
+def test_a_matcher_that_was_killed_is_started_again() -> None:
+    mine = Matcher()
+    assert mine.search({"a": "b"}, ["abc"]) == matcher.Matches({"a": (0, "b")}, [])
+    assert mine._process is not None
+    mine._process.kill()
+    mine._process.wait()
+    assert mine.search({"a": "(b)c"}, ["abc", "x"]) == matcher.Matches({"a": (0, "b")}, [])
+
+
+def test_a_batch_is_searched_again_when_the_matcher_did_not_respond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path)
+    write(log, [(STDOUT, b"acc: 1\n")])
+    matches = LogMatches(log, {"acc": r"acc: (\d)"})
+    with monkeypatch.context() as patch:
+        patch.setattr(Matcher, "search", lambda *_: None)
+        assert matches.latest() == {}
+    assert matches.latest() == {"acc": "1"}
+
+
+def test_another_process_continues_where_this_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, patterns = World(workers=2).job, {"acc": r"acc: (\d)"}
+    first = Record(tmp_path, stores_matches=True)
+    first.save(job)
+    log = first.log(job.spec.id, "worker-0")
+    write(log, [(STDOUT, b"acc: 1\n")] * 2_000 + [(STDERR, b"acc: 2 and the rest of this")])
+    assert first.metrics(job, patterns) == {"acc": "2"}
+    read: list[int] = []
+    span = Stream.span
+
+    def counting(stream: Stream, begin: int, end: int) -> bytes:
+        content = span(stream, begin, end)
+        read.append(len(content))
+        return content
+
+    monkeypatch.setattr(Stream, "span", counting)
+    second = Record(tmp_path, stores_matches=True)
+    assert second.metrics(job, patterns) == {"acc": "2"}
+    assert sum(read) == 0
+    write(log, [(STDERR, b" line\nacc: 3\n")], begin=9_000.0)
+    assert Record(tmp_path, stores_matches=True).metrics(job, patterns) == {"acc": "3"}
+    assert sum(read) < 500
+    assert Record(tmp_path, stores_matches=True).metrics(job, {"acc": r"acc: (2)"}) == {"acc": "2"}
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"{}", b'{"record_id": 1, "patterns": {}, "tasks": []}'])
+def test_a_damaged_position_is_no_position(tmp_path: Path, content: bytes) -> None:
+    job, patterns = World(workers=1).job, {"acc": r"acc: (\d)"}
+    record = Record(tmp_path, stores_matches=True)
+    record.save(job)
+    write(record.log(job.spec.id, "worker-0"), [(STDOUT, b"acc: 1\n")])
+    assert record.metrics(job, patterns) == {"acc": "1"}
+    (record.run_folder(job.spec.id) / "metrics.json").write_bytes(content)
+    assert Record(tmp_path, stores_matches=True).metrics(job, patterns) == {"acc": "1"}
+
+
+def test_a_progress_bar_without_newline_is_held_in_bounded_memory(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    reader = Reader(log)
+    for number in range(300):
+        write(log, [(STDERR, b"\r%d%% " % number + b"#" * 2_000)])
+        assert list(reader.more()) == []
+        [bar] = reader.unfinished()
+        assert len(bar.content) <= MAX_LINE
+        assert bar.text.startswith(f"{number}% #")
+        assert bar.redrawn
+
+
+def test_a_long_line_is_held_in_bounded_memory_and_its_length_is_known(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    reader = Reader(log)
+    lines = []
+    for _ in range(20):
+        write(log, [(STDOUT, b"x" * 100_000)])
+        lines += list(reader.more())
+        assert all(len(line.content) <= MAX_LINE for line in reader.unfinished())
+    write(log, [(STDOUT, b"\nnext\n")])
+    lines += list(reader.more())
+    assert [line.text for line in lines] == ["x" * 4_000 + "… (2000000 bytes)", "next"]
+    assert len(lines[0].content) <= MAX_LINE
+
+
+def test_the_process_does_not_get_the_secrets_of_the_program_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG", "canary-7f3a")
+    monkeypatch.setenv("TFDEPLOY_CLUSTER", "the mark")
+    one = Matcher()
+    try:
+        path = Path(f"/proc/{one._started().pid}/environ")
+        until(lambda: "the mark" in path.read_text(), "the process has its environment")
+        environment = path.read_text()
+    finally:
+        one._end()
+    assert "canary" not in environment
+
+
+class Scripted:
+    """A matcher for which the pattern `acc` is slow on each line with `slow`."""
+
+    def __init__(self, record: Record, job: RunState, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.record, self.job = record, job
+        self.tries: list[str] = []
+        """The first line of each batch that was searched for `acc`."""
+        record.save(job)
+        monkeypatch.setattr(matcher.SHARED, "search", self._search)
+
+    def _search(self, patterns: dict[str, str], lines: list[str]) -> Matches:
+        is_slow = any("slow" in line for line in lines)
+        self.tries += lines[:1] if "acc" in patterns else []
+        matches = {name: (0, lines[0]) for name in patterns if name != "acc" or not is_slow}
+        return Matches(matches, ["acc"] if is_slow and "acc" in patterns else [])
+
+    def write(self, hostname: str, line: str) -> None:
+        """Print a line."""
+        write(self.record.log(self.job.spec.id, hostname), [(STDOUT, f"{line}\n".encode())])
+
+    def view(self) -> RecordView:
+        """An observation."""
+        return self.record.view(ViewRequest(metrics={"acc": "a", "loss": "l"}), self.job)
+
+
+@pytest.fixture
+def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    """Five workers; worker-0 decides."""
+    return Scripted(Record(tmp_path), World(workers=5, success="worker-0").job, monkeypatch)
+
+
+def test_a_slow_line_switches_the_metric_off_neither_for_its_task_nor_for_others(scripted: Scripted) -> None:
+    scripted.write("worker-1", "slow")
+    view = scripted.view()
+    assert "acc" not in view.metrics
+    assert [(event.kind, event.task) for event in view.events] == [(PATTERN_SLOW, "worker-1")]
+    scripted.write("worker-1", "from worker-1")
+    assert scripted.view().metrics["acc"] == "from worker-1"
+    scripted.write("worker-0", "from worker-0")
+    assert scripted.view().metrics["acc"] == "from worker-0"
+
+
+def test_a_pattern_is_switched_off_for_the_task_whose_output_was_too_slow_three_times(scripted: Scripted) -> None:
+    for number in range(5):
+        scripted.write("worker-1", f"slow {number}")
+        view = scripted.view()
+    assert scripted.tries == ["slow 0", "slow 1", "slow 2"]
+    assert [(event.kind, event.task) for event in view.events] == [(PATTERN_DISABLED, "worker-1")]
+    scripted.write("worker-2", "from worker-2")
+    assert scripted.view().metrics["acc"] == "from worker-2"
+
+
+def test_a_pattern_that_is_slow_in_many_tasks_is_tried_for_no_others_but_the_one_that_decides(
+    scripted: Scripted,
+) -> None:
+    for index in range(1, 5):
+        scripted.write(f"worker-{index}", f"slow {index}")
+    view = scripted.view()
+    assert scripted.tries == ["slow 1", "slow 2", "slow 3"]
+    culprits = ["worker-1", "worker-2", "worker-3"]
+    assert [(event.kind, event.task) for event in view.events] == [
+        *((PATTERN_SLOW, hostname) for hostname in culprits),
+        (PATTERN_DISABLED, ""),
+    ]
+    assert view.events[-1].tasks == culprits
+    scripted.write("worker-0", "from worker-0")
+    scripted.write("worker-4", "quick")
+    assert scripted.view().metrics["acc"] == "from worker-0"
+    assert scripted.tries[3:] == ["from worker-0"]
+
+
+def test_a_view_searches_nothing_after_its_deadline(scripted: Scripted) -> None:
+    scripted.write("worker-0", "from worker-0")
+    assert scripted.record.metrics(scripted.job, {"acc": "a"}, -1.0) == {}
+    assert scripted.tries == []
+
+
+def test_a_matcher_that_reads_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matcher, "_RESPONSE_SECONDS", 0.1)
+    one = Matcher()
+    process = one._started()
+    process.send_signal(signal.SIGSTOP)
+    assert one.search({"a": "b"}, ["x" * 1_000_000]) is None
+    assert process.poll() is not None
+    monkeypatch.undo()
+    assert one.search({"a": "b"}, ["b"]) == Matches({"a": (0, "b")}, [])
+    one._end()

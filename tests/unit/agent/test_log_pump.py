@@ -1,0 +1,134 @@
+"""A program's output is read whatever the disk does; what is not stored is counted."""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import until
+from tfdeploy.agent import log_pump, log_segments
+from tfdeploy.agent.log import STDOUT, Log, Reader
+from tfdeploy.agent.log_pump import Dropped, Pump
+
+LINE = b"x" * 99 + b"\n"
+SECONDS = 30.0
+
+
+class Disk:
+    """What the streams write to. When it is full, a write stores what has room, and then fails."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.room: int | None = None
+        self._put = log_segments.Stream.put
+        disk = self
+
+        def put(stream: log_segments.Stream, position: int, data: bytes) -> int:
+            if disk.room is None:
+                return disk._put(stream, position, data)
+            part, disk.room = data[: disk.room], max(0, disk.room - len(data))
+            if part:
+                disk._put(stream, position, part)
+            if len(part) < len(data):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return position + len(data)
+
+        patch.setattr(log_segments.Stream, "put", put)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+class Program:
+    """Two pipes with a pump at their ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = Log(folder)
+        (out, self._out), (err, self._err) = os.pipe(), os.pipe()
+        self.pump = Pump(self.log, os.fdopen(out, "rb"), os.fdopen(err, "rb"), 1)
+
+    def print(self, data: bytes) -> None:
+        """Write to stdout; fails the test when nobody reads."""
+        writer = threading.Thread(target=self.write, args=(data,), daemon=True)
+        writer.start()
+        writer.join(SECONDS)
+        assert not writer.is_alive(), "the program blocks"
+
+    def write(self, data: bytes) -> None:
+        """Write to stdout; blocks while the pipe is full."""
+        while data:
+            data = data[os.write(self._out, data) :]
+
+    def end(self) -> None:
+        """Close both pipes, and wait for the pump."""
+        os.close(self._out)
+        os.close(self._err)
+        self.pump.finish(SECONDS)
+
+    def stored(self) -> bytes:
+        """What is on the disk."""
+        stream = self.log.streams["stdout"]
+        return stream.span(stream.start, stream.end)
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines that a reader of the log sees."""
+        return (line.content + b"\n" for line in Reader(self.log).more() if line.pipe == STDOUT)
+
+
+@pytest.mark.parametrize("room", [0, 1, 150])
+def test_a_full_disk_does_not_block_the_program_and_loses_nothing_for_a_moment(
+    tmp_path: Path, disk: Disk, room: int
+) -> None:
+    program = Program(tmp_path)
+    program.print(b"before\n")
+    until(lambda: program.stored() == b"before\n", "the first line", SECONDS)
+    disk.room = room
+    program.print(LINE * 10_000)
+    disk.room = None
+    program.print(b"after\n")
+    program.end()
+    whole = b"before\n" + LINE * 10_000 + b"after\n"
+    assert program.stored() == whole
+    assert b"".join(program.lines()) == whole
+    assert program.pump.dropped == Dropped()
+
+
+def test_what_has_no_room_in_memory_either_is_dropped_and_counted(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_pump, "MAX_PENDING", 100_000)
+    program = Program(tmp_path)
+    disk.room = 0
+    program.print(LINE * 5_000)
+    disk.room = None
+    until(lambda: program.pump.dropped.size, "the count", SECONDS)
+    program.print(b"after\n")
+    program.end()
+    dropped = program.pump.dropped
+    assert program.stored() == LINE * 1_000 + b"after\n"
+    assert dropped == Dropped(4_000 * len(LINE), 4_000)
+
+
+def test_what_waits_at_the_programs_end_is_dropped_when_the_disk_stays_full(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_pump, "STORE_SECONDS", 0.1)
+    program = Program(tmp_path)
+    disk.room = 50
+    program.print(LINE * 10)
+    program.end()
+    assert program.stored() == LINE[:50]
+    assert program.pump.dropped == Dropped(950, 10)
+
+
+def test_a_pump_that_fails_closes_the_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    monkeypatch.setattr(Pump, "_take", lambda *args: 1 / 0)
+    program = Program(tmp_path)
+    with pytest.raises(BrokenPipeError):
+        program.write(LINE * 100_000)
+    program.end()

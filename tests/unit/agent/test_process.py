@@ -1,0 +1,102 @@
+"""A child always has an owner: a note that names it, and only it."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.components.processes import alive
+from tests.waiting import until
+from tfdeploy.agent import process as module
+from tfdeploy.agent.process import MARK, Child, boot_id, kill_leftovers
+from tfdeploy.backends.zipapp import application
+
+SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@pytest.fixture(autouse=True)
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent is the running program, as in a launcher."""
+    path = tmp_path / "agent.pyz"
+    path.write_bytes(application())
+    monkeypatch.setattr(sys, "argv", [str(path)])
+
+
+def child(folder: Path) -> Child:
+    return Child(SLEEPS, dict(os.environ), folder, folder / "child.json", 0)
+
+
+@pytest.mark.parametrize("full_from", [1, 2])
+def test_no_process_is_left_when_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_from: int
+) -> None:
+    made: list[int] = []
+    writes = 0
+    write, popen = os.pwrite, subprocess.Popen
+
+    def pwrite(descriptor: int, data: bytes, position: int) -> int:
+        nonlocal writes
+        writes += 1
+        if writes >= full_from:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data, position)
+
+    def start(*args: object, **more: object) -> "subprocess.Popen[bytes]":
+        started: subprocess.Popen[bytes] = popen(*args, **more)  # type: ignore[call-overload]
+        made.append(started.pid)
+        return started
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(OSError, match="No space left on device"):
+        child(tmp_path)
+    assert len(made) == full_from - 1
+    assert not any(map(alive, made))
+
+
+def test_the_note_needs_no_space_once_the_process_exists(tmp_path: Path) -> None:
+    note = tmp_path / "child.json"
+    started = child(tmp_path)
+    try:
+        data = json.loads(note.read_text())
+        assert (data["group"], note.stat().st_size) == (started.process.pid, module._NOTE_BYTES)
+    finally:
+        started.signal(signal.SIGKILL)
+        until(started.end, "the end")
+        for pipe in (started.process.stdout, started.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+@pytest.fixture
+def members() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Two processes of one group whose leader has ended: one with the mark of a child, one without."""
+    leader = subprocess.Popen(["sleep", "600"], process_group=0)
+    marked, other = (
+        subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark}, process_group=leader.pid)
+        for mark in ("mark", "another")
+    )
+    os.kill(leader.pid, signal.SIGKILL)
+    leader.wait()
+    yield [leader, marked, other]
+    for member in (marked, other):
+        member.kill()
+        member.wait()
+
+
+def test_a_group_whose_number_is_used_again_is_left_alone(
+    tmp_path: Path, members: list["subprocess.Popen[bytes]"]
+) -> None:
+    leader, marked, other = members
+    note = tmp_path / "child.json"
+    note.write_text(json.dumps({"group": leader.pid, "start": f"1@{boot_id()}", "boot": boot_id(), "mark": "mark"}))
+    kill_leftovers(note)
+    assert marked.wait() == -signal.SIGKILL
+    assert other.poll() is None
+    assert not note.exists()

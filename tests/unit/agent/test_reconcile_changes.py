@@ -1,0 +1,290 @@
+"""What happens to a job from outside: launchers lost, controllers killed, counts and settings changed, other runs given."""
+
+from dataclasses import replace
+
+from tests.unit.agent.test_reconcile import world
+from tests.unit.simulation import Launcher, World
+from tfdeploy.agent import events, sync
+from tfdeploy.agent.flags import TaskAddress
+from tfdeploy.agent.restart_policy import EXTERNAL_SIGNAL
+from tfdeploy.agent.sync import Order
+
+
+def books(job: World) -> dict[str, list[str]]:
+    """Who was told which hosts, of those that run."""
+    return {name: [entry.hostname for entry in it.address_book] for name, it in job.launchers.items() if it.running}
+
+
+def test_an_interrupted_task_is_no_success_and_starts_again() -> None:
+    job = world(workers=2)
+    job.launchers["worker-0"].end_child(0, job.now, cause="interrupted")
+    job.sync("worker-0")
+    assert job.happened() == [(events.TASK_INTERRUPTED, "worker-0")]
+    assert job.states() == f"worker-0 interrupted ({EXTERNAL_SIGNAL}), worker-1 running"
+    job.come("worker-0")
+    assert job.running() == "worker-0/2, worker-1/1"
+
+
+def test_a_machine_that_goes_says_why() -> None:
+    job = world(workers=1)
+    launcher = job.launchers["worker-0"]
+    launcher.end_child(0, job.now, cause="interrupted")
+    assert launcher.exit is not None
+    launcher.exit = replace(launcher.exit, notice="spot instance is taken away")
+    job.sync("worker-0")
+    assert [(event.kind, event.reason) for event in job.events] == [
+        (events.TASK_INTERRUPTED, "spot instance is taken away")
+    ]
+    assert job.states() == "worker-0 interrupted (spot instance is taken away)"
+
+
+def test_a_launcher_that_was_lost_starts_its_task_again_though_the_policy_has_no_restarts() -> None:
+    job = world(ps=1, workers=1, restart={"maximum": 0})
+    job.lose("worker-0")
+    job.wait(60)
+    assert job.states() == "ps-0 running, worker-0 running"
+    job.come("worker-0")
+    assert [(event.kind, event.task, event.attempt) for event in job.events] == [
+        (events.LAUNCHER_LOST, "worker-0", 1),
+        (events.LAUNCHER_REGISTERED, "worker-0", 0),
+        (events.TASK_STARTED, "worker-0", 2),
+    ]
+    assert job.running() == "ps-0/1, worker-0/2"
+
+
+def test_a_launcher_lost_before_the_start_is_waited_for_again() -> None:
+    job = World(ps=1, workers=1)
+    job.come("ps-0")
+    job.lose("ps-0")
+    job.come("ps-0", "worker-0")
+    assert job.running() == "ps-0/1, worker-0/1"
+
+
+def test_a_task_that_comes_back_elsewhere_has_all_tasks_start_again() -> None:
+    job = world(ps=1, workers=1)
+    job.lose("ps-0")
+    job.come("ps-0", port=29_999)
+    assert job.running() == "ps-0/3, worker-0/2"
+    assert job.launchers["worker-0"].address_book[0] == TaskAddress("ps-0", "ps", 0, "127.0.0.1:29999")
+    assert (events.ADDRESS_CHANGED, "") in job.happened()
+
+
+def test_a_task_that_comes_back_elsewhere_long_after_the_start_is_not_late() -> None:
+    job = world(ps=1, workers=1, start_timeout="60s")
+    job.wait(3_600)
+    job.lose("ps-0")
+    job.come("ps-0", port=29_999)
+    assert job.verdict() == "none"
+    assert job.running() == "ps-0/3, worker-0/2"
+
+
+def test_a_launcher_that_comes_when_the_job_is_over_starts_nothing() -> None:
+    job = world(ps=1, workers=1)
+    job.lose("ps-0")
+    job.exit("worker-0")
+    assert job.states() == "ps-0 running, worker-0 succeeded"
+    job.come("ps-0")
+    assert job.states() == "ps-0 stopped (run finished), worker-0 succeeded"
+    assert job.launchers == {}
+
+
+def test_a_stale_report_changes_nothing() -> None:
+    job = world(workers=2, restart={"on": ["any"], "backoff": "0"})
+    job.launchers["worker-0"].end_child(3, job.now)
+    stale = job.launchers["worker-0"].report()
+    job.settle()
+    before = (job.states(), list(job.events))
+    assert job.running() == "worker-0/2, worker-1/1"
+    job.take(stale)
+    job.take(stale)
+    assert (job.states(), job.events) == before
+
+
+def test_a_report_for_an_unknown_task_is_told_to_end() -> None:
+    job = world(workers=2)
+    report = replace(job.launchers["worker-1"].report(), hostname="worker-7")
+    assert job.take(report) == Order(sync.END, 10.0)
+
+
+def test_a_killed_controller_goes_on_where_it_was() -> None:
+    job = world(ps=1, workers=1, restart={"on": ["any"]})
+    job.exit("worker-0", 3)
+    job.restart_controller()
+    job.settle()
+    assert job.states() == "ps-0 running, worker-0 restarting (in 1 s (1 of 3) after exit 3)"
+    job.wait(1)
+    assert job.running() == "ps-0/1, worker-0/2"
+    job.exit("worker-0")
+    job.restart_controller()
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+def test_a_task_that_ended_while_the_controller_was_away_is_heard_of() -> None:
+    job = world(workers=1)
+    job.launchers["worker-0"].end_child(0, job.now)
+    job.restart_controller()
+    job.settle()
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+def test_growing_starts_all_again_with_the_new_book_once_the_new_ones_have_come() -> None:
+    job = world(ps=1, workers=1)
+    job.give(ps=1, workers=2)
+    assert job.running() == ""
+    assert job.states() == "ps-0 waiting (worker-1), worker-0 waiting (worker-1), worker-1 scheduled"
+    job.come("worker-1")
+    assert job.running() == "ps-0/2, worker-0/2, worker-1/1"
+    assert set(map(tuple, books(job).values())) == {("ps-0", "worker-0", "worker-1")}
+
+
+def test_a_run_that_has_trained_waits_for_new_ones_as_long_as_it_takes() -> None:
+    job = world(workers=1, start_timeout="60s")
+    job.wait(3_600)
+    job.give(workers=2, start_timeout="60s")
+    job.wait(3_600)
+    assert job.states() == "worker-0 waiting (worker-1), worker-1 scheduled"
+    job.come("worker-1")
+    assert job.running() == "worker-0/2, worker-1/1"
+
+
+def test_shrinking_ends_the_removed_one_and_starts_the_others_again() -> None:
+    job = world(ps=1, workers=2)
+    job.give(ps=1, workers=1)
+    assert job.running() == "ps-0/2, worker-0/2"
+    assert set(map(tuple, books(job).values())) == {("ps-0", "worker-0")}
+    assert "worker-1" not in job.launchers
+
+
+def test_a_child_that_was_started_but_not_yet_heard_of_starts_again_too() -> None:
+    job = World(workers=1)
+    job.launchers["worker-0"] = worker = Launcher("worker-0")
+    while not worker.running:
+        job.sync("worker-0")
+    assert job.states() == "worker-0 starting"
+    job.give(workers=2)
+    job.come("worker-1")
+    assert set(map(tuple, books(job).values())) == {("worker-0", "worker-1")}
+
+
+def test_the_same_counts_given_again_disturb_nobody() -> None:
+    job = world(ps=1, workers=1)
+    job.give(ps=1, workers=1, restart={"maximum": 7}, stop_grace_period="3s")
+    assert (job.running(), job.events) == ("ps-0/1, worker-0/1", [])
+    assert job.job.spec.grace == 3.0
+
+
+def test_a_policy_given_later_holds_for_the_next_end() -> None:
+    job = world(workers=1, restart={"maximum": 0})
+    job.give(workers=1, restart={"maximum": 1, "on": ["any"]})
+    job.exit("worker-0", 3)
+    assert job.states() == "worker-0 restarting (in 1 s (1 of 1) after exit 3)"
+
+
+def test_a_finished_run_with_other_counts_starts_nothing() -> None:
+    job = world(ps=1, workers=1)
+    job.exit("worker-0")
+    job.give(ps=1, workers=3)
+    job.come("ps-0", "worker-1", "worker-2")
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+    assert job.states() == (
+        "ps-0 stopped (run finished), worker-0 succeeded, "
+        "worker-1 stopped (run finished), worker-2 stopped (run finished)"
+    )
+    assert job.launchers == {}
+
+
+def test_another_run_replaces_the_children() -> None:
+    job = world(ps=1, workers=1)
+    job.give(ps=1, workers=1, run_id="another")
+    assert job.running() == "ps-0/1, worker-0/1"
+    assert {it.run for it in job.launchers.values()} == {job.job.spec.id}
+
+
+def test_an_earlier_run_taken_up_again_is_prepared_anew_before_it_starts() -> None:
+    job = world(ps=1, workers=1)
+    earlier = job.job
+    job.give(ps=1, workers=1, run_id="another")
+    job.wait(3_600)
+    job.job = earlier
+    job.give(ps=1, workers=1)
+    assert job.verdict() == "none"
+    assert {it.run for it in job.launchers.values()} == {earlier.spec.id}
+    assert job.states() == "ps-0 running, worker-0 running"
+    assert job.running() == "ps-0/2, worker-0/2"
+
+
+def test_an_earlier_run_that_had_not_started_is_not_late_when_it_is_taken_up_again() -> None:
+    job = World(ps=1, workers=1, start_timeout="5m")
+    job.come("ps-0")
+    earlier = job.job
+    job.give(ps=1, workers=1, run_id="another", start_timeout="5m")
+    job.wait(3_600)
+    job.job = earlier
+    job.give(ps=1, workers=1, start_timeout="5m")
+    assert job.verdict() == "none"
+    job.come("worker-0")
+    assert job.states() == "ps-0 starting, worker-0 waiting (ps-0)"
+    job.come("ps-0")
+    assert job.states() == "ps-0 running, worker-0 running"
+
+
+def test_a_rolling_restart_takes_one_task_after_the_other_in_their_order() -> None:
+    job = world(ps=1, workers=2)
+    job.roll("worker-1", "worker-0")
+    assert job.running() == "ps-0/1, worker-0/1, worker-1/1"
+    job.wait(1)
+    assert job.running() == "ps-0/1, worker-0/2, worker-1/1"
+    job.wait(2)
+    assert job.running() == "ps-0/1, worker-0/2, worker-1/1"
+    job.wait(0.1)
+    assert job.running() == "ps-0/1, worker-0/2, worker-1/2"
+    job.wait(2.1)
+    assert job.job.restart_queue == []
+    restarted = [task for kind, task in job.happened() if kind == events.SETTINGS_CHANGED]
+    assert restarted == ["worker-0", "worker-1"]
+
+
+def test_a_rolling_restart_goes_on_under_a_new_controller() -> None:
+    job = world(workers=2)
+    job.roll("worker-0", "worker-1")
+    job.wait(1)
+    job.restart_controller()
+    job.wait(2.1)
+    assert job.running() == "worker-0/2, worker-1/2"
+
+
+def test_a_rolling_restart_passes_over_a_task_that_is_done() -> None:
+    job = world(chief=1, workers=2)
+    job.exit("worker-0")
+    job.roll("worker-0", "worker-1")
+    job.wait(1)
+    assert job.running() == "chief-0/1, worker-1/2"
+    assert (events.SETTINGS_CHANGED, "worker-0") not in job.happened()
+
+
+def test_settings_that_change_again_restart_the_task_again() -> None:
+    job = world(workers=1)
+    job.roll("worker-0")
+    job.wait(1)
+    job.roll("worker-0")
+    job.wait(1)
+    job.wait(2.1)
+    assert job.running() == "worker-0/3"
+
+
+def test_a_report_from_before_the_end_wakes_no_task_that_is_done() -> None:
+    job = world(workers=2)
+    stale = job.launchers["worker-0"].report()
+    job.exit("worker-0")
+    assert job.take(stale) == Order(sync.END, 10.0, generation=1)
+    assert job.states() == "worker-0 succeeded, worker-1 running"
+
+
+def test_a_task_taken_away_leaves_the_others_with_right_addresses() -> None:
+    job = world(ps=1, workers=3, restart={"on": ["any"], "backoff": "0"})
+    job.lose("worker-2")
+    del job.job.tasks["worker-0"], job.launchers["worker-0"]
+    job.exit("worker-1", 3)
+    assert job.running() == "", "nobody starts with an address that may be an old one"
+    job.come("worker-2")
+    assert job.launchers["worker-1"].address_book[1] == TaskAddress("worker-1", "worker", 1, "127.0.0.1:21001")

@@ -1,0 +1,228 @@
+"""Clocks that are set, launchers that are lost again and again, two launchers of one task, late and removed tasks."""
+
+import pytest
+
+from tests.unit.agent.test_reconcile import world
+from tests.unit.simulation import Launcher, World
+from tfdeploy.agent import events, reconcile, sync
+from tfdeploy.agent.restart_policy import MAX_LOSSES, STEADY_SECONDS
+from tfdeploy.agent.success_policy import ENDED_EARLY_SECONDS
+
+HOUR = 3_600.0
+
+
+def step_clock(job: World, seconds: float) -> None:
+    """The wall clock is set, which the controller notices at once."""
+    job.now += seconds
+    reconcile.shift_clock(job.job, seconds)
+    job.wait(0)
+
+
+def test_without_a_timeout_late_tasks_are_waited_for_as_long_as_it_takes() -> None:
+    job = World(ps=1, workers=2)
+    job.come("ps-0", "worker-0")
+    job.wait(24 * HOUR)
+    assert job.states() == "ps-0 waiting (worker-1), worker-0 waiting (worker-1), worker-1 scheduled"
+    job.come("worker-1")
+    assert job.running() == "ps-0/1, worker-0/1, worker-1/1"
+
+
+def test_a_replaced_machine_that_comes_late_never_ends_a_run_that_has_trained() -> None:
+    job = world(ps=1, workers=2, start_timeout="5m")
+    job.lose("worker-1")
+    job.lose("worker-0")
+    job.come("worker-0", port=29_999)
+    job.wait(10 * 60)
+    assert job.verdict() == "none"
+    job.come("worker-1", port=29_998)
+    assert {name for name, task in job.job.tasks.items() if task.state == "running"} == set(job.job.tasks)
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+def test_a_clock_that_is_set_changes_no_deadline(seconds: float) -> None:
+    job = World(workers=2, start_timeout="60s")
+    job.come("worker-0")
+    step_clock(job, seconds)
+    job.wait(59)
+    assert job.verdict() == "none"
+    job.wait(2)
+    assert job.verdict() == "failed: worker-1 did not start within 60 s"
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+def test_a_clock_that_is_set_delays_no_restart(seconds: float) -> None:
+    job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
+    job.exit("worker-0", 1)
+    step_clock(job, seconds)
+    assert job.running() == ""
+    job.wait(6)
+    assert job.running() == "worker-0/2"
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+def test_a_machine_with_a_wrong_clock_delays_no_rolling_restart(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obey = Launcher.obey
+    monkeypatch.setattr(Launcher, "obey", lambda launcher, order, now: obey(launcher, order, now + seconds))
+    job = world(workers=2)
+    job.roll("worker-0", "worker-1")
+    job.wait(1.5)
+    assert job.running() == "worker-0/2, worker-1/1"
+    job.wait(1)
+    assert job.running() == "worker-0/2, worker-1/1", "the first one has not run for long enough"
+    for _ in range(4):
+        job.wait(3)
+    assert job.running() == "worker-0/2, worker-1/2"
+    assert not job.job.restart_queue
+
+
+def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -> None:
+    job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
+    job.exit("worker-0", 1)
+    job.now -= HOUR
+    reconcile.recover_clock(job.job, job.now)
+    job.wait(6)
+    assert job.running() == "worker-0/2"
+
+
+def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_the_run() -> None:
+    job = world(workers=1)
+    waits = []
+    for _ in range(MAX_LOSSES):
+        job.lose("worker-0")
+        job.come("worker-0")
+        begin = job.now
+        while not job.running() and job.job.result is None:
+            job.wait(1)
+        waits.append(job.now - begin)
+    assert waits[:5] == [0, 1, 2, 4, 8]
+    assert job.verdict() == f"failed: the launcher of worker-0 was lost {MAX_LOSSES} times in a row"
+
+
+def test_launchers_that_are_lost_now_and_then_never_end_the_run() -> None:
+    job = world(workers=1)
+    for _ in range(3 * MAX_LOSSES):
+        job.lose("worker-0")
+        job.come("worker-0")
+        assert job.running()
+        job.wait(STEADY_SECONDS)
+    assert job.verdict() == "none"
+
+
+def test_of_two_launchers_of_a_task_the_earlier_one_is_told_to_exit() -> None:
+    job = world(workers=1)
+    old = job.launchers["worker-0"]
+    job.come("worker-0")
+    attempt = job.job.tasks["worker-0"].attempt
+    for _ in range(5):
+        assert job.take(old.report()).action == sync.END
+        job.settle()
+    assert job.running() == f"worker-0/{attempt}"
+    assert job.happened().count((events.LAUNCHER_LOST, "worker-0")) == 1
+
+
+def test_an_earlier_launcher_is_known_by_its_generation_where_the_record_of_it_is_lost() -> None:
+    job = world(workers=1)
+    old = job.launchers["worker-0"]
+    job.come("worker-0")
+    job.job.tasks["worker-0"].fenced = []
+    assert job.take(old.report()).action == sync.END
+    assert job.running() == "worker-0/2"
+
+
+def test_an_earlier_launcher_is_fenced_in_the_next_run_too() -> None:
+    job = world(workers=1)
+    old = job.launchers["worker-0"]
+    job.come("worker-0")
+    before = job.job
+    job.job = type(before)(before.spec, job.now)
+    reconcile.inherit_fences(job.job, before)
+    assert job.take(old.report()).action == sync.END
+
+
+def test_a_removed_launcher_is_fenced_when_another_has_brought_its_task_back() -> None:
+    job = world(workers=2)
+    old = job.launchers["worker-1"]
+    job.note(reconcile.remove_tasks(job.job, ["worker-1"]))
+    job.come("worker-1")
+    assert job.take(old.report()).action == sync.END
+
+
+def test_a_parameter_server_that_ends_before_its_workers_fails_the_run() -> None:
+    job = world(ps=2, workers=2)
+    job.exit("ps-1")
+    job.wait(ENDED_EARLY_SECONDS)
+    assert job.verdict() == "none"
+    job.wait(1)
+    assert job.verdict() == "failed: ps-1 ended before its workers"
+
+
+def test_a_parameter_server_that_ends_just_before_its_workers_is_no_failure() -> None:
+    job = world(ps=1, workers=1)
+    job.exit("ps-0")
+    job.wait(ENDED_EARLY_SECONDS - 1)
+    job.exit("worker-0")
+    job.wait(HOUR)
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+def test_when_all_tasks_are_removed_nothing_happens_any_more() -> None:
+    job = world(ps=1, workers=2, start_timeout="60s")
+    for hostname in list(job.job.tasks):
+        job.note(reconcile.remove_tasks(job.job, [hostname]))
+        job.lose(hostname)
+    job.events.clear()
+    for _ in range(100):
+        job.wait(1)
+    assert (job.happened(), job.verdict()) == ([], "none")
+
+
+def test_all_tasks_removed_before_the_start_are_no_flood_either() -> None:
+    job = World(workers=1, start_timeout="60s")
+    job.note(reconcile.remove_tasks(job.job, ["worker-0"]))
+    job.events.clear()
+    for _ in range(100):
+        job.wait(1)
+    assert (job.happened(), job.verdict()) == ([], "none")
+
+
+def test_after_a_change_of_counts_no_task_gets_the_address_of_a_program_that_has_ended() -> None:
+    job = world(workers=2, success="all-workers")
+    job.exit("worker-0")
+    job.give(workers=3, success="all-workers")
+    job.come("worker-0")
+    job.come("worker-2")
+    assert job.running() == "worker-0/2, worker-1/2, worker-2/1"
+
+
+def test_output_that_a_launcher_dropped_is_one_event_when_it_has_ended() -> None:
+    job = world(workers=1)
+    launcher = job.launchers["worker-0"]
+    for dropped in (100, 300, 700, 700, 700):
+        job.take(_with_dropped(launcher.report(), dropped))
+    assert [event.count for event in job.events if event.kind == events.OUTPUT_DROPPED] == [700]
+    for dropped in (900, 900):
+        job.take(_with_dropped(launcher.report(), dropped))
+    assert [event.count for event in job.events if event.kind == events.OUTPUT_DROPPED] == [700, 200]
+
+
+def test_output_that_was_dropped_at_the_programs_end_is_an_event_in_the_last_report() -> None:
+    job = world(workers=1)
+    launcher = job.launchers["worker-0"]
+    launcher.end_child(0, job.now)
+    job.take(_with_dropped(launcher.report(), 500))
+    assert [event.count for event in job.events if event.kind == events.OUTPUT_DROPPED] == [500]
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+def _with_dropped(report: sync.LauncherReport, dropped: int) -> sync.LauncherReport:
+    return sync.LauncherReport.from_dict({**report.to_dict(), "dropped_bytes": dropped})
+
+
+def test_what_a_launcher_cannot_do_is_an_event_once() -> None:
+    job = world(workers=1)
+    report = job.launchers["worker-0"].report()
+    for problem in ("", "no space", "no space", "", "no code"):
+        job.take(sync.LauncherReport.from_dict({**report.to_dict(), "problem": problem}))
+    assert [event.reason for event in job.events if event.kind == events.LAUNCHER_PROBLEM] == ["no space", "no code"]

@@ -1,0 +1,151 @@
+"""The durable account of a cluster's runs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.printing import write
+from tests.unit.simulation import World
+from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.log import STDOUT
+from tfdeploy.agent.record import FAILURE_LINES, Record, RecordFormatError, RecordView, StoredLine, ViewRequest
+
+PATTERNS = {"accuracy": r"accuracy: (\S+)"}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return Record(tmp_path)
+
+
+def say(record: Record, world: World, hostname: str, text: str) -> None:
+    """Have a task of the present run print a line."""
+    write(record.log(world.job.spec.id, hostname), [(STDOUT, text.encode() + b"\n")])
+
+
+def found(record: Record, world: World) -> Any:
+    return record.metrics(world.job, PATTERNS).get("accuracy")
+
+
+def test_a_job_is_read_back_as_it_was_saved(record: Record) -> None:
+    world = World(ps=1, workers=1, restart={"on": ["any"]})
+    world.come()
+    world.exit("worker-0", 3)
+    record.save(world.job)
+    read = Record(record.folder).current()
+    assert read is not None
+    assert read.to_dict() == world.job.to_dict()
+
+
+def test_a_view_has_more_lines_of_a_task_that_failed(record: Record) -> None:
+    world = World(workers=2, restart={"maximum": 0})
+    world.come()
+    for name in ("worker-0", "worker-1"):
+        for number in range(FAILURE_LINES + 50):
+            say(record, world, name, f"line {number}")
+    world.exit("worker-1", 3)
+    logs = record.view(ViewRequest(5), world.job).logs
+    assert [line.text for line in logs["worker-0"]] == [f"line {number}" for number in range(245, 250)]
+    assert len(logs["worker-1"]) == FAILURE_LINES
+    assert logs["worker-1"][-1].text == "line 249"
+
+
+def test_before_the_first_run_there_is_none(record: Record) -> None:
+    assert (record.current(), record.load("0123"), record.events("0123"), record.last_alive()) == (None, None, [], 0.0)
+
+
+def test_an_earlier_run_keeps_its_account(record: Record) -> None:
+    first, second = World(workers=1), World(workers=1, run_id="second")
+    for world in (first, second):
+        world.come()
+        record.save(world.job)
+        record.add_events(world.job.spec.id, [Event(RUN_SUBMITTED, 1.0, reason=world.job.spec.id)])
+    assert record.load(first.job.spec.id) is not None
+    current = record.current()
+    assert current is not None
+    assert current.spec.id == second.job.spec.id
+    assert [event.reason for event in record.events(first.job.spec.id)] == [first.job.spec.id]
+
+
+def test_metrics_come_from_the_tasks_that_decide(record: Record) -> None:
+    world = World(chief=1, workers=1)
+    say(record, world, "worker-0", "accuracy: 0.1")
+    assert found(record, world) == "0.1"
+    say(record, world, "chief-0", "accuracy: 0.9")
+    say(record, world, "worker-0", "accuracy: 0.2")
+    assert found(record, world) == "0.9"
+
+
+def test_a_worker_that_does_not_decide_comes_before_a_ps(record: Record) -> None:
+    world = World(ps=1, workers=2)
+    say(record, world, "ps-0", "accuracy: 0.1")
+    say(record, world, "worker-1", "accuracy: 0.3")
+    assert found(record, world) == "0.3"
+
+
+def test_where_several_decide_the_first_of_them_that_says_it_counts(record: Record) -> None:
+    world = World(ps=1, workers=2, success="all-workers")
+    say(record, world, "ps-0", "accuracy: 0.1")
+    say(record, world, "worker-1", "accuracy: 0.3")
+    assert found(record, world) == "0.3"
+    say(record, world, "worker-0", "accuracy: 0.2")
+    assert found(record, world) == "0.2"
+
+
+def test_metrics_never_come_from_an_earlier_run(record: Record) -> None:
+    first, second = World(workers=1), World(workers=1, run_id="second")
+    say(record, first, "worker-0", "accuracy: 0.9")
+    assert found(record, first) == "0.9"
+    assert found(record, second) is None
+
+
+def test_a_view_of_nothing_is_empty(record: Record) -> None:
+    seen = record.view(ViewRequest(5, PATTERNS), None)
+    assert seen == RecordView(seen.at)
+
+
+def test_a_view_has_the_job_its_last_lines_metrics_and_events(record: Record) -> None:
+    world = World(workers=2)
+    record.add_events(world.job.spec.id, [Event(RUN_SUBMITTED, 1.0)])
+    say(record, world, "worker-0", "accuracy: 0.9\nlast")
+    seen = record.view(ViewRequest(1, PATTERNS), world.job)
+    assert seen.run_state == world.job
+    assert seen.logs == {"worker-0": [StoredLine(0.0, STDOUT, "last")], "worker-1": []}
+    assert seen.metrics == {"accuracy": "0.9"}
+    assert seen.events == [Event(RUN_SUBMITTED, 1.0)]
+    assert RecordView.from_dict(json.loads(json.dumps(seen.to_dict()))) == seen
+
+
+@pytest.mark.parametrize("version", ["1", "3"])
+def test_a_record_of_another_format_is_refused(record: Record, version: str) -> None:
+    record.save(World(workers=1).job)
+    assert Record(record.folder).is_readable()
+    (record.folder / "format").write_text(version)
+    assert not Record(record.folder).is_readable()
+    with pytest.raises(RecordFormatError, match=rf"format {version}, and this version reads 2"):
+        Record(record.folder).current()
+
+
+def test_a_record_from_before_there_was_a_format_is_refused(record: Record) -> None:
+    record.save(World(workers=1).job)
+    (record.folder / "format").unlink()
+    with pytest.raises(RecordFormatError, match="format 1, and this version reads 2"):
+        Record(record.folder).current()
+
+
+def test_results_of_all_runs_by_their_ids(record: Record) -> None:
+    succeeded, running, secret = World(workers=1), World(workers=1, run_id="second"), World(workers=1, run_id="third")
+    for world in (succeeded, running, secret):
+        world.come()
+    succeeded.exit("worker-0")
+    secret.job.spec = replace(secret.job.spec, id="keyed", content_id="content")
+    for world in (succeeded, running, secret):
+        record.save(world.job)
+    first, second = (world.job.spec.id for world in (succeeded, running))
+    assert record.results() == {first: "succeeded", second: "", "keyed": "", "content": ""}
+    for path in record.run_folder(first).glob("run_state*"):
+        path.write_text("damaged")
+    assert first not in record.results()

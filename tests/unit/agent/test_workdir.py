@@ -1,0 +1,139 @@
+"""The folder that a run has of its own: never one that another run has used, always the same for the same run."""
+
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.workdir import RunRefused, train_dir, train_dir_problem
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return Record(tmp_path / "record")
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path / "train"
+
+
+def run(base: Path | str, name: str = "first", resume_from: str = "") -> RunSpec:
+    return RunSpec(name, [], {}, train_dir=str(base), resume_from=resume_from)
+
+
+def given(record: Record, asked: RunSpec, **more: Any) -> str:
+    """What the controller does with a run that it is given."""
+    folder = train_dir(record, asked, **more)
+    record.save(RunState(replace(asked, train_dir=folder), 0.0))
+    return folder
+
+
+def test_a_run_gets_a_folder_of_its_own(record: Record, base: Path) -> None:
+    assert given(record, run(base)) == str(base / "first")
+    assert given(record, run(f"{base}/", "second")) == str(base / "second")
+    assert sorted(path.name for path in base.iterdir()) == ["first", "second"]
+
+
+def test_a_run_that_is_known_keeps_its_folder_whatever_is_in_it(record: Record, base: Path) -> None:
+    folder = Path(given(record, run(base)))
+    (folder / "checkpoint").touch()
+    assert given(Record(record.folder), run(base)) == str(folder)
+    assert given(record, run(base / "elsewhere")) == str(folder)
+
+
+def test_a_run_never_begins_in_a_used_folder(tmp_path: Path, base: Path) -> None:
+    folders = []
+    for cluster in ("one", "two", "three"):
+        folders.append(given(Record(tmp_path / cluster), run(base)))
+        (Path(folders[-1]) / "checkpoint").touch()
+    assert folders == [str(base / "first"), str(base / "first-2"), str(base / "first-3")]
+
+
+def test_an_empty_folder_may_be_another_clusters_who_has_just_claimed_it(tmp_path: Path, base: Path) -> None:
+    assert given(Record(tmp_path / "one"), run(base)) == str(base / "first")
+    assert given(Record(tmp_path / "two"), run(base)) == str(base / "first-2")
+
+
+def test_clusters_that_begin_the_same_run_at_once_get_a_folder_each(tmp_path: Path, base: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        records = [Record(tmp_path / str(number)) for number in range(8)]
+        folders = list(pool.map(lambda record: train_dir(record, run(base)), records))
+    assert len(set(folders)) == 8
+
+
+def test_a_run_has_another_folder_below_a_url_in_each_life_of_a_cluster(tmp_path: Path) -> None:
+    one, two = Record(tmp_path / "one"), Record(tmp_path / "two")
+    first, second = (given(record, run("hdfs://name/train/")) for record in (one, two))
+    assert first == f"hdfs://name/train/first-{one.record_id()[:8]}"
+    assert first != second
+    assert given(Record(one.folder), run("hdfs://name/train/")) == first
+    assert given(one, run("hdfs://name/train", "next", "first")) == first
+
+
+def test_a_run_of_another_life_below_a_url_is_resumed_by_the_name_of_its_folder(record: Record) -> None:
+    asked = run("hdfs://name/train", "second", "first-0123abcd")
+    assert train_dir(record, asked) == "hdfs://name/train/first-0123abcd"
+    with pytest.raises(
+        RunRefused, match=r"resume_from: there is no run 'frist'.*the name of its folder in hdfs://name/train"
+    ):
+        train_dir(record, run("hdfs://name/train", "second", "frist"))
+
+
+def test_a_run_goes_on_in_the_folder_of_the_one_that_it_resumes(record: Record, base: Path) -> None:
+    first = given(record, run(base))
+    assert given(record, run(base, "second", "first")) == first
+    assert given(record, run(base, "third", "second")) == first
+
+
+def test_a_run_that_this_record_does_not_know_is_found_by_its_folder(record: Record, base: Path) -> None:
+    (base / "earlier").mkdir(parents=True)
+    assert given(record, run(base, "second", "earlier")) == str(base / "earlier")
+
+
+def test_a_run_that_nobody_knows_cannot_be_resumed(record: Record, base: Path) -> None:
+    with pytest.raises(RunRefused, match=r"^resume_from: there is no run 'gone'\. Existing runs: none$"):
+        train_dir(record, run(base, "second", "gone"))
+    given(record, run(base))
+    with pytest.raises(RunRefused, match=r"^resume_from: there is no run 'gone'\. Existing runs: first$"):
+        train_dir(record, run(base, "second", "gone"))
+    assert not (base / "second").exists()
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o1777, 0o1777), (0o700, 0o700)])
+def test_the_folder_has_the_mode_that_is_asked_for(record: Record, base: Path, mode: int, expected: int) -> None:
+    assert stat.S_IMODE(Path(given(record, run(base), mode=mode)).stat().st_mode) == expected
+
+
+def test_what_is_kept_is_plain_json(record: Record, base: Path) -> None:
+    given(record, run(base))
+    known = record.load("first")
+    assert known is not None
+    assert json.loads(json.dumps(known.to_dict()))["spec"]["train_dir"] == str(base / "first")
+
+
+def test_a_task_makes_the_folder_where_it_is_missing(base: Path) -> None:
+    assert train_dir_problem(str(base / "first")) == ""
+    assert (base / "first").is_dir()
+    assert train_dir_problem(str(base / "first")) == ""
+
+
+def test_a_url_is_never_refused() -> None:
+    assert train_dir_problem("hdfs://name/train/first") == ""
+
+
+def test_a_folder_that_a_task_cannot_make_or_write_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base.write_text("a file is in the way")
+    cannot = f"cannot be created by user {os.getuid()} (Not a directory)"
+    assert train_dir_problem(str(base / "first")) == f"train_dir {base}/first {cannot}"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    mend = f"cannot be written by user {os.getuid()}: change its owner, or set container.user"
+    assert train_dir_problem(str(base.parent)) == f"train_dir {base.parent} {mend}"

@@ -1,0 +1,104 @@
+"""What a plan changes in existing services, and the warnings about checkpoints."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import BOX, inventory, plan, spec
+from tests.unit.props import task_props
+from tfdeploy.backends.docker.container_settings import ContainerSettings
+from tfdeploy.backends.docker.diff import (
+    RESTARTS,
+    RESTARTS_ALL,
+    FieldChange,
+    changes,
+    checkpoint_warnings,
+    field_changes,
+)
+from tfdeploy.backends.docker.mounts import bind
+from tfdeploy.backends.docker.services import task_service
+from tfdeploy.plan.plan import make_plan
+from tfdeploy.plan.scheduler import Machine
+
+SETTINGS = ContainerSettings.from_dict(task_props()["container"])
+
+
+def service(hostname: str = "worker-0") -> dict[str, Any]:
+    """The existing service of a worker, as `task_props` has it."""
+    desired = task_service(task_props(hostname=hostname))
+    return {"Spec": {"Labels": dict(desired.labels), "TaskTemplate": dict(desired.template)}}
+
+
+def changed_fields(container: dict[str, Any], **arguments: Any) -> list[FieldChange]:
+    """The changes of a worker under a plan with these arguments."""
+    (task,) = plan(workers=1, **arguments).tasks
+    return list(field_changes(task, replace(SETTINGS, **container), service()["Spec"]))
+
+
+def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
+    """The same changes, as a preview prints them."""
+    containers = {"worker-0": replace(SETTINGS, **container)}
+    return [str(change) for change in changes(plan(workers=1, **arguments), containers, {"worker-0": service()})]
+
+
+def test_without_a_change_there_is_no_line() -> None:
+    assert changed_fields({}) == []
+    assert change_lines({}) == []
+    assert changes(plan(workers=1), {"worker-0": replace(SETTINGS, user="0")}, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("container", "arguments", "change"),
+    [
+        ({"image": "mine:2"}, {}, ("image", "tensorflow/tensorflow:2.20.0", "mine:2")),
+        ({"user": "1000"}, {}, ("user", "", "1000")),
+        ({"mounts": (bind("/data", "/data", True),)}, {}, ("volumes", "", "/data:/data:ro")),
+        ({"shm_size": 1 << 30}, {}, ("shm_size", "", "1 GiB")),
+        ({}, {"jobs": {"worker": {"memory": "1GiB"}}}, ("memory", "", "1 GiB")),
+        ({}, {"jobs": {"worker": {"cpus": 2}}}, ("cpus", "", "2")),
+    ],
+)
+def test_a_change_has_the_value_before_and_after(
+    container: dict[str, Any], arguments: dict[str, Any], change: tuple[str, str, str]
+) -> None:
+    assert changed_fields(container, **arguments) == [FieldChange(*change, RESTARTS)]
+
+
+def test_another_network_restarts_all_tasks_at_once() -> None:
+    assert changed_fields({"network": "host"}) == [FieldChange("network", "overlay", "host", RESTARTS_ALL)]
+
+
+def test_tasks_that_change_in_the_same_way_share_a_line() -> None:
+    containers = {f"worker-{index}": replace(SETTINGS, user="0") for index in range(2)}
+    services = {hostname: service(hostname) for hostname in containers}
+    (change,) = changes(plan(workers=2), containers, services)
+    assert str(change) == f"~ worker-0, worker-1  user none -> 0  ({RESTARTS})"
+
+
+MACHINES = [replace(BOX, name=name) for name in ("m0", "m1")]
+REASON = "train_dir is not set, so each machine has its own volume for checkpoints"
+REMEDY = "Set train_dir to a folder that all machines share"
+MOVES = f"{REASON}, and a task that restarts finds only the checkpoints of its machine. {REMEDY}"
+SEVERAL = f"{REASON}, and no machine has all checkpoints. {REMEDY}"
+
+
+@pytest.mark.parametrize(
+    ("workers", "machines", "task_machines", "warnings"),
+    [
+        (1, MACHINES, {}, []),
+        (2, MACHINES, {}, [SEVERAL]),
+        (2, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [SEVERAL]),
+        (2, MACHINES, {"worker-0": "m0"}, [f"worker-1 is added on m1. {MOVES}"]),
+        (1, MACHINES, {"worker-0": "m0", "worker-1": "m1"}, [f"worker-1 is removed from m1. {MOVES}"]),
+        (1, MACHINES[1:], {"worker-0": "m0"}, [f"worker-0 moves from m0 to m1. {MOVES}"]),
+        (2, MACHINES[:1], {"worker-0": "m0"}, []),
+        (1, MACHINES[:1], {"worker-0": "m0", "worker-1": "m0"}, []),
+    ],
+)
+def test_checkpoints_on_several_machines_are_warned_of(
+    workers: int, machines: list[Machine], task_machines: dict[str, str], warnings: list[str]
+) -> None:
+    requested = spec(workers=workers)
+    existing = inventory(requested, *machines, train_dir="/train", data_dir="", task_machines=task_machines)
+    assert checkpoint_warnings(make_plan(requested, existing), task_machines) == warnings

@@ -1,0 +1,150 @@
+"""Connections are shared by address, and only idempotent calls are retried."""
+
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+import requests
+
+from tfdeploy.backends.docker import engine as engine_module
+from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker.ssh_tunnel import SshTarget
+from tfdeploy.errors import Unreachable
+
+ADDRESS = "tcp://engine.example.com:2376"
+
+
+class Client:
+    """The SDK's client; a stale one fails at every call."""
+
+    def __init__(self, address: str, **_: Any) -> None:
+        self.address = address
+        self.is_stale = False
+        self.calls = 0
+
+    def ping(self) -> bool:
+        return self.create()
+
+    def create(self) -> bool:
+        if self.is_stale:
+            raise requests.ConnectionError("reset by peer")
+        self.calls += 1
+        return True
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
+    """All clients that are connected."""
+    connected: list[Client] = []
+
+    def connect(address: str, **options: Any) -> Client:
+        connected.append(Client(address, **options))
+        return connected[-1]
+
+    monkeypatch.setattr(docker, "APIClient", connect)
+    monkeypatch.setattr(engine_module, "_CONNECTIONS", engine_module._Connections())
+    return connected
+
+
+def test_engines_with_the_same_address_share_a_connection(clients: list[Client]) -> None:
+    for address in (ADDRESS, ADDRESS, "tcp://other.example.com:2376"):
+        Engine(address).call(lambda api: api.create())
+    assert [client.address for client in clients] == [ADDRESS, "tcp://other.example.com:2376"]
+
+
+@pytest.mark.parametrize(("swarm", "swarm_id"), [({"Cluster": {"ID": "s1"}}, "s1"), ({"Cluster": None}, ""), ({}, "")])
+def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
+    monkeypatch: pytest.MonkeyPatch, swarm: dict[str, Any], swarm_id: str
+) -> None:
+    monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
+    assert Engine(ADDRESS).place() == ("e1", "m1", swarm_id)
+
+
+def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:
+    engine = Engine(ADDRESS)
+    engine.call(lambda api: api.ping())
+    clients[0].is_stale = True
+    assert engine.call(lambda api: api.create())
+    assert [client.calls for client in clients] == [1, 1]
+
+
+def test_a_call_is_not_retried_on_the_new_connection(clients: list[Client]) -> None:
+    attempts: list[Any] = []
+
+    def fail(api: Any) -> None:
+        attempts.append(api)
+        raise requests.ConnectionError("reset by peer")
+
+    with pytest.raises(Unreachable, match=rf"{ADDRESS} does not respond \(reset by peer\)"):
+        Engine(ADDRESS).call(fail)
+    assert len(attempts) == 1
+    Engine(ADDRESS).call(lambda api: api.ping())
+    with pytest.raises(Unreachable):
+        Engine(ADDRESS).call(fail)
+    assert len(attempts) == 3
+
+
+def test_a_call_that_is_not_idempotent_is_made_once(clients: list[Client]) -> None:
+    engine = Engine(ADDRESS)
+    engine.call(lambda api: api.ping())
+    clients[0].is_stale = True
+    assert engine.call_once(lambda api: api.create()), "a stale connection is replaced before the call"
+    attempts: list[Any] = []
+
+    def fail(api: Any) -> None:
+        attempts.append(api)
+        raise requests.ConnectionError("reset by peer")
+
+    with pytest.raises(Unreachable):
+        engine.call_once(fail)
+    assert len(attempts) == 1
+
+
+def test_the_route_finds_the_machine_when_the_connection_is_opened(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets: list[SshTarget] = []
+
+    class Tunnel:
+        """A tunnel without ssh."""
+
+        def __init__(self, target: SshTarget) -> None:
+            targets.append(target)
+            self.address = "tcp://127.0.0.1:1"
+
+        def is_alive(self) -> bool:
+            return True
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(engine_module, "Tunnel", Tunnel)
+    target = SshTarget("ssh://m0", Path("/config"))
+    engine = Engine("ec2://region/project/stack/name", lambda address: target)
+    assert targets == []
+    engine.call(lambda api: api.ping())
+    assert targets == [target]
+    assert clients[0].address == "tcp://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("address", "environment", "is_open"),
+    [
+        ("tcp://10.0.0.1:2375", {}, True),
+        ("tcp://10.0.0.1:2376", {"DOCKER_TLS_VERIFY": "1"}, False),
+        ("tcp://127.0.0.1:2375", {}, False),
+        ("ssh://me@manager", {}, False),
+        ("unix:///var/run/docker.sock", {}, False),
+    ],
+)
+def test_tcp_without_tls_is_open(
+    address: str, environment: dict[str, str], is_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    for name, value in {**environment, **({"DOCKER_CERT_PATH": str(tmp_path)} if environment else {})}.items():
+        monkeypatch.setenv(name, value)
+    assert engine_module.is_open_tcp(address) is is_open

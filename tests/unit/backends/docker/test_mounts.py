@@ -1,0 +1,152 @@
+"""Both of Docker's forms of a mount, and what is neither."""
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tfdeploy.backends.docker.mounts import Mount, duplicate_target, parse
+from tfdeploy.errors import SpecError
+
+LABELS = {"tfdeploy.cluster": "mnist"}
+
+
+def bound(source: str, target: str, read_only: bool = False) -> dict[str, Any]:
+    return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
+
+
+def named(source: str, target: str, read_only: bool = False, **options: Any) -> dict[str, Any]:
+    volume_options = {"Labels": LABELS, **options}
+    return {
+        "Type": "volume",
+        "Source": source,
+        "Target": target,
+        "ReadOnly": read_only,
+        "VolumeOptions": volume_options,
+    }
+
+
+def driver(name: str, **options: str) -> dict[str, Any]:
+    return {"Name": name, "Options": options}
+
+
+@pytest.mark.parametrize(
+    ("text", "mount"),
+    [
+        ("/data:/data", bound("/data", "/data")),
+        ("/data:/mnt/data:ro", bound("/data", "/mnt/data", True)),
+        ("/data:/data:rw", bound("/data", "/data")),
+        ("/a,b=c:/d", bound("/a,b=c", "/d")),
+        ("/target=a:/b", bound("/target=a", "/b")),
+        ("cache:/cache", named("cache", "/cache")),
+        ("My_cache-1.0:/cache:ro", named("My_cache-1.0", "/cache", True)),
+        ("type=bind,source=/a,target=/b", bound("/a", "/b")),
+        ("type=bind,src=/a,dst=/b,ro", bound("/a", "/b", True)),
+        ("type=bind,source=/a,destination=/b,readonly", bound("/a", "/b", True)),
+        ("type=bind,source=/a,target=/b,readonly=true", bound("/a", "/b", True)),
+        ("type=bind,source=/a,target=/b,readonly=1", bound("/a", "/b", True)),
+        ("type=bind,source=/a,target=/b,readonly=false", bound("/a", "/b")),
+        ("source=cache,target=/cache", named("cache", "/cache")),
+        ("target=/cache,src=cache,type=volume", named("cache", "/cache")),
+        (
+            "source=cache,target=/c,volume-driver=nfs,volume-opt=share=host:/a=b",
+            named("cache", "/c", DriverConfig=driver("nfs", share="host:/a=b")),
+        ),
+        (
+            'source=cache,target=/c,volume-opt=type=nfs,"volume-opt=o=addr=10.0.0.1,rw"',
+            named("cache", "/c", DriverConfig=driver("local", type="nfs", o="addr=10.0.0.1,rw")),
+        ),
+        ("source=cache,target=/c,size=2GiB", named("cache", "/c", DriverConfig=driver("local", size="2GiB"))),
+        ("source=cache,target=/c,volume-label=a=b", named("cache", "/c", Labels={**LABELS, "a": "b"})),
+        ("source=cache,target=/c,volume-nocopy", named("cache", "/c", NoCopy=True)),
+        ("type=tmpfs,target=/scratch", {"Type": "tmpfs", "Target": "/scratch", "TmpfsOptions": {}}),
+        (
+            "type=tmpfs,target=/scratch,size=1GiB",
+            {"Type": "tmpfs", "Target": "/scratch", "TmpfsOptions": {"SizeBytes": 1024**3}},
+        ),
+    ],
+)
+def test_a_mount_is_parsed(text: str, mount: dict[str, Any]) -> None:
+    labels = dict(LABELS)
+    assert parse("mnist: volumes", text, labels) == mount
+    assert labels == LABELS
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", "'' is not a valid mount"),
+        (":/b", "':/b' is not a valid mount"),
+        ("/a:/b:rx", "'/a:/b:rx' is not a valid mount"),
+        ("/a", "the target in '/a' is not an absolute folder"),
+        ("/a:b", "the target in '/a:b' is not an absolute folder"),
+        ("/a:/", "the target in '/a:/' is not an absolute folder"),
+        ("/a://", "the target in '/a://' is not an absolute folder"),
+        ("aa:b", "the target in 'aa:b' is not an absolute folder"),
+        ("./a:/b", "'./a' is neither an absolute folder nor a valid volume name"),
+        ("~/a:/b", "'~/a' is neither an absolute folder nor a valid volume name"),
+        ("-a:/b", "'-a' is neither an absolute folder nor a valid volume name"),
+        ("ä1:/b", "'ä1' is neither an absolute folder nor a valid volume name"),
+        ("a:/b", "'a' is neither an absolute folder nor a valid volume name"),
+        ("type=bind,source=a,target=/b", "'type=bind,source=a,target=/b' is a bind without a source"),
+        ("type=npipe,source=/a,target=/b", "'type=npipe,source=/a,target=/b' is a npipe without a source"),
+        ("target=/b", "'target=/b' is a volume without a source"),
+        ("source=aa,target=/b,colour=red", "'colour=red' in 'source=aa,target=/b,colour=red' is not a valid option"),
+        ("source=aa,target=/b,volume-opt", "'volume-opt' in 'source=aa,target=/b,volume-opt' is not a valid option"),
+        (
+            "source=aa,target=/b,readonly=yes",
+            "'readonly=yes' in 'source=aa,target=/b,readonly=yes' is not a valid option",
+        ),
+        ("type=tmpfs,target=/b,size=many", "'many' is not a valid size"),
+    ],
+)
+def test_an_invalid_mount_is_refused(text: str, wrong: str) -> None:
+    with pytest.raises(SpecError) as refusal:
+        parse("mnist: volumes", text, LABELS)
+    assert (refusal.value.where, refusal.value.wrong) == ("mnist: volumes", wrong)
+
+
+PARTS = st.sampled_from(
+    [
+        "type=",
+        "bind",
+        "tmpfs",
+        "source=",
+        "/a",
+        "aa",
+        ",",
+        ":",
+        "=",
+        '"',
+        "\n",
+        "target=",
+        "/b",
+        "ro",
+        "size=",
+        "1G",
+        "ä",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(PARTS).map("".join)))
+@example("target=/a\nb")
+@example('target="')
+@example("target=" + "a" * 200_000)
+def test_whatever_the_text_it_becomes_a_mount_or_is_refused(text: str) -> None:
+    try:
+        mount = parse("mnist: volumes", text, LABELS)
+    except SpecError:
+        return
+    assert mount["Target"].startswith("/")
+    assert mount["Type"] in ("bind", "volume", "tmpfs")
+    assert mount["Type"] == "tmpfs" or mount["Source"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "duplicate"),
+    [([], ""), (["/a", "/b"], ""), (["/a", "/b", "/a"], "/a"), (["/a/", "/a"], "/a"), (["/a/b", "/a"], "")],
+)
+def test_two_mounts_may_not_share_a_target(targets: list[str], duplicate: str) -> None:
+    assert duplicate_target([Mount(Target=target) for target in targets]) == duplicate

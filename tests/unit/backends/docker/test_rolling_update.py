@@ -1,0 +1,224 @@
+"""A rolling update goes by job and index; a task that does not start again stops it."""
+
+import itertools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.props import task_props
+from tests.unit.simulation import World
+from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.backends.base import EngineTask
+from tfdeploy.backends.docker import rolling_update, start_clock
+from tfdeploy.backends.docker.rolling_update import Position, RollingUpdates, Turns, is_active, replace_task
+from tfdeploy.backends.docker.services import Service, task_service
+from tfdeploy.backends.docker.swarm import Swarm, TaskHistory
+from tfdeploy.errors import BackendError
+
+NAMES: Mapping[Position, str] = {
+    Position(1, 0): "ps-0",
+    Position(1, 1): "ps-1",
+    Position(2, 0): "worker-0",
+    Position(2, 1): "worker-1",
+    Position(2, 10): "worker-10",
+}
+
+UPDATE_SECONDS = 0.05
+"""How long an update takes, so that a second one at the same time would be counted."""
+
+
+@pytest.fixture(autouse=True)
+def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling_update, "_START_TIMEOUT", 0.2)
+    monkeypatch.setattr(rolling_update, "_POLL_SECONDS", 0.0)
+
+
+class Update:
+    """All updates of one `pulumi up`, each in its own thread."""
+
+    def __init__(self, arrivals: Sequence[Position], failing: str = "") -> None:
+        self.order: list[str] = []
+        self.refused: dict[str, str] = {}
+        self.max_concurrent = self._concurrent = 0
+        self._failing = failing
+        self._turns = Turns()
+        self._end = threading.Event()
+        threads = [threading.Thread(target=self._arrive, args=(position,)) for position in arrivals]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30.0)
+        assert not any(thread.is_alive() for thread in threads)
+
+    def _arrive(self, position: Position) -> None:
+        try:
+            self._turns.take(position, NAMES[position], lambda: self._update(NAMES[position]))
+        except BackendError as error:
+            self.refused[NAMES[position]] = str(error)
+
+    def _update(self, hostname: str) -> None:
+        self._concurrent += 1
+        self.max_concurrent = max(self.max_concurrent, self._concurrent)
+        self.order.append(hostname)
+        self._end.wait(UPDATE_SECONDS)
+        self._concurrent -= 1
+        if hostname == self._failing:
+            raise BackendError(f"{hostname} is broken")
+
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [
+        sorted(NAMES),
+        sorted(NAMES, reverse=True),
+        [Position(*position) for position in [(2, 10), (1, 1), (2, 0), (1, 0), (2, 1)]],
+    ],
+)
+def test_the_order_is_that_of_job_and_index_not_of_arrival(arrivals: list[Position]) -> None:
+    update = Update(arrivals)
+    assert update.order == [NAMES[position] for position in sorted(NAMES)]
+    assert (update.max_concurrent, update.refused) == (1, {})
+
+
+def test_after_a_failure_the_other_tasks_keep_their_settings() -> None:
+    update = Update(sorted(NAMES, reverse=True), failing="ps-1")
+    assert update.order == ["ps-0", "ps-1"]
+    reason = "keeps its old settings, because ps-1 did not start with its new settings"
+    late = ("worker-0", "worker-1", "worker-10")
+    assert update.refused == {"ps-1": "ps-1 is broken", **{name: f"{name} {reason}" for name in late}}
+
+
+def test_clusters_do_not_share_turns() -> None:
+    updates = RollingUpdates()
+    assert updates.turns("engine one") is updates.turns("engine one")
+    assert updates.turns("engine one") is not updates.turns("engine two")
+
+
+def job() -> World:
+    world = World(ps=1, workers=2)
+    world.come()
+    return world
+
+
+def test_a_task_that_has_ended_is_not_active() -> None:
+    world = job()
+    assert is_active(world.job, "worker-1")
+    assert not is_active(world.job, "worker-7")
+    world.job.result = RunResult("failed", "", 0.0)
+    assert not is_active(world.job, "worker-1")
+    world.job.result = None
+    world.job.tasks["worker-1"].state = "restarting"
+    assert is_active(world.job, "worker-1"), "those after it wait until it runs again"
+    world.exit("worker-0", 3)
+    assert world.verdict() != "none"
+    assert not is_active(world.job, "worker-0")
+
+
+class FakeSwarm:
+    """A Swarm of one service with a fixed state."""
+
+    def __init__(self, state: EngineTask | None, failures: Iterator[int]) -> None:
+        self.applied: list[Service] = []
+        self._state = state
+        self._failures = failures
+
+    def apply(self, desired: Service) -> None:
+        self.applied.append(desired)
+
+    def history(self, _: str) -> TaskHistory:
+        failures = range(next(self._failures))
+        failed = [{"ID": str(number), "Status": {"Err": "will not start"}} for number in failures]
+        return TaskHistory(self._state, failed)
+
+
+class Observations:
+    """Runs that are observed one after the other; the last one is repeated."""
+
+    def __init__(self, runs: Iterator[RunState | None]) -> None:
+        self._runs = runs
+        self._last: RunState | None = None
+
+    def __call__(self) -> RunState | None:
+        self._last = next(self._runs, self._last)
+        return self._last
+
+
+def replace_worker(
+    runs: Sequence[RunState | None], state: EngineTask | None = None, failures: Iterator[int] | None = None
+) -> None:
+    """Replace worker-1 while the controller shows these runs; after a failure, its previous service is restored."""
+    swarm = FakeSwarm(state, failures or itertools.repeat(0))
+    desired, previous = task_service(task_props()), task_service(task_props(memory=7))
+    try:
+        replace_task(cast(Swarm, swarm), desired, previous, "worker-1", Observations(iter(runs)))
+    except BackendError:
+        assert swarm.applied == [desired, previous]
+        raise
+    assert swarm.applied == [desired]
+
+
+def with_task(**fields: Any) -> RunState:
+    """The run, with these fields of worker-1."""
+    run = RunState.from_dict(job().job.to_dict())
+    vars(run.tasks["worker-1"]).update(fields)
+    return run
+
+
+OLD = {"instance": "old", "state": "running", "started": 5.0, "seen": 100.0}
+
+
+def test_it_is_done_when_another_launcher_has_run_the_task_for_a_while() -> None:
+    waiting = with_task(**{**OLD, "instance": "new", "state": "waiting"})
+    fresh = with_task(instance="new", state="running", started=100.0, seen=101.0)
+    stable = with_task(instance="new", state="running", started=100.0, seen=102.5)
+    replace_worker([with_task(**OLD), with_task(**OLD), None, waiting, fresh, stable])
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        with_task(**OLD),
+        with_task(**{**OLD, "instance": "new", "state": "restarting"}),
+        with_task(instance="new", state="running", started=100.0, seen=101.0),
+        None,
+    ],
+)
+def test_it_fails_when_the_task_does_not_run_for_a_while(last: RunState | None) -> None:
+    rejected = EngineTask(False, "", "rejected", "No such image: gone:1")
+    with pytest.raises(BackendError, match=r"^worker-1 .*: No such image: gone:1$"):
+        replace_worker([with_task(**OLD), last], rejected)
+
+
+def test_without_a_reason_of_the_engine_the_error_has_the_state_or_the_missing_service() -> None:
+    with pytest.raises(BackendError, match=r": scheduled$"):
+        replace_worker([with_task(**OLD)], EngineTask(True, "", "scheduled"))
+    with pytest.raises(BackendError, match=r": its service was removed$"):
+        replace_worker([with_task(**OLD)])
+
+
+@pytest.mark.parametrize("state", ["failed", "succeeded", "stopped"])
+def test_a_task_that_this_run_does_not_start_again_is_not_waited_for(state: str) -> None:
+    replace_worker([with_task(**OLD), with_task(**{**OLD, "state": state})])
+
+
+def test_the_time_of_a_pull_does_not_count_and_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = itertools.count(step=0.15)
+    clock = SimpleNamespace(monotonic=lambda: next(now), sleep=lambda _: None)
+    monkeypatch.setattr(rolling_update, "time", clock)
+    monkeypatch.setattr(start_clock, "time", clock)
+    monkeypatch.setattr(rolling_update, "_MAX_START_TIMEOUT", 1.0)
+    stable = with_task(instance="new", state="running", started=100.0, seen=103.0)
+    replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "pulling"))
+    assert capsys.readouterr().out == "worker-1: the machine pulls the image\n"
+    with pytest.raises(BackendError, match=r": starting$"):
+        replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "starting"))
+
+
+def test_a_container_that_fails_several_times_is_not_waited_for() -> None:
+    with pytest.raises(BackendError, match=r": will not start$"):
+        replace_worker([with_task(**OLD)], EngineTask(True, "", "starting"), itertools.count(1))

@@ -1,0 +1,30 @@
+"""An AWS account of moto's in this process."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from tfdeploy.backends.ec2 import aws_session
+
+
+@contextmanager
+def moto_account(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process is a user of the account, with a state folder of its own; nothing of the machine's settings is used."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "unit")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unit")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    _forget()
+    with mock_aws():
+        yield
+    _forget()
+
+
+def _forget() -> None:
+    aws_session.forget()

@@ -1,0 +1,346 @@
+"""Which account is asked: by the stack's configuration in programs and providers, by what an update stored in the command."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+import botocore.session
+import pytest
+from botocore import UNSIGNED
+from moto.core.responses import BaseResponse
+from pulumi.dynamic import ConfigureRequest
+from pulumi.dynamic.config import Config
+from pulumi.runtime import set_all_config
+
+from tests.clusters import ID, cluster_ref
+from tests.unit.backends.ec2.moto_account import moto_account
+from tests.unit.cases import spec
+from tfdeploy.backends import stack_config
+from tfdeploy.backends.base import ClusterRef, DependencyRequest
+from tfdeploy.backends.ec2 import account, aws_session, costs, record_bucket, ssh
+from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.machine_provider import Ec2MachineProvider
+from tfdeploy.backends.ec2.planner import Ec2Planner
+from tfdeploy.errors import SpecError
+from tfdeploy.resources import CleanupProvider
+
+REGION, ACCOUNT, OTHER, THIRD = "eu-west-1", "123456789012", "210987654321", "321098765432"
+ASKED = spec(backend="ec2", command=["python", "x"], workers=1, ec2={"instance_type": "m7i.large"})
+CLUSTER = cluster_ref("ec2", ssh.home(REGION, f"mnist-{ID}"))
+WHO_ONE_IS = {("STS", "GetCallerIdentity")}
+
+
+@pytest.fixture(autouse=True)
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+    """The calls of AWS: service and action."""
+    found: list[tuple[str, str]] = []
+    original = BaseResponse.call_action
+
+    def call_action(response: Any) -> Any:
+        found.append((type(response).__module__.split(".")[1].upper(), response._get_action()))
+        return original(response)
+
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    profiles = tmp_path / "config"
+    profiles.write_text(
+        "[profile ml]\nregion = eu-central-1\naws_access_key_id = AKIAML\naws_secret_access_key = x\n"
+        f"[profile assumed]\nrole_arn = arn:aws:iam::{OTHER}:role/deploy\nsource_profile = ml\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profiles))
+    with moto_account(tmp_path / "state", monkeypatch), patch.object(BaseResponse, "call_action", call_action):
+        yield found
+    set_all_config({})
+    stack_config._of_provider.clear()
+
+
+def configure(**values: Any) -> None:
+    """As `pulumi config set aws:…` does, for a program."""
+    plain = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
+    set_all_config({f"aws:{name}": value for name, value in plain.items()})
+
+
+def refused(**values: Any) -> str:
+    configure(**values)
+    with pytest.raises(SpecError) as error:
+        account.connect(ASKED, None)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("values", [{"allowedAccountIds": [OTHER]}, {"forbiddenAccountIds": [ACCOUNT]}])
+def test_an_account_that_is_not_allowed_is_asked_who_one_is_and_nothing_else(
+    values: dict[str, Any], calls: list[tuple[str, str]]
+) -> None:
+    (name,) = values
+    problem = f"; allowed: {OTHER}" if name == "allowedAccountIds" else ", which is forbidden"
+    assert refused(region=REGION, profile="ml", **values) == (
+        f"configuration aws:{name}: the credentials (by profile ml) are of the account {ACCOUNT}{problem}. "
+        "Set aws:profile, or AWS_PROFILE, to another login, or correct the list."
+    )
+    for service in ("ec2", "s3", "iam"):
+        with pytest.raises(SpecError):
+            aws_session.client(service, REGION)
+    assert set(calls) == WHO_ONE_IS
+
+
+def test_an_allowed_account_is_used(calls: list[tuple[str, str]]) -> None:
+    configure(region=REGION, allowedAccountIds=[ACCOUNT], forbiddenAccountIds=[OTHER])
+    assert account.connect(ASKED, None) == REGION
+    assert set(calls) == WHO_ONE_IS
+    aws_session.client("ec2", REGION).describe_vpcs()
+    boto3.client("iam", region_name=REGION).create_account_alias(AccountAlias="team-ml")
+    assert account.plan_line(REGION) == f"AWS account {ACCOUNT} (team-ml) in {REGION}"
+
+
+def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) -> None:
+    said = refused(region=REGION, profile="none")
+    assert said == "AWS: The config profile (none) could not be found. Correct aws:profile, or AWS_PROFILE."
+    assert calls == []
+
+
+def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(profile="ml")
+    assert account.connect(ASKED, None) == "eu-central-1"
+    credentials = aws_session._session(aws_session.current()).get_credentials()
+    assert credentials.access_key == "AKIAML", "a profile that the stack names wins over keys of the environment"
+    configure(profile="ml", region=REGION)
+    assert account.connect(ASKED, None) == REGION
+    monkeypatch.setenv("AWS_REGION", "eu-west-2")
+    aws_session.forget()
+    configure(profile="ml")
+    assert account.connect(ASKED, None) == "eu-west-2"
+
+
+def test_keys_of_the_configuration_are_used() -> None:
+    configure(region=REGION, accessKey="AKIASTACK", secretKey="canary", token="canary-token")
+    account.connect(ASKED, None)
+    credentials = aws_session._session(aws_session.current()).get_credentials()
+    assert (credentials.access_key, credentials.secret_key, credentials.token) == (
+        "AKIASTACK",
+        "canary",
+        "canary-token",
+    )
+
+
+def test_roles_are_assumed_one_after_the_other(calls: list[tuple[str, str]]) -> None:
+    role = "arn:aws:iam::{}:role/deploy"
+    configure(region=REGION, assumeRoles=[{"roleArn": role.format(OTHER)}])
+    account.connect(ASKED, None)
+    assert aws_session.account(REGION) == OTHER
+    configure(region=REGION, assumeRoles=[{"roleArn": role.format(one)} for one in (OTHER, THIRD)])
+    account.connect(ASKED, None)
+    assert aws_session.account(REGION) == THIRD
+    assert calls.count(("STS", "AssumeRole")) == 3
+    assert {service for service, _ in calls} == {"STS"}
+    assert account.plan_line(REGION).endswith(f"by role {role.format(OTHER)}, role {role.format(THIRD)}")
+
+
+def test_endpoints_of_the_configuration_are_used() -> None:
+    configure(region=REGION, endpoints=[{"ec2": "http://127.0.0.1:1", "servicequotas": "http://127.0.0.1:2"}])
+    account.connect(ASKED, None)
+    urls = [aws_session.client(name, REGION).meta.endpoint_url for name in ("ec2", "service-quotas", "efs")]
+    assert urls == [
+        "http://127.0.0.1:1",
+        "http://127.0.0.1:2",
+        f"https://elasticfilesystem.{REGION}.amazonaws.com",
+    ]
+
+
+def test_a_dynamic_provider_asks_by_the_configuration_that_pulumi_gives_it() -> None:
+    values = {"aws:region": REGION, "aws:profile": "assumed", "aws:allowedAccountIds": f'["{OTHER}"]'}
+    stack_config.StackProvider().configure(ConfigureRequest(config=Config(values, "project")))
+    assert aws_session.account(REGION) == OTHER
+    assert aws_session.current().allowed_accounts == (OTHER,)
+
+
+def test_a_role_without_credentials_to_assume_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    said = refused(region=REGION, assumeRoles=[{"roleArn": f"arn:aws:iam::{OTHER}:role/deploy"}])
+    assert said.startswith("AWS: no credentials were found")
+    with pytest.raises(SpecError, match="no credentials were found"):
+        aws_session.client("ec2", REGION)
+
+
+def test_a_web_identity_is_asked_through_the_proxy_of_the_configuration() -> None:
+    proxy = "http://127.0.0.1:1"
+    role = {"roleArn": f"arn:aws:iam::{OTHER}:role/ci", "webIdentityToken": "token"}
+    configure(region=REGION, httpsProxy=proxy, assumeRoleWithWebIdentity=role)
+    made: list[Any] = []
+    original = botocore.session.Session.create_client
+
+    def create_client(*arguments: Any, **options: Any) -> Any:
+        made.append(original(*arguments, **options))
+        return made[-1]
+
+    with patch.object(botocore.session.Session, "create_client", create_client):
+        account.connect(ASKED, None)
+    configs = [client.meta.config for client in made]
+    assert [config.proxies for config in configs if config.signature_version == UNSIGNED] == [{"https": proxy}]
+
+
+def stored() -> None:
+    """What an update of the stack leaves on this computer; then the process is the command's."""
+    proxy = "http://me:canary@127.0.0.1:1"
+    configure(region=REGION, profile="assumed", accessKey="", secretKey="canary", token="canary", httpProxy=proxy)
+    account.connect(ASKED, None)
+    account.store(CLUSTER)
+    set_all_config({})
+    aws_session.forget()
+
+
+def test_the_command_asks_the_account_of_the_last_update_and_no_key_is_stored() -> None:
+    stored()
+    file = ssh.folder(CLUSTER) / "aws.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "canary" not in file.read_text()
+    assert aws_session.account(REGION) == ACCOUNT
+    with account.of(CLUSTER):
+        assert aws_session.account(REGION) == OTHER
+        aws_session.client("ec2", REGION).describe_vpcs()
+    with account.at(CLUSTER["home"]) as region:
+        assert (region, aws_session.account(REGION)) == (REGION, OTHER)
+    with account.at(f"assumed@{REGION}") as region:
+        assert (region, aws_session.account(REGION)) == (REGION, OTHER)
+        account.remember("ec2://eu-west-1/found-x")
+    with account.of(cluster_ref("ec2", "ec2://eu-west-1/found-x")):
+        assert aws_session.account(REGION) == OTHER
+
+
+def test_a_destroy_or_refresh_with_credentials_of_another_account_is_refused(
+    calls: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored()
+    configure(region=REGION, profile="ml")
+    stack_config.StackProvider().configure(
+        ConfigureRequest(config=Config({"aws:region": REGION, "aws:profile": "ml"}, "project"))
+    )
+    calls.clear()
+    props: Any = {"cluster": CLUSTER}
+    for call in (
+        lambda: BACKEND.runner.run_is_current(props),
+        lambda: BACKEND.runner.stop_run(props),
+        lambda: BACKEND.runner.delete_all(CLUSTER, "", {"volumes": False, "record": False}),
+    ):
+        with pytest.raises(SpecError) as error:
+            call()
+        assert str(error.value) == (
+            f"mnist-{ID}: AWS: the cluster is in the account {OTHER}, but the credentials are of {ACCOUNT}. "
+            "Set aws:profile, or AWS_PROFILE, to a login of that account. If it no longer exists, "
+            "`TFDEPLOY_DELETE_UNREACHABLE=1 pulumi destroy` removes the cluster from the state only."
+        )
+    assert set(calls) == WHO_ONE_IS
+    monkeypatch.setenv("TFDEPLOY_DELETE_UNREACHABLE", "1")
+    account.verify(CLUSTER)
+
+
+def test_the_command_uses_the_endpoints_of_the_last_update() -> None:
+    configure(region=REGION, insecure="true", useFipsEndpoint="true", useDualstackEndpoint="true")
+    before = aws_session.use_stack()
+    with patch.object(aws_session, "account", return_value=ACCOUNT):
+        account.store(CLUSTER)
+    set_all_config({})
+    aws_session.forget()
+    with account.of(CLUSTER):
+        assert replace(aws_session.current(), region=REGION) == before
+
+
+def test_a_destroy_of_another_account_is_refused_by_the_state_alone(
+    calls: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another computer, and after an update that was interrupted early, there is no `aws.json`."""
+    provider = CleanupProvider()
+    provider.configure(ConfigureRequest(config=Config({"aws:region": REGION, "aws:profile": "ml"}, "project")))
+    deleted: list[ClusterRef] = []
+
+    def delete_all(_: Any, cluster: ClusterRef, *__: Any) -> str:
+        deleted.append(cluster)
+        return ""
+
+    monkeypatch.setattr(type(BACKEND.runner), "delete_all", delete_all)
+    props: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "place": {"id": OTHER, "name": ""},
+        "token": "",
+        "retain": {"volumes": False, "record": False},
+    }
+    with pytest.raises(SpecError, match=f"^mnist-{ID}: AWS: .*{OTHER}, but the credentials are of {ACCOUNT}") as error:
+        provider.delete("mnist", props)
+    assert "TFDEPLOY_DELETE_UNREACHABLE=1 pulumi destroy" in str(error.value)
+    assert (deleted, set(calls)) == ([], WHO_ONE_IS)
+    provider.delete("mnist", {**props, "place": {"id": ACCOUNT, "name": ""}})
+    monkeypatch.setenv("TFDEPLOY_DELETE_UNREACHABLE", "1")
+    provider.delete("mnist", props)
+    assert deleted == [CLUSTER, CLUSTER]
+
+
+def test_the_account_is_stored_before_anything_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Exception):
+        pass
+
+    class NoMachines(Ec2MachineProvider):
+        def register(self, request: DependencyRequest) -> Any:
+            raise Interrupted
+
+    for module, name in ((costs, "save_plan"), (ssh, "store"), (record_bucket, "download")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    configure(region=REGION)
+    account.connect(ASKED, None)
+    request: Any = SimpleNamespace(cluster=CLUSTER, spec=ASKED, plan=None)
+    with pytest.raises(Interrupted):
+        Ec2Planner(NoMachines()).register_dependencies(request)
+    assert json.loads((ssh.folder(CLUSTER) / "aws.json").read_text())["account"] == ACCOUNT
+
+
+@pytest.mark.parametrize(
+    "values", [{"accessKey": "AKIA", "secretKey": "x"}, {"assumeRoles": [{"roleArn": f"arn:aws:iam::{OTHER}:role/x"}]}]
+)
+def test_ssm_goes_by_a_profile_only(values: dict[str, Any]) -> None:
+    configure(region=REGION, **values)
+    asked = spec(backend="ec2", command=["x"], workers=1, ec2={"instance_type": "m7i.large", "connectivity": "ssm"})
+    with pytest.raises(SpecError) as error:
+        account.connect(asked, None)
+    assert error.value.where == "mnist: ec2.connectivity"
+    configure(region=REGION, profile="assumed")
+    account.connect(asked, None)
+    ssh.write(CLUSTER, ssh.SshHosts("m", "me", {"m": ssh.Host("i-1", "i-1", "ssh-ed25519 AAAA")}))
+    assert (
+        "aws ssm start-session --target i-1 --region eu-west-1 --profile assumed "
+        in ssh.config_file(CLUSTER).read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"sharedConfigFiles": ["/x"]},
+        {"sharedCredentialsFiles": ["/x"]},
+        {"customCaBundle": "/x"},
+        {"endpoints": [{"ssm": "http://127.0.0.1:1"}]},
+    ],
+)
+def test_ssm_refuses_what_its_command_does_not_get(values: dict[str, Any]) -> None:
+    (name,) = values
+    asked = spec(backend="ec2", command=["x"], workers=1, ec2={"instance_type": "m7i.large", "connectivity": "ssm"})
+    configure(region=REGION, **values)
+    with patch.object(aws_session, "account", return_value=ACCOUNT), pytest.raises(SpecError) as error:
+        account.connect(asked, None)
+    assert str(error.value).startswith(
+        f'mnist: ec2.connectivity: "ssm" connects by the command `aws`, which gets a profile, but not aws:{name}. '
+    )
+    configure(region=REGION, endpoints=[{"s3": "http://127.0.0.1:1"}])
+    assert account.connect(asked, None) == REGION
+
+
+def test_a_profile_with_a_space_is_one_argument_of_the_command() -> None:
+    configure(region=REGION, profile="my ml 100%")
+    aws_session.use_stack()
+    ssh.write(CLUSTER, ssh.SshHosts("m", "me", {"m": ssh.Host("i-1", "i-1", "ssh-ed25519 AAAA")}))
+    assert " --profile 'my ml 100%%' --document-name " in ssh.config_file(CLUSTER).read_text()

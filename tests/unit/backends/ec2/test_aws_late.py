@@ -1,0 +1,223 @@
+"""What AWS knows late, and what it has no capacity for (as moto answers, with some answers put before its own)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
+
+from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.backends.ec2 import aws_api, aws_session, boot, capacity, cleanup, shared_bucket
+from tfdeploy.backends.ec2.instance_poll import InstancePoll
+from tfdeploy.backends.ec2.model import InstanceType, Subnet
+from tfdeploy.errors import BackendError, SpecError
+
+REGION = "us-west-2"
+NOWHERE = "i-0a1b2c3d4e5f60718"
+PATH = "/tfdeploy/mnist-k3v9x2abcd/"
+
+
+@pytest.fixture(autouse=True)
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An account of moto's in this process."""
+    with moto_account(tmp_path, monkeypatch):
+        yield
+
+
+class Before:
+    """Answers that come before moto's own; each is given once."""
+
+    def __init__(self, service: str, operation: str, status: int, code: str) -> None:
+        self.given = 0
+        self._status = status
+        self._body = (
+            f"<ErrorResponse><Error><Code>{code}</Code><Message>late</Message></Error></ErrorResponse>".encode()
+        )
+        aws_session.client(service, REGION).meta.events.register_first(
+            f"before-send.{service}.{operation}", self._answer
+        )
+
+    def _answer(self, request: Any, **_: Any) -> AWSResponse | None:
+        if self.given:
+            return None
+        self.given += 1
+        return AWSResponse(request.url, self._status, {"Content-Type": "text/xml"}, _Raw(self._body))
+
+
+class _Raw:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self._body
+
+
+def test_a_new_bucket_is_waited_for_before_it_is_closed() -> None:
+    late = [Before("s3", "HeadBucket", 404, "NoSuchBucket") for _ in range(2)]  # before it is created, and after
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    shared_bucket.create(bucket)
+    assert ([one.given for one in late], shared_bucket.exists(bucket)) == ([1, 1], True)
+
+
+def test_a_bucket_that_exists_is_not_created_again() -> None:
+    """A role may have the permission to use the bucket only."""
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    shared_bucket.create(bucket)
+    again = Before("s3", "CreateBucket", 403, "AccessDenied")
+    shared_bucket.create(bucket)
+    assert again.given == 0
+
+
+def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
+    denied, created = (
+        Before("s3", "HeadBucket", 403, "403"),
+        Before("s3", "CreateBucket", 409, "BucketAlreadyExists"),
+    )
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    with pytest.raises(SpecError, match=r"HeadBucket failed: .* permissions .* that the account 123456789012 owns it"):
+        shared_bucket.create(bucket)
+    assert (denied.given, created.given) == (1, 0)
+
+
+@pytest.mark.parametrize("operation", ["CreateBucket", "PutBucketPolicy", "PutBucketTagging", "PutPublicAccessBlock"])
+def test_two_clusters_may_create_the_bucket_at_the_same_time(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_bucket, "PAUSE_SECONDS", 0.0)
+    other = Before("s3", operation, 409, "OperationAborted")
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    shared_bucket.create(bucket)
+    assert (other.given, shared_bucket.exists(bucket)) == (1, True)
+
+
+def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
+    Before("s3", "CreateBucket", 409, "BucketAlreadyExists")
+    changed = Before("s3", "PutPublicAccessBlock", 409, "AccessDenied")
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    with pytest.raises(
+        SpecError, match=f"s3://{bucket.name}: belongs to another AWS account, and tfdeploy stores .* 123456789012"
+    ):
+        shared_bucket.create(bucket)
+    assert changed.given == 0
+
+
+def test_a_bucket_that_denies_access_may_be_of_another_account() -> None:
+    Before("s3", "GetObject", 403, "AccessDenied")
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    with pytest.raises(SpecError, match=r"GetObject failed: late. Check .* that the account 123456789012 owns it"):
+        shared_bucket.read_object(bucket, "record/current.json")
+
+
+def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "POLL_SECONDS", 0.01)
+    iam = aws_session.client("iam", REGION)
+    iam.create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
+    allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::bucket/record/*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    iam.put_role_policy(RoleName="late", PolicyName="own", PolicyDocument=policy)
+    late = Before("iam", "DeleteRole", 409, "DeleteConflict")
+    cleanup.delete_roles(REGION, PATH)
+    assert (late.given, iam.list_roles(PathPrefix=PATH)["Roles"]) == (1, [])
+
+
+def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "ROLE_SECONDS", 0.0)
+    aws_session.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
+    Before("iam", "DeleteRole", 409, "DeleteConflict")
+    with pytest.raises(ClientError, match="DeleteConflict"):
+        cleanup.delete_roles(REGION, PATH)
+
+
+def member() -> Any:
+    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": {}, "generation": "a1"}
+
+
+def test_a_new_instance_that_ec2_does_not_know_yet_is_not_lost() -> None:
+    assert aws_api.console(REGION, NOWHERE) == ""
+    boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), 1.0)
+
+
+def test_an_instance_that_ec2_still_does_not_know_is_gone() -> None:
+    with pytest.raises(BackendError, match=f"EC2 reports {NOWHERE} as gone"):
+        boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), boot.UNKNOWN_SECONDS + 1)
+
+
+HERE = Subnet("subnet-a", "vpc-1", f"{REGION}a", ())
+OTHERS = [Subnet(f"subnet-{name}", "vpc-1", f"{REGION}{name[0]}", ()) for name in ("b", "b2", "c")]
+
+
+def kind(name: str) -> InstanceType:
+    return aws_api.instance_types(REGION, "instance_type", [name])[name]
+
+
+def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
+    said = capacity.message(REGION, "mnist-ps-m0", kind("m7i.large"), HERE, OTHERS, False)
+    zones = "us-west-2b (subnet_id=subnet-b); us-west-2c (subnet_id=subnet-c)"
+    begin = f"mnist-ps-m0: us-west-2a has no capacity for m7i.large now. Choose another zone that offers the type: {zones}, "
+    assert said.startswith(f"{begin}or another instance_type in us-west-2a: ")
+    assert said.endswith(", or `pulumi up` again later.")
+    named = said.partition("in us-west-2a: ")[2].partition(", or `")[0].split(", ")
+    assert len(named) == 3
+    assert "m7i.large" not in named
+    for name in named:
+        found = kind(name)
+        assert HERE.zone in found.zones
+        assert (found.cpus >= 2, found.memory >= 8 << 30, found.architecture) == (True, True, "x86_64")
+
+
+def test_where_the_zone_cannot_change_only_types_are_told() -> None:
+    said = capacity.message(REGION, "mnist-ps-m0", kind("m7i.large"), HERE, [], True)
+    assert said.startswith(
+        "mnist-ps-m0: us-west-2a has no spot capacity for m7i.large now. Choose another instance_type"
+    )
+    assert ", or spot=False, or" in said
+
+
+def test_a_type_is_alike_that_has_no_less_and_can_be_had_the_same_way() -> None:
+    wanted = InstanceType("m7i.large", 2, 8 << 30)
+    near = [
+        InstanceType("m5.large", 2, 8 << 30),
+        InstanceType("m5.xlarge", 4, 16 << 30),
+        InstanceType("m6a.large", 2, 8 << 30, spot=False),
+        InstanceType("c7i.large", 2, 4 << 30),
+        InstanceType("t3.large", 2, 8 << 30),
+        InstanceType("m7g.large", 2, 8 << 30, architecture="arm64"),
+        InstanceType("g6.xlarge", 4, 16 << 30, gpus=1),
+        wanted,
+    ]
+    assert [one.name for one in capacity.similar_types(wanted, REGION, near, False)] == ["m6a.large", "m5.large"]
+    assert [one.name for one in capacity.similar_types(wanted, REGION, near, True)] == ["m5.large"]
+
+
+def created_files(tags: dict[str, str]) -> str:
+    """A file system with a mount target, as the AWS provider creates it."""
+    efs, ec2 = aws_session.client("efs", REGION), aws_session.client("ec2", REGION)
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    created = str(efs.create_file_system(CreationToken=str(tags), Tags=listed)["FileSystemId"])
+    subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+    efs.create_mount_target(FileSystemId=created, SubnetId=subnet)
+    return created
+
+
+def test_shared_files_that_are_kept_are_the_users_own_from_then_on() -> None:
+    mine, others = ({"tfdeploy:cluster": name} for name in ("mnist", "other"))
+    kept, other = created_files(mine), created_files(others)
+    efs = aws_session.client("efs", REGION)
+    assert cleanup.delete_tagged(REGION, mine, keep_files=True) == [kept]
+    assert (aws_api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == (
+        {},
+        [],
+    )
+    assert list(aws_api.file_systems(REGION, others)) == [other]
+    assert cleanup.delete_tagged(REGION, others, keep_files=False) == []
+    assert [item["FileSystemId"] for item in efs.describe_file_systems()["FileSystems"]] == [kept]
+
+
+def test_a_profile_of_another_cluster_remains() -> None:
+    iam = aws_session.client("iam", REGION)
+    other = "/tfdeploy/mnist-another-id/"
+    for name, path in (("mine", PATH), ("other", other)):
+        iam.create_instance_profile(InstanceProfileName=name, Path=path)
+    cleanup.delete_roles(REGION, PATH)
+    assert [item["Path"] for item in iam.list_instance_profiles()["InstanceProfiles"]] == [other]

@@ -1,0 +1,174 @@
+"""Machines whose boot failed: how often in a row, what is remembered, and when no further one is made."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.ec2.fleets import CLUSTER, facts, instance, spec
+from tests.unit.cases import inventory
+from tfdeploy.backends.ec2 import boot, boot_failures, machines, model, ssh, swarm
+from tfdeploy.backends.ec2.model import BootFailure, BootKind, Instance
+from tfdeploy.backends.ec2.status import _lines
+from tfdeploy.backends.ec2.user_data import READY
+from tfdeploy.backends.ec2.validate import refuse_failed_boots
+from tfdeploy.errors import BackendError, SpecError
+from tfdeploy.plan.plan import Plan, make_plan
+
+KIND = BootKind("m7i.large", "ami-0c", "subnet-0a")
+FIRST = BootFailure("i-0a", "a1", KIND, "did not boot: its boot script failed", "  line 7: mount")
+SECOND, THIRD = replace(FIRST, instance_id="i-0b"), replace(FIRST, instance_id="i-0c", reason="did not boot: lost")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state folder of the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def in_a_row(*failed: BootFailure) -> BootFailure:
+    found = None
+    for one in failed:
+        found = one.following(found)
+    assert found
+    return found
+
+
+def test_failures_of_the_same_kind_are_counted_in_a_row() -> None:
+    assert [in_a_row(*(FIRST, SECOND, THIRD)[:count]).times for count in (1, 2, 3)] == [1, 2, 3]
+    assert in_a_row(FIRST, SECOND).summary == "its boot failed (2 of 3)"
+    assert replace(in_a_row(FIRST, SECOND, THIRD), times=1) == THIRD
+
+
+def test_a_machine_that_is_looked_at_twice_has_failed_once() -> None:
+    assert in_a_row(FIRST, FIRST, FIRST).times == 1
+    assert in_a_row(FIRST, SECOND, SECOND).times == 2
+
+
+@pytest.mark.parametrize("key", ["instance_type", "image_id", "subnet_id"])
+def test_another_kind_begins_anew(key: str) -> None:
+    other = replace(THIRD, kind=replace(KIND, **{key: "other"}))
+    assert in_a_row(FIRST, SECOND, other).times == 1
+
+
+def test_the_failure_of_another_instance_is_not_that_of_the_one_that_stands() -> None:
+    assert model.failure_of_instance(FIRST, "") == model.failure_of_instance(FIRST, "i-0a") == FIRST
+    assert model.failure_of_instance(FIRST, "i-0b") is model.failure_of_instance(None, "") is None
+
+
+def test_after_three_none_is_made() -> None:
+    given_up = {"mnist-worker-m0": in_a_row(FIRST, SECOND, THIRD)}
+    with pytest.raises(SpecError) as error:
+        model.refuse_failed_too_often(
+            "mnist: ec2.instance_type", {"mnist-ps-m0": KIND, "mnist-worker-m0": KIND}, given_up
+        )
+    assert str(error.value) == (
+        "mnist: ec2.instance_type: mnist-worker-m0 failed to boot 3 times in a row (m7i.large, ami-0c, subnet-0a): "
+        "did not boot: lost. Choose another ami, instance_type or subnet_id, "
+        "or run `pulumi destroy` to start over. "
+        "The end of its console:\n  line 7: mount"
+    )
+    model.refuse_failed_too_often("mnist: ec2.instance_type", {"mnist-ps-m0": KIND}, given_up)
+    model.refuse_failed_too_often(
+        "mnist: ec2.instance_type", {"mnist-worker-m0": replace(KIND, image_id="ami-0d")}, given_up
+    )
+    model.refuse_failed_too_often(
+        "mnist: ec2.instance_type", {"mnist-worker-m0": KIND}, {"mnist-worker-m0": in_a_row(FIRST, SECOND)}
+    )
+
+
+def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goes() -> None:
+    assert boot_failures.read(CLUSTER) == {}
+    boot_failures.remove(CLUSTER, "mnist-ps-m0")
+    boot_failures.remove_all(CLUSTER)
+    for failed in (FIRST, SECOND):
+        boot_failures.add(CLUSTER, "mnist-ps-m0", failed)
+    boot_failures.add(CLUSTER, "mnist-worker-m0", FIRST)
+    assert boot_failures.read(CLUSTER) == {"mnist-ps-m0": in_a_row(FIRST, SECOND), "mnist-worker-m0": FIRST}
+    assert ssh.folder(CLUSTER).stat().st_mode & 0o777 == 0o700
+    boot_failures.remove(CLUSTER, "mnist-ps-m0")
+    assert boot_failures.read(CLUSTER) == {"mnist-worker-m0": FIRST}
+    boot_failures.remove_all(CLUSTER)
+    assert boot_failures.read(CLUSTER) == {}
+
+
+PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
+PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
+FAILED = BootFailure("i-mnist-worker-m0", "a1b2", BootKind("m7i.large", "ami-0c", "subnet-0a"), "did not boot", "", 2)
+
+
+def after_failures(*there: Instance, failed: BootFailure = FAILED, **args: Any) -> Plan:
+    """A plan, when the worker's machine has failed to boot."""
+    asked = spec(**PAIR, **args)
+    known = replace(facts(*there), failures={"mnist-worker-m0": failed})
+    return make_plan(asked, inventory(asked, *machines.plan_machines(asked, known), train_dir="/tfdeploy/train"))
+
+
+def told(made: Plan) -> list[str]:
+    return [line for one in made.machines for line in _lines(made, one)]
+
+
+def test_a_machine_whose_boot_failed_is_made_anew() -> None:
+    made = after_failures(PS, WORKER)
+    anew = "mnist-worker-m0: will be replaced (its boot failed (2 of 3))"
+    assert told(made) == [f"{anew}; tasks that restart: worker-0"]
+    assert machines.planned_instance(made.machines[1]).generation != WORKER.generation
+    (line,) = told(after_failures(PS))
+    assert line.startswith("mnist-worker-m0: will be created again (its boot failed (2 of 3)): m7i.large, ")
+    assert told(after_failures(PS, replace(WORKER, instance_id="i-another"))) == []
+
+
+def refused_failing(made: Plan, failed: BootFailure) -> bool:
+    try:
+        refuse_failed_boots(spec(**PAIR), made, {"mnist-worker-m0": failed})
+    except SpecError:
+        return True
+    return False
+
+
+def test_a_machine_is_given_up_only_where_it_would_be_made_once_more() -> None:
+    thrice = replace(FAILED, times=3)
+    for there in ((PS, WORKER), (PS,)):
+        assert refused_failing(after_failures(*there, failed=thrice), thrice)
+        assert not refused_failing(after_failures(*there), FAILED)
+    assert not refused_failing(after_failures(PS, replace(WORKER, instance_id="i-another"), failed=thrice), thrice)
+    assert not refused_failing(after_failures(PS, failed=thrice, ec2={"ami": "ami-0f"}), thrice)
+    over = replace(after_failures(PS, failed=thrice), unneeded=frozenset({"mnist-worker-m0"}))
+    assert not refused_failing(over, thrice)
+
+
+MEMBER: boot.Member = {
+    "machine": "mnist-worker-m0",
+    "instance_id": "i-0a",
+    "address": "198.51.100.7",
+    "private_ip": "172.31.0.9",
+    "generation": "a1",
+    "is_manager": False,
+    "kind": asdict(KIND),
+    "labels": {},
+}
+
+
+def boots(console: str, stood: set[str]) -> str:
+    """What is said of a machine that is not ready in time."""
+
+    with pytest.raises(BackendError) as error, swarm._failures(CLUSTER, MEMBER, stood):
+        raise boot.failure_of(MEMBER, "was not ready: ssh timed out", console)
+    return str(error.value)
+
+
+def test_a_boot_that_fails_is_remembered_with_the_end_of_the_console() -> None:
+    console = "\n".join(map(str, range(40)))
+    assert boots(console, set()).startswith(
+        "mnist-worker-m0 was not ready: ssh timed out. The end of its console:\n  15\n"
+    )
+    tail = "\n".join(f"  {number}" for number in range(15, 40))
+    kept = BootFailure("i-0a", "a1", KIND, "was not ready: ssh timed out", tail)
+    assert boot_failures.read(CLUSTER) == {"mnist-worker-m0": kept}
+
+
+def test_a_machine_that_has_booted_or_was_in_the_swarm_has_not_failed_to() -> None:
+    assert "was not ready: ssh timed out" in boots(f"booting\n{READY}\n", set())
+    assert "was not ready: ssh timed out" in boots("booting", {"i-0a"})
+    assert boot_failures.read(CLUSTER) == {}

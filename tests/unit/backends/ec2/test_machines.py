@@ -1,0 +1,321 @@
+"""What EC2 says becomes machines to place tasks on; what the plan does to them; which are not made again."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
+from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.backends.base import CONTROLLER
+from tfdeploy.backends.ec2 import machines
+from tfdeploy.backends.ec2.layout import usable_memory
+from tfdeploy.backends.ec2.model import Instance, InstanceType
+from tfdeploy.backends.ec2.planner import _containers, _with_disks
+from tfdeploy.backends.ec2.status import _lines, _new_swarm, machine_status
+from tfdeploy.backends.record_copy import RecordCopy
+from tfdeploy.errors import SpecError
+from tfdeploy.plan.plan import Plan
+from tfdeploy.plan.scheduler import Machine
+from tfdeploy.spec.ec2 import MOST_VOLUMES
+
+PS, WORKER = instance("mnist-ps-m0", is_manager=True), instance("mnist-worker-m0")
+PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
+NODE: dict[str, Any] = {
+    "Status": {"State": "ready"},
+    "Spec": {"Availability": "active"},
+    "UpdatedAt": "2026-11-21T13:35:48.123456789Z",
+}
+
+
+def machine(name: str, *there: Instance, **args: Any) -> Machine:
+    """One machine of a cluster, of whose machines these are there."""
+    return next(one for one in plan(*there, **{**PAIR, **args}).machines if one.name == name)
+
+
+def test_a_machine_is_what_its_type_says() -> None:
+    made = machine("mnist-worker-m0", jobs={"worker": {"ec2": {"instance_type": GPUS.name, "spot": True}}})
+    assert (made.cpus, made.memory, made.gpus) == (48, usable_memory(GPUS), ("0", "1", "2", "3"))
+    assert (made.role, made.provider, made.region, made.size) == ("Worker", "Amazon", "us-west-2", "g6.12xlarge")
+    assert made.labels == {"pool": "worker", "instance_type": GPUS.name, "zone": "us-west-2a", "market": "spot"}
+    planned = machines.planned_instance(made)
+    assert (planned.image_id, planned.instance_id, planned.spot) == ("ami-0d", "", True)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"ps": 1, "workers": 4, "jobs": {"worker": {"ec2": {"instance_type": GPUS.name, "machine_count": 2}}}},
+        {
+            "chief": 1,
+            "ps": 3,
+            "workers": 4,
+            "ec2": {"machine_layout": "packed"},
+            "jobs": {"worker": {"ec2": {"spot": True}}},
+        },
+        {"chief": 1, "ps": 3, "workers": 4, "ec2": {"machine_count": 2}},
+    ],
+    ids=str,
+)
+def test_a_task_stands_on_a_machine_that_was_made_for_its_job(args: dict[str, Any]) -> None:
+    made = plan(**args)
+    jobs = {one.name: one.jobs for one in made.machines}
+    assert [task.hostname for task in made.tasks if task.job not in jobs[task.machine]] == []
+    assert {job for whose in jobs.values() for job in whose} == {task.job for task in made.tasks}
+
+
+def test_a_machine_that_stands_has_its_addresses_and_its_life() -> None:
+    stands = replace(PS, private_ip="172.31.0.9")
+    made = machine("mnist-ps-m0", stands)
+    assert (made.role, made.public_ip, made.address) == ("Master", "198.51.100.7", "172.31.0.9")
+    assert (machines.planned_instance(made).generation, machines.planned_instance(made).instance_id) == (
+        "a1b2",
+        "i-mnist-ps-m0",
+    )
+
+
+def test_each_machine_that_is_made_has_a_life_of_its_own() -> None:
+    lives = [
+        machines.planned_instance(one).generation for made in (plan(**PAIR), plan(**PAIR)) for one in made.machines
+    ]
+    assert len(set(lives)) == 4
+
+
+def test_a_machine_that_stands_keeps_its_image_unless_another_one_is_named() -> None:
+    older = replace(PS, image_id="ami-01")
+    assert machines.planned_instance(machine("mnist-ps-m0", older)).image_id == "ami-01"
+    assert machines.planned_instance(machine("mnist-ps-m0", older, ec2={"ami": "ami-0f"})).image_id == "ami-0f"
+    assert machines.planned_instance(machine("mnist-worker-m0", older)).image_id == "ami-0c"
+
+
+@pytest.mark.parametrize(("kind", "image"), [(GPUS, "ami-0d"), (GRAVITON, "ami-0e")])
+def test_a_machine_of_another_type_gets_the_image_of_that_type(kind: InstanceType, image: str) -> None:
+    made = machine("mnist-ps-m0", PS, jobs={"ps": {"ec2": {"instance_type": kind.name}}})
+    assert machines.planned_instance(made).image_id == image
+
+
+@pytest.mark.parametrize(
+    ("found", "node", "word"),
+    [
+        (instance("m", state="pending"), None, "booting"),
+        (instance("m", state="stopping"), NODE, "stopping"),
+        (instance("m", state="stopped"), NODE, "stopped"),
+        (instance("m"), None, "connecting"),
+        (instance("m"), {**NODE, "Status": {"State": "down"}}, "unreachable since 2026-11-21 13:35:48Z"),
+        (instance("m"), {**NODE, "Spec": {"Availability": "drain"}}, "drain"),
+        (instance("m"), NODE, "connected"),
+    ],
+)
+def test_a_machine_has_its_word(found: Instance, node: dict[str, Any] | None, word: str) -> None:
+    assert machine_status(found, node) == word
+
+
+def sentences(*there: Instance, **args: Any) -> list[str]:
+    made = plan(*there, **{**PAIR, **args})
+    return [line for one in made.machines for line in _lines(made, one)]
+
+
+def test_a_machine_that_is_made_is_told_with_what_it_is_made_of() -> None:
+    labels = "pool=worker, instance_type=g6.12xlarge, zone=us-west-2a, market=on-demand"
+    own = {"worker": {"ec2": {"instance_type": GPUS.name}}}
+    assert sentences(PS, jobs=own) == [f"mnist-worker-m0: will be created: g6.12xlarge, ami-0d; {labels}; gpu=4"]
+
+
+def test_of_machines_that_stay_nothing_is_told() -> None:
+    assert sentences(PS, WORKER) == []
+    assert sentences(replace(PS, image_id="ami-01"), WORKER) == []
+
+
+def test_a_machine_that_is_made_anew_is_told_with_what_stands_there() -> None:
+    anew, one = "mnist-worker-m0: will be replaced", "tasks that restart: worker-0"
+    assert sentences(PS, WORKER, jobs={"worker": {"ec2": {"ami": "ami-0f"}}}) == [f"{anew} ({ECS} -> ami-0f); {one}"]
+    assert sentences(PS, WORKER, jobs={"worker": {"ec2": {"instance_type": GPUS.name}}}) == [
+        f"{anew} (m7i.large -> g6.12xlarge, {ECS} -> {ECS_GPU}); {one}"
+    ]
+    assert sentences(PS, WORKER, jobs={"worker": {"ec2": {"spot": True}}}) == [f"{anew} (on-demand -> spot); {one}"]
+    assert sentences(PS, replace(WORKER, files="fs-0a")) == [f"{anew} (fs-0a -> no efs); {one}"]
+
+
+def test_a_machine_whose_disks_are_asked_for_otherwise_is_made_anew() -> None:
+    own: dict[str, Any] = {"jobs": {"worker": {"ec2": {"ebs_volumes": ["200GiB:/scratch", "vol-0a1b2c3d:/data"]}}}}
+    one = "tasks that restart: worker-0"
+    told = f"mnist-worker-m0: will be replaced (no ebs_volumes -> 200GiB vol-0a1b2c3d); {one}"
+    assert sentences(PS, WORKER, **own) == [told]
+    with_disks = replace(WORKER, disks="200GiB vol-0a1b2c3d")
+    assert sentences(PS, with_disks, **own) == []
+    elsewhere = {"jobs": {"worker": {"ec2": {"ebs_volumes": ["200GiB:/tmp/scratch", "vol-0a1b2c3d:/data"]}}}}
+    assert sentences(PS, with_disks, **elsewhere) == []
+    made = sentences(PS, **own)[0]
+    assert made.endswith("market=on-demand; ebs_volumes: 200GiB, vol-0a1b2c3d")
+
+
+def test_the_tag_that_tells_of_disks_is_one_that_ec2_takes() -> None:
+    most = [f"vol-{number:017x}:/{number}" for number in range(MOST_VOLUMES)]
+    planned = machines.planned_instance(machine("mnist-worker-m0", jobs={"worker": {"ec2": {"ebs_volumes": most}}}))
+    assert len(" ".join(planned.disks)) <= 256
+
+
+def test_a_machine_in_another_subnet_is_made_anew() -> None:
+    (line,) = sentences(PS, replace(WORKER, subnet_id="subnet-0b"))
+    assert line.startswith("mnist-worker-m0: will be replaced (subnet-0b -> subnet-0a)")
+
+
+def test_a_machine_that_shall_be_reached_otherwise_is_made_anew() -> None:
+    anew, one = "mnist-worker-m0: will be replaced", "tasks that restart: worker-0"
+    assert sentences(*(replace(one, access="ssm") for one in (PS, WORKER)), ec2={"connectivity": "ssm"}) == []
+    assert sentences(PS, replace(WORKER, access="ssm")) == [f"{anew} (ssm access -> public access); {one}"]
+    told = sentences(replace(PS, access="private"), WORKER, ec2={"connectivity": "private"})
+    assert told == [f"{anew} (public access -> private access); {one}"]
+
+
+@pytest.mark.parametrize(
+    ("args", "takers"),
+    [
+        ({"ec2": {"ebs_volumes": ["vol-0a1b2c3d:/data"]}}, "mnist-ps-m0, mnist-worker-m0"),
+        (
+            {"workers": 2, "jobs": {"worker": {"ec2": {"ebs_volumes": ["vol-0a1b2c3d:/data"]}}}},
+            "mnist-worker-m0, mnist-worker-m1",
+        ),
+    ],
+)
+def test_a_volume_is_refused_to_more_than_one_machine(args: dict[str, Any], takers: str) -> None:
+    with pytest.raises(SpecError) as error:
+        plan(**{**PAIR, **args})
+    remedy = "Request it under `jobs`, for a job with one machine. Set ec2.efs for files that all machines share."
+    said = f"mnist: ec2.ebs_volumes: vol-0a1b2c3d cannot be attached to 2 machines: {takers}. {remedy}"
+    assert str(error.value) == said
+
+
+def test_jobs_on_one_machine_share_its_volume() -> None:
+    made = plan(**PAIR, ec2={"machine_count": 1, "ebs_volumes": ["vol-0a1b2c3d:/data"]})
+    assert [machines.planned_instance(one).disks for one in made.machines] == [("vol-0a1b2c3d",)]
+
+
+def test_containers_mount_the_disks_of_their_machines() -> None:
+    asked = spec(
+        **PAIR, container={"volumes": ["/a:/b"]}, jobs={"worker": {"ec2": {"ebs_volumes": ["9GiB:/c", "9GiB:/d"]}}}
+    )
+    jobs = {job.name: _with_disks(job).container.volumes for job in asked.jobs}
+    assert jobs == {"ps": ("/a:/b",), "worker": ("/a:/b", "/mnt/volumes/sdf:/c", "/mnt/volumes/sdg:/d")}
+
+
+def test_a_machine_that_is_made_anew_begins_another_life() -> None:
+    stays, anew = (machine("mnist-ps-m0", one) for one in (PS, replace(PS, spot=True)))
+    assert machines.planned_instance(stays).generation == PS.generation != machines.planned_instance(anew).generation
+    assert (machines.planned_instance(stays).can_stay, machines.planned_instance(anew).can_stay) == (True, False)
+
+
+def test_one_that_is_stopped_is_told_with_what_starts_it() -> None:
+    (line,) = sentences(PS, replace(WORKER, state="stopped"))
+    assert line.startswith(
+        "mnist-worker-m0: is stopped and will not be started. Run `aws ec2 start-instances --instance-ids i-"
+    )
+
+
+def test_the_loss_of_the_machine_that_manages_is_told() -> None:
+    told = "mnist-ps-m0: manages the Swarm, so a new Swarm is created: all tasks restart from their checkpoints"
+    assert _new_swarm(plan(WORKER, **PAIR)) == [told]
+    assert _new_swarm(plan(PS, WORKER, **PAIR)) == _new_swarm(plan(**PAIR)) == _new_swarm(plan(PS, **PAIR)) == []
+
+
+def test_a_machine_on_which_nothing_stands_says_so() -> None:
+    made = replace(plan(replace(PS, instance_type="m5.large"), WORKER, **PAIR), tasks=())
+    (line,) = _lines(made, made.machines[0])
+    assert line.endswith("(m5.large -> m7i.large); tasks that restart: none")
+
+
+NEAR, FAR = SUBNET, replace(SUBNET, subnet_id="subnet-0b", zone="us-west-2b")
+
+
+def test_the_first_subnet_whose_zone_has_all_types_is_taken() -> None:
+    asked = spec(**PAIR)
+    assert machines._choose_subnet(asked, [NEAR, FAR], frozenset({"us-west-2a", "us-west-2b"})) == NEAR
+    assert machines._choose_subnet(asked, [NEAR, FAR], frozenset({"us-west-2b"})) == FAR
+
+
+ZONES = "m7i.large are all available in {}, but the subnets are in: {}. "
+REMEDY = "Choose other types, or a subnet in another zone."
+
+
+@pytest.mark.parametrize(
+    ("args", "found", "offered", "said"),
+    [
+        ({}, [NEAR, FAR], {"us-west-2c"}, f"ec2.instance_type: {ZONES.format('us-west-2c', 'us-west-2a, us-west-2b')}"),
+        (
+            {"ec2": {"subnet_id": "subnet-0a"}},
+            [NEAR],
+            {"us-west-2b"},
+            f"ec2.subnet_id: {ZONES.format('us-west-2b', 'us-west-2a')}",
+        ),
+        ({}, [NEAR], set(), f"ec2.instance_type: {ZONES.format('no zone of the region', 'us-west-2a')}"),
+        ({}, [], {"us-west-2b"}, f"ec2.instance_type: {ZONES.format('us-west-2b', 'no zone')}"),
+    ],
+)
+def test_types_that_no_subnet_has_are_refused(
+    args: dict[str, Any], found: list[Any], offered: set[str], said: str
+) -> None:
+    with pytest.raises(SpecError) as error:
+        machines._choose_subnet(spec(**PAIR, **args), found, frozenset(offered))
+    assert str(error.value) == f"mnist: {said}{REMEDY}"
+
+
+def test_the_shared_folder_is_the_one_that_is_asked_for_or_the_clusters_own() -> None:
+    assert machines.shared_folder(CLUSTER, spec(**PAIR, train_dir="/mnt/tfdeploy/runs")) == "runs"
+    for other in ("", "/mnt/tfdeploys/runs", "s3://runs"):
+        assert machines.shared_folder(CLUSTER, spec(**PAIR, train_dir=other)) == "mnist-k3v9x2abcd"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state folder of the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def record(made: Plan, ended: bool = True) -> None:
+    """Keep a copy of the record of this plan's run."""
+    job = RunState(made.run, 0.0)
+    job.result = RunResult("succeeded", "", 1.0) if ended else None
+    RecordCopy(CLUSTER).record.save(job)
+
+
+def unneeded(*there: Instance, **args: Any) -> set[str]:
+    return set(plan(*there, run=RecordCopy(CLUSTER).record.current(), **PAIR, **args).unneeded)
+
+
+def test_of_a_finished_run_what_is_gone_is_not_made_again() -> None:
+    record(plan(**PAIR))
+    assert unneeded(PS, WORKER) == set()
+    assert unneeded(PS) == {"mnist-worker-m0"}
+
+
+def test_when_the_one_that_manages_is_gone_after_the_end_none_is_needed() -> None:
+    record(plan(**PAIR))
+    assert unneeded(WORKER) == {"mnist-ps-m0", "mnist-worker-m0"}
+    assert unneeded() == {"mnist-ps-m0", "mnist-worker-m0"}
+
+
+def test_without_a_record_of_this_runs_end_all_are_made_again() -> None:
+    assert unneeded(PS) == set()
+    record(plan(**PAIR), ended=False)
+    assert unneeded(PS) == set()
+    record(plan(**PAIR))
+    assert unneeded(PS, run_id="again") == set()
+
+
+def test_tasks_of_machines_that_are_not_made_again_do_not_stand() -> None:
+    made = plan(PS, **PAIR)
+    assert [task.hostname for task in made.needed_tasks] == ["ps-0", "worker-0"]
+    over = replace(made, unneeded=frozenset({"mnist-worker-m0"}))
+    assert [task.hostname for task in over.needed_tasks] == ["ps-0"]
+    assert over.tasks == made.tasks
+
+
+@pytest.mark.parametrize(("network", "dropped"), [("overlay", ()), ("host", ("CAP_NET_RAW",))])
+def test_tasks_see_what_their_machine_says_and_not_its_role(network: str, dropped: tuple[str, ...]) -> None:
+    asked = spec(container={"network": network}, **PAIR)
+    found = _containers(CLUSTER, asked, plan(container={"network": network}, **PAIR))
+    seen = {"Type": "bind", "Source": "/run/tfdeploy", "Target": "/tfdeploy/machine", "ReadOnly": True}
+    for hostname, container in found.items():
+        assert (seen in container.mounts) == (hostname != CONTROLLER)
+        assert container.dropped_capabilities == (() if hostname == CONTROLLER else dropped)

@@ -1,0 +1,89 @@
+"""Addresses that stay clear of the VPC's, and the image that a type of machine gets."""
+
+from ipaddress import IPv4Network
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.unit.backends.ec2.fleets import GPUS, GRAVITON, SMALL
+from tfdeploy.backends.ec2 import address_pools
+from tfdeploy.backends.ec2.model import InstanceType, is_parameter, requested_image
+
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.51.0.0/16")
+
+
+def _within(block: str, bits: int, place: float) -> str:
+    whole = IPv4Network(block)
+    width = max(bits, whole.prefixlen)
+    number = int(place * 2 ** (width - whole.prefixlen))
+    return f"{whole.network_address + number * 2 ** (32 - width)}/{width}"
+
+
+CIDRS = st.builds(_within, st.sampled_from(_PRIVATE), st.integers(16, 28), st.floats(0, 1, exclude_max=True))
+"""What VPCs have: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html."""
+
+
+def meets(pool: str, *others: str) -> bool:
+    return any(IPv4Network(pool).overlaps(IPv4Network(other)) for other in others)
+
+
+@given(st.lists(CIDRS, min_size=1, max_size=4))
+@example(["10.200.0.0/16", "172.31.0.0/16", "192.168.0.0/16"])
+@example(["10.199.0.0/16", "10.200.0.0/16", "172.20.0.0/16", "172.24.0.0/16"])
+def test_docker_never_takes_an_address_of_the_vpc(cidrs: list[str]) -> None:
+    assert not meets(address_pools.overlay_pool(cidrs), *cidrs)
+    assert not meets(address_pools.bridge_pool(cidrs), *cidrs)
+
+
+@given(st.lists(CIDRS, max_size=4))
+def test_overlays_and_bridges_never_take_each_others(cidrs: list[str]) -> None:
+    assert not meets(address_pools.overlay_pool(cidrs), address_pools.bridge_pool(cidrs))
+
+
+@given(st.lists(CIDRS, min_size=1, max_size=3), CIDRS)
+def test_a_subnet_that_is_asked_for_is_left_alone(cidrs: list[str], subnet: str) -> None:
+    assert not meets(address_pools.overlay_pool(cidrs, subnet), subnet, *cidrs)
+    assert not meets(address_pools.bridge_pool(cidrs, subnet), subnet, *cidrs)
+
+
+def test_ipv6_is_of_no_concern() -> None:
+    assert address_pools.overlay_pool(["2001:db8::/56", "172.31.0.0/16"]) == address_pools.overlay_pool(
+        ["172.31.0.0/16"]
+    )
+    assert address_pools.bridge_pool(["2001:db8::/56"]) == address_pools.bridge_pool([])
+
+
+def test_the_default_vpc_gets_the_first_choice() -> None:
+    assert (address_pools.overlay_pool(["172.31.0.0/16"]), address_pools.bridge_pool(["172.31.0.0/16"])) == (
+        "10.200.0.0/14",
+        "172.20.0.0/16",
+    )
+
+
+def test_the_same_vpc_gets_the_same_addresses_whatever_the_order() -> None:
+    cidrs = ["10.200.0.0/16", "172.20.0.0/16", "100.64.0.0/16"]
+    found = [(address_pools.overlay_pool(order), address_pools.bridge_pool(order)) for order in (cidrs, cidrs[::-1])]
+    assert all(one == other for one, other in pairwise(found))
+
+
+_ECS = "/aws/service/ecs/optimized-ami/amazon-linux-2023"
+_DLAMI = "base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+
+
+@pytest.mark.parametrize(
+    ("ami", "kind", "name"),
+    [
+        ("", SMALL, f"{_ECS}/recommended/image_id"),
+        ("", GRAVITON, f"{_ECS}/arm64/recommended/image_id"),
+        ("", GPUS, f"{_ECS}/gpu/recommended/image_id"),
+        ("deep-learning", GPUS, f"/aws/service/deeplearning/ami/x86_64/{_DLAMI}"),
+        ("deep-learning", GRAVITON, f"/aws/service/deeplearning/ami/arm64/{_DLAMI}"),
+        ("ssm:/mine/image", GPUS, "/mine/image"),
+        ("ami-0a1b", GPUS, "ami-0a1b"),
+    ],
+)
+def test_an_image_is_named_by_what_is_asked_for_and_by_the_type(ami: str, kind: InstanceType, name: str) -> None:
+    assert requested_image(ami, kind) == name
+    assert is_parameter(name) == (not ami.startswith("ami-"))

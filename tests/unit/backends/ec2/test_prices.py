@@ -1,0 +1,243 @@
+"""What machines cost: the table, the arithmetic, the words, and the budget."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfdeploy.backends.ec2.prices import (
+    ENDING_SECONDS,
+    Amount,
+    BillableMachine,
+    Disk,
+    billed_after_machines,
+    cost_line,
+    cost_over,
+    disk_price,
+    hourly_cost,
+    instance_price,
+    maximum_cost,
+    price_table,
+    refuse_over_budget,
+    total,
+)
+from tfdeploy.errors import SpecError
+from tfdeploy.units import dollars, text_of_seconds
+
+OREGON = "us-west-2"
+DAYS = 72 * 3600.0
+ROOT = Disk("gp3", 100)
+SMALL = BillableMachine("m7i.large", disks=(ROOT,))
+SMALL_USD = 0.1008 + 100 * 0.08 / 720 + 0.005
+STRANGE = BillableMachine("x99.large", disks=(ROOT,))
+STRANGE_USD = SMALL_USD - 0.1008
+REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "region", "usd"),
+    [
+        ("m7i.large", "us-east-1", 0.1008),
+        ("m7i.large", "eu-central-1", 0.12075),
+        ("m7i.24xlarge", "us-east-1", 4.8384),
+        ("c7i.large", "us-east-2", 0.08925),
+        ("c7g.medium", "us-east-1", 0.03625),
+        ("t3.nano", "us-west-2", 0.0052),
+        ("r5.12xlarge", "eu-west-1", 3.384),
+        ("g4dn.xlarge", "us-east-1", 0.526),
+        ("g5.xlarge", "us-west-2", 1.006),
+        ("g6.xlarge", "us-east-1", 0.8048),
+        ("g6e.48xlarge", "us-east-1", 30.13118),
+        ("p5.48xlarge", "us-east-1", 55.04),
+    ],
+)
+def test_a_type_has_the_price_that_aws_publishes(kind: str, region: str, usd: float) -> None:
+    assert instance_price(kind, region) == pytest.approx(usd, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "region"),
+    [
+        ("x99.large", "us-east-1"),
+        ("m7i.large", "mars-north-1"),
+        ("m7i.metal-24xl", "us-east-1"),
+        ("m7i", "us-west-2"),
+        ("g6", "us-east-1"),
+        ("g6.3xlarge", "us-east-1"),
+        ("g6.xlarge", "eu-west-1"),
+        ("efs", "us-east-1x"),
+        ("", "us-east-1"),
+        ("ipv4", "us-east-1"),
+    ],
+)
+def test_what_the_table_lacks_is_unknown_and_never_nothing(kind: str, region: str) -> None:
+    assert instance_price(kind, region) is None
+
+
+def test_the_table_is_dated_and_has_no_price_of_nothing() -> None:
+    assert re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", price_table().date)
+    assert {region for row in price_table().rows.values() for region in row} == set(REGIONS)
+    assert all(usd > 0 for row in price_table().rows.values() for usd in row.values())
+    assert all(set(price_table().rows[what]) == set(REGIONS) for what in ("ebs gp3", "ebs gp2", "ipv4", "efs", "s3"))
+
+
+def test_no_region_is_cheaper_or_dearer_than_can_be() -> None:
+    """A slipped digit would be: AWS's regions differ from the first one by less than half."""
+    for what, row in price_table().rows.items():
+        assert all(0.99 <= usd / row["us-east-1"] <= 1.5 for usd in row.values()), what
+
+
+def test_the_table_is_read_only_when_it_is_asked_for() -> None:
+    """`import tfdeploy` stays quick."""
+    script = "import sys, tfdeploy; print([name for name in sys.modules if name.startswith('tfdeploy.ec2')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_machine_costs_itself_its_disks_and_its_address() -> None:
+    assert hourly_cost(SMALL, OREGON).usd == pytest.approx(SMALL_USD)
+    assert hourly_cost(BillableMachine("m7i.large", public_ip=False), OREGON) == Amount(0.1008)
+    assert disk_price(Disk("gp3", 720), OREGON) == pytest.approx(0.08)
+    assert disk_price(Disk("io2", 720), OREGON) is None
+
+
+def test_spot_counts_as_on_demand_and_is_said_to_be_the_most() -> None:
+    found = hourly_cost(BillableMachine("m7i.large", True, (ROOT,)), OREGON)
+    assert found.usd == pytest.approx(SMALL_USD)
+    assert found.is_maximum
+    assert found.text("/h") == "at most $0.12/h"
+
+
+def test_what_is_unknown_is_said_beside_what_is_known() -> None:
+    found = total(hourly_cost(one, OREGON) for one in (SMALL, STRANGE))
+    assert found.usd == pytest.approx(SMALL_USD + STRANGE_USD)
+    assert found.known is None
+    assert found.text("/h") == "at least $0.13/h, plus 1 machine with unknown prices (x99.large)"
+    three = total(
+        hourly_cost(one, OREGON) for one in (STRANGE, STRANGE, BillableMachine("m7i.large", disks=(Disk("io2", 9),)))
+    )
+    assert three.text("/h").endswith("/h, plus 3 machines with unknown prices (io2 disk, x99.large)")
+
+
+def test_where_some_is_the_most_and_some_unknown_no_bound_is_claimed() -> None:
+    found = Amount(1.23, ("x99.large",), is_maximum=True)
+    assert found.text() == "$1.23, plus 1 machine with unknown prices (x99.large)"
+
+
+def test_disks_that_nobody_knows_are_no_disks_for_nothing() -> None:
+    assert hourly_cost(BillableMachine("m7i.large", disks=None), OREGON) == Amount(0.1008 + 0.005, ("disks",))
+
+
+def test_of_a_region_without_prices_nothing_is_known() -> None:
+    found = hourly_cost(SMALL, "mars-north-1")
+    assert found == Amount(0, ("m7i.large and gp3 disk and public address",))
+
+
+def test_the_maximum_has_the_time_that_the_end_takes() -> None:
+    assert maximum_cost(Amount(1.0), DAYS) == Amount(72 + ENDING_SECONDS / 3600)
+    assert maximum_cost(Amount(1.0), 0.0) is None
+
+
+@given(st.floats(0, 1e3), st.floats(0, 1e7), st.floats(0, 1e7))
+def test_time_adds_up(usd: float, first: float, second: float) -> None:
+    hourly = Amount(usd)
+    assert (cost_over(hourly, first) + cost_over(hourly, second)).usd == pytest.approx(
+        cost_over(hourly, first + second).usd
+    )
+
+
+AMOUNTS = st.builds(Amount, st.floats(0, 1e6), st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple))
+
+
+@given(st.lists(AMOUNTS, max_size=5))
+def test_a_sum_is_known_only_where_all_of_it_is(amounts: list[Amount]) -> None:
+    found = total(amounts)
+    assert (found.known is None) == any(one.unknown for one in amounts)
+    assert len(found.unknown) == sum(len(one.unknown) for one in amounts)
+
+
+def budget_error(hourly: Amount, lifetime: float, budget: float) -> str:
+    """What is wrong with a budget; empty where nothing is."""
+    try:
+        refuse_over_budget("mnist: budget", hourly, lifetime, budget)
+    except SpecError as error:
+        return error.wrong if error.where == "mnist: budget" and error.remedy.endswith(".") else str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("hourly", "lifetime", "budget", "wrong"),
+    [
+        (Amount(0.33), DAYS, 0.0, ""),
+        (Amount(0.33), DAYS, 24.0, ""),
+        (Amount(), DAYS, 0.01, ""),
+        (Amount(0.33), DAYS, 23.0, "is $23.00, but the machines may cost $23.80 ($0.33/h until max_lifetime, 72h)"),
+        (Amount(0.33), 0.0, 99.0, "is $99.00, but without a max_lifetime the cost of the machines has no limit"),
+        (
+            Amount(0.33, ("x99.large", "x99.large")),
+            DAYS,
+            99.0,
+            f"is $99.00, but the price table of {price_table().date} has no price for: x99.large",
+        ),
+    ],
+)
+def test_a_plan_above_its_budget_is_refused(hourly: Amount, lifetime: float, budget: float, wrong: str) -> None:
+    assert budget_error(hourly, lifetime, budget) == wrong
+
+
+@given(st.floats(0.001, 1e3), st.floats(60, 1e6), st.floats(0.01, 1e6))
+def test_what_is_not_refused_stays_within_the_budget(usd: float, lifetime: float, budget: float) -> None:
+    most = maximum_cost(Amount(usd), lifetime)
+    assert most is not None
+    assert (budget_error(Amount(usd), lifetime, budget) == "") == (most.usd <= budget)
+
+
+def test_the_cost_of_a_plan_is_one_line() -> None:
+    date = price_table().date
+    line = cost_line(Amount(0.33), DAYS)
+    assert line == f"cost: $0.33/h, at most $23.80 until max_lifetime (72h); prices of {date}"
+    spot = cost_line(Amount(0.33, is_maximum=True), DAYS)
+    assert spot.startswith("cost: at most $0.33/h, at most $23.80 until ")
+    assert spot.endswith(f"prices of {date}, spot counted as on-demand")
+    assert cost_line(Amount(0.33), 0.0).startswith("cost: $0.33/h, no maximum without max_lifetime; ")
+    unknown = cost_line(Amount(0.33, ("x99.large",)), DAYS)
+    assert "at least $23.80, plus 1 machine with unknown prices (x99.large) until max_lifetime" in unknown
+
+
+def test_what_is_billed_after_the_machines_has_its_price() -> None:
+    assert billed_after_machines(OREGON, "new", True, False, ["vol-0a"]) == [
+        "the file system (EFS), until `pulumi destroy`, $0.30 per GiB and month",
+        "the record in S3, also after `pulumi destroy`, $0.023 per GiB and month",
+        "your volume vol-0a",
+    ]
+    assert billed_after_machines("mars-north-1", "fs-0a", False, True, []) == [
+        "your file system fs-0a, price unknown",
+        "the record in S3, until `pulumi destroy`, price unknown",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (0, "$0.00"),
+        (0.00001, "less than $0.0001"),
+        (0.0052, "$0.0052"),
+        (0.05, "$0.05"),
+        (0.0999999, "$0.10"),
+        (0.3, "$0.30"),
+        (1.234, "$1.23"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_an_amount_has_as_many_digits_as_say_something(usd: float, text: str) -> None:
+    assert dollars(usd) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (90, "1m30s"), (900, "15m"), (5_400, "1h30m"), (259_200, "72h"), (3_601, "1h1s")]
+)
+def test_a_duration_reads_as_it_is_asked_for(seconds: float, text: str) -> None:
+    assert text_of_seconds(seconds) == text

@@ -1,0 +1,236 @@
+"""The record in S3: what is asked of it (as moto answers), and the copy that comes home."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.box.policies import conditions
+from tests.clusters import ID, cluster_ref
+from tests.unit.backends.ec2 import fleets
+from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.agent.record import FORMAT, RecordFormatError
+from tfdeploy.agent.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.ec2 import aws_session, record_bucket, shared_bucket
+from tfdeploy.backends.record_copy import RecordCopy
+from tfdeploy.errors import BackendError, SpecError
+
+CLUSTER = cluster_ref("ec2", f"ec2://eu-west-1/Mnist-2-{ID}", name="Mnist-2")
+FOLDER = f"Mnist-2-{ID}"
+MANIFEST = f"{FOLDER}/record/current.json"
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with moto_account(tmp_path / "state", monkeypatch), conditions():
+        yield boto3.client("s3", region_name="eu-west-1")
+
+
+def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1") -> None:
+    """What a machine puts there."""
+    where = record_bucket.bucket_of(CLUSTER)
+    shared_bucket.create(where)
+    listed = {path: [len(data), hashlib.md5(data).hexdigest()] for path, data in files.items()}
+    for path, data in files.items():
+        s3.put_object(Bucket=where.name, Key=f"{where.folder}/record/{life}/{path}", Body=data)
+    text = json.dumps({"record_id": life, "run": "r", "result": None, "at": at, "files": listed})
+    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=text)
+
+
+def at_home() -> dict[str, str]:
+    folder = RecordCopy(CLUSTER).folder
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_copy_at_home_follows_what_is_newer(s3: Any) -> None:
+    assert not record_bucket.download(CLUSTER)
+    assert at_home() == {}
+    written(s3, 100.0, {"record_id": b"a1", "runs/r/run_state.json": b"{}"})
+    assert record_bucket.download(CLUSTER)
+    assert at_home() == {"record_id": "a1", "runs/r/run_state.json": "{}", "alive": ""}
+    assert RecordCopy(CLUSTER).record.last_alive() == 100.0
+    written(s3, 90.0, {"record_id": b"a1"})
+    assert not record_bucket.download(CLUSTER)
+    assert "runs/r/run_state.json" in at_home()
+
+
+def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
+    """A manifest with a run in it, as a machine writes it."""
+    where = record_bucket.bucket_of(CLUSTER)
+    shared_bucket.create(where)
+    run = RunState(RunSpec(state, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
+    texts = {"format": FORMAT, "current": state, f"runs/{state}/run_state.json": json.dumps(run.to_dict())}
+    files = {path: [len(text), hashlib.md5(text.encode()).hexdigest(), text] for path, text in texts.items()}
+    manifest = {"record_id": record_id, "run": state, "result": None, "at": at, "files": files}
+    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(manifest))
+
+
+def test_a_record_of_another_version_is_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed_run(s3, 100.0, "first")
+    monkeypatch.setattr(record_bucket, "FORMAT", "99")
+    with pytest.raises(RecordFormatError, match="its record has format 2, and this version reads"):
+        record_bucket.stored_run(CLUSTER)
+
+
+def test_the_current_run_is_read_without_a_copy(s3: Any, tmp_path: Path) -> None:
+    assert record_bucket.stored_run(CLUSTER) is None
+    listed_run(s3, 100.0, "first")
+    run = record_bucket.stored_run(CLUSTER)
+    assert run is not None
+    assert run.spec.id == "first"
+    assert not (tmp_path / "state").exists(), "a preview leaves nothing behind"
+    record_bucket.download(CLUSTER)
+    listed_run(s3, 90.0, "older")
+    run = record_bucket.stored_run(CLUSTER)
+    assert run is not None
+    assert run.spec.id == "first", "the copy is newer"
+    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
+    run = record_bucket.stored_run(CLUSTER)
+    assert run is not None, "the copy has no identity, so it is not that of the destroyed cluster"
+    (RecordCopy(CLUSTER).folder / "record_id").write_text("a1")
+    assert record_bucket.stored_run(CLUSTER) is None
+
+
+def test_what_is_at_home_already_is_not_asked_for_again(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "runs/r/log": b"one"})
+    record_bucket.download(CLUSTER)
+    written(s3, 200.0, {"record_id": b"a1", "runs/r/log": b"one", "runs/r/more": b"two"})
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/runs/r/log")
+    record_bucket.download(CLUSTER)
+    assert at_home()["runs/r/log"] + at_home()["runs/r/more"] == "onetwo"
+
+
+def test_a_file_in_parts_comes_together(s3: Any) -> None:
+    where = record_bucket.bucket_of(CLUSTER)
+    shared_bucket.create(where)
+    parts = {"log": b"one,", "log@1": b" two", "log@2": b", th", "log@3": b"ree, and what it has grown by since"}
+    for name, part in parts.items():
+        s3.put_object(Bucket=where.name, Key=f"{where.folder}/record/a1/{name}", Body=part)
+    content = b"one, two, three"
+    files = {"log": [len(content), hashlib.md5(content).hexdigest()], "alive": [0, hashlib.md5(b"").hexdigest()]}
+    manifest = {"record_id": "a1", "run": "", "result": None, "at": 1.0, "part": 4, "files": files}
+    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(manifest))
+    assert record_bucket.download(CLUSTER)
+    assert at_home() == {"log": "one, two, three", "alive": ""}
+
+
+def test_a_log_that_has_grown_since_is_taken_as_far_as_the_manifest_goes(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
+    s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log", Body=b"one, two")
+    record_bucket.download(CLUSTER)
+    assert at_home()["log"] == "one"
+
+
+def test_the_record_of_another_life_puts_the_copy_by(s3: Any, tmp_path: Path) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "runs/r/run_state.json": b"{}"})
+    record_bucket.download(CLUSTER)
+    written(s3, 200.0, {"record_id": b"b2"}, "b2")
+    record_bucket.download(CLUSTER)
+    assert at_home() == {"record_id": "b2", "alive": ""}
+    assert [path.parent.name for path in (tmp_path / "state").rglob("run_state.json")] == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense", "is not a valid manifest"),
+        ("[]", "is not a valid manifest"),
+        ('{"record_id": "a1", "at": 1}', "is not a valid manifest"),
+    ],
+)
+def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str, words: str) -> None:
+    written(s3, 100.0, {"record_id": b"a1"})
+    s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=MANIFEST, Body=text)
+    with pytest.raises(BackendError, match=words):
+        record_bucket.download(CLUSTER)
+
+
+def test_a_missing_file_and_one_outside_are_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log")
+    monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
+    with pytest.raises(BackendError, match="log differs from the manifest"):
+        record_bucket.download(CLUSTER)
+    written(s3, 100.0, {"../log": b"one"})
+    with pytest.raises(BackendError, match="not a path in a record"):
+        record_bucket.download(CLUSTER)
+
+
+def test_what_is_written_anew_each_time_is_in_the_manifest(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1"})
+    where, digest = record_bucket.bucket_of(CLUSTER), hashlib.md5(b"{}").hexdigest()
+    told = {
+        "record_id": "a1",
+        "at": 200.0,
+        "files": {"record_id": [2, digest, "a1"], "runs/r/run_state.json": [2, digest, "{}"]},
+    }
+    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(told))
+    record_bucket.download(CLUSTER)
+    assert at_home() == {"record_id": "a1", "runs/r/run_state.json": "{}", "alive": ""}
+
+
+def test_a_cluster_that_was_taken_away_elsewhere_is_no_longer_known_here(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "runs/r/run_state.json": b"{}"})
+    record_bucket.download(CLUSTER)
+    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
+    record_bucket.download(CLUSTER)
+    assert at_home() == {}
+
+
+def test_a_record_that_cannot_be_brought_is_that_of_an_earlier_life_all_the_same(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
+    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log")
+    said = record_bucket.retire(CLUSTER, keep=True)
+    assert said.startswith("the record could not be downloaded completely (")
+    record_bucket.download(CLUSTER)
+
+
+def test_a_record_that_may_not_be_read_is_an_error(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1"})
+    where = record_bucket.bucket_of(CLUSTER)
+    denied = {"Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": f"{where.arn}*"}
+    s3.put_bucket_policy(Bucket=where.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [denied]}))
+    with pytest.raises(SpecError, match=f"s3://{where.name}: GetObject failed: "):
+        record_bucket.download(CLUSTER)
+
+
+def test_every_call_names_the_owner(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(s3, 100.0, {"record_id": b"a1"})
+    asked: list[dict[str, Any]] = []
+    own = aws_session.client("s3", "eu-west-1")
+    own.meta.events.register("before-parameter-build.s3", lambda params, **_: asked.append(dict(params)))
+    record_bucket.download(CLUSTER)
+    record_bucket.retire(CLUSTER, keep=True)
+    record_bucket.retire(CLUSTER, keep=False)
+    assert {one["ExpectedBucketOwner"] for one in asked} == {record_bucket.bucket_of(CLUSTER).owner}
+
+
+def test_a_profile_of_the_users_must_give_the_right(s3: Any) -> None:
+    assert record_bucket.warnings(CLUSTER, fleets.spec(workers=1)) == []
+    (text,) = record_bucket.warnings(CLUSTER, fleets.spec(workers=1, ec2={"instance_profile": "mine"}))
+    assert text.startswith(
+        f"instance_profile mine must allow s3:PutObject on {record_bucket.bucket_of(CLUSTER).arn}record/*"
+    )
+
+
+def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
+    where = record_bucket.bucket_of(CLUSTER)
+    assert record_bucket.retire(CLUSTER, keep=True) == f"the record is retained: {where.url}"
+    ended = record_bucket.read_manifest(where)
+    assert ended is not None
+    assert (ended.record_id, ended.ended) == ("a1", True)
+    assert s3.get_object(Bucket=where.name, Key=f"{FOLDER}/record/a1/log")["Body"].read() == b"one"
+    assert record_bucket.retire(CLUSTER, keep=True) == ""
+    for _ in range(2):
+        assert record_bucket.retire(CLUSTER, keep=False) == ""
+    assert "Contents" not in s3.list_objects_v2(Bucket=where.name, Prefix=f"{FOLDER}/")
+    assert shared_bucket.exists(where), "other clusters use it"

@@ -1,0 +1,198 @@
+"""tfdeploy's bucket of an account and a region, and the folders of clusters in it (as moto answers)."""
+
+import fnmatch
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.box.policies import conditions
+from tests.clusters import ID, cluster_ref
+from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.ec2 import aws_session, discover, iam, record_bucket, shared_bucket
+from tfdeploy.backends.ec2.machines import tags
+from tfdeploy.errors import SpecError
+
+REGION, ACCOUNT = "eu-west-1", "123456789012"
+OTHER_ID = f"{ID[:-1]}e"
+
+
+@pytest.fixture(autouse=True)
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with moto_account(tmp_path / "state", monkeypatch), conditions():
+        yield boto3.client("s3", region_name=REGION)
+
+
+def cluster(cluster_id: str, name: str = "mnist") -> ClusterRef:
+    return cluster_ref("ec2", f"ec2://{REGION}/{name}-{cluster_id}", name=name, cluster_id=cluster_id)
+
+
+def stored(cluster_id: str, name: str = "mnist") -> shared_bucket.BucketFolder:
+    """A cluster's folder with a record, as the resource and the machine create it."""
+    ref = cluster(cluster_id, name)
+    props = {"cluster": ref, "bucket": record_bucket.bucket_of(ref).name, "tags": tags(ref)}
+    record_bucket.RecordBucketProvider().create(props)
+    bucket = record_bucket.bucket_of(ref)
+    shared_bucket.write_json(bucket, record_bucket.MANIFEST, {"record_id": "a1", "at": 1.0, "files": {}})
+    return bucket
+
+
+def keys(s3: Any) -> set[str]:
+    name = shared_bucket.locate(REGION, "").name
+    return {item["Key"] for item in s3.list_objects_v2(Bucket=name).get("Contents", [])}
+
+
+def test_an_account_has_one_bucket_in_each_region_and_a_cluster_has_a_folder_in_it() -> None:
+    first, second = (shared_bucket.locate(REGION, f"mnist-{one}") for one in (ID, OTHER_ID))
+    assert first.name == second.name == f"tfdeploy-{ACCOUNT}-{REGION}"
+    assert (first.url, second.url) == (f"s3://{first.name}/mnist-{ID}", f"s3://{first.name}/mnist-{OTHER_ID}")
+    assert shared_bucket.locate("us-west-2", f"mnist-{ID}").name != first.name
+    longest = max(boto3.session.Session().get_available_regions("s3", "aws"), key=len)
+    assert len(shared_bucket.locate(longest, "").name) <= 63
+
+
+@pytest.mark.parametrize("region", ["us-east-1", REGION])
+def test_it_is_private_tagged_and_created_once(region: str) -> None:
+    bucket, here = shared_bucket.locate(region, f"mnist-{ID}"), boto3.client("s3", region_name=region)
+    assert not shared_bucket.exists(bucket)
+    for _ in range(2):
+        shared_bucket.create(bucket)
+    assert shared_bucket.exists(bucket)
+    assert all(here.get_public_access_block(Bucket=bucket.name)["PublicAccessBlockConfiguration"].values())
+    assert "aws:SecureTransport" in here.get_bucket_policy(Bucket=bucket.name)["Policy"]
+    assert here.get_bucket_tagging(Bucket=bucket.name)["TagSet"] == [{"Key": "tfdeploy:purpose", "Value": "records"}]
+
+
+def test_what_the_account_has_set_stays_and_what_is_missing_is_set_again(s3: Any) -> None:
+    bucket = shared_bucket.locate(REGION, f"mnist-{ID}")
+    shared_bucket.create(bucket)
+    own = {"Key": "team", "Value": "vision"}
+    s3.put_bucket_tagging(Bucket=bucket.name, Tagging={"TagSet": [own]})
+    denied = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:DeleteBucket",
+        "Resource": f"arn:aws:s3:::{bucket.name}",
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
+    s3.put_bucket_policy(Bucket=bucket.name, Policy=policy)
+    s3.delete_public_access_block(Bucket=bucket.name)
+    shared_bucket.create(bucket)
+    found = s3.get_bucket_tagging(Bucket=bucket.name)["TagSet"]
+    assert sorted(tag["Key"] for tag in found) == ["team", "tfdeploy:purpose"]
+    assert s3.get_bucket_policy(Bucket=bucket.name)["Policy"] == policy
+    assert all(s3.get_public_access_block(Bucket=bucket.name)["PublicAccessBlockConfiguration"].values())
+
+
+def test_removing_one_clusters_record_leaves_all_others(s3: Any) -> None:
+    stored(ID)
+    others = stored(OTHER_ID), stored(ID, "mnist-2"), stored(f"{ID}e")
+    mine = {key for key in keys(s3) if key.startswith(f"mnist-{ID}/")}
+    before = keys(s3) - mine
+    assert len(mine) == 2
+    assert record_bucket.retire(cluster(ID), keep=False) == ""
+    assert keys(s3) == before
+    assert all(record_bucket.read_manifest(other) for other in others)
+    assert record_bucket.retire(cluster(OTHER_ID), keep=True) == f"the record is retained: {others[0].url}"
+    assert keys(s3) == before
+    record_bucket.retire(cluster(""), keep=False)
+    assert keys(s3) == before, "a cluster without an id has nothing"
+
+
+def test_a_folder_of_more_objects_than_a_page_is_removed(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "3")
+    bucket = stored(ID)
+    for number in range(5):
+        s3.put_object(Bucket=bucket.name, Key=f"{bucket.folder}/record/a1/{number}", Body=b"")
+    record_bucket.retire(cluster(ID), keep=False)
+    assert keys(s3) == set()
+
+
+def test_what_cannot_be_removed_is_an_error(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = stored(ID)
+    errors = [{"Key": "one", "Code": "AccessDenied", "Message": "Access Denied"}]
+    monkeypatch.setattr(aws_session.client("s3", REGION), "delete_objects", lambda **_: {"Errors": errors})
+    with pytest.raises(SpecError, match=f"{bucket.url}: DeleteObjects failed: one: Access Denied"):
+        record_bucket.retire(cluster(ID), keep=False)
+
+
+def test_a_cluster_that_never_ran_leaves_nothing(s3: Any) -> None:
+    bucket = record_bucket.bucket_of(cluster(ID))
+    shared_bucket.create(bucket)
+    shared_bucket.write_json(bucket, record_bucket.TAGS, {})
+    assert record_bucket.retire(cluster(ID), keep=True) == ""
+    assert keys(s3) == set()
+
+
+def test_parts_without_a_list_are_kept(s3: Any) -> None:
+    bucket = record_bucket.bucket_of(cluster(ID))
+    shared_bucket.create(bucket)
+    shared_bucket.write_json(bucket, "record/a1/runs/r/log", {})
+    assert record_bucket.retire(cluster(ID), keep=True) == ""
+    assert keys(s3) == {f"mnist-{ID}/record/a1/runs/r/log"}
+
+
+def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
+    mine, other = (record_bucket.bucket_of(cluster(one)) for one in (ID, OTHER_ID))
+    (statement,) = json.loads(iam.put_record(mine))["Statement"]
+    assert statement["Action"] == "s3:PutObject"
+    assert statement["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
+
+    def allowed(bucket: shared_bucket.BucketFolder, path: str) -> bool:
+        key = f"arn:aws:s3:::{bucket.name}/{bucket.folder}/{path}"
+        return fnmatch.fnmatchcase(key, statement["Resource"])
+
+    assert allowed(mine, "record/current.json")
+    assert not allowed(mine, "cluster.json"), "what decides whose the folder is"
+    assert not allowed(other, "record/current.json")
+    assert not allowed(record_bucket.bucket_of(cluster(f"{ID}e")), "record/current.json")
+
+
+def records() -> dict[str, discover.TaggedResource]:
+    found = [one for one in discover.tagged_resources(REGION) if one.kind == "record"]
+    return {one.cluster_id: one for one in found}
+
+
+def test_each_folder_is_found_as_that_of_its_cluster(s3: Any) -> None:
+    assert records() == {}
+    stored(ID)
+    record_bucket.mark_ended(stored(OTHER_ID), "a1")
+    name = record_bucket.bucket_of(cluster(ID)).name
+    s3.put_object(Bucket=name, Key="somebody-else/notes", Body=b"")
+    s3.put_object(Bucket=name, Key=f"copy-{ID}/cluster.json", Body=json.dumps(tags(cluster(ID))).encode())
+    found = records()
+    assert found.keys() == {ID, OTHER_ID}
+    expected = cluster(ID)
+    assert (found[ID].owner, found[ID].project, found[ID].stack, found[ID].cluster) == (
+        expected["owner"],
+        expected["project"],
+        expected["stack"],
+        "mnist",
+    )
+    assert found[ID].created > 0
+    assert [found[one].is_record_of_destroyed for one in (ID, OTHER_ID)] == [False, True]
+
+
+def test_a_damaged_list_of_one_cluster_hides_no_other(s3: Any) -> None:
+    bucket = stored(ID)
+    stored(OTHER_ID)
+    s3.put_object(Bucket=bucket.name, Key=f"{bucket.folder}/{record_bucket.MANIFEST}", Body=b"{")
+    assert {one.cluster_id for one in records().values() if not one.is_record_of_destroyed} == {ID, OTHER_ID}
+
+
+def test_a_renamed_stack_changes_the_tags_in_the_folder() -> None:
+    bucket = stored(ID)
+    ref = cluster(ID)
+    old = {"cluster": ref, "bucket": bucket.name, "tags": tags(ref)}
+    renamed: ClusterRef = {**ref, "stack": "prod"}
+    new = {"cluster": renamed, "bucket": bucket.name, "tags": tags(renamed)}
+    provider = record_bucket.RecordBucketProvider()
+    diff = provider.diff(bucket.name, old, new)
+    assert (diff.changes, diff.replaces) == (True, [])
+    provider.update(bucket.name, old, new)
+    assert record_bucket.read_tags(bucket)["tfdeploy:stack"] == "prod"
+    assert record_bucket.read_manifest(bucket) is not None

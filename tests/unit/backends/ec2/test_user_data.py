@@ -1,0 +1,204 @@
+"""The script that a machine begins with: its text, its size, and what bash and Docker make of it."""
+
+import base64
+import gzip
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import check_golden
+from tfdeploy.backends import zipapp
+from tfdeploy.backends.ec2.user_data import (
+    FAILED,
+    GENERATION_LABEL,
+    HOST_KEY,
+    LARGEST,
+    READY,
+    SHARED,
+    Boot,
+    device,
+    disk_folder,
+    user_data,
+)
+from tfdeploy.backends.ec2.watchdog.settings import DEFAULTS
+from tfdeploy.spec.ec2 import MOST_VOLUMES
+
+PLAIN = Boot("mnist-worker-m0", "a1b2c3d4", "ec2-user", "172.20.0.0/16")
+SHARING = replace(PLAIN, efs="fs-0123456789abcdef0", train="mnist-k3v9x2abcd", region="us-west-2")
+CARED_FOR = replace(PLAIN, lifetime=259200.0, idle=900.0, spot=True, bucket="records", folder="mnist-k3v9x2abcd")
+WITH_GPUS = replace(PLAIN, gpus=4)
+WITH_DISKS = replace(SHARING, disks=("", "vol-0123456789abcdef0"))
+LARGEST_BOOT = Boot(
+    f"{'m' * 40}-evaluator-m999",
+    "a1b2c3d4",
+    "u" * 32,
+    "192.168.128.0/17",
+    16,
+    f"fs-{'0' * 40}",
+    f"{'m' * 40}-k3v9x2abcd",
+    (f"vol-{'0' * 17}",) * MOST_VOLUMES,
+    31536000.0,
+    31536000.0,
+    31536000.0,
+    True,
+    "ap-southeast-1",
+    "b" * 63,
+    f"https://{'e' * 100}",
+)
+WATCHDOG = b"the watchdog"
+ALL = [PLAIN, CARED_FOR, SHARING, WITH_GPUS, WITH_DISKS, LARGEST_BOOT]
+
+
+def script(boot: Boot, watchdog: bytes = WATCHDOG) -> str:
+    """The script, with a program that changes no golden text."""
+    return user_data(boot, watchdog)
+
+
+def daemon(text: str) -> dict[str, Any]:
+    """What the script writes for Docker."""
+    text = text.partition("/etc/docker/daemon.json <<'END'\n")[2].partition("\nEND\n")[0]
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("golden", "boot"),
+    [("boot-cpu", CARED_FOR), ("boot-efs", SHARING), ("boot-gpus", WITH_GPUS), ("boot-disks", WITH_DISKS)],
+    ids=str,
+)
+def test_the_script_reads_as_kept(golden: str, boot: Boot) -> None:
+    check_golden(golden, script(boot))
+
+
+@pytest.mark.parametrize("boot", ALL, ids=str)
+def test_bash_can_read_it(boot: Boot) -> None:
+    done = subprocess.run(["bash", "-n"], input=script(boot), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_longest_is_shorter_than_what_ec2_takes() -> None:
+    assert len(script(LARGEST_BOOT, zipapp.watchdog()).encode()) < LARGEST * 0.95
+
+
+def test_disks_are_named_as_ec2_recommends() -> None:
+    names = [device(number) for number in range(MOST_VOLUMES)]
+    assert (names[0], names[-1], len(set(names))) == ("/dev/sdf", "/dev/sdp", MOST_VOLUMES)
+    assert (disk_folder(0), disk_folder(MOST_VOLUMES - 1)) == ("/mnt/volumes/sdf", "/mnt/volumes/sdp")
+
+
+VOLUME = "vol-0123456789abcdef0"
+UNKNOWN = f"""\
+{FAILED}: {VOLUME} has no file system that is known here, and tfdeploy formats only volumes that it created. \
+If it is empty, format it, for example here: tfdeploy ssh mnist-worker-m0 -- sudo mkfs.ext4 /dev/sdf
+"""
+
+
+@pytest.mark.parametrize(
+    ("volume", "found", "does", "code"),
+    [
+        ("", 0, "mount ", 0),
+        ("", 2, "mkfs mount chmod ", 0),
+        ("", 8, "mount ", 0),
+        (VOLUME, 0, "mount ", 0),
+        (VOLUME, 2, UNKNOWN, 1),
+        (VOLUME, 8, "mount ", 0),
+    ],
+)
+def test_a_volume_of_the_users_is_never_formatted(volume: str, found: int, does: str, code: int) -> None:
+    part = script(replace(PLAIN, disks=(volume,))).partition("\nfor disk in ")[2].partition("log docker")[0]
+    tools = "".join(f"{name}() {{ printf '%s ' {name}; }}; " for name in ("mount", "chmod"))
+    none = "test() { [ $1 = -b ] || [ $@ ]; }; mkdir() { :; }; mountpoint() { :; }; mkfs.ext4() { printf 'mkfs '; }; "
+    begin = f"set -euo pipefail; {tools}{none}log() {{ :; }}; blkid() {{ return {found}; }}\nfor disk in "
+    whole = begin + part.replace("/etc/fstab", "/dev/null")
+    done = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == (does, code)
+
+
+@pytest.mark.parametrize("boot", ALL, ids=str)
+def test_no_placeholder_is_left(boot: Boot) -> None:
+    assert re.findall(r"\{[a-z_]*\}", script(boot)) == []
+    assert "{{" not in script(boot)
+
+
+@pytest.mark.parametrize("boot", ALL, ids=str)
+def test_nothing_of_a_secret_is_in_it(boot: Boot) -> None:
+    text = script(boot).replace("PasswordAuthentication no\n", "").lower()
+    assert [word for word in ("secret", "token", "password", "private") if word in text] == []
+
+
+@pytest.mark.parametrize("boot", ALL, ids=str)
+def test_docker_is_told_its_label_and_its_addresses(boot: Boot) -> None:
+    found = daemon(script(boot))
+    assert found["labels"] == [f"{GENERATION_LABEL}={boot.generation}"]
+    assert found["default-address-pools"] == [{"base": boot.bridges, "size": 24}]
+
+
+def between(text: str, begin: str, end: str) -> str:
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def test_the_watchdog_is_installed_before_anything_can_fail() -> None:
+    text = script(LARGEST_BOOT)
+    assert text.index("enable --now tfdeploy-watchdog") < text.index("log name") < text.index("log docker")
+    program = between(text, "base64 --decode <<'END' | gunzip >/usr/local/lib/tfdeploy/watchdog.pyz\n", "\nEND\n")
+    assert gzip.decompress(base64.b64decode(program)) == WATCHDOG
+
+
+def test_the_watchdog_is_told_what_it_must_know() -> None:
+    text = script(replace(PLAIN, lifetime=3600.0, idle=900.0, spot=True, bucket="records", folder="mnist-k3v9x2abcd"))
+    told = json.loads(between(text, "/etc/tfdeploy/watchdog.json <<'END'\n", "\nEND\n"))
+    assert told.keys() == DEFAULTS.keys()
+    assert told == {
+        "lifetime": 3600.0,
+        "idle": 900.0,
+        "boot": 1800.0,
+        "spot": True,
+        "region": "",
+        "bucket": "records",
+        "folder": "mnist-k3v9x2abcd",
+        "endpoint": "",
+        "ssm": False,
+    }
+
+
+def test_a_machine_ends_whatever_fails_after_the_first_line() -> None:
+    begin = script(PLAIN).splitlines()[:2]
+    assert begin == ["#!/bin/bash", "shutdown -P +30"]
+
+
+def test_mount_efs_need_not_ask_the_metadata_for_the_region() -> None:
+    assert "tls,region=us-west-2 0 0" in script(SHARING)
+
+
+def test_docker_offers_gpus_where_there_are_some() -> None:
+    found = daemon(script(WITH_GPUS))
+    assert found["node-generic-resources"] == ["gpu=4"]
+    assert found["default-runtime"] == "nvidia"
+    assert not {"default-runtime", "runtimes", "node-generic-resources"} & daemon(script(PLAIN)).keys()
+
+
+def test_the_console_gets_the_host_key_first_and_ready_last() -> None:
+    lines = script(SHARING).splitlines()
+    order = [next(n for n, line in enumerate(lines) if word in line) for word in (FAILED, HOST_KEY, SHARED, READY)]
+    assert order == sorted(order)
+    assert READY in lines[-1]
+
+
+def test_the_host_key_is_shown_as_the_console_is_read() -> None:
+    (line,) = [line for line in script(PLAIN).splitlines() if line.startswith("sed")]
+    command = [*shlex.split(line)[:2]]
+    done = subprocess.run(command, input="ssh-ed25519 AAAA me\n", capture_output=True, text=True, check=True)
+    assert done.stdout == f"{HOST_KEY}ssh-ed25519 AAAA me\n"
+
+
+@pytest.mark.parametrize("train", ["runs of today", "a'b", "$(reboot)", "a;b"])
+def test_a_folder_of_any_name_is_one_word_of_the_script(train: str) -> None:
+    (line,) = [line for line in script(replace(SHARING, train=train)).splitlines() if "1777" in line]
+    whole = f"mkdir() {{ printf '%s|' \"$@\"; }}; {line}"
+    done = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, check=True)
+    assert done.stdout == f"-p|-m|1777|{SHARED}/{train}|"

@@ -1,0 +1,183 @@
+"""What the watchdog reads from an engine: Docker's answers on a Unix socket, made up here, filters obeyed."""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.unit.props import cluster
+from tfdeploy.backends.docker.labels import RECORD_VOLUME, cluster_labels, service_name, volume_name
+from tfdeploy.backends.ec2.watchdog.docker_api import EngineError, EngineState, LocalEngine
+
+LABELS = dict(cluster_labels(cluster()))
+OTHERS = {"com.example": "somebody's own"}
+
+
+def container(service: str, labels: dict[str, str], state: str = "running") -> dict[str, Any]:
+    return {"Labels": {**labels, "com.docker.swarm.service.name": service}, "State": state, "Created": 1700000000}
+
+
+def node(identity: str, state: str = "ready") -> dict[str, Any]:
+    return {"ID": identity, "Status": {"State": state}}
+
+
+def service(hostname: str, labels: dict[str, str] = LABELS) -> dict[str, Any]:
+    return {"Spec": {"Name": service_name(cluster(), hostname), "Labels": labels}}
+
+
+def task(hostname: str, node: str, state: str = "running", desired: str = "running") -> dict[str, Any]:
+    return {
+        "service": service_name(cluster(), hostname),
+        "NodeID": node,
+        "Status": {"State": state},
+        "DesiredState": desired,
+    }
+
+
+class Docker:
+    """One engine's answers."""
+
+    def __init__(self) -> None:
+        self.is_manager = True
+        self.containers: list[dict[str, Any]] = []
+        self.nodes = [node("m0")]
+        self.services = [service("controller"), service("worker-0"), service("worker-1"), service("worker-9", OTHERS)]
+        self.services += [service("tensorboard-0")]
+        self.tasks: list[dict[str, Any]] = []
+        self.volumes: list[dict[str, Any]] | None = []
+
+    def answer(self, path: str, filters: dict[str, list[str]], everything: bool) -> tuple[int, Any]:
+        def labelled(found: dict[str, str]) -> bool:
+            return found.keys() >= set(filters.get("label", []))
+
+        if path == "/v1.41/containers/json":
+            return 200, [
+                one for one in self.containers if labelled(one["Labels"]) and (everything or one["State"] == "running")
+            ]
+        if path == "/v1.41/info":
+            return 200, {"Swarm": {"ControlAvailable": self.is_manager, "NodeID": "m0"}}
+        if path == "/v1.41/volumes":
+            return 200, {"Volumes": self.volumes and [one for one in self.volumes if labelled(one["Labels"])]}
+        if not self.is_manager:
+            return 503, {"message": "This node is not a swarm manager."}
+        if path == "/v1.41/nodes":
+            return 200, self.nodes
+        if path == "/v1.41/services":
+            return 200, [one for one in self.services if labelled(one["Spec"]["Labels"])]
+        if path == "/v1.41/tasks":
+            wanted = [one for one in self.tasks if one["DesiredState"] in filters["desired-state"]]
+            return 200, [one for one in wanted if one["service"] in filters["service"]]
+        return 404, {"message": "page not found"}
+
+
+@pytest.fixture
+def docker() -> Docker:
+    return Docker()
+
+
+@pytest.fixture
+def engine(docker: Docker, tmp_path: Path) -> Iterator[LocalEngine]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = urlsplit(self.path)
+            given = parse_qs(asked.query)
+            filters = json.loads(given.get("filters", ["{}"])[0])
+            status, content = docker.answer(asked.path, filters, given.get("all") == ["1"])
+            self.send_response_only(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+    where = str(tmp_path / "docker.sock")
+    with socketserver.ThreadingUnixStreamServer(where, Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield LocalEngine(where)
+        server.shutdown()
+        thread.join()
+
+
+def test_tasks_of_the_cluster_that_run_here_are_counted_and_controller_and_tensorboard_are_none(
+    docker: Docker, engine: LocalEngine
+) -> None:
+    docker.is_manager = False
+    docker.containers = [
+        container("mnist-k3v9x2abcd-worker-0", LABELS),
+        container("mnist-k3v9x2abcd-worker-1", LABELS, "exited"),
+        container("mnist-k3v9x2abcd-controller", LABELS),
+        container("mnist-k3v9x2abcd-tensorboard-0", LABELS),
+        container("other-worker-0", OTHERS),
+        {"Labels": {}, "State": "running"},
+    ]
+    assert engine.observe() == EngineState(tasks=1, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
+
+
+def test_a_task_that_is_over_has_come_all_the_same(docker: Docker, engine: LocalEngine) -> None:
+    docker.is_manager = False
+    docker.containers = [container("mnist-k3v9x2abcd-controller", LABELS)]
+    assert engine.observe().last == 0.0
+    docker.containers += [container("mnist-k3v9x2abcd-worker-0", LABELS, "exited")]
+    assert engine.observe() == EngineState(tasks=0, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
+
+
+def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, engine: LocalEngine) -> None:
+    docker.nodes = [node("m0"), node("m1"), node("m2"), node("m3", "down")]
+    docker.tasks = [
+        task("controller", "m0"),
+        task("tensorboard-0", "m1"),
+        task("worker-0", "m0"),
+        task("worker-1", "m1"),
+        task("worker-1", "m2", "preparing"),
+        task("worker-1", "m2", "running", "shutdown"),
+        task("worker-9", "m2"),
+    ]
+    assert engine.observe() == EngineState(tasks=0, elsewhere=1, is_manager=True, others=2)
+
+
+def test_what_a_node_that_is_down_ran_last_runs_no_more(docker: Docker, engine: LocalEngine) -> None:
+    docker.nodes = [node("m0"), node("m1", "down")]
+    docker.tasks = [task("worker-1", "m1")]
+    assert engine.observe() == EngineState(tasks=0, elsewhere=0, is_manager=True, others=0)
+
+
+def test_a_swarm_without_services_of_ours_runs_nothing(docker: Docker, engine: LocalEngine) -> None:
+    docker.services = [service("controller")]
+    docker.tasks = [task("worker-0", "m1")]
+    docker.nodes = [node("m0"), node("m1")]
+    assert engine.observe() == EngineState(tasks=0, elsewhere=0, is_manager=True, others=1)
+
+
+def test_the_record_is_the_controllers_volume(docker: Docker, engine: LocalEngine, tmp_path: Path) -> None:
+    def volume(name: str, labels: dict[str, str] = LABELS) -> dict[str, Any]:
+        (tmp_path / name).mkdir(exist_ok=True)
+        return {"Name": name, "Mountpoint": str(tmp_path / name), "Labels": labels}
+
+    assert engine.record() is None
+    docker.volumes = None
+    assert engine.record() is None
+    mine = volume_name(cluster(), RECORD_VOLUME)
+    docker.volumes = [volume("mnist-k3v9x2abcd-train"), volume("my-record"), volume(mine), volume("o-record", OTHERS)]
+    (tmp_path / "o-record" / "record_id").touch()
+    (tmp_path / "mnist-k3v9x2abcd-train" / "record_id").touch()
+    assert engine.record() is None
+    (tmp_path / mine / "record_id").touch()
+    assert engine.record() == tmp_path / mine
+
+
+def test_an_engine_that_refuses_is_no_answer(
+    docker: Docker, engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker, "nodes", None)
+    monkeypatch.setattr(docker, "answer", lambda path, filters, everything: (500, {"message": "rpc error"}))
+    with pytest.raises(EngineError, match="rpc error"):
+        engine.observe()
+
+
+def test_no_engine_is_no_answer(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        LocalEngine(str(tmp_path / "docker.sock")).observe()

@@ -1,0 +1,113 @@
+"""The watchdog of the machine that manages the Swarm: it goes last, and not without the record."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.ec2.watchdog.made_up_machine import MANAGER, Machine, Uploads
+from tfdeploy.backends.ec2.watchdog.docker_api import EngineState
+from tfdeploy.backends.ec2.watchdog.main import Watchdog
+from tfdeploy.backends.ec2.watchdog.policy import ENGINE_SILENT
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def uploads(machine: Machine) -> Uploads:
+    machine.engine.folder = machine.folder / "record"
+    machine.engine.folder.mkdir()
+    (machine.engine.folder / "record_id").write_text("record_id")
+    return Uploads(machine)
+
+
+def idle_manager(machine: Machine) -> Watchdog:
+    care = machine.watchdog(bucket="records", lifetime=5000)
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    machine.after(5, care)
+    machine.engine.seen = MANAGER
+    assert not machine.after(95, care)
+    return care
+
+
+def test_the_manager_brings_the_record_before_it_ends(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    (machine.folder / "record" / "more").write_text("news")
+    assert machine.after(15, care)
+    assert uploads.lists == [machine.start + 5, machine.start + 105]
+
+
+def test_an_idle_manager_stays_as_long_as_the_record_is_not_safe(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    (machine.folder / "record" / "more").write_text("news")
+    uploads.works = False
+    assert not machine.after(2000, care)
+    uploads.works = True
+    assert machine.after(15, care)
+    assert len(uploads.lists) == 2
+
+
+def test_a_manager_whose_lifetime_is_over_goes_without(machine: Machine, uploads: Uploads) -> None:
+    uploads.works = False
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    care = machine.watchdog(bucket="records")
+    assert not machine.after(995, care)
+    machine.engine.seen = MANAGER
+    assert not machine.after(120, care)
+    assert machine.after(15, care)
+
+
+def test_a_manager_waits_for_the_other_machines(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    machine.engine.seen = MANAGER._replace(others=1)
+    assert not machine.after(200, care)
+    machine.engine.seen = MANAGER
+    assert machine.after(15, care)
+
+
+def test_work_that_comes_takes_an_end_back(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    machine.engine.seen = MANAGER._replace(others=1)
+    assert not machine.after(200, care)
+    machine.engine.seen = EngineState(0, 1, True, 1)
+    assert not machine.after(200, care)
+    machine.engine.seen = MANAGER._replace(others=1)
+    assert not machine.after(100 + 290, care)
+    assert machine.after(30, care)
+
+
+@pytest.mark.parametrize("changed", [{"bucket": ""}, {"bucket": "records"}])
+def test_a_manager_without_a_record_or_a_bucket_just_ends(
+    machine: Machine, uploads: Uploads, changed: dict[str, Any]
+) -> None:
+    machine.engine.folder = None
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    care = machine.watchdog(**changed)
+    machine.after(5, care)
+    machine.engine.seen = MANAGER
+    assert machine.after(110, care)
+    assert uploads.lists == []
+
+
+def test_an_engine_that_cannot_tell_of_the_record_keeps_the_manager(machine: Machine, uploads: Uploads) -> None:
+    def fail() -> Path | None:
+        raise OSError("no answer")
+
+    machine.engine.record = fail  # type: ignore[method-assign]
+    assert not machine.after(500, idle_manager(machine))
+
+
+def test_a_manager_whose_engine_is_dead_before_it_told_of_a_record_ends(machine: Machine, uploads: Uploads) -> None:
+    def fail() -> Path | None:
+        raise OSError("no answer")
+
+    machine.engine.record = fail  # type: ignore[method-assign]
+    care = machine.watchdog(bucket="records", lifetime=0)
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    machine.after(5, care)
+    machine.engine.seen = None
+    assert not machine.after(ENGINE_SILENT + 90, care)
+    assert machine.after(30, care)

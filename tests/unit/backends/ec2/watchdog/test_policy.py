@@ -1,0 +1,171 @@
+"""When a machine ends, in tables: what is known of it, and what the watchdog does."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfdeploy.backends.ec2.watchdog.policy import (
+    END,
+    FIRST_TASK,
+    MARGIN,
+    OTHERS,
+    RECORD,
+    REST,
+    SAVE,
+    STOP,
+    TASKS,
+    WAIT,
+    Action,
+    Limits,
+    MachineFacts,
+    decide,
+)
+
+HOUR = 3600.0
+LIMITS = Limits(lifetime=72 * HOUR, idle=900.0, boot=1800.0)
+NEVER = Limits(0.0, 0.0, 0.0)
+BUSY = MachineFacts(
+    age=HOUR,
+    ready=True,
+    quiet=3.0,
+    had_task=True,
+    tasks=2,
+    is_manager=False,
+    others=0,
+    saved=False,
+    due=0.0,
+    saving=0.0,
+    notice="",
+    left=0.0,
+)
+OLD: dict[str, Any] = {"age": 72 * HOUR}
+IDLE: dict[str, Any] = {"quiet": 900.0, "tasks": 0}
+TAKEN: dict[str, Any] = {"notice": "spot instance is taken away", "left": 118.0}
+MANAGES: dict[str, Any] = {"is_manager": True}
+
+
+def does(limits: Limits = LIMITS, *of: dict[str, Any], **facts: Any) -> str:
+    """What is done when these facts are added to those of a machine that is busy."""
+    whole: dict[str, Any] = {}
+    for some in (*of, facts):
+        whole.update(some)
+    return decide(limits, BUSY._replace(**whole)).do
+
+
+@pytest.mark.parametrize(
+    ("limits", "facts", "action"),
+    [
+        (LIMITS, {}, Action(REST)),
+        (LIMITS, {"quiet": 899.0, "tasks": 0}, Action(REST)),
+        (LIMITS, IDLE, Action(END, "idle for 900 s")),
+        (LIMITS._replace(idle=0.0), {**IDLE, "quiet": 1e6}, Action(REST)),
+        (LIMITS, {"age": 72 * HOUR - 1, "tasks": 0}, Action(REST)),
+        (LIMITS, {**OLD, "tasks": 0}, Action(END, "lifetime of 259200 s is over")),
+        (LIMITS._replace(lifetime=0.0), {"age": 1e9}, Action(REST)),
+        (LIMITS, {"ready": False, "age": 1799.0}, Action(REST)),
+        (LIMITS, {"ready": False, "age": 1800.0}, Action(END, "boot failed: not ready after 1800 s")),
+        (LIMITS, {"ready": True, "age": 1800.0}, Action(REST)),
+        (LIMITS, TAKEN, Action(STOP, "spot instance is taken away")),
+        (NEVER, {**IDLE, "age": 1e9, "ready": False}, Action(REST)),
+    ],
+)
+def test_one_machine(limits: Limits, facts: dict[str, Any], action: Action) -> None:
+    assert decide(limits, BUSY._replace(**facts)) == action
+
+
+@pytest.mark.parametrize(
+    ("idle", "quiet", "do"),
+    [(900.0, FIRST_TASK - 1, REST), (900.0, FIRST_TASK, END), (2 * FIRST_TASK, FIRST_TASK, REST), (0.0, 1e9, REST)],
+)
+def test_before_the_first_task_it_waits_for_images(idle: float, quiet: float, do: str) -> None:
+    assert does(LIMITS._replace(idle=idle), quiet=quiet, tasks=0, had_task=False) == do
+
+
+@pytest.mark.parametrize(
+    ("facts", "do"),
+    [
+        ({"others": 2}, WAIT),
+        ({"others": 2, "due": OTHERS - 1}, WAIT),
+        ({"others": 2, "due": OTHERS}, SAVE),
+        ({"others": 0}, SAVE),
+        ({"others": 0, "saving": 1e5}, SAVE),
+        ({"others": 0, "saved": True}, END),
+    ],
+)
+def test_an_idle_manager_goes_last_and_never_without_the_record(facts: dict[str, Any], do: str) -> None:
+    assert does(LIMITS, IDLE, MANAGES, facts) == do
+
+
+@pytest.mark.parametrize(
+    ("facts", "do"),
+    [
+        ({"tasks": 1}, STOP),
+        ({"tasks": 1, "due": TASKS, "others": 1}, WAIT),
+        ({"others": 1}, WAIT),
+        ({"others": 1, "due": OTHERS}, SAVE),
+        ({}, SAVE),
+        ({"saving": RECORD - 1}, SAVE),
+        ({"saving": RECORD}, END),
+        ({"saved": True}, END),
+    ],
+)
+def test_a_manager_whose_lifetime_is_over_tries_and_goes(facts: dict[str, Any], do: str) -> None:
+    assert does(LIMITS, OLD, {"tasks": 0}, MANAGES, facts) == do
+
+
+def test_tasks_are_stopped_before_a_lifetime_ends() -> None:
+    assert [does(LIMITS, OLD, due=due) for due in (0.0, TASKS - 1, TASKS)] == [STOP, STOP, END]
+    assert does(LIMITS, OLD, tasks=0) == END
+
+
+@pytest.mark.parametrize(
+    ("facts", "do"),
+    [
+        ({"tasks": 2}, STOP),
+        ({"tasks": 2, "left": MARGIN}, END),
+        ({"tasks": 0}, END),
+        ({"tasks": 0, **MANAGES, "others": 3}, SAVE),
+        ({"tasks": 0, **MANAGES, "saved": True}, END),
+        ({"tasks": 0, **MANAGES, "left": MARGIN}, END),
+        ({"tasks": 1, "left": -1e9}, END),
+    ],
+)
+def test_amazon_waits_for_nobody(facts: dict[str, Any], do: str) -> None:
+    assert does(LIMITS, TAKEN, facts) == do
+
+
+SECONDS = st.floats(0, 1e7)
+FACTS = st.builds(
+    MachineFacts,
+    age=SECONDS,
+    ready=st.booleans(),
+    quiet=SECONDS,
+    had_task=st.booleans(),
+    tasks=st.integers(0, 3),
+    is_manager=st.booleans(),
+    others=st.integers(0, 3),
+    saved=st.booleans(),
+    due=SECONDS,
+    saving=SECONDS,
+    notice=st.sampled_from(["", "spot"]),
+    left=st.floats(-1e3, 120),
+)
+
+
+@given(FACTS, SECONDS)
+def test_a_lifetime_ends_whatever_else_is_so(facts: MachineFacts, lifetime: float) -> None:
+    late = facts._replace(age=lifetime + 1, due=OTHERS, saving=RECORD, notice="", ready=True)
+    assert decide(Limits(lifetime or 1.0, 0.0, 0.0), late).do == END
+
+
+@given(FACTS)
+def test_whoever_rests_gives_no_reason_and_whoever_does_not_gives_one(facts: MachineFacts) -> None:
+    action = decide(LIMITS, facts)
+    assert (action.do == REST) == (not action.why)
+
+
+@given(FACTS)
+def test_only_a_manager_waits_or_saves(facts: MachineFacts) -> None:
+    assert decide(LIMITS, facts._replace(is_manager=False)).do in (REST, STOP, END)

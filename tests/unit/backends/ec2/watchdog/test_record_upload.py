@@ -1,0 +1,372 @@
+"""The record on its way into the bucket: what is sent, in which order, and what the list says; against moto's S3."""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
+from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.backends.ec2.watchdog import record_upload
+from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload, part_name
+from tfdeploy.backends.ec2.watchdog.s3 import Credentials, PutError, S3Folder
+
+RUN = RunSpec("0123456789ab", [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0")
+
+
+class Sent:
+    """Remembers what is put; refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.order: list[str] = []
+        self.refused = ""
+
+    def put(self, key: str, body: bytes) -> None:
+        if self.refused and self.refused in key:
+            raise PutError(key)
+        self.objects[key] = body
+        self.order.append(key)
+
+    def news(self) -> list[str]:
+        """What has been put since the last call, without the life in it."""
+        found, self.order = self.order, []
+        return [key.split("/", 2)[2] if key != LIST else LIST for key in found]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.objects[LIST])
+        return told
+
+
+def read_whole(path: Path) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 (Path's own are replaced)
+        return file.read()
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """A record with a run and some output."""
+    record = Record(tmp_path / "record")
+    record.save(RunState(RUN, 1.0))
+    record.set_record_id("first-life")
+    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 1.0)])
+    for name in ("stdout", "index"):
+        record.log(RUN.id, "worker-0").streams[name].put(0, b"step 1\n")
+    record.touch()
+    return record
+
+
+@pytest.fixture
+def sent() -> Sent:
+    return Sent()
+
+
+def decide(record: Record, state: str) -> None:
+    job = RunState(RUN, 1.0)
+    job.result = RunResult(state, "", 2.0)
+    record.save(job)
+
+
+def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
+    """The list, when each file that it names is there as it says."""
+    told: dict[str, Any] = json.loads(objects[LIST])
+    for name, (size, md5, *text) in told["files"].items():
+        assert bool(text) == (name.rpartition("/")[2] in ("record_id", "format", "current", "run_state.json"))
+        content = text[0].encode() if text else uploaded(objects, told, name, size)
+        assert (size, md5) == (len(content), hashlib.md5(content).hexdigest())
+    return told
+
+
+def uploaded(objects: dict[str, bytes], told: dict[str, Any], name: str, size: int) -> bytes:
+    """A file from its parts."""
+    keys = [part_name(f"record/{told['record_id']}/{name}", number) for number in range(-(-size // told["part"]))]
+    return b"".join(objects[key] for key in keys)[:size]
+
+
+def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> None:
+    assert RecordUpload(record.folder, sent.put).upload()
+    assert sent.order[-1] == LIST
+    told = consistent(sent.objects)
+    assert (told["record_id"], told["run"], told["result"]) == ("first-life", RUN.id, None)
+    logs = f"runs/{RUN.id}/logs/worker-0"
+    account = {
+        "alive",
+        "current",
+        "format",
+        "record_id",
+        f"runs/{RUN.id}/run_state.json",
+        f"runs/{RUN.id}/events.jsonl",
+    }
+    assert told["files"].keys() == account | {f"{logs}/stdout.0.log", f"{logs}/index.0.log"}
+    assert sent.order[0].endswith("index.0.log")
+
+
+def test_code_locks_and_drafts_stay(record: Record, sent: Sent) -> None:
+    (record.folder / "code").mkdir()
+    for name in ("code/0123.zip", "lock", "record_id.draft"):
+        (record.folder / name).write_text("x")
+    assert RecordUpload(record.folder, sent.put).upload()
+    assert not [key for key in sent.order if key.endswith((".zip", "lock", ".draft"))]
+
+
+def test_only_what_has_changed_is_sent_again(record: Record, sent: Sent) -> None:
+    brought = RecordUpload(record.folder, sent.put)
+    assert brought.upload()
+    sent.news()
+    record.touch()
+    assert brought.upload()
+    assert sent.news() == []
+    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 2.0)])
+    assert brought.upload()
+    assert sent.news() == [f"runs/{RUN.id}/events.jsonl", LIST]
+    consistent(sent.objects)
+
+
+def test_what_has_not_changed_is_not_even_read(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    brought = RecordUpload(record.folder, sent.put)
+    assert brought.upload()
+    read: list[str] = []
+    original = read_whole
+
+    def remembered(path: Path) -> bytes:
+        read.append(path.name)
+        return original(path)
+
+    def opened(path: Path, *_: Any) -> Any:
+        raise AssertionError(f"{path} is opened")
+
+    monkeypatch.setattr(Path, "read_bytes", remembered)
+    monkeypatch.setattr(Path, "read_text", lambda path: original(path).decode())
+    monkeypatch.setattr(Path, "open", opened)
+    assert brought.upload()
+    assert sorted(read) == ["current", "format", "record_id", "run_state.json"]
+
+
+def test_a_file_that_goes_is_listed_no_more(record: Record, sent: Sent) -> None:
+    brought = RecordUpload(record.folder, sent.put)
+    assert brought.upload()
+    (record.folder / "runs" / RUN.id / "logs" / "worker-0" / "stdout.0.log").unlink()
+    assert brought.upload()
+    assert not [name for name in consistent(sent.objects)["files"] if "stdout" in name]
+
+
+def test_a_verdict_is_brought_at_once(record: Record, sent: Sent) -> None:
+    brought = RecordUpload(record.folder, sent.put)
+    assert brought.due()
+    assert brought.upload()
+    assert not brought.due()
+    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 2.0)])
+    assert not brought.due()
+    decide(record, "succeeded")
+    assert brought.due()
+    assert brought.upload()
+    assert not brought.due()
+    assert sent.told["result"] == "succeeded"
+
+
+def test_what_changes_is_brought_after_a_while(record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    brought = RecordUpload(record.folder, sent.put)
+    assert brought.upload()
+    now += record_upload.EVERY - 1
+    assert not brought.due()
+    now += 1
+    assert brought.due()
+
+
+def test_another_life_is_brought_whole(record: Record, sent: Sent) -> None:
+    brought = RecordUpload(record.folder, sent.put)
+    assert brought.upload()
+    sent.news()
+    record.set_record_id("second-life")
+    assert brought.upload()
+    assert len(sent.news()) == 4
+    assert consistent(sent.objects)["record_id"] == "second-life"
+
+
+def test_what_has_not_arrived_is_not_listed_and_comes_later(record: Record, sent: Sent) -> None:
+    brought = RecordUpload(record.folder, sent.put)
+    sent.refused = "stdout"
+    with pytest.raises(PutError):
+        brought.upload()
+    assert not [name for name in consistent(sent.objects)["files"] if "logs" in name]
+    before = sent.news()
+    sent.refused = ""
+    brought.upload()
+    assert brought.upload()
+    assert set(before) & set(sent.news()) <= {LIST}
+    assert len([name for name in consistent(sent.objects)["files"] if "logs" in name]) == 2
+
+
+def test_a_folder_that_s3_refuses_does_not_keep_the_others_back(record: Record, sent: Sent) -> None:
+    for number in range(5):
+        record.log(RUN.id, f"worker-{number}").streams["stdout"].put(0, b"one\n")
+    brought = RecordUpload(record.folder, sent.put)
+    sent.refused = "worker-0"
+    for _ in range(3):
+        with pytest.raises(PutError):
+            brought.upload()
+    files = consistent(sent.objects)["files"]
+    assert [number for number in range(5) if f"runs/{RUN.id}/logs/worker-{number}/stdout.0.log" in files] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+
+
+def test_a_long_upload_goes_on_where_it_ended_and_lists_what_is_whole(
+    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+
+    def slow(key: str, body: bytes) -> None:
+        nonlocal now
+        now += record_upload.AT_ONCE
+        sent.put(key, body)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    brought = RecordUpload(record.folder, slow)
+    listed, due = [], []
+    for _ in range(3):
+        assert not brought.upload()
+        listed.append(len([name for name in consistent(sent.objects)["files"] if "logs" in name]))
+        due.append(brought.due())
+    assert listed == [0, 2, 2], "a log is listed with its index"
+    assert due == [True, True, False]
+    assert brought.upload()
+
+
+@pytest.mark.parametrize("tasks", [100])
+def test_a_hundred_busy_tasks_are_all_brought(
+    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch, tasks: int
+) -> None:
+    now = 1000.0
+
+    def slow(key: str, body: bytes) -> None:
+        nonlocal now
+        now += 0.1
+        sent.put(key, body)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    brought, ends = RecordUpload(record.folder, slow), dict.fromkeys(range(tasks), 0)
+    for slices in range(20):
+        for number in range(tasks):
+            streams = record.log(RUN.id, f"worker-{number}").streams
+            for name in ("stdout", "stderr", "index"):
+                streams[name].put(ends[number], b"step\n")
+            ends[number] += 5
+        assert not brought.upload() or slices > 0
+        consistent(sent.objects)
+        now += 5.0
+    listed = {name for name in consistent(sent.objects)["files"] if "logs" in name}
+    assert len(listed) == 3 * tasks
+
+
+def test_of_a_log_that_grows_only_its_last_part_is_sent_again(record: Record, sent: Sent) -> None:
+    log = record.log(RUN.id, "worker-0").streams["stdout"]
+    name = f"runs/{RUN.id}/logs/worker-0/stdout.0.log"
+    brought = RecordUpload(record.folder, sent.put)
+    content = b"step 1\n" + bytes(2 * PART)
+    log.put(7, content[7:])
+    assert brought.upload()
+    sent.news()
+    for more in (b"a", bytes(PART)):
+        log.put(len(content), more)
+        content += more
+        assert brought.upload()
+        assert uploaded(sent.objects, consistent(sent.objects), name, len(content)) == content
+    assert sent.news() == [f"{name}@2", LIST, f"{name}@2", f"{name}@3", LIST]
+
+
+def test_a_file_that_was_cut_or_written_anew_is_sent_from_its_start(record: Record, sent: Sent) -> None:
+    path = record.folder / "runs" / RUN.id / "logs" / "worker-0" / "stdout.0.log"
+    brought = RecordUpload(record.folder, sent.put)
+    for content in (b"step 1\nstep 2\n", b"st", b"other", b"other and more"):
+        path.write_bytes(content)
+        assert brought.upload()
+        name = path.relative_to(record.folder).as_posix()
+        assert uploaded(sent.objects, consistent(sent.objects), name, len(content)) == content
+
+
+def test_a_controller_that_has_no_run_yet_has_a_record_too(tmp_path: Path, sent: Sent) -> None:
+    (tmp_path / "record_id").write_text("young")
+    assert RecordUpload(tmp_path, sent.put).upload()
+    assert (sent.told["run"], sent.told["result"]) == ("", None)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Store]:
+    with store() as found:
+        yield found
+
+
+def test_s3_has_the_record_as_it_changes(record: Record, s3: Store) -> None:
+    bucket = S3Folder(BUCKET, FOLDER, REGION, s3.endpoint, lambda: Credentials("key", "secret", "token"))
+    brought = RecordUpload(record.folder, bucket.put)
+    assert brought.upload()
+    assert consistent(s3.objects())["result"] is None
+    record.log(RUN.id, "worker-0").streams["stdout"].put(7, "step 2: 0.9 ü\n".encode())
+    decide(record, "succeeded")
+    assert brought.upload()
+    told = consistent(s3.objects())
+    assert (told["result"], told["run"]) == ("succeeded", RUN.id)
+    log = s3.objects()[f"record/first-life/runs/{RUN.id}/logs/worker-0/stdout.0.log"]
+    assert log == "step 1\nstep 2: 0.9 ü\n".encode()
+
+
+def test_what_s3_says_is_told(s3: Store) -> None:
+    bucket = S3Folder("other-records", "mnist-id", REGION, s3.endpoint, lambda: Credentials("key", "secret", ""))
+    with pytest.raises(PutError, match=r"PUT mnist-id/record/x: 404 (.|\n)*NoSuchBucket"):
+        bucket.put("record/x", b"")
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("us-west-2", "records.s3.us-west-2.amazonaws.com"),
+        ("cn-north-1", "records.s3.cn-north-1.amazonaws.com.cn"),
+    ],
+)
+def test_aws_is_asked_by_the_buckets_own_host(region: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Connection:
+        def __init__(self, host: str, timeout: float) -> None:
+            asked.append(host)
+
+        def request(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> None:
+            asked.extend([method, path, headers["host"]])
+            raise OSError("no way")
+
+        def close(self) -> None:
+            asked.append("closed")
+
+    monkeypatch.setattr("tfdeploy.backends.ec2.watchdog.s3.HTTPSConnection", Connection)
+    with pytest.raises(OSError, match="no way"):
+        S3Folder(BUCKET, FOLDER, region, "", lambda: Credentials("key", "secret", "")).put("record/a b", b"")
+    assert asked == [host, "PUT", f"/{FOLDER}/record/a%20b", host, "closed"]
+
+
+def test_credentials_are_asked_for_now_and_then(s3: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = 1000.0, []
+
+    def credentials() -> Credentials:
+        asked.append(now)
+        return Credentials("key", "secret", "")
+
+    monkeypatch.setattr("tfdeploy.backends.ec2.watchdog.s3.time.monotonic", lambda: now)
+    bucket = S3Folder(BUCKET, FOLDER, REGION, s3.endpoint, credentials)
+    for wait in (0.0, 59.0, 1.0):
+        now += wait
+        bucket.put("record/x", b"")
+    assert asked == [1000.0, 1060.0]

@@ -1,0 +1,66 @@
+"""Our signature of a PUT is botocore's."""
+
+from datetime import datetime
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as BotoCredentials
+from botocore.utils import percent_encode
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.examples import examples
+from tfdeploy.backends.ec2.watchdog.s3 import Credentials, signed_headers, url_path
+
+ROLE = Credentials("ASIAEXAMPLE", "secret/of+theirs", "token==")
+USER = Credentials("AKIAEXAMPLE", "secret", "")
+NOW = datetime(2026, 11, 21, 12, 0, 1)
+WHERE = ["https://records.s3.us-west-2.amazonaws.com", "http://127.0.0.1:5000/records"]
+
+
+def of_botocore(
+    url: str, headers: dict[str, str], body: bytes, who: Credentials, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The header that botocore makes."""
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_: NOW)
+    request = AWSRequest("PUT", url, headers, body)
+    S3SigV4Auth(BotoCredentials(who.key, who.secret, who.token or None), "s3", "us-west-2").add_auth(request)
+    return str(request.headers["Authorization"])
+
+
+def check(where: str, key: str, body: bytes, who: Credentials) -> None:
+    """Both make the same of it."""
+    place = urlsplit(where)
+    address = place.path + url_path(key)
+    ours = signed_headers("PUT", place.netloc, address, {}, body, who, "us-west-2", f"{NOW:%Y%m%dT%H%M%SZ}")
+    with pytest.MonkeyPatch.context() as patch:
+        theirs = of_botocore(f"{place.scheme}://{place.netloc}{address}", {}, body, who, patch)
+    assert ours["authorization"] == theirs
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("who", [ROLE, USER], ids=["role", "user"])
+@pytest.mark.parametrize("key", ["record/current.json", "record/a b/ü+%~/x'(1)=&?.log", "a//b/../c"])
+def test_botocore_signs_alike(where: str, who: Credentials, key: str) -> None:
+    check(where, key, b"content", who)
+
+
+@settings(max_examples=examples(50))
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.binary())
+def test_botocore_signs_any_key_and_content_alike(key: str, body: bytes) -> None:
+    for where in WHERE:
+        check(where, key, body, ROLE)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_botocore_writes_any_key_alike(key: str) -> None:
+    assert url_path(key) == "/" + percent_encode(key, safe="/~")
+
+
+@pytest.mark.parametrize("host", ["records.s3.us-west-2.amazonaws.com:8443", "[::1]:5000"])
+def test_a_header_of_ones_own_is_signed_too(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"x-amz-meta-of": "mnist"}
+    ours = signed_headers("PUT", host, "/key", own, b"", USER, "us-west-2", f"{NOW:%Y%m%dT%H%M%SZ}")
+    assert ours["authorization"] == of_botocore(f"https://{host}/key", own, b"", USER, monkeypatch)

@@ -1,0 +1,109 @@
+"""An agent of another version behind the calls: understood where that is possible, else a sentence."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.simulation import World
+from tfdeploy.agent import record_sync
+from tfdeploy.agent.record import RecordView, ViewRequest
+from tfdeploy.agent.record_sync import CopyChanges
+from tfdeploy.agent.rpc import PROTOCOL, CallError
+from tfdeploy.backends import controller_calls
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.record_copy import RecordCopy
+
+NEW_FIELDS = {"fenced", "generation", "losses", "since", "problem", "dropped_bytes", "dropped_reported"}
+
+
+class OlderController:
+    """It responds as an agent of an earlier or a later version does."""
+
+    def __init__(self, **responses: Any) -> None:
+        self.responses = responses
+        self.called: list[str] = []
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        return json.dumps(self.json(method, path)).encode()
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        self.called.append(f"{method} {path}")
+        response = self.responses.get(path.strip("/"))
+        if response is None:
+            raise CallError(f"{method} {path}: 404 unknown call")
+        return dict(json.loads(json.dumps(response)))
+
+
+def running() -> World:
+    job = World(ps=1, workers=1)
+    job.come()
+    return job
+
+
+def older_state(**more: Any) -> dict[str, Any]:
+    """The state of a run, as an agent without the newer fields has it."""
+    state = running().job.to_dict()
+    state.pop("has_started")
+    tasks = state["tasks"]
+    state["tasks"] = {
+        name: {key: value for key, value in task.items() if key not in NEW_FIELDS} | more
+        for name, task in tasks.items()
+    }
+    return {**state, **more}
+
+
+@pytest.mark.parametrize("more", [{}, {"a_field_of_a_later_version": 1}])
+def test_the_view_of_another_agent_is_understood(more: dict[str, Any]) -> None:
+    old = OlderController(
+        view={"at": 1.0, "run_state": older_state(**more), "logs": {}, "metrics": {}, "events": [], **more}
+    )
+    view = controller_calls.view(old, ViewRequest())
+    assert view.run_state is not None
+    assert view.run_state.has_started
+    assert [task.state for task in view.run_state.tasks.values()] == ["running", "running"]
+    assert view.protocol == 0
+    assert RecordView().protocol == PROTOCOL
+
+
+def test_a_view_that_is_not_understood_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        CallError, match=r"another version of tfdeploy \(protocol 7; this version has 2\).*`pulumi up` updates"
+    ):
+        controller_calls.view(OlderController(view={"protocol": 7, "everything": "else"}), ViewRequest())
+
+
+def test_a_run_of_an_older_agent_is_stopped() -> None:
+    old = OlderController(stop={"ok": True}, stopped={"stopped": True})
+    assert controller_calls.stop(old, lambda: False, 5.0)
+    assert old.called == ["POST /stop", "GET /stopped"]
+
+
+CLUSTER = ClusterRef(backend="docker", project="p", stack="s", name="older", home="", id="abcdefghij", owner="somebody")
+
+
+def test_the_record_of_an_older_agent_is_copied() -> None:
+    changes = CopyChanges("one-record", [], "", "", None).to_dict()
+    state = older_state()
+    del changes["protocol"]
+    run_id = state["spec"]["id"]
+    changes |= {"runs": [run_id], "current": run_id, "run_id": run_id, "run_state": state}
+    record_copy = RecordCopy(CLUSTER)
+    update = record_copy.update(OlderController(copy=changes))
+    assert update.run_state is not None
+    run = record_copy.record.current()
+    assert run is not None
+    assert run.tasks["worker-0"].state == "running"
+    assert update.protocol == 0
+
+
+def test_a_copy_that_is_not_understood_keeps_what_is_there_and_destroy_goes_on() -> None:
+    record_copy = RecordCopy(CLUSTER)
+    record_copy.record.save(running().job)
+    garbage = OlderController(copy={"protocol": 9})
+    with pytest.raises(CallError, match="another version of tfdeploy"):
+        record_copy.update(garbage)
+    record_copy.download(garbage)
+    run = record_copy.record.current()
+    assert run is not None
+    assert record_sync.position(record_copy.record, run.spec.id).run_id == run.spec.id

@@ -1,0 +1,76 @@
+"""What carries our marks becomes clusters, whatever it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import ID, OWNER, cluster_ref
+from tfdeploy.backends.docker import discover as docker
+from tfdeploy.backends.docker.discover import LabelledObject
+from tfdeploy.backends.docker.labels import cluster_labels, stack_labels
+from tfdeploy.backends.ec2 import discover as ec2
+from tfdeploy.backends.ec2.discover import TaggedResource
+from tfdeploy.backends.ec2.prices import Amount
+from tfdeploy.backends.local import discover as local
+from tfdeploy.cli.pulumi import places, settings
+
+TAGS = (ID, OWNER, "p", "dev", "mnist")
+
+
+def labels(name: str) -> dict[str, str]:
+    return {**cluster_labels(cluster_ref(name=name, cluster_id=f"id-of-{name}")), "com.docker.stack": "x"}
+
+
+def test_things_of_an_engine_are_told_by_cluster() -> None:
+    found = docker.group_by_cluster(
+        "unix:///d.sock",
+        [
+            LabelledObject("service", {**labels("b"), **stack_labels(cluster_ref())}, 20.0),
+            LabelledObject("image", labels("a"), 0.0),
+            LabelledObject("service", labels("b"), 10.0),
+        ],
+    )
+    assert [(one.cluster["name"], one.has, one.since) for one in found] == [
+        ("a", {"image": 1}, 0.0),
+        ("b", {"service": 2}, 10.0),
+    ]
+    assert found[0].cluster == cluster_ref(project="?", stack="?", name="a", cluster_id="id-of-a")
+    assert found[1].cluster == cluster_ref(name="b", cluster_id="id-of-b")
+    assert docker.timestamp("2026-11-21T14:05:11.123456789Z") == 1795269911.0
+    assert docker.timestamp(None) == 0.0
+
+
+def test_things_of_a_region_have_a_price_and_a_kept_record_is_none_of_them() -> None:
+    machine = TaggedResource("instance", *TAGS, 5.0, Amount(0.1))
+    disk = TaggedResource("volume", *TAGS, 4.0, Amount(0.02))
+    record = TaggedResource("record", "old", created=1.0, is_record_of_destroyed=True)
+    (found,) = ec2.grouped("us-east-1", [machine, disk, record])
+    assert (found.has, found.since, found.per_hour) == ({"instance": 1, "volume": 1}, 4.0, 0.12)
+    assert found.cluster == cluster_ref("ec2", f"ec2://us-east-1/mnist-{ID}")
+    (found,) = ec2.grouped("us-east-1", [machine, TaggedResource("volume", *TAGS, 4.0, Amount(unknown=("x",)))])
+    assert found.per_hour is None
+
+
+def test_a_folder_tells_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = f"/s/clusters/my-cluster-{ID}"
+    assert local.cluster_of(folder) == {**cluster_ref("local", folder, "?", "?", "my-cluster"), "owner": ""}
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    home = tmp_path / f"tfdeploy/clusters/mnist-{ID}"
+    home.mkdir(parents=True)
+    cluster = cluster_ref("local", str(home))
+    (home / "cluster.json").write_text(json.dumps(cluster))
+    assert local.cluster_of(str(home)) == cluster
+    (found,) = [one for one in local.discover_clusters() if one.cluster["home"] == str(home)]
+    assert (found.has, found.since > 0) == ({"folder": 1}, True)
+
+
+def test_settings_say_where_to_look(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.yaml"
+    (tmp_path / "Pulumi.dev.yaml").write_text(
+        'config:\n  aws:region: us-west-2\n  tfdeploy:docker:\n    host: "ssh://me@there"\n  tfdeploy:secrets:\n    secure: AAA\n'
+    )
+    known = settings(file, "dev")
+    assert places(known) == {"local": "", "docker": "ssh://me@there", "ec2": "us-west-2"}
+    assert "tfdeploy:secrets" not in known
+    assert places(settings(file, "other")) == {"local": "", "docker": "", "ec2": ""}

@@ -1,0 +1,40 @@
+"""What a restart by request does to a training, in words."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.simulation import World
+from tfdeploy.backends.task_access import lost_in_memory
+
+BREAKS = (
+    "The changes since the last checkpoint of the variables in its memory are lost: "
+    "the sessions of the other tasks fail, and resume from that checkpoint."
+)
+ALONE = "The changes since the last checkpoint are lost: it resumes from that checkpoint."
+
+
+@pytest.mark.parametrize(
+    ("asked", "hostname", "says"),
+    [
+        ({"ps": 1, "workers": 1}, "ps-0", [BREAKS]),
+        ({"ps": 1, "workers": 1}, "worker-0", []),
+        ({"workers": 1, "tensorboard": True}, "worker-0", [ALONE]),
+        ({"workers": 1, "tensorboard": True}, "tensorboard-0", []),
+        ({"chief": 1, "workers": 0}, "chief-0", [ALONE]),
+        ({"chief": 1, "workers": 1}, "worker-0", []),
+        ({"workers": 2}, "worker-1", []),
+    ],
+)
+def test_what_is_in_memory_alone_is_said_to_be_lost(asked: dict[str, Any], hostname: str, says: list[str]) -> None:
+    made = World(**asked)
+    made.come()
+    assert lost_in_memory(made.job, hostname) == says
+
+
+def test_without_a_job_or_after_the_tasks_end_nothing_is() -> None:
+    assert lost_in_memory(None, "ps-0") == []
+    made = World(workers=1)
+    made.come()
+    made.exit("worker-0")
+    assert lost_in_memory(made.job, "worker-0") == []

@@ -1,0 +1,73 @@
+"""Which lines and tasks `tfdeploy logs` takes."""
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.unit.printing import write
+from tfdeploy.agent.log import STDERR, STDOUT, Log, entry
+from tfdeploy.cli.commands.logs import LineFilter, select_tasks
+from tfdeploy.cli.snapshot import LogLine
+from tfdeploy.errors import NotFound
+
+CONTAINERS = {"ps-0": "4711", "worker-0": "abc123", "worker-1": "abd456", "worker-10": ""}
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ([], [*CONTAINERS]),
+        (["worker-0"], ["worker-0"]),
+        (["worker:1"], ["worker-1"]),
+        (["worker"], ["worker-0", "worker-1", "worker-10"]),
+        (["worker-1", "ps-0"], ["ps-0", "worker-1"]),
+        (["abc"], ["worker-0"]),
+        (["4711"], ["ps-0"]),
+        (["ps-0", "ps"], ["ps-0"]),
+    ],
+)
+def test_tasks_are_asked_for_by_any_name(names: list[str], found: list[str]) -> None:
+    assert select_tasks("p/s/c", names, CONTAINERS) == found
+
+
+def test_a_name_that_nobody_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(NotFound, match=r"p/s/c has no task 'chief-0'; it has ps-0, worker-0"):
+        select_tasks("p/s/c", ["chief-0"], CONTAINERS)
+
+
+LINES = [
+    LogLine(1.0, "ps-0", "stdout", "serves", 1),
+    LogLine(2.0, "worker-0", "stderr", "warning", 1),
+    LogLine(3.0, "worker-0", "stdout", "step 1", 2),
+    LogLine(4.0, "worker-1", "stdout", "step 1", 1),
+    LogLine(5.0, "worker-0", "stdout", "step 2", 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("line_filter", "at"),
+    [
+        (LineFilter(), [1, 2, 3, 4, 5]),
+        (LineFilter(since=3.0), [3, 4, 5]),
+        (LineFilter(pattern=re.compile("st.p")), [3, 4, 5]),
+        (LineFilter(only_stderr=True), [2]),
+        (LineFilter(attempts={"worker-0": 1}), [2]),
+        (LineFilter(tail=1), [1, 4, 5]),
+        (LineFilter(tail=0), []),
+        (LineFilter(tail=1, pattern=re.compile("1")), [3, 4]),
+    ],
+)
+def test_lines_are_taken_as_asked(line_filter: LineFilter, at: list[int]) -> None:
+    assert [line.at for line in line_filter.select(LINES)] == at
+
+
+def test_the_index_tells_the_attempts(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    assert log.attempts() == []
+    write(log, [(STDOUT, b"one\n"), (STDERR, b"two\n")], begin=1.0)
+    log.streams["index"].put(log.streams["index"].end, entry(5.0, STDOUT, 3, 4, 0))
+    assert log.attempts() == [1, 3]
+    log.streams["index"].put(log.streams["index"].end, struct.pack("<d", 1.0))
+    assert log.attempts() == [1, 3]

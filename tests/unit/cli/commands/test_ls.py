@@ -1,0 +1,136 @@
+"""All clusters of a user in one table."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.clusters import cluster_ref
+from tests.unit.cases import plan, spec
+from tests.unit.report.test_wait import sight
+from tests.unit.simulation import World
+from tfdeploy import registry
+from tfdeploy.agent.record import RecordView
+from tfdeploy.backends.base import ClusterRef, ObservedState
+from tfdeploy.cli import snapshot
+from tfdeploy.cli.commands import ls
+from tfdeploy.cli.main import app
+from tfdeploy.errors import Unreachable
+from tfdeploy.report.expected import expected_state
+
+MINE, OTHER = "file:///mine", "file:///other"
+LONG = "a-rather-long-name-of-one-cluster"
+
+
+@pytest.fixture
+def see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ObservedState | Exception]:
+    """Clusters' ids to what is observed of them."""
+    seen: dict[str, ObservedState | Exception] = {}
+
+    class Runner:
+        def observe(self, cluster: ClusterRef, token: str, query: object) -> ObservedState:
+            result = seen[cluster["id"]]
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+    class Backend:
+        runner = Runner()
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", MINE)
+    monkeypatch.setattr(snapshot, "load", lambda name: Backend())
+    monkeypatch.setattr(snapshot, "is_locked", lambda *_: False)
+    monkeypatch.setattr(time, "time", lambda: 10_000.0)
+    return seen
+
+
+def entry(cluster_id: str, name: str, begun: float = 2_800.0, login: str = MINE, ended: float = 0.0) -> registry.Entry:
+    cluster = {**cluster_ref("local", "/nowhere", cluster_id=cluster_id), "name": name}
+    expected = expected_state(plan(workers=1), spec(workers=1))
+    written = registry.Entry(cluster, "/program", expected, begun=begun, login=login, ended=ended)  # type: ignore[arg-type]
+    registry.write(written)
+    return written
+
+
+def running(cost: bool = False) -> ObservedState:
+    made = World(workers=1)
+    made.come()
+    costs: dict[str, Any] = {"spent": 0.35, "per_hour": None, "machines": {}} if cost else {}
+    return replace(sight(made), cost=costs)
+
+
+def gone() -> ObservedState:
+    return ObservedState(1.0, RecordView(1.0), 0.0, {})
+
+
+def call(*options: str) -> tuple[str, str]:
+    done = CliRunner().invoke(app, ["ls", *options])
+    assert done.exit_code == 0, done.exception
+    return done.stdout, done.stderr
+
+
+Seen = dict[str, ObservedState | Exception]
+
+
+def test_clusters_have_state_backend_age_and_cost(see: Seen) -> None:
+    entry("a", "mnist")
+    entry("b", LONG, begun=1.0)
+    see |= {"a": running(cost=True), "b": Unreachable("the engine is off")}
+    shown, notes = call()
+    assert [line.split() for line in shown.splitlines()] == [
+        ["CLUSTER", "BACKEND", "STATE", "AGE", "SPENT", "PER", "HOUR"],
+        ["p/dev/mnist", "local", "running", "2", "hours", "$0.35", "unknown"],
+        [f"p/dev/{LONG}", "local", "unknown", "2", "hours"],
+    ]
+    assert notes == f"p/dev/{LONG}: the engine is off\n"
+
+
+def test_the_age_is_that_of_the_first_update(see: Seen) -> None:
+    entry("a", "mnist", begun=2_800.0)
+    entry("a", "mnist", begun=9_990.0)
+    see["a"] = running()
+    assert "2 hours" in call()[0]
+
+
+def test_what_is_gone_is_shown_on_request(see: Seen) -> None:
+    entry("a", "mnist")
+    entry("b", "old", ended=5.0)
+    see["a"] = gone()
+    shown, notes = call()
+    assert "There are no clusters." in shown
+    assert notes == "Not shown: 1 of which nothing exists any more. `tfdeploy ls --all` shows them.\n"
+    states = {row["name"]: row["state"] for row in json.loads(call("--all", "--json")[0])}
+    assert states == {"mnist": "gone", "old": "destroyed"}
+
+
+def test_another_logins_cluster_is_shown_with_the_id_that_selects_it(see: Seen) -> None:
+    entry("a", "mnist", login=OTHER)
+    see["a"] = running()
+    shown, notes = call()
+    assert "p/dev/mnist" in shown
+    assert "use --cwd /program --stack dev --cluster a." in notes
+    assert OTHER in notes
+
+
+def test_wide_has_what_is_left_out_otherwise(see: Seen) -> None:
+    entry("a", "mnist")
+    see["a"] = running()
+    assert "/program" not in call()[0]
+    assert "/program" in call("-o", "wide")[0]
+
+
+def test_a_cluster_that_hangs_does_not_hang_the_others(see: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(calls: dict[int, Callable[[], object]], seconds: float) -> dict[int, object]:
+        return {place: TimeoutError("no response within 30 s") if place else call() for place, call in calls.items()}
+
+    entry("a", "mnist")
+    entry("b", "slow", begun=1.0)
+    see["a"] = running()
+    monkeypatch.setattr(ls, "call_in_parallel", late)
+    assert [row["state"] for row in json.loads(call("--json")[0])] == ["running", "unknown"]

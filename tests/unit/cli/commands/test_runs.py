@@ -1,0 +1,123 @@
+"""`tfdeploy runs` and `tfdeploy diff`: what records of existing and destroyed clusters have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.clusters import ID, cluster_ref
+from tests.unit.cases import plan, spec
+from tests.unit.printing import write
+from tests.unit.report.test_run_history import BASE, finished
+from tfdeploy import registry
+from tfdeploy.agent.log import STDOUT
+from tfdeploy.agent.record import Record
+from tfdeploy.cli.main import app
+from tfdeploy.errors import NotFound
+from tfdeploy.report.expected import expected_state
+
+METRICS = {"accuracy": r"accuracy (\S+)"}
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///mine")
+    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "tfdeploy"
+
+
+def entry(cluster_id: str, name: str, state_folder: Path, ended: float = 0.0) -> registry.Entry:
+    home = str(state_folder / f"clusters/{name}-{cluster_id}")
+    cluster = {**cluster_ref("local", home, cluster_id=cluster_id), "name": name}
+    expected = expected_state(plan(**BASE, metrics=METRICS), spec(**BASE, metrics=METRICS))
+    written = registry.Entry(cluster, "/program", expected, begun=1.0, ended=ended, login="file:///mine")  # type: ignore[arg-type]
+    registry.write(written)
+    return written
+
+
+def add(folder: Path, at: float, accuracy: str, **args: Any) -> str:
+    """A finished run that printed this accuracy; its id."""
+    record, state = Record(folder), finished(at, **args)
+    record.save(state)
+    write(record.log(state.spec.id, "worker-0"), [(STDOUT, f"accuracy {accuracy}\n".encode())], begin=at)
+    return state.spec.id
+
+
+def call(*options: str, verb: str = "runs") -> tuple[str, str]:
+    done = CliRunner().invoke(app, [verb, *options])
+    assert done.exit_code == 0, done.exception
+    return done.stdout, done.stderr
+
+
+def test_the_runs_of_a_cluster_and_of_the_destroyed_ones_before_it(state_folder: Path) -> None:
+    earlier = entry("aaaaaaaaaa", "mnist", state_folder, ended=3_000.0)
+    first = add(state_folder / "retained/mnist-aaaaaaaaaa/19700101T005000Z/record", 1_000.0, "0.91")
+    now = entry(ID, "mnist", state_folder)
+    second = add(Path(now.cluster["home"]) / "record", 5_000.0, "0.95", env={"LR": "0.1"})
+    table, _ = call("--stack", "dev", "--cluster", ID)
+    lines = [line.split() for line in table.splitlines()]
+    assert lines[0] == ["RUN", "STARTED", "TOOK", "WHERE", "CHANGED", "RESULT", "ACCURACY"]
+    assert (lines[1][0], lines[1][-4:]) == (second, ["env", "LR", "succeeded", "0.95"])
+    assert (lines[2][0], lines[2][-4:]) == (first, ["first", "run", "succeeded", "0.91"])
+    assert earlier.stack_key == now.stack_key
+
+
+def test_an_earlier_run_that_is_the_current_one_again_is_named(state_folder: Path) -> None:
+    record = Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record"
+    first = add(record, 1_000.0, "0.91")
+    add(record, 5_000.0, "0.95", env={"LR": "0.1"})
+    assert call()[1] == ""
+    (record / "current").write_text(first)
+    assert call()[1] == f"p/dev/mnist: the current run is {first}.\n"
+    assert [row["current"] for row in json.loads(call("--json")[0])] == [False, True]
+
+
+def test_all_clusters_in_json(state_folder: Path) -> None:
+    for cluster_id, name, accuracy in (("aaaaaaaaaa", "mnist", "0.9"), ("bbbbbbbbbb", "other", "0.8")):
+        cluster = entry(cluster_id, name, state_folder)
+        add(Path(cluster.cluster["home"]) / "record", 1_000.0, accuracy)
+    listed = json.loads(call("--all", "--json")[0])
+    assert {row["cluster"]: row["metrics"]["accuracy"] for row in listed} == {"p/dev/mnist": 0.9, "p/dev/other": 0.8}
+
+
+def test_a_record_of_another_version_is_named_and_the_rest_is_shown(state_folder: Path) -> None:
+    cluster = entry(ID, "mnist", state_folder)
+    add(Path(cluster.cluster["home"]) / "record", 5_000.0, "0.95")
+    other = state_folder / f"retained/mnist-{ID}/19700101T005000Z/record"
+    add(other, 1_000.0, "0.91")
+    (other / "format").write_text("99")
+    table, messages = call("--all")
+    assert table.count("succeeded") == 1
+    assert f"{other}: this version of tfdeploy cannot read the record." in messages
+
+
+def test_no_runs(state_folder: Path) -> None:
+    entry(ID, "mnist", state_folder)
+    assert call("--all")[0] == "There are no runs. `pulumi up` submits one.\n"
+
+
+def test_diff_compares_the_last_two_runs_or_the_given_ones(state_folder: Path) -> None:
+    record = Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record"
+    ids = [add(record, 1_000.0 * place, f"0.{place}", env={"LR": str(place)}) for place in (1, 2, 3)]
+
+    def compared(*names: str) -> tuple[str, str]:
+        data = json.loads(call("--json", *names, verb="diff")[0])
+        assert (data["changed"], data["code"]) == (["env LR"], [])
+        return data["older"]["run"], data["newer"]["run"]
+
+    assert compared() == (ids[1], ids[2])
+    assert compared(ids[0]) == (ids[0], ids[2])
+    assert compared(ids[0][:6], ids[1][:6]) == (ids[0], ids[1])
+    done = CliRunner().invoke(app, ["diff", "zzz"])
+    assert isinstance(done.exception, NotFound)
+    assert str(done.exception) == f"p/dev/mnist has no other run 'zzz'. Its runs are: {ids[0]}, {ids[1]}."
+
+
+def test_diff_needs_two_runs(state_folder: Path) -> None:
+    add(Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record", 1_000.0, "0.9")
+    done = CliRunner().invoke(app, ["diff"])
+    assert str(done.exception) == "p/dev/mnist has fewer than two runs."

@@ -1,0 +1,121 @@
+"""What `tfdeploy run` makes of its options."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.run_state import RunResult, RunState, TaskState
+from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, configuration, exit_code, settings
+from tfdeploy.errors import SpecError
+
+REQUEST = RunRequest(["python", "train.py"], Share(2))
+
+
+def test_options_become_arguments() -> None:
+    request = RunRequest(
+        ["python", "a.py", "--index={task_index}", "{x: 1}"],
+        Share(2, 1.5, "1024", 1),
+        Share(1, memory="2GiB"),
+        backend="docker",
+        code="/work",
+        image="tf",
+        user="1234:5678",
+        env=["A=b=c"],
+        volumes=["/a:/b:ro"],
+    )
+    assert arguments(request) == {
+        "command": ["python", "a.py", "--index={task_index}", "{x: 1}"],
+        "workers": 2,
+        "ps": 1,
+        "jobs": {"worker": {"cpus": 1.5, "memory": "1024MiB", "gpus": 1}, "ps": {"memory": "2GiB"}},
+        "backend": "docker",
+        "code": "/work",
+        "container": {"image": "tf", "user": "1234:5678", "volumes": ["/a:/b:ro"]},
+        "env": {"A": "b=c"},
+        "success": "all-workers",
+        "restart": {"maximum": 0},
+        "wait": "0",
+    }
+
+
+@pytest.mark.parametrize("setting", ["success=worker-0", "worker_timeout=5m", "standalone_servers=true"])
+def test_all_workers_decide_unless_something_else_is_set(setting: str) -> None:
+    assert arguments(REQUEST)["success"] == "all-workers"
+    assert "success" not in arguments(replace(REQUEST, settings=[setting]))
+
+
+def test_what_is_set_takes_the_place_of_an_argument() -> None:
+    request = replace(REQUEST, settings=['restart={"maximum": 2}', "stop_grace_period=1s"])
+    assert "restart" not in arguments(request)
+    assert configuration(request.settings) == {"restart": '{"maximum": 2}', "stop_grace_period": "1s"}
+
+
+def test_a_member_of_a_group_is_set_by_a_dotted_name() -> None:
+    texts = ["ec2.instance_type=m7i.large", "ec2.spot=true", "jobs.worker.cpus=0.5"]
+    assert configuration(texts) == {
+        "ec2": '{"instance_type": "m7i.large", "spot": true}',
+        "jobs": '{"worker": {"cpus": "0.5"}}',
+    }
+
+
+def test_the_caller_is_the_user_of_containers_on_a_docker_engine_alone() -> None:
+    request = replace(REQUEST, user="1234:5678")
+    assert "container" not in arguments(request), "a process has the user of its parent"
+    assert "container" not in arguments(replace(request, backend="ec2")), "the caller has no user id on EC2"
+    assert arguments(replace(request, backend="docker"))["container"] == {"user": "1234:5678"}
+    overridden = replace(request, backend="docker", image="tf", settings=["container.user=root"])
+    assert arguments(overridden)["container"] == {"image": "tf"}, "--set overrides"
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"command": ["python", "a.py", "{worker_index}"]}, "{worker_index} is not a placeholder"),
+        ({"command": ["python", "a.py", "--index={index}"]}, "{index} is not a placeholder"),
+        ({"workers": Share(0)}, "At least one worker"),
+        ({"in_terminal": True, "backend": "docker"}, "--here: cannot be with --on docker"),
+        ({"image": "tf"}, "--on docker"),
+        ({"volumes": ["/a:/b"]}, "'/a:/b' cannot be had without containers"),
+        ({"env": ["A"]}, "'A' has no value"),
+        ({"settings": ["=x"]}, "'=x' has no value"),
+        ({"settings": ["ec2={}", "ec2.spot=true"]}, "ec2 has a value and a member spot"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        arguments(replace(REQUEST, **changes))
+    assert word in str(refused.value)
+
+
+def test_without_containers_the_same_folder_twice_is_no_volume() -> None:
+    assert "container" not in arguments(replace(REQUEST, volumes=["/nfs/mnist:/nfs/mnist"]))
+
+
+def job(state: str, **tasks: tuple[str, int | None, float]) -> RunState:
+    rows = {
+        name: TaskState(name, name, 0, state=how, exit_code=code, ended=ended)
+        for name, (how, code, ended) in tasks.items()
+    }
+    return RunState(RunSpec("0123", [], {}), 1.0, rows, result=RunResult(state, "", 1.0))
+
+
+def test_the_exit_code_is_the_jobs() -> None:
+    assert exit_code(None) == 1
+    assert exit_code(RunState(RunSpec("0123", [], {}), 1.0)) == 1
+    assert exit_code(job("succeeded", a=("succeeded", 0, 1.0))) == 0
+    assert exit_code(job("failed", a=("failed", 3, 2.0), b=("killed", 139, 1.0), c=("stopped", None, 0.5))) == 139
+    assert exit_code(job("failed", tensorboard=("failed", 1, 1.0), a=("failed", 3, 2.0))) == 3
+    assert exit_code(job("failed", a=("out of memory", 137, 2.0))) == 137
+    assert exit_code(job("failed", a=("stopped", None, 2.0))) == 1
+    assert exit_code(job("stopped", a=("stopped", None, 2.0))) == 1
+
+
+def test_members_of_groups_have_the_types_that_pulumi_gives_them() -> None:
+    texts = ["container.retain_volumes=false", "ec2.machine_count=2", "ec2.max_lifetime=2d", "run_id=7"]
+    assert settings(texts) == {
+        "container": {"retain_volumes": False},
+        "ec2": {"machine_count": 2, "max_lifetime": "2d"},
+        "run_id": "7",
+    }

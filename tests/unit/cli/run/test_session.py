@@ -1,0 +1,193 @@
+"""`run` in the foreground: how it ends, and what it prints."""
+
+import io
+import json
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.cli.common import TIMED_OUT, UNREACHABLE
+from tfdeploy.cli.run import command, session, stack
+from tfdeploy.cli.run.session import Session
+from tfdeploy.cli.run.stack import Call
+from tfdeploy.cli.run.terminal import Terminal
+from tfdeploy.cli.snapshot import LogLine
+from tfdeploy.errors import BackendError, CommandError, SpecError
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("tfdeploy.cli.run.terminal.runtime_root", lambda: tmp_path / "r")
+
+
+class Pulumi:
+    """An engine whose `destroy` fails, where nobody can be reached."""
+
+    did: list[str]
+
+    def __init__(self, *_: Any) -> None:
+        type(self).did = []
+
+    def start(self, action: str) -> None:
+        self.did.append(action)
+
+    def wait(self, _seconds: float) -> bool:
+        return True
+
+    def check(self, what: str) -> None:
+        if "destroy" in what:
+            raise CommandError(what, 255, ["nobody answers"])
+
+
+class Lost:
+    """A follower of what has gone."""
+
+    def __init__(self, *_: Any) -> None:
+        self.snapshot = SimpleNamespace(
+            entry=SimpleNamespace(ended=0.0),
+            observed=SimpleNamespace(engine=None, controller_silent_since=1.0),
+            report=SimpleNamespace(decided=False, tasks=[]),
+            is_finished=False,
+        )
+
+    def take_snapshot(self) -> Any:
+        return self.snapshot
+
+    def lines(self) -> list[LogLine]:
+        return []
+
+    unfinished_lines = lines
+
+
+def test_a_cluster_that_is_lost_ends_the_call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "PulumiEngine", Pulumi)
+    monkeypatch.setattr(session, "Follower", Lost)
+    monkeypatch.setattr(session, "_LOST_SECONDS", 0.0)
+    monkeypatch.setattr(Call, "entry", None)
+    outcome = Session(Call("run-1"), print, 30.0, keep=True, verbose=False).run()
+    assert outcome.code == UNREACHABLE
+    assert Pulumi.did == ["up", "destroy"]
+    told = capsys.readouterr().err
+    assert "no response from the cluster" in told
+    assert "tfdeploy run --remove run-1" in told
+
+
+class Screen(io.TextIOWrapper):
+    """A terminal that knows Latin-1."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="latin-1", write_through=True)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    @property
+    def text(self) -> str:
+        return self.buffer.getvalue().decode("latin-1")  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "shown"),
+    [(True, "[worker:0] caf\xe9 \\u2713\n"), (False, "[worker:0] \x1b]0;title\x07caf\xe9 \\u2713\n")],
+)
+def test_a_line_neither_sets_the_terminal_nor_ends_the_call(
+    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stdout", screen)
+    command.line_printer(as_json=False, hidden="")(LogLine(0.0, "worker-0", "stdout", "\x1b]0;title\x07café ✓"))
+    assert screen.text == shown
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """Where a terminal listens."""
+    terminal = Terminal(tmp_path)
+    yield terminal.command([])[-1]
+    terminal.close()
+
+
+def test_a_relay_that_dies_before_it_speaks_leaves_the_terminal_to_the_next(address: str) -> None:
+    for words in (b"", b'{"comm'):
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.connect(address)
+            dead.sendall(words)
+    with socket.socket(socket.AF_UNIX) as relay:
+        relay.settimeout(30.0)
+        relay.connect(address)
+        asked = {"command": [sys.executable, "-c", "raise SystemExit(7)"], "env": {}}
+        relay.sendall(json.dumps(asked).encode() + b"\n")
+        assert relay.makefile().readline() == "7\n"
+
+
+def test_a_name_that_is_taken_leaves_no_socket(tmp_path: Path) -> None:
+    Call("mine").begin().close()
+    with pytest.raises(SpecError, match="--name"):
+        command.run(["python", "-V"], name="mine", in_terminal=True, code=str(tmp_path))
+    assert list((tmp_path / "r").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind"),
+    [(["run: command", "is missing", "Set it."], SpecError), (["the engine does not respond"], BackendError)],
+)
+def test_a_refusal_of_the_component_is_an_error_with_its_parts(refusal: list[str], kind: type[Exception]) -> None:
+    call = Call("run-1")
+    call.refusal.parent.mkdir(parents=True)
+    call.refusal.write_text(json.dumps(refusal))
+    engine = stack.PulumiEngine(call, verbose=False)
+    engine._process = SimpleNamespace(returncode=stack.REFUSED)  # type: ignore[assignment]
+    with pytest.raises(kind) as refused:
+        engine.check("`pulumi up`")
+    if isinstance(refused.value, SpecError):
+        assert [refused.value.where, refused.value.wrong, refused.value.remedy] == refusal
+
+
+class Working(Pulumi):
+    """An engine whose `destroy` succeeds."""
+
+    def check(self, what: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("finished", "result", "keep", "actions", "code"),
+    [
+        (True, "succeeded", False, ["up", "destroy"], 0),
+        (True, "succeeded", True, ["up"], 0),
+        (False, "", False, ["up", "destroy"], TIMED_OUT),
+        (False, "stopped", False, ["up", "destroy"], TIMED_OUT),
+        (False, "succeeded", False, ["up", "destroy"], 0),  # and other workers had time left to end by themselves
+        (False, "", True, ["up"], TIMED_OUT),
+    ],
+)
+def test_a_session_ends_with_the_run_or_its_time_limit(
+    finished: bool, result: str, keep: bool, actions: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Follower(Lost):
+        def __init__(self, *_: Any) -> None:
+            super().__init__()
+            self.snapshot.is_finished = finished
+            state = RunResult(result, "", 1.0) if result else None
+            self.snapshot.run_state = RunState(RunSpec("0123", [], {}), 1.0, result=state)
+
+    monkeypatch.setattr(session, "PulumiEngine", Working)
+    monkeypatch.setattr(session, "Follower", Follower)
+    monkeypatch.setattr(Call, "entry", SimpleNamespace(ended=1.0, cluster={"backend": "local"}))
+    stopped: list[float] = []
+    access = SimpleNamespace(stop_training=lambda _, seconds: stopped.append(seconds))
+    monkeypatch.setattr(session, "access", lambda _: access)
+    outcome = Session(Call("run-1"), print, -1.0, keep=keep, verbose=False).run()
+    assert (outcome.code, Working.did) == (code, actions)
+    assert stopped == ([] if finished or keep else [-1.0]), "the run that exceeds its time limit"

@@ -1,0 +1,51 @@
+"""`tfrun` takes what TFMesos' `tfrun` takes."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from tfdeploy.cli import main, tfrun
+from tfdeploy.cli.run import command
+from tfdeploy.cli.run.arguments import RunRequest, Share
+from tfdeploy.cli.run.session import Outcome
+
+GIVEN = "-w 2 -s 1 -Gw 1 -Gs 3 -Cw 1.5 -Cs 0.5 -Mw 512 -Ms 256 -V /data:/data -n mine -v".split()  # noqa: SIM905
+LONG = """
+    --nworker 2 --nserver 1 --worker-gpus 1 --server-gpus 3 --worker-cpus 1.5 --server-cpus 0.5
+    --worker-mem 512 --server-mem 256 --volume /data:/data --name mine --verbose
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("given", [GIVEN, LONG])
+def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def run(call: Any, request: RunRequest, options: Any) -> Outcome:
+        asked.extend([call, request, options])
+        return Outcome(0, None)
+
+    monkeypatch.setattr(command, "_run", run)
+    done = CliRunner().invoke(
+        tfrun.app, [*given, "--code=", "--on=docker", "--", "python", "train.py", "-w", "{task_index}"]
+    )
+    assert done.exit_code == 0, done.output
+    call, request, options = asked
+    assert request.workers == Share(2, 1.5, "512", 1)
+    assert request.ps == Share(1, 0.5, "256", 3)
+    assert (list(request.volumes), call.stack, options.verbose) == (["/data:/data"], "mine", True)
+    assert request.command == ["python", "train.py", "-w", "{task_index}"]
+
+
+def test_the_letters_are_not_tfdeploys() -> None:
+    group: Any = get_command(main.app)
+    letters = {name for parameter in group.commands["run"].params for name in parameter.opts if len(name) < 4}
+    assert letters == {"-e"}
+
+
+def test_it_is_installed() -> None:
+    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"]["tfrun"] == "tfdeploy.cli.tfrun:main"

@@ -1,0 +1,194 @@
+"""The verbs of the command, on clusters that only the registry and a made-up backend know."""
+
+import io
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from tests.clusters import ID, cluster_ref
+from tests.unit.cases import plan, spec
+from tests.unit.report.test_wait import Looks, sight
+from tests.unit.simulation import World
+from tfdeploy import registry
+from tfdeploy.agent.record import Record, RecordView
+from tfdeploy.backends.base import ClusterRef, ObservedState, Route
+from tfdeploy.cli import common, snapshot
+from tfdeploy.cli.commands import events, port_forward, tunnel, wait
+from tfdeploy.cli.main import app
+from tfdeploy.errors import BackendError, NotFound
+from tfdeploy.report.expected import ExpectedState, expected_state
+from tfdeploy.report.report import report
+
+ARGS: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
+CLUSTER = cluster_ref("local", "/nowhere")
+MOST_LOOKS = 5
+
+Call = Callable[..., tuple[int, str]]
+
+
+class Beheld(Looks):
+    """What is looked at so often that whoever looks would never end is an error."""
+
+    def observe(self, cluster: ClusterRef, token: str, ask: object, is_preview: bool = False) -> ObservedState:
+        assert self.count < MOST_LOOKS, "it looks for ever"
+        return super().observe(cluster, token, ask)
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls a verb, in a program's folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(wait, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(events, "_POLL_SECONDS", 0.0)
+    (tmp_path / "Pulumi.yaml").write_text("name: p\n")
+
+    def calls(verb: str, *more: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, [verb, "--cwd", str(tmp_path), "--stack", "dev", *more])
+        if isinstance(done.exception, Exception):
+            raise done.exception
+        return done.exit_code, done.output
+
+    return calls
+
+
+def stands(
+    monkeypatch: pytest.MonkeyPatch, sights: Sequence[ObservedState], known: ExpectedState | None = None
+) -> registry.Entry:
+    """Have a cluster stand that looks like this, one look after the other."""
+    entry = registry.Entry(CLUSTER, "/folder", expected_state(plan(**ARGS), spec(**ARGS)) if known is None else known)
+    registry.write(entry)
+    monkeypatch.setattr(snapshot, "load", lambda name: Beheld(sights))
+    return entry
+
+
+def world(*ended: str) -> World:
+    """A job of which all tasks run, or have ended well."""
+    made = World(**ARGS)
+    made.come()
+    for hostname in ended:
+        made.exit(hostname)
+    return made
+
+
+@pytest.mark.parametrize("verb", [["wait"], ["logs", "--follow"], ["events", "--follow"], ["show", "--watch"]])
+def test_a_job_is_over_though_tensorboard_goes_on(
+    verb: list[str], call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = world("worker-0")
+    assert made.running() == "tensorboard-0/1"
+    Record(tmp_path).save(made.job)
+    stands(monkeypatch, [replace(sight(made), record_folder=str(tmp_path))])
+    assert call(*verb)[0] == 0
+
+
+def test_a_job_is_not_over_while_its_tasks_still_end() -> None:
+    made = world()
+    made.launchers["worker-0"].end_child(0, made.now)
+    made.sync("worker-0")
+    entry = registry.Entry(CLUSTER, "/folder", expected_state(plan(**ARGS), spec(**ARGS)))
+    seen = snapshot.Snapshot(entry, report(entry.expected, sight(made)), sight(made))
+    assert seen.report.decided
+    assert not seen.is_finished
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_who_waits_hears_that_the_cluster_was_destroyed(
+    recorded: bool, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = world()
+    looks = Beheld([sight(made)])
+    stands(monkeypatch, [])
+    if recorded:
+        kept = tmp_path / f"state/tfdeploy/retained/mnist-{ID}/20261121T000000Z/record"
+        Record(kept).save(made.job)
+
+    def load(name: str) -> Beheld:
+        registry.mark_destroyed(CLUSTER)
+        return looks
+
+    monkeypatch.setattr(snapshot, "load", load)
+    if recorded:
+        code, said = call("wait")
+        assert code == 1
+        assert "p/dev/mnist: unknown" in said
+    else:
+        with pytest.raises(NotFound, match="was destroyed"):
+            call("wait")
+
+
+def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world()
+    stands(monkeypatch, [sight(made)], ExpectedState(tasks=()))
+    route = Route("10.0.0.4", 6006, lambda: pytest.fail("nobody connects"), direct=True)
+    monkeypatch.setattr(tunnel, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
+    assert call("tunnel") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
+    stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], ExpectedState(tasks=()))
+    with pytest.raises(NotFound, match="has no run yet"):
+        call("tunnel")
+
+
+def test_a_port_is_none_below_zero(call: Call) -> None:
+    assert call("tunnel", "--port", "-1")[0] == 2
+
+
+@pytest.mark.parametrize(("text", "ports"), [("8888", (8888, 8888)), ("9000:8888", (9000, 8888)), (":8888", (0, 8888))])
+def test_ports_are_written_as_for_kubectl(text: str, ports: tuple[int, int]) -> None:
+    assert port_forward.parse_ports(text) == ports
+
+
+@pytest.mark.parametrize("text", ["", "0", "x", "8888:", "1:2:3", "65536", "65536:1", "-1"])
+def test_what_is_not_a_port_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        port_forward.parse_ports(text)
+
+
+@pytest.mark.parametrize("verb", "logs endpoints explain restart replace exec ssh tunnel port-forward".split())  # noqa: SIM905
+def test_names_are_completed(verb: str, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stands(monkeypatch, [])
+    command: Any = get_command(app)
+    found = command.commands[verb]
+    context = typer.Context(found)
+    context.params = {"cwd": str(tmp_path), "stack": "dev"}
+    assert [item.value for item in found.params[0].shell_complete(context, "wor")] == ["worker-0"]
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = world("worker-0")
+    Record(tmp_path).save(made.job)
+    stands(monkeypatch, [replace(sight(made), record_folder=str(tmp_path))])
+    with pytest.raises(BackendError, match=r"^cannot write /no/such/x: No such file or directory\. Use another"):
+        call("logs", "--save", "/no/such/x")
+
+
+class Screen(io.StringIO):
+    """A terminal, or a pipe."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "shown"), [(True, "a table\n  of lines\n"), (False, "a \x1b[2Jtable\n  of lines\n")]
+)
+def test_what_engines_and_programs_say_cannot_move_the_terminal(
+    terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, prints in (("stdout", common.print_result), ("stderr", common.print_message)):
+        screen = Screen(terminal)
+        monkeypatch.setattr(sys, name, screen)
+        prints("a \x1b[2Jtable\n  of lines")
+        assert screen.getvalue() == shown

@@ -1,0 +1,148 @@
+"""Tables in the room that there is."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from tfdeploy.cli.common import has_colours
+from tfdeploy.cli.output import ago, cluster_tables, table_lines
+from tfdeploy.outputs import MachineRow, TaskRow
+from tfdeploy.report.tables import text_table
+
+NOW = 1_795_262_400.0
+"""2026-11-21 12:00:00Z."""
+
+MACHINE: MachineRow = {
+    "machine": "lab",
+    "role": "Master",
+    "provider": "local",
+    "region": "",
+    "size": "2 cpus, 23.5 GiB",
+    "public_ip": "",
+    "status": "connected",
+}
+
+
+def task(**more: Any) -> TaskRow:
+    """A row of the output `tasks`."""
+    row: TaskRow = {
+        "job": "worker",
+        "index": 0,
+        "exit_code": None,
+        "address": "",
+        "container": "18047",
+        "machine": "lab",
+        "command": "python train.py --steps=2000 --batch_size=100 --learning_rate=0.01",
+        "hostname": "worker-0",
+        "status": "stopped (run finished)",
+        "created": "2026-11-21 11:58:00Z",
+        "public_ip": "",
+    }
+    return {**row, **more}  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("more", [{}, {"container": "4cc6c1021f35", "machine": "mnist-worker-m0"}])
+def test_tables_fit_the_terminal(width: int, more: dict[str, str]) -> None:
+    found = cluster_tables([MACHINE], [task(**more)], width)
+    assert max(map(len, found.splitlines())) <= width
+    assert "worker-0" in found
+    assert "stopped (run finished)" in found
+    assert ("COMMAND" in found) is (width > 80 or not more), "it goes first, and only where it must"
+
+
+LONG = {"status": "unreachable since 2026-11-21 04:12:07Z", "machine": "mnist-worker-m0", "hostname": "gpu-worker-10"}
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_what_identifies_a_row_and_its_status_are_never_cut(width: int) -> None:
+    lines = cluster_tables([MACHINE], [task(**LONG)], width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(text in lines[-1] for text in LONG.values())
+    assert "COMMAND" not in lines[-2], "the command is the first column to go"
+
+
+ROWS = [
+    {"cluster": "a/rather-long-stack/and-a-name-of-many", "backend": "docker", "state": "succeeded"}
+    | {"age": "50 minutes", "spent": "$12.50", "per_hour": "$10.93"},
+]
+
+
+def test_names_states_and_costs_of_clusters_are_never_cut() -> None:
+    (head, line) = table_lines(ROWS, list(ROWS[0]), 80, colours=False).splitlines()
+    assert len(head) <= 80
+    assert all(ROWS[0][name] in line for name in ("cluster", "backend", "state", "spent", "per_hour"))
+    assert "AGE" not in head
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("running", 32), ("failed (exit 3)", 31), ("stopped (run finished)", 2), ("pulling", 33)]
+)
+def test_states_have_colours(state: str, code: int) -> None:
+    rows = [{"hostname": "worker-0", "status": state}]
+    assert f"\x1b[{code}m{state}\x1b[0m" in table_lines(rows, ("hostname", "status"), 80, colours=True)
+    assert "\x1b" not in table_lines(rows, ("hostname", "status"), 80, colours=False)
+
+
+def test_a_cell_brings_no_colours_with_it() -> None:
+    rows = [{"hostname": "\x1b[31mworker-0\x1b[2J"}]
+    assert table_lines(rows, ["hostname"], 80, colours=True).splitlines()[1] == "worker-0"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "env", "expected"),
+    [(True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False)],
+)
+def test_colours_are_for_terminals_that_want_them(
+    terminal: bool, env: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert has_colours() is expected
+
+
+def test_wide_characters_are_counted_by_the_columns_that_they_take() -> None:
+    lines = cluster_tables([{**MACHINE, "machine": "機械"}, MACHINE], [task()], 100).splitlines()
+    assert lines[1].startswith("機械      Master")
+    assert lines[2].startswith("lab       Master")
+
+
+def test_with_room_nothing_is_lost() -> None:
+    found = cluster_tables([MACHINE], [task()], 500)
+    assert "--learning_rate=0.01" in found
+    assert "CONTAINER   MACHINE   COMMAND" in found
+    assert found.splitlines()[3].endswith("PUBLIC IP")
+
+
+def test_a_public_address_is_never_left_out() -> None:
+    assert "54.215.248.77" in cluster_tables(
+        [{**MACHINE, "public_ip": "54.215.248.77"}], [task(public_ip="54.215.248.77")], 80
+    )
+
+
+def test_money_has_a_column_where_it_is_spent() -> None:
+    assert "$0.35" in cluster_tables([{**MACHINE, "spent": 0.35}], [task()], 500)
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        ("2026-11-21 12:00:00Z", "0 seconds ago"),
+        ("2026-11-21 11:59:59Z", "1 second ago"),
+        ("2026-11-21 11:58:00Z", "2 minutes ago"),
+        ("2026-11-21 10:30:00Z", "1 hour ago"),
+        ("2026-11-19 12:00:00Z", "2 days ago"),
+        ("2026-11-21 12:00:09Z", "0 seconds ago"),
+        ("", ""),
+    ],
+)
+def test_moments_are_told_as_people_do(moment: str, words: str) -> None:
+    assert ago(moment, NOW) == words
+
+
+def test_a_table_without_rows_has_its_head() -> None:
+    assert text_table([], ("a", "b")) == "A   B"

@@ -1,0 +1,90 @@
+"""Each line is given once, wherever the record stands by then."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import ID, cluster_ref
+from tests.unit.cases import plan, spec
+from tests.unit.printing import write
+from tfdeploy import registry
+from tfdeploy.agent.log import STDERR, STDOUT
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.cli.snapshot import Follower
+from tfdeploy.report.expected import expected_state
+
+
+@pytest.fixture
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Entry:
+    """A cluster of which only the record stands: nobody answers for it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    asked = plan(ps=1, workers=1)
+    home = str(tmp_path / f"tfdeploy/clusters/mnist-{ID}")
+    cluster = cluster_ref("local", home)
+    shape = expected_state(asked, spec(ps=1, workers=1))
+    found = registry.Entry(cluster, "/folder", shape)
+    registry.write(found)
+    record_of(found).save(RunState(asked.run, 1.0))
+    return found
+
+
+def record_of(entry: registry.Entry) -> Record:
+    return Record(Path(entry.cluster["home"]) / "record")
+
+
+def say(record: Record, hostname: str, *texts: str, at: float, pipe: int = STDOUT) -> None:
+    """Have a task print these pieces, one a second."""
+    job = record.current()
+    assert job is not None
+    write(record.log(job.spec.id, hostname), [(pipe, text.encode()) for text in texts], begin=at)
+
+
+def new(follower: Follower) -> list[str]:
+    """What has come since the last time, after a look."""
+    follower.take_snapshot()
+    return [f"{line.hostname} {line.pipe} {line.text}" for line in follower.lines()]
+
+
+def test_lines_of_all_tasks_come_once_in_the_order_of_time(entry: registry.Entry) -> None:
+    record, follower = record_of(entry), Follower(entry)
+    say(record, "worker-0", "one\n", "three\nhal", at=10)
+    say(record, "ps-0", "two\n", at=10.5, pipe=STDERR)
+    assert new(follower) == ["worker-0 stdout one", "ps-0 stderr two", "worker-0 stdout three"]
+    assert new(follower) == []
+    say(record, "worker-0", "f\n", at=20)
+    assert new(follower) == ["worker-0 stdout half"]
+
+
+def test_what_no_newline_has_ended_is_given_at_the_end(entry: registry.Entry) -> None:
+    record, follower = record_of(entry), Follower(entry)
+    say(record, "worker-0", "begun\nand not ended", at=10)
+    assert new(follower) == ["worker-0 stdout begun"]
+    assert [line.text for line in follower.unfinished_lines()] == ["and not ended"]
+
+
+def test_it_goes_on_where_it_was_when_the_cluster_is_destroyed(entry: registry.Entry) -> None:
+    record, follower = record_of(entry), Follower(entry)
+    say(record, "worker-0", "before\nlast wo", at=10)
+    assert new(follower) == ["worker-0 stdout before"]
+    say(record, "worker-0", "rds\n", at=20)
+    kept = registry.folder().parent / f"retained/mnist-{ID}/20260101T000000Z"
+    kept.mkdir(parents=True)
+    shutil.move(record.folder, kept)
+    assert new(follower) == []
+    registry.mark_destroyed(entry.cluster)
+    assert new(follower) == ["worker-0 stdout last words"]
+
+
+def test_a_run_begun_anew_is_read_from_its_beginning(entry: registry.Entry) -> None:
+    record, follower = record_of(entry), Follower(entry)
+    say(record, "worker-0", "the first\n", at=10)
+    assert new(follower) == ["worker-0 stdout the first"]
+    job = record.current()
+    assert job is not None
+    shutil.rmtree(record.folder)
+    record = record_of(entry)
+    record.save(RunState(job.spec, 2.0))
+    say(record, "worker-0", "again\n", at=30)
+    assert new(follower) == ["worker-0 stdout again"]

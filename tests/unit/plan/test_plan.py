@@ -1,0 +1,297 @@
+"""Spec and machines to a plan: goldens of its text, and what makes a run another one."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import BOX, check_golden, inventory, plan, spec
+from tfdeploy.agent.run_spec import RestartPolicy, RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.run_state import TASK_FAILED, TASKS_SUCCEEDED, RunResult, RunState
+from tfdeploy.errors import PlacementError, SpecError
+from tfdeploy.plan.plan import Plan, make_plan
+from tfdeploy.plan.scheduler import Machine
+from tfdeploy.spec.environment import SecretText
+from tfdeploy.spec.unknown import Unknown, is_known
+
+
+@pytest.mark.parametrize(
+    ("golden", "args"),
+    [
+        ("plan-1-ps-1-worker", {"ps": 1, "workers": 1}),
+        ("plan-2-ps-3-workers", {"ps": 2, "workers": 3}),
+        ("plan-chief-ps-workers-evaluator", {"chief": 1, "ps": 1, "workers": 2, "evaluator": 1}),
+        ("plan-chief-alone", {"chief": 1}),
+        (
+            "plan-gpu-workers",
+            {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}},
+        ),
+        ("plan-master", {"chief": 1, "tf_config_master": True, "workers": 1, "evaluator": 1}),
+        ("plan-serve", {"standalone_servers": True, "ps": 1, "workers": 2}),
+        (
+            "plan-client-inside",
+            {
+                "standalone_servers": True,
+                "chief": 1,
+                "ps": 1,
+                "workers": 2,
+                "command": ["python", "client.py", "{worker_hosts}"],
+            },
+        ),
+        (
+            "plan-placeholders",
+            {
+                "command": ["python", "mnist_replica.py", "--ps={ps_hosts}", "--task={job_name}:{task_index}", "{b}"],
+                "ps": 1,
+                "workers": 2,
+            },
+        ),
+        (
+            "plan-folders-and-limits",
+            {
+                "command": ["python", "train.py", "--data={data_dir}", "--logs={train_dir}", "--c={context}"],
+                "context": {"steps": 5},
+                "data_dir": "/data",
+                "ps": 1,
+                "workers": 2,
+                "jobs": {"worker": {"gpus": 1, "memory": "2GiB", "cpus": 1.5, "port": 2222}},
+            },
+        ),
+    ],
+)
+def test_the_plan_reads_as_kept(golden: str, args: dict[str, Any]) -> None:
+    check_golden(golden, str(plan(**args)))
+
+
+def test_the_run_is_plain_json_with_all_that_the_controller_needs() -> None:
+    run = plan(ps=1, workers=1, env={"A": "1"}, restart={"maximum": 2, "backoff": "4s", "on": ["any"]}, code="c0de").run
+    restart = RestartPolicy(2, 4.0, ["any"])
+    assert run == RunSpec(
+        id=run.id,
+        tasks=[TaskSpec("ps-0", "ps", 0), TaskSpec("worker-0", "worker", 0)],
+        jobs={"ps": RunJob(restart=restart), "worker": RunJob(restart=restart)},
+        command=["python", "train.py"],
+        code="c0de",
+        env={"A": "1"},
+        train_dir="/train",
+        context="{}",
+        success="worker-0",
+        worker_timeout=60.0,
+        grace=10.0,
+        start_timeout=0.0,
+    )
+    assert RunSpec.from_dict(json.loads(json.dumps(run.to_dict()))) == run
+
+
+BASE: dict[str, Any] = {"workers": 2, "ps": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": ["python", "other.py"]},
+        {"command": ["python", "train.py", "--steps=3"]},
+        {"env": {"A": "1"}},
+        {"jobs": {"worker": {"env": {"A": "1"}}}},
+        {"data_dir": "/other"},
+        {"context": {"a": 1}},
+        {"requirements": ["six"]},
+        {"run_id": "again"},
+        {"resume_from": "0123"},
+        {"code": "another-archive"},
+    ],
+    ids=str,
+)
+def test_a_run_is_a_new_one_when_what_it_trains_with_changes(change: dict[str, Any]) -> None:
+    assert plan(**{**BASE, **change}).run.id != plan(**BASE).run.id
+
+
+def test_a_run_is_a_new_one_when_its_chief_gets_the_old_name() -> None:
+    assert plan(chief=1, tf_config_master=True).run.id != plan(chief=1).run.id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workers": 3},
+        {"chief": 1},
+        {"flags": "auto"},
+        {"wait": "0"},
+        {"log_lines": 3},
+        {"metrics": {"a": "b"}},
+        {"stop_grace_period": "1s"},
+        {"restart": {"maximum": 0}},
+        {"success": "all-workers"},
+        {"worker_timeout": "5m"},
+        {"secrets": {"TOKEN": "x"}},
+        {"jobs": {"worker": {"memory": "1GiB", "cpus": 1, "gpus": 1, "port": 2222}}},
+    ],
+    ids=str,
+)
+def test_a_run_stays_the_same_when_only_its_surroundings_change(change: dict[str, Any]) -> None:
+    assert plan(**{**BASE, **change}).run.id == plan(**BASE).run.id
+
+
+def test_with_and_without_the_four_flags_are_different_runs() -> None:
+    assert plan(**BASE, flags="never").run.id != plan(**BASE).run.id
+
+
+def test_a_secret_variable_is_named_in_the_run_and_has_no_value_in_the_plan() -> None:
+    args = {**BASE, "env": {"KEY": SecretText("canary")}}
+    made = plan(**args)
+    assert made.run.secret_env == ["KEY"]
+    assert "canary" not in json.dumps(made.run.to_dict())
+    assert made.run.id != plan(**BASE).run.id
+    assert "run <the run's id, which depends on secret values of `env`: known after the update>" in made.summary
+
+
+def test_the_final_id_of_a_run_with_secret_variables_is_no_change() -> None:
+    args = {**BASE, "env": {"KEY": SecretText("canary")}}
+    before = plan(**args).run
+    final = RunState(replace(before, id="0123456789ab", content_id=before.id), 0.0)
+    assert changes(final, **args) == []
+    assert changes(final, **{**args, "run_id": "again"}) != []
+
+
+def test_the_same_command_is_another_run_where_the_others_serve() -> None:
+    client: dict[str, Any] = {"chief": 1, "workers": 1, "command": ["python", "train.py"]}
+    assert plan(standalone_servers=True, **client).run.id != plan(**client).run.id
+    assert plan(standalone_servers=True, ps=2, **client).run.id == plan(standalone_servers=True, **client).run.id
+
+
+def test_a_hostname_that_dns_would_refuse_is_refused() -> None:
+    asked = replace(spec(workers=1), name="a" * 60)
+    with pytest.raises(SpecError) as refusal:
+        make_plan(asked, inventory(asked))
+    wrong = "with 'worker-0' it has more than 63 characters. Choose a shorter one."
+    assert str(refusal.value) == f"TensorFlowCluster {'a' * 60!r}: its name: {wrong}"
+
+
+def job(decided: bool = False, **args: Any) -> RunState:
+    """The record of a job that such arguments made."""
+    made = RunState(plan(**args).run, 0.0)
+    made.result = RunResult("succeeded", TASKS_SUCCEEDED, 0.0) if decided else None
+    return made
+
+
+RESTART = "(all tasks restart with the new host lists)"
+
+
+def changes(run: RunState | None, results: Mapping[str, str] | None = None, **args: Any) -> list[str]:
+    """What a plan of these arguments changes in this run, as a preview prints it."""
+    asked = spec(**args)
+    return [str(change) for change in make_plan(asked, inventory(asked, run=run, results=results or {})).changes]
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (None, []),
+        (job(**BASE), []),
+        (job(**BASE, wait="0", stop_grace_period="1s"), []),
+        (job(ps=1, workers=1), [f"+ worker-1  {RESTART}"]),
+        (job(chief=1, workers=2), [f"- chief-0  {RESTART}", f"+ ps-0  {RESTART}"]),
+        (job(decided=True, ps=1, workers=3), ["- worker-2  (the run is finished: nothing starts)"]),
+        (job(decided=True, **BASE), []),
+    ],
+)
+def test_a_preview_says_what_the_plan_does_to_the_job_that_stands(before: RunState | None, said: list[str]) -> None:
+    assert changes(before, **BASE) == said
+
+
+def test_a_preview_says_that_a_failed_run_does_not_start() -> None:
+    before = job(decided=True, ps=1, workers=3)
+    before.result = RunResult("failed", TASK_FAILED, 0.0)
+    assert changes(before, **BASE) == ["- worker-2  (the run has failed: nothing starts)"]
+
+
+@pytest.mark.parametrize(
+    ("result", "effect"),
+    [
+        (
+            "failed",
+            "this run has failed before: nothing starts, and its result is reported. Another `run_id` trains again",
+        ),
+        ("", "this run was replaced before it ended: it continues, in its own train_dir"),
+    ],
+)
+def test_a_preview_says_what_an_earlier_run_does(result: str, effect: str) -> None:
+    before = job(**BASE, run_id="later")
+    old, new = before.spec.id, plan(**BASE).run.id
+    assert changes(before, {new: result, old: ""}, **BASE) == [f"~ run  {old} -> {new}  ({effect})"]
+
+
+def test_values_of_secrets_are_a_condition_of_what_an_earlier_run_does() -> None:
+    args = {**BASE, "env": {"KEY": SecretText("a")}}
+    new = plan(**args).run.id
+    (line,) = changes(job(**BASE), {new: "succeeded"}, **args)
+    assert "(with the same secrets, this run has succeeded before: nothing starts" in line
+
+
+def test_a_preview_says_that_another_run_takes_the_place_of_the_one_that_stands() -> None:
+    before = job(**BASE, run_id="earlier")
+    old, new = before.spec.id, plan(**BASE).run.id
+    effect = "all tasks start again, in a train_dir of the new run"
+    assert changes(before, **BASE) == [f"~ run  {old} -> {new}  ({effect})"]
+
+
+def standing_plan(machines: list[Machine], standing: dict[str, str], **args: Any) -> Plan:
+    """A plan of containers that stand on these machines."""
+    asked = spec(backend="docker", **args)
+    return make_plan(asked, inventory(asked, *machines, train_dir="/train", task_machines=standing))
+
+
+AWAY = replace(BOX, name="away", ready=False)
+ON_AWAY = {"worker-0": "box", "worker-1": "away"}
+
+
+def test_a_task_moves_from_a_machine_that_is_away() -> None:
+    made = standing_plan([BOX, AWAY], ON_AWAY, workers=2)
+    assert [task.machine for task in made.tasks] == ["box", "box"]
+    assert made.machines == (BOX, AWAY)
+
+
+def test_a_task_that_no_other_machine_may_take_waits_for_its_own() -> None:
+    made = standing_plan([BOX, AWAY], ON_AWAY, workers=2, container={"placement": ["hostname:UNIQUE"]})
+    assert [task.machine for task in made.tasks] == ["box", "away"]
+    assert made.warnings == ("worker-1 waits for away: no machine that responds may run it",)
+
+
+def test_a_new_task_is_never_placed_on_a_machine_that_is_away() -> None:
+    with pytest.raises(PlacementError):
+        standing_plan([BOX, AWAY], {}, workers=2, container={"placement": ["hostname:UNIQUE"]})
+
+
+def test_a_task_that_waits_for_its_machine_keeps_its_gpus() -> None:
+    gpus = {"worker": {"gpus": 2, "container": {"placement": ["hostname:IS:away"]}}}
+    made = standing_plan([BOX, AWAY], {"worker-0": "away"}, workers=1, jobs=gpus)
+    assert made.tasks[0].gpus == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"env": {"A": Unknown("env.A")}},
+        {"jobs": {"worker": {"env": {"A": Unknown("jobs.worker.env.A")}}}},
+        {"command": ["python", Unknown("command[1]")]},
+        {"context": {"a": [Unknown("context.a[0]")]}},
+        {"run_id": Unknown("run_id")},
+        {"data_dir": Unknown("data_dir")},
+    ],
+)
+def test_a_run_of_unknown_content_is_neither_the_same_nor_another(args: dict[str, Any]) -> None:
+    made = plan(**{**BASE, **args})
+    assert not is_known(made.run.id)
+    undecided = "~ run  (whether it is a new run is known after the update)"
+    assert changes(job(**BASE), **{**BASE, **args}) == [undecided]
+    more = {**BASE, **args, "workers": BASE["workers"] + 1}
+    added = f"+ worker-{BASE['workers']}  (all tasks restart, if the run is not finished)"
+    assert changes(job(**BASE), **more) == [undecided, added]
+
+
+def test_a_run_with_an_unknown_train_dir_is_known() -> None:
+    args = {**BASE, "train_dir": Unknown("train_dir")}
+    assert plan(**args).run.id == plan(**BASE).run.id
+    assert not is_known(plan(**args).run.train_dir)

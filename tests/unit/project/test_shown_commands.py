@@ -1,0 +1,108 @@
+"""What pages show exists: each command of `tfdeploy` with its options, each argument; README's commands are run by tests."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer import Context
+from typer.main import get_command
+
+from tests.pages import ROOT, Block, blocks, commands, normal, pages, words
+from tfdeploy.cli.main import app
+
+README = ROOT / "README.md"
+START = ROOT / "docs" / "get-started.md"
+COMMAND: Any = get_command(app)
+CONTEXT = Context(COMMAND)
+
+RUN_BY = {
+    README: "tests/setup/test_make_mnist.py::test_make_mnist_trains_once_and_asks_for_no_plugin",
+    START: "tests/integration/test_get_started.py::test_every_command_of_the_page_runs",
+}
+"""The tests that run every command of a page, and compare the output that it shows."""
+
+NOT_RUN = {"source tools/activate", "make setup"}
+"""What these tests have done already when they begin."""
+
+
+def problems(command: str) -> Iterator[str]:
+    """What of a command of `tfdeploy` does not exist."""
+    _, *arguments = words(command)
+    node, context = COMMAND, CONTEXT
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        options = {
+            option for parameter in node.get_params(context) for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        if argument.startswith("-") and len(argument) > 1:
+            if name not in options:
+                yield f"{command}: no option {name}"
+        elif node is COMMAND:
+            found = COMMAND.get_command(CONTEXT, argument)
+            if found is None:
+                yield f"{command}: no command {argument}"
+                return
+            node = found
+    return
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_of_a_page_exist(page: Path) -> None:
+    shown = [command for command in commands(page) if re.match(r"(?:\w+=\S+ )*tfdeploy ", command)]
+    if page.name == "command.md":  # its usage lines are generated
+        shown = []
+    assert [problem for command in shown for problem in problems(command)] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_in_its_sentences_exist(page: Path) -> None:
+    named = set(re.findall(r"`tfdeploy ([a-z]+(?:-[a-z]+)*)", page.read_text()))
+    assert {name for name in named if COMMAND.get_command(CONTEXT, name) is None} == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("tfdeploy logs -f", []),
+        ("TFDEPLOY_RUN=1 tfdeploy exec worker-1 -- nvidia-smi --loop", []),
+        ("tfdeploy logs --folow", ["tfdeploy logs --folow: no option --folow"]),
+        ("tfdeploy lgos", ["tfdeploy lgos: no command lgos"]),
+    ],
+)
+def test_a_wrong_command_is_found(command: str, problem: list[str]) -> None:
+    assert [*problems(command)] == problem
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", RUN_BY, ids=lambda page: page.name)
+def test_the_test_that_runs_the_commands_of_a_page_exists(page: Path) -> None:
+    file, _, name = RUN_BY[page].partition("::")
+    tree = ast.parse((ROOT / file).read_text())
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert set(commands(page)) - NOT_RUN
+
+
+def test_both_pages_have_the_same_program() -> None:
+    assert _code(README, "python")[0] == _code(START, "python")[0]
+
+
+def _code(page: Path, language: str) -> list[str]:
+    return [block.text for block in blocks(page, language)]
+
+
+def test_a_block_has_commands_and_their_outputs() -> None:
+    block = Block("", "console", "$ a  --b c   # why\nx\ny\n$ d \\\n   e\n")
+    assert block.steps == [("a --b c", "x\ny\n"), ("d e", "")]
+
+
+def test_outputs_of_two_machines_are_the_same_when_they_are_normal() -> None:
+    here = "MACHINE  ROLE\nlab      Master   2 cpus, 23.5 GiB\n18047  lab  running  2026-11-21 06:43:01Z\naccuracy: 0.957\n"
+    there = "MACHINE   ROLE\nnode-17   Master   16 cpus, 1.5 TiB\n7  node-17   running  2027-01-01 00:00:00Z\naccuracy: 0.9\n"
+    assert normal(here) == normal(there)
+    assert normal(here) != normal(there.replace("running", "failed"))

@@ -1,0 +1,209 @@
+"""The page: what is on it, and that what a task prints cannot be more than text."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.made_up import BEGIN, content, paid
+from tfdeploy.outputs import TaskRow
+from tfdeploy.report.escapes import plain
+from tfdeploy.report.failure import Failure
+from tfdeploy.report.html.content import Content
+from tfdeploy.report.html.document import LAST_LINES, fragment, kind, page, policy
+from tfdeploy.report.html.markup import element
+
+NASTY = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</pre></style><!-- ",
+    "&lt;b&gt; &amp;",
+    "\x1b[31mred\x1b[0m \x00\x07 \ud800 \u202eabc",
+)
+ANYTHING = st.text(alphabet=st.characters(), max_size=60) | st.sampled_from(NASTY)
+
+
+class Outline(HTMLParser):
+    """The elements of a document with their attributes, and whether they are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def names(self) -> set[str]:
+        return {name for name, _ in self.found}
+
+    def ids(self) -> list[str]:
+        return [found["id"] or "" for _, found in self.found if "id" in found]
+
+
+def test_the_page_is_well_formed_and_has_all_parts() -> None:
+    seen = Outline(page(content()))
+    assert seen.open == []
+    assert len(seen.ids()) == len(set(seen.ids()))
+    parts = ["head", "contents", "cluster", "results", "curves", "timeline", "logs", "configuration", "end"]
+    assert [name for name in seen.ids() if name in parts] == parts
+    links = {found["href"] for name, found in seen.found if name == "a"}
+    assert links == {f"#{name}" for name in parts[2:-1]}
+    for name, found in seen.found:
+        assert name != "table" or seen.found[seen.found.index((name, found)) + 1][0] == "caption"
+
+
+def test_a_page_needs_nothing_else() -> None:
+    seen = Outline(page(content()))
+    assert not {"script", "img", "iframe", "form", "object", "base"} & seen.names()
+    sources = [value for _, found in seen.found for key, value in found.items() if key in ("src", "href", "action")]
+    assert all(value and value.startswith(("#", "data:")) for value in sources)
+    assert all("style" not in found and not any(key.startswith("on") for key in found) for _, found in seen.found)
+
+
+def test_only_a_live_page_has_a_script_and_may_connect() -> None:
+    assert [name for name, _ in Outline(page(content(), live=True)).found].count("script") == 1
+    assert "script-src" not in policy()
+    assert "connect-src" not in policy()
+    assert "connect-src 'self'" in policy(live=True)
+    assert "unsafe" not in policy(live=True)
+
+
+def test_the_words_of_the_report_are_on_the_page() -> None:
+    text = fragment(content())
+    for word in (
+        "mnist",
+        "succeeded",
+        "worker-0, worker-1 succeeded.",
+        "20261121-120000-7f3a",
+        "127.0.0.1:41873",
+        "TensorFlow",
+    ):
+        assert word in text
+    assert "worker-1 SIGKILL: restarting in 8 s (1 of 3)" in text
+    assert "Validation accuracy" in text
+
+
+def test_the_cause_of_a_failure_is_at_the_top_and_is_text() -> None:
+    made = content()
+    failed = Failure("worker-1", ["ValueError: <b>", "step 5"], "Fix it.")
+    text = fragment(replace(made, report=replace(made.report, failures=[failed])))
+    assert "<b>worker-1</b>: Fix it." in text
+    assert "<pre>ValueError: &lt;b&gt;\nstep 5</pre>" in text
+
+
+def test_what_machines_cost_is_told_in_words() -> None:
+    text = fragment(paid(content()))
+    assert "$0.36/h now, $0.06 so far. At most $25.92 in total." in text
+    assert "A machine terminates itself after 15m without tasks." in text
+    assert "$0.021" in text
+
+
+def test_only_the_last_lines_stand_on_the_page() -> None:
+    made = replace(content(), lines={"worker-0": [(BEGIN, f"line {place}") for place in range(5000)]})
+    text = fragment(made)
+    assert f"the last {LAST_LINES} of 5000 lines" in text
+    assert "line 4999<" in text
+    assert "line 4799<" not in text
+
+
+def test_the_log_of_a_task_that_failed_is_open() -> None:
+    made = content()
+    rows: list[TaskRow] = [
+        {**row, "status": "failed (exit 3)"} if row["hostname"] == "worker-1" else row for row in made.report.tasks
+    ]
+    seen = Outline(fragment(replace(made, report=replace(made.report, tasks=rows))))
+    assert [found["id"] for name, found in seen.found if name == "details" and "open" in found] == ["log-worker-1"]
+
+
+def test_thousands_of_points_make_a_page_that_is_not_large() -> None:
+    lines = {
+        f"worker-{task}": [(BEGIN + at, f"step {at} loss {5 / (at + 1)}") for at in range(10_000)] for task in range(2)
+    }
+    assert len(page(replace(content(), lines=lines))) < 200_000
+
+
+def test_a_curve_of_many_points_is_drawn_to_its_end() -> None:
+    lines = {"worker-0": [(BEGIN + at, f"step {at} loss {100 - at % 7}") for at in range(5000)]}
+    drawn = next(found["d"] for name, found in Outline(page(replace(content(), lines=lines))).found if name == "path")
+    places = (drawn or "").replace("M", "L").split("L")[1:]
+    assert 300 < len(places) <= 400
+    assert (places[0].split()[0], places[-1].split()[0]) == ("0.0", "1000.0")
+
+
+def test_a_cluster_of_which_nothing_is_known_has_a_page() -> None:
+    made = content(0.0)
+    nothing = replace(made.report, tasks=[], machines=[], metrics={}, endpoints={}, run="", observed_at="")
+    bare = Content("mnist", "local", "digits", "dev", nothing)
+    assert Outline(page(bare)).open == []
+    assert 'id="timeline"' not in page(bare)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_what_a_task_prints_is_only_text(text: str) -> None:
+    usual = Outline(page(content(50.0))).names()
+    nasty = Outline(page(replace(content(50.0, hostile=text), name=text, project=text, options={text: text})))
+    assert nasty.open == []
+    assert nasty.names() == usual
+
+
+@given(
+    st.lists(st.tuples(st.floats(), ANYTHING), max_size=6), ANYTHING, st.dictionaries(ANYTHING, ANYTHING, max_size=3)
+)
+def test_no_text_is_too_much(lines: list[tuple[float, str]], text: str, options: dict[str, str]) -> None:
+    made = content(20.0)
+    row: TaskRow = {**made.report.tasks[0], "status": text, "command": text}
+    odd = replace(made.report, state=text, reason=text, tasks=[row], metrics={text: text}, observed_at=text)
+    shown = page(replace(made, name=text, report=odd, lines={"ps-0": lines}, options=options))
+    assert Outline(shown).open == []
+    shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;a title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        (" 10%\r 50%\r100%\r\n", "100%"),
+        ("a\x00b\x08c\td", "abc\td"),
+        ("\x1b]never ended", ""),
+        ("caf\u00e9 \U0001f600", "caf\u00e9 \U0001f600"),
+        ("\udcff", "\ufffd"),
+    ],
+)
+def test_text_is_shown_as_a_terminal_would(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_attributes_are_escaped_too() -> None:
+    assert (
+        element("a", "<b>", title='"<', hidden=True, open=False, id=None)
+        == '<a title="&quot;&lt;" hidden>&lt;b&gt;</a>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "colour"),
+    [
+        ("running", "run"),
+        ("waiting for ps-0", "wait"),
+        ("restarting in 8 s (2 of 5)", "warn"),
+        ("failed (exit 3)", "bad"),
+        ("out of memory", "bad"),
+        ("unreachable since 2026-11-21 04:12:07Z", "bad"),
+        ("connected", "good"),
+        ("no such word", "over"),
+    ],
+)
+def test_states_have_their_colours(status: str, colour: str) -> None:
+    assert kind(status) == colour

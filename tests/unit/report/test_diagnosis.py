@@ -1,0 +1,260 @@
+"""Why a cluster is as it is: causes first, each with its remedy."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import plan, spec
+from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
+from tests.unit.simulation import World
+from tfdeploy.agent.record import StoredLine
+from tfdeploy.agent.run_state import TaskState
+from tfdeploy.backends.base import EngineTask, ObservedState
+from tfdeploy.report.diagnosis import Facts, Finding, explain
+from tfdeploy.report.expected import expected_state
+from tfdeploy.report.remedies import engine_remedy, exit_remedy
+from tfdeploy.report.report import report
+
+ALL = {"ps-0": True, "worker-0": True, "worker-1": True}
+NO_FILE = "No such file or directory"
+NO_IMAGE = "No such image: registry.example.com/team/train:1"
+
+
+def facts(look: ObservedState, **more: Any) -> Facts:
+    return Facts("p/s/mnist", read(look), look, "pulumi up --refresh", **more)
+
+
+def why(look: ObservedState, hostname: str = "", **more: Any) -> list[Finding]:
+    return explain(facts(look, **more), hostname)
+
+
+def with_engine(look: ObservedState, **tasks: EngineTask) -> ObservedState:
+    return replace(look, engine={**(look.engine or {}), **{name.replace("_", "-"): one for name, one in tasks.items()}})
+
+
+def rejected(reason: str = NO_IMAGE, word: str = "rejected") -> EngineTask:
+    return EngineTask(False, "", word, reason)
+
+
+def restarting() -> World:
+    made = world()
+    made.exit("worker-1", 3)
+    return made
+
+
+def silent(engine: dict[str, bool] | None, *problems: str) -> ObservedState:
+    return replace(sight(world(), NOON - 60, engine), problems=problems)
+
+
+def nothing(*problems: str) -> ObservedState:
+    return replace(sight(None, 0.0, {}), problems=problems)
+
+
+def stopped() -> World:
+    made = world()
+    made.stop()
+    return made
+
+
+def finishing() -> World:
+    made = world()
+    made.exit("worker-0")
+    return made
+
+
+def overdue() -> World:
+    made = noon(start_timeout="5m")
+    made.come("worker-0")
+    made.wait(100_000)
+    return made
+
+
+NO_PS = with_engine(sight(waiting(), engine=ALL), ps_0=rejected())
+NO_NODE = "no suitable node (scheduling constraints not satisfied on 1 node)"
+LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines={"box": "gone"})
+BOOT = replace(sight(waiting(), engine={}), failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
+
+
+@pytest.mark.parametrize(
+    ("look", "says", "remedy"),
+    [
+        (NO_PS, f"ps-0 cannot start (rejected): {NO_IMAGE}. worker-0 waits for it.", "`docker pull"),
+        (with_engine(sight(noon()), ps_0=rejected(NO_NODE, "scheduled")), "ps-0 cannot start (scheduled):", "container={'placement'"),
+        (with_engine(sight(noon()), ps_0=rejected("odd words")), "ps-0 cannot start (rejected): odd words.", "pulumi up --refresh"),
+        (sight(failed()), "The run failed: worker-1 failed (exit 3).", "`pulumi up`"),
+        (with_engine(sight(overdue()), ps_0=rejected()), "The run failed: ps-0, worker-1 did not start within", "`pulumi up`"),
+        (sight(restarting(), engine=ALL), "worker-1 ended (exit 3) and restarts in 4 s (1 of 5).", "tfdeploy logs worker-1"),
+        (silent(None), "The cluster's supervisord is gone", "`pulumi up --refresh`"),
+        (silent(None, "ssh://box does not answer"), "The engine does not respond: ssh://box", "`docker.host`"),
+        (silent(ALL), "The controller does not respond since 2026-11-21 11:59:00Z.", "`pulumi up --refresh`"),
+        (silent(ALL, f"the controller is rejected: {NO_IMAGE}"), "The controller does not respond since", "`docker pull"),
+        (LOST, "The machine box is gone. Its tasks: ps-0, worker-0, worker-1.", "`pulumi up --refresh`"),
+        (BOOT, "mnist-ps-0 did not boot: it ended itself.", "`pulumi up`"),
+        (nothing(), "There is no run, and there are no tasks.", "first error"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_comes_first_with_its_remedy(look: ObservedState, says: str, remedy: str) -> None:
+    found = why(look)
+    assert found[0].text.startswith(says)
+    assert remedy in found[0].remedy
+    assert found[0].wrong
+
+
+@pytest.mark.parametrize(
+    ("look", "more", "says"),
+    [
+        (sight(finished()), {}, "The run succeeded: worker-0 succeeded."),
+        (
+            sight(finishing()),
+            {},
+            "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`).",
+        ),
+        (sight(world(), engine=ALL), {}, "All 3 tasks are running."),
+        (sight(world(), engine=ALL), {"serve": True}, "All 3 tasks are serving."),
+        (
+            sight(finished()),
+            {"ended": NOON},
+            "The cluster was destroyed at 2026-11-21 12:00:00Z. Its run succeeded: worker-0 succeeded.",
+        ),
+        (
+            sight(world()),
+            {"ended": NOON},
+            "The cluster was destroyed at 2026-11-21 12:00:00Z. Its run had not finished.",
+        ),
+        (sight(noon(), engine=ALL), {}, "Starting: ps-0 (scheduled), worker-0 (scheduled), worker-1 (scheduled)."),
+    ],
+)
+def test_where_nothing_is_wrong_it_says_how_it_is(look: ObservedState, more: dict[str, Any], says: str) -> None:
+    found = why(look, **more)
+    assert [one.text for one in found] == [says]
+    assert not any(one.wrong for one in found)
+
+
+def test_a_failed_task_tells_its_last_words_on_stderr() -> None:
+    lines = [
+        StoredLine(1.0, 2, "Traceback"),
+        StoredLine(2.0, 1, "step 1"),
+        StoredLine(3.0, 2, "ModuleNotFoundError: No module named 'scipy.stats'"),
+    ]
+    found = why(sight(failed(), logs={"worker-1": lines}))
+    assert [one.about for one in found] == ["", "worker-1"]
+    assert found[1].text == "worker-1 failed with exit code 3."
+    assert found[1].lines == ["Traceback", "ModuleNotFoundError: No module named 'scipy.stats'"]
+    assert "provides scipy to `requirements`" in found[1].remedy
+
+
+def test_the_failure_of_a_destroyed_cluster_is_still_told() -> None:
+    found = why(sight(failed()), ended=NOON)
+    assert [one.about for one in found] == ["", "worker-1"]
+    assert found[0].wrong
+
+
+def test_a_barrier_that_was_not_reached_names_what_the_engine_said() -> None:
+    found = why(with_engine(sight(overdue()), ps_0=rejected()))
+    assert [one.about for one in found] == ["", "ps-0", ""]
+    assert NO_IMAGE in found[1].text
+    assert "`start_timeout`" in found[2].remedy
+
+
+def test_one_task_that_waits_is_told_whom_for_and_why() -> None:
+    found = why(NO_PS, "worker-0")
+    assert found[0].about == "ps-0"
+    assert found[-1] == Finding("worker-0", "worker-0 is waiting for ps-0.", wrong=True)
+
+
+def test_nobody_waits_for_tensorboard() -> None:
+    asked: dict[str, Any] = {"ps": 1, "workers": 1, "tensorboard": True}
+    made = World(**asked)
+    made.begin_at(NOON)
+    made.come("worker-0")
+    look = with_engine(sight(made, engine={"ps-0": True, "worker-0": True}), tensorboard_0=rejected())
+    found = explain(Facts("p/s/mnist", report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))
+    assert found[0].text == f"tensorboard-0 cannot start (rejected): {NO_IMAGE}."
+    assert found[1].text == "Starting: ps-0 (scheduled). Waiting for that: worker-0."
+    made.come("ps-0")
+    made.exit("worker-0", 3)
+    look = sight(made, engine={})
+    found = explain(Facts("p/s/mnist", report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))
+    assert [one.about for one in found] == ["", "worker-0"]
+
+
+def test_one_task_that_runs_is_well() -> None:
+    found = why(sight(world(), engine=ALL), "worker-0")
+    assert [one.text for one in found] == ["All 3 tasks are running.", "worker-0 is running."]
+    assert not any(one.wrong for one in found)
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        (NO_IMAGE, "docker pull"),
+        ("pull access denied for x, repository does not exist", "'image'"),
+        ('"no suitable node (insufficient resources on 3 nodes)"', "'ps'"),
+        ("driver failed: Bind for 0.0.0.0:80 failed: port is already allocated", "'port'"),
+        ("something else", ""),
+    ],
+)
+def test_engines_words_have_remedies(reason: str, word: str) -> None:
+    found = engine_remedy(reason, "ps")
+    assert word in found
+    assert bool(found) is bool(word)
+
+
+TASK = TaskState("ps-0", "ps", 0, state="failed", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    ("task", "line", "word"),
+    [
+        ({}, "ModuleNotFoundError: No module named 'scipy.stats'", "provides scipy to `requirements`"),
+        ({}, "tfdeploy: port 2222 of 127.0.0.1 is in use by another program", "'port'"),
+        ({"exit_code": 127}, "tfdeploy: cannot start 'pithon': [Errno 2]", "There is no program pithon"),
+        ({}, "a.py: error: unrecognized arguments: --job_name=ps --task_index=0", 'flags="never"'),
+        ({}, "FATAL Flags parsing error: Unknown command line flag 'ps_hosts'", 'flags="never"'),
+        ({}, "Error: No such option: --job_name", 'flags="never"'),
+        ({}, "Error: No such option '--worker_hosts'. Did you mean '--workers'?", 'flags="never"'),
+        ({}, "a.py: error: unrecognized arguments: --stpes=3", "`tfdeploy logs ps-0` shows its output"),
+        (
+            {},
+            f"NotFoundError: {{{{node save}}}} logdir/model.ckpt-0_temp/part-0; {NO_FILE} [Op:SaveV2]",
+            "logdir/model.ckpt-0_temp/part-0 is",
+        ),
+        (
+            {},
+            "NotFoundError: Unsuccessful TensorSliceReader: Failed to find any matching files for ./a/model.ckpt-5",
+            "{train_dir}",
+        ),
+        ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'model.ckpt.index'", "model.ckpt.index is a relative path"),
+        ({}, f"NotFoundError: /shared/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
+        ({}, f"NotFoundError: s3://bucket/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
+        ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'data/train.csv'", "`tfdeploy logs ps-0` shows its output"),
+        ({}, "MemoryError", "'memory'"),
+        ({"exit_code": 127}, "", "could not be started"),
+        ({"state": "killed", "signal": "SIGKILL", "exit_code": 137}, "", "dmesg"),
+        ({"state": "out of memory", "signal": "SIGKILL", "out_of_memory": True}, "", "{'memory': …}"),
+        ({}, "{braces} %s", "`tfdeploy logs ps-0` shows its output"),
+    ],
+)
+def test_ends_have_remedies(task: dict[str, Any], line: str, word: str) -> None:
+    assert word in exit_remedy(replace(TASK, **task), [line])
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("INFO:tensorflow:Saving checkpoints for 0 into logdir/model.ckpt.", "logdir/model.ckpt"),
+        ("INFO:tensorflow:Saving checkpoint to path ./logdir/model.ckpt", "./logdir/model.ckpt"),
+        ("INFO:tensorflow:Restoring parameters from out/model.ckpt-500", "out/model.ckpt-500"),
+        ("INFO:tensorflow:Saving checkpoints for 0 into /shared/model.ckpt.", ""),
+        ("INFO:tensorflow:Saving checkpoints for 0 into s3://bucket/model.ckpt.", ""),
+        ("step 5", ""),
+    ],
+)
+def test_checkpoints_in_the_copy_of_the_code_are_named(line: str, path: str) -> None:
+    found = why(sight(world(), engine=ALL, logs={"worker-0": [StoredLine(1.0, 2, line), StoredLine(2.0, 1, "step 6")]}))
+    named = [finding for finding in found if finding.about == "worker-0"]
+    assert [finding.text for finding in named] == (
+        [f"worker-0 stores checkpoints in {path}, a relative path."] if path else []
+    )
+    assert all("{train_dir}" in finding.remedy for finding in named)

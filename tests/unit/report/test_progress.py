@@ -1,0 +1,127 @@
+"""How far a training is, from all the ways in which programs say so."""
+
+import math
+
+import pytest
+
+from tfdeploy.report.progress import Progress, Training, goal, progress_text, sparkline
+
+
+@pytest.mark.parametrize(
+    ("command", "last"),
+    [
+        ("python train.py --steps=2000", 2000),
+        ("python -m train --train_steps 1000 --lr 0.1", 1000),
+        ("python train.py --max-steps=5_000", 5000),
+        ("python train.py --training_steps=7", 7),
+        ("python train.py --num_global_steps=8", 8),
+        ("python train.py --global_max_steps 9", 9),
+        ("python train.py --steps-per-epoch=10", None),
+        ("python train.py --log_steps=10", None),
+        ("python train.py --save_every_steps=10", None),
+        ("python train.py", None),
+    ],
+)
+def test_the_command_tells_the_last_step(command: str, last: float | None) -> None:
+    assert goal(command) == last
+
+
+def lines(*texts: str, every: float = 1.0) -> list[tuple[float, str]]:
+    return [(100.0 + place * every, text) for place, text in enumerate(texts)]
+
+
+def progress(command: str, lines: list[tuple[float, str]]) -> Progress:
+    """How far a task is that runs this command and has printed these lines."""
+    training = Training(goal(command))
+    training.add_lines(lines)
+    return training.progress
+
+
+def test_steps_loss_and_speed_come_from_lines() -> None:
+    now = progress("--steps=200", lines("begins", "step 10 loss 2.0", "step 20 loss 1.0", "step 30 loss 0.5"))
+    assert (now.step, now.goal, now.loss, now.rate) == (30, 200, 0.5, 10.0)
+    assert (now.part, now.left) == (0.15, 17.0)
+    assert now.losses == (2.0, 1.0, 0.5)
+
+
+def test_the_log_tells_the_last_step_where_the_command_does_not() -> None:
+    now = progress("python train.py", lines("step 1/50 loss: 3", "step 25 of 50 loss: 2"))
+    assert (now.step, now.goal, now.part) == (25, 50, 0.5)
+
+
+def test_only_the_last_half_minute_makes_the_speed() -> None:
+    slow = [(float(second), f"step {second}") for second in range(0, 100, 10)]
+    quick = [(100.0 + second, f"step {90 + 50 * second}") for second in range(1, 41)]
+    assert progress("", [*slow, *quick]).rate == 50
+
+
+def test_a_training_that_begins_anew_has_a_speed_of_its_own() -> None:
+    now = progress("--steps=100", lines("step 90", "step 91", "step 50", "step 52", every=2))
+    assert (now.step, now.rate) == (52, 1.0)
+
+
+@pytest.mark.parametrize("text", ["", "hello", "\x1b[31m", "loss of packets 3", "step", "step x/y"])
+def test_where_nothing_is_told_nothing_is_known(text: str) -> None:
+    now = progress("python train.py", lines(text))
+    assert (now.step, now.goal, now.loss, now.rate, now.part, now.left) == (None,) * 6
+
+
+def test_a_loss_that_is_no_number_is_told_but_not_drawn() -> None:
+    now = progress("", lines("step 1 loss 1.0", "step 2 loss nan"))
+    assert now.loss is not None
+    assert math.isnan(now.loss)
+    assert now.losses == (1.0,)
+
+
+def test_more_steps_than_asked_for_are_all_of_them() -> None:
+    now = progress("--steps=10", lines("step 9", "step 12"))
+    assert (now.part, now.left) == (1.0, 0.0)
+
+
+def test_a_long_training_is_not_remembered_whole() -> None:
+    training = Training()
+    training.add_lines((float(step), f"step {step} loss {1 / (step + 1)}") for step in range(20_000))
+    kept = training.progress.losses
+    assert len(kept) <= 4096
+    assert kept[0] > 0.1 > kept[-1]
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [
+        ([], ""),
+        ([math.nan], ""),
+        ([1.0], "▁"),
+        ([2.0, 2.0], "▁▁"),
+        ([0, 1, 2, 3, 4, 5, 6, 7], "▁▂▃▄▅▆▇█"),
+        ([float(value) for value in range(64, 0, -1)], "████▇▇▇▇▇▆▆▆▆▆▅▅▅▄▄▄▃▃▃▃▃▂▂▂▂▁▁▁"),
+    ],
+)
+def test_values_become_blocks(values: list[float], drawn: str) -> None:
+    assert len(sparkline(values)) == len(drawn)
+    assert sparkline(values)[:1] == drawn[:1]
+    assert sparkline(values)[-1:] == drawn[-1:]
+
+
+@pytest.mark.parametrize("digits", [16, 300, 5000])
+def test_a_number_with_too_many_digits_is_no_goal(digits: int) -> None:
+    number = "9" * digits
+    assert goal(f"python train.py --steps={number}") is None
+    found = progress(
+        "--steps=200", lines("step 10 loss 2", f"step 20/{number} loss 1", f"step {number}/{number} loss 1")
+    )
+    assert (found.step, found.goal) == (20, 200)
+    unknown = progress("", lines("step 10", f"step 20/{number}"))
+    assert progress_text(unknown) == "step 20  10.0 steps/s"
+
+
+def test_the_longest_number_of_a_goal_is_shown() -> None:
+    number = "9" * 15
+    assert goal(f"--steps={number}") == float(number)
+    assert progress_text(progress("", lines("step 1", f"step 2/{number}"))).startswith(f"2/{number}  ")
+
+
+@pytest.mark.parametrize("values", [[1.7e308] * 64, [-1.7e308, 1.7e308, 0.0], [1.7e308, 1.0, 2.0]])
+def test_losses_near_the_largest_number_are_drawn_or_left_out(values: list[float]) -> None:
+    found = progress("", lines(*(f"step {place} loss {value!r}" for place, value in enumerate(values))))
+    assert progress_text(found).count("loss") == 1

@@ -1,0 +1,114 @@
+"""The runs of a cluster as a table: when, how long, what had changed, and how they ended."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import plan
+from tests.unit.simulation import World
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.receipts import Receipt
+from tfdeploy.report.run_history import OTHER_CONTENT, UNFINISHED, StoredRun, changes, columns, summaries
+
+BASE: dict[str, Any] = {"ps": 1, "workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ({}, []),
+        ({"code": "code-2.zip"}, ["code"]),
+        ({"command": ["python", "other.py"]}, ["command"]),
+        ({"env": {"LR": "0.1"}}, ["env LR"]),
+        ({"jobs": {"worker": {"env": {"LR": "0.1"}}}}, ["worker env LR"]),
+        ({"requirements": ["six"], "code": "code-2.zip"}, ["code", "requirements"]),
+        ({"workers": 3}, ["2 -> 3 worker"]),
+        ({"ps": 0}, ["1 -> 0 ps"]),
+        ({"flags": "never"}, ["flags"]),
+        ({"run_id": "again"}, [OTHER_CONTENT]),
+        ({"run_id": "again", "stop_grace_period": "1m"}, ["stop_grace_period", OTHER_CONTENT]),
+    ],
+)
+def test_changes_are_named(args: dict[str, Any], expected: list[str]) -> None:
+    assert changes(submitted(**BASE), submitted(**{**BASE, **args})) == expected
+
+
+def test_another_rule_of_success_is_named_although_the_run_is_the_same() -> None:
+    older, newer = (submitted(**BASE, success=rule) for rule in ("worker-0", "all-workers"))
+    assert (older.state.spec.id, changes(older, newer)) == (newer.state.spec.id, ["success"])
+
+
+def test_what_receipts_have_is_named_too() -> None:
+    before = Receipt({"workers": "2", "ec2": '{"spot": true, "efs": "new"}'}, {"python": "3.11.7"}, {"c7i.large": 2})
+    after = Receipt(
+        {"workers": "3", "ec2": '{"efs": "new"}', "run_id": "again"},
+        {"python": "3.11.7", "tensorflow": "2.21.0"},
+        {"c7i.large": 2, "g6.xlarge": 1},
+    )
+    older = replace(submitted(**BASE), receipt=before)
+    newer = replace(submitted(**BASE, run_id="again"), receipt=after)
+    assert changes(older, newer) == ["ec2.spot", "run_id", "0 -> 1 g6.xlarge", "tensorflow none -> 2.21.0"]
+
+
+def submitted(**args: Any) -> StoredRun:
+    return stored(RunState(plan(**args).run, 1.0))
+
+
+def finished(at: float, **args: Any) -> RunState:
+    world = World(**{**BASE, **args})
+    world.begin_at(at)
+    world.come()
+    world.now += 90
+    for task in [task for task in world.job.training_tasks if task.job == "worker"]:
+        world.exit(task.hostname)
+    return world.job
+
+
+def stored(state: RunState, **more: Any) -> StoredRun:
+    return replace(StoredRun(("mine", "p/dev/mnist"), "p/dev/mnist", "local", state, {"accuracy": "0.950"}), **more)
+
+
+def test_the_newest_run_is_first_and_each_is_compared_with_the_one_before() -> None:
+    first, second = stored(finished(1_000.0)), stored(finished(5_000.0, env={"LR": "0.1"}))
+    rows = summaries([second, first])
+    assert [row.changed for row in rows] == [("env LR",), None]
+    assert rows[1].cells(9_000.0) == {
+        "cluster": "p/dev/mnist",
+        "run": first.state.spec.id,
+        "started": "1970-01-01 00:16:40Z",
+        "took": "1m30s",
+        "where": "local",
+        "changed": "first run",
+        "result": "succeeded",
+        "accuracy": "0.95",
+    }
+    assert rows[0].to_dict()["metrics"] == {"accuracy": 0.95}
+    assert rows[0].to_dict()["tasks"] == {"ps": 1, "worker": 2}
+
+
+def test_runs_of_other_clusters_are_not_compared() -> None:
+    rows = summaries([stored(finished(1_000.0)), stored(finished(2_000.0), key=("other", "p/dev/mnist"))])
+    assert [row.changed for row in rows] == [None, None]
+    assert columns(rows, True)[0] == "cluster"
+    assert "cluster" not in columns(rows, False)
+
+
+def test_a_run_without_a_result_is_running_or_unfinished() -> None:
+    world = World(**BASE)
+    world.come()
+    current, replaced = (
+        stored(world.job, is_current=is_current, metrics={"accuracy": None}) for is_current in (True, False)
+    )
+    assert summaries([current])[0].cells(1_060.0) | {"run": ""} == {
+        "cluster": "p/dev/mnist",
+        "run": "",
+        "started": "1970-01-01 00:16:40Z",
+        "took": "1m",
+        "where": "local",
+        "changed": "first run",
+        "result": "running",
+        "accuracy": "",
+    }
+    row = summaries([replaced])[0]
+    assert (row.result, row.ended) == (UNFINISHED, 1_000.0)

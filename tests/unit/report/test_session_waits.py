@@ -1,0 +1,80 @@
+"""A session that waits for a peer which has ended or does not respond is named, with what to set."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.report.test_report import NOON, sight
+from tests.unit.simulation import World
+from tfdeploy.agent.record import StoredLine
+from tfdeploy.backends.base import ObservedState
+from tfdeploy.report.session_waits import SessionWait, session_waits
+
+LINE = (
+    "2026-11-21 12:00:10.1: I tensorflow/core/a/master.cc:245] CreateSession still waiting for response from worker: "
+)
+
+
+def line(peer: str) -> str:
+    job, index = peer.split("-")
+    return f"{LINE}/job:{job}/replica:0/task:{index}"
+
+
+def look(texts: list[str], waiting: str = "worker-1", ended: str = "worker-0", **args: Any) -> ObservedState:
+    """A run in which one task has ended, and another has printed these lines."""
+    made = World(**{"ps": 1, "workers": 2, "success": "all-workers", **args})
+    made.begin_at(NOON)
+    made.come()
+    if ended:
+        made.exit(ended)
+    return sight(made, logs={waiting: [StoredLine(float(place), 2, text) for place, text in enumerate(texts)]})
+
+
+def waits(*args: Any, **more: Any) -> list[SessionWait]:
+    return session_waits(look(*args, **more))
+
+
+def test_a_worker_that_waits_for_one_that_has_ended_is_named_with_what_to_set() -> None:
+    (found,) = waits(["begin", line("worker-0")])
+    assert (found.hostname, found.peer) == ("worker-1", "worker-0")
+    assert found.text == "worker-1 waits for worker-0, which has ended (succeeded): its session has no device filters."
+    assert 'device_filters=["/job:ps", "/job:worker/task:1"]' in found.remedy
+    assert 'Or set `success="worker-0"`' in found.remedy
+
+
+def test_for_the_worker_that_decides_there_is_only_the_program() -> None:
+    (found,) = waits([line("worker-1")], waiting="worker-0", ended="worker-1", success="worker-0")
+    assert 'device_filters=["/job:ps", "/job:worker/task:0"]' in found.remedy
+    assert "success" not in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("texts", "more"),
+    [
+        ([line("worker-0"), "step 1"], {}),
+        ([], {}),
+        (["step 1"], {}),
+        ([line("ps-0")], {}),
+        ([line("worker-9")] * 5, {}),
+        ([line("worker-0")], {"success": "worker-0"}),
+    ],
+)
+def test_a_worker_that_has_begun_or_waits_for_a_moment_is_not_named(texts: list[str], more: dict[str, Any]) -> None:
+    assert waits(texts, **more) == []
+
+
+def test_a_peer_that_runs_and_does_not_respond_for_long_is_named() -> None:
+    (found,) = waits([line("chief-0")] * 3, ended="", chief=1)
+    assert found.text == "worker-1 waits for chief-0, which is running and does not respond to its session."
+
+
+def test_one_cycle_of_lines_for_each_of_many_peers_is_no_long_wait() -> None:
+    peers = [line(f"worker-{index}") for index in (0, 2, 3)] + [line("ps-0")]
+    assert waits(peers * 2, ended="", workers=4) == []
+    (found,) = waits([*peers * 3, line("worker-2")], ended="", workers=4)
+    assert found.peer == "worker-2"
+
+
+def test_gpu_workers_are_the_last_of_the_workers() -> None:
+    (found,) = waits([line("worker-2")], ended="gpu-worker-0", gpu_workers=1)
+    assert found.peer == "gpu-worker-0"

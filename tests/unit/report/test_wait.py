@@ -1,0 +1,282 @@
+"""Following a cluster until its verdict or the deadline."""
+
+import asyncio
+import contextlib
+import datetime
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pulumi
+import pytest
+
+from tests.unit.cases import plan, spec
+from tests.unit.simulation import World
+from tfdeploy.agent.record import RecordView, StoredLine
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedState
+from tfdeploy.report import wait
+from tfdeploy.report.report import END_SECONDS, Report
+from tfdeploy.report.wait import Watch, follow, observed
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wait, "_POLL_SECONDS", 0.0)
+
+
+class Looks:
+    """A backend that can only be looked at, and shows these sights one after the other, the last one for ever."""
+
+    def __init__(self, sights: Sequence[ObservedState]) -> None:
+        self.sights = list(sights)
+        self.count = 0
+        self.runner = self
+        self.heal_command = "pulumi up --refresh"
+
+    def observe(self, cluster: ClusterRef, token: str, ask: Any, is_preview: bool = False) -> ObservedState:
+        self.count += 1
+        return self.sights[min(self.count, len(self.sights)) - 1]
+
+
+def sight(world: World, *lines: tuple[float, str], hostname: str = "worker-0") -> ObservedState:
+    logs = {hostname: [StoredLine(at, 1, text) for at, text in lines]}
+    view = RecordView(world.now, RunState.from_dict(world.job.to_dict()), logs)
+    return ObservedState(world.now, view, None, None)
+
+
+def watch(sights: Sequence[ObservedState], **args: Any) -> tuple[Watch, Looks]:
+    looks = Looks(sights)
+    return Watch(cast(Backend, looks), cast(ClusterRef, {}), spec(**args), plan(**args)), looks
+
+
+def followed(sights: Sequence[ObservedState], seconds: float = 60.0, **args: Any) -> tuple[Report, int]:
+    """The last look, and how many there were."""
+    made, looks = watch(sights, **args)
+    return finish(follow(made, seconds)), looks.count
+
+
+def finish(work: Coroutine[Any, Any, Report]) -> Report:
+    """Its result, from a loop of its own: `asyncio.run` would leave the thread without one, and Pulumi's mocks need it."""
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        return loop.run_until_complete(work)
+
+
+def running(**args: Any) -> World:
+    world = World(**args)
+    world.come()
+    return world
+
+
+def test_it_looks_until_the_verdict_stands_and_nothing_runs() -> None:
+    world = running(ps=1, workers=1)
+    first = sight(world)
+    world.launchers["worker-0"].end_child(0, world.now)
+    world.sync("worker-0")
+    second = sight(world)
+    world.settle()
+    seen, count = followed([first, second, sight(world)], ps=1, workers=1)
+    assert (seen.state, count) == ("succeeded", 3)
+    assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded"]
+
+
+@pytest.mark.parametrize("status", ["lost", "unreachable since", "starting"])
+def test_a_task_that_is_not_seen_at_the_moment_of_the_result_is_waited_for(status: str) -> None:
+    """`up` looks in the moment after the run has ended, and before its parameter server has reported that it has stopped."""
+    world = running(ps=1, workers=1)
+    world.launchers["worker-0"].end_child(0, world.now)
+    world.sync("worker-0")
+    early = {
+        "lost": replace(sight(world), engine={"ps-0": EngineTask(False, "1", "EXITED")}),
+        "unreachable since": replace(sight(world), controller_silent_since=world.now),
+        "starting": replace(sight(world), engine={"ps-0": EngineTask(True, "1", "starting")}, view=later(world, 5.0)),
+    }[status]
+    made, _ = watch([early], ps=1, workers=1)
+    assert made.look().tasks[0]["status"].startswith(status)
+    world.settle()
+    seen, count = followed([early, early, sight(world)], ps=1, workers=1)
+    assert ([row["status"] for row in seen.tasks], count) == (["stopped (run finished)", "succeeded"], 3)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_task_that_does_not_report_its_end_is_not_waited_for_long(gone: bool) -> None:
+    world = running(ps=1, workers=1)
+    world.lose("ps-0")
+    world.exit("worker-0")
+    early = replace(sight(world), engine={}, machines={"box": GONE} if gone else {})
+    late = replace(early, view=later(world, world.job.spec.grace + END_SECONDS))
+    seen, count = followed([early, late], ps=1, workers=1)
+    assert (seen.tasks[0]["status"], count) == ("lost", 1 if gone else 2)
+
+
+def missed(world: World, seconds: float) -> ObservedState:
+    """What is seen so much later when the controller misses one call: its state at that moment, from its record."""
+    return replace(sight(world), view=later(world, seconds), controller_silent_since=world.now)
+
+
+@pytest.mark.parametrize("seconds", [29.0, 31.0, 599.0, 640.0, 659.0])
+def test_one_missed_call_of_the_controller_does_not_end_a_run_whose_workers_have_time_left(seconds: float) -> None:
+    """In the window, and in the grace after it."""
+    world = running(ps=1, workers=2, worker_timeout="10m", stop_grace_period="30s")
+    world.exit("worker-0")
+    early = missed(world, seconds)
+    made, _ = watch([early], ps=1, workers=2)
+    assert not made.look().finished
+    world.exit("worker-1")
+    seen, count = followed([early, sight(world)], ps=1, workers=2)
+    assert (seen.finished, count) == (True, 2)
+
+
+@pytest.mark.parametrize("seconds", [-31.0, 660.0])
+def test_after_the_window_and_after_a_clock_that_was_set_back_a_silent_worker_is_not_waited_for(seconds: float) -> None:
+    world = running(ps=1, workers=2, worker_timeout="10m", stop_grace_period="30s")
+    world.exit("worker-0")
+    made, _ = watch([missed(world, seconds)], ps=1, workers=2)
+    assert made.look().finished
+
+
+@pytest.mark.parametrize("end", ["the other worker ends", "the user stops it", "no other worker"])
+def test_a_lost_task_is_not_waited_for_during_the_time_of_workers_when_none_is_left(end: str) -> None:
+    args: dict[str, Any] = {"ps": 1, "workers": 1 if end == "no other worker" else 2, "worker_timeout": "10h"}
+    world = running(**args)
+    world.lose("ps-0")
+    world.exit("worker-0")
+    if end != "no other worker":
+        world.wait(300.0)
+    if end == "the other worker ends":
+        world.exit("worker-1")
+    elif end == "the user stops it":
+        world.lose("worker-1")
+        world.stop(auxiliary=False)
+    lost, grace = replace(sight(world), engine={}), world.job.spec.grace
+    assert not watch([replace(lost, view=later(world, grace + 29.0))], **args)[0].look().finished
+    assert watch([replace(lost, view=later(world, grace + 31.0))], **args)[0].look().finished
+
+
+def later(world: World, seconds: float) -> RecordView:
+    """The view so much later."""
+    return replace(sight(world).view, at=world.now + seconds)
+
+
+def test_tasks_that_only_serve_are_waited_for_until_all_run() -> None:
+    world = running(standalone_servers=True, ps=1, workers=1)
+    last = sight(world)
+    world.job.tasks["worker-0"].state = "starting"
+    seen, count = followed([sight(world), last], standalone_servers=True, ps=1, workers=1)
+    assert (seen.state, count) == ("running", 2)
+
+
+def test_it_looks_once_when_there_is_no_time_to_wait() -> None:
+    seen, count = followed([sight(running(workers=1))], seconds=0.0, workers=1)
+    assert (seen.state, count) == ("running", 1)
+
+
+def test_it_looks_no_more_when_the_user_has_detached() -> None:
+    made, looks = watch([sight(running(workers=1))], workers=1)
+    made.detached.set()
+    assert finish(follow(made, 60.0)).state == "running"
+    assert looks.count == 1
+
+
+def test_rows_are_shown_until_the_last_look() -> None:
+    world = running(workers=1)
+    first = sight(world, (1.0, "hello"))
+    world.exit("worker-0")
+    made, _ = watch([first, sight(world)], workers=1)
+    shown: list[tuple[str, str]] = []
+    finish(follow(made, 60.0, lambda row, text: shown.append((row, text))))
+    assert shown == [("worker-0", "running  hello"), ("cluster", "running"), ("run", "more: tfdeploy status --watch")]
+
+
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What an update logs."""
+    texts: list[str] = []
+    for severity in ("info", "warn", "error"):
+        monkeypatch.setattr(pulumi.log, severity, lambda text, *_, **__: texts.append(text))
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("args", "more"),
+    [
+        (
+            {"chief": 1, "workers": 1, "worker_timeout": "0"},
+            "More: `tfdeploy status`, `tfdeploy logs chief-0`, `tfdeploy report` (a page).",
+        ),
+        ({"workers": 1}, "More: `tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report` (a page)."),
+    ],
+)
+def test_an_update_ends_with_how_to_look_further(logged: list[str], args: Any, more: str) -> None:
+    world = running(**args)
+    world.exit("chief-0" if "chief" in args else "worker-0")
+    world.settle()
+    finish(observed(watch([sight(world)], **args)[0], "2026-11-21T12:00:00+00:00"))
+    assert logged[-1].splitlines()[-1] == more
+
+
+def test_a_task_that_waits_for_a_peer_that_has_ended_is_named_once(logged: list[str]) -> None:
+    world = running(workers=2, success="all-workers")
+    world.exit("worker-0")
+    text = "CreateSession still waiting for response from worker: /job:worker/replica:0/task:0"
+    sights = [sight(world, (1.0, text), hostname="worker-1")] * 2
+    world.exit("worker-1")
+    followed([*sights, sight(world)], workers=2, success="all-workers")
+    (line,) = logged
+    assert line.startswith("mnist: worker-1 waits for worker-0, which has ended (succeeded)")
+
+
+def test_an_update_of_a_run_that_goes_on_names_the_watch(logged: list[str]) -> None:
+    finish(observed(watch([sight(running(workers=1))], workers=1, wait="0")[0], "2026-11-21T12:00:00+00:00"))
+    assert logged[-1].splitlines()[-1].startswith("More: `tfdeploy status --watch`, `tfdeploy logs worker-0`")
+
+
+@pytest.fixture
+def severities(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The severity of each line that an update logs."""
+    logged: list[str] = []
+    for severity in ("info", "warn", "error"):
+        monkeypatch.setattr(pulumi.log, severity, lambda *_, severity=severity, **__: logged.append(severity))
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+    monkeypatch.setattr(wait, "fail_update", lambda *_: None)
+    return logged
+
+
+def test_each_update_of_a_process_has_its_own_start(severities: list[str]) -> None:
+    world = running(workers=1)
+    world.exit("worker-0", code=1)
+    world.settle()
+    first, _ = watch([sight(world)], workers=1)
+    time.sleep(0.01)
+    submitted_at = datetime.datetime.now(datetime.UTC).isoformat()
+    time.sleep(0.01)
+    second, _ = watch([sight(world)], workers=1)
+    for update, expected in ((first, "error"), (second, "warn")):
+        assert finish(observed(update, submitted_at)).state == "failed"
+        assert severities.pop() == expected, "the run that failed is new only in the update that has submitted it"
+
+
+def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr(wait, "fail_update", lambda *_: None)
+    world = running(workers=1)
+    world.exit("worker-0", code=2)
+    lines = [(1.0, "usage: train.py"), (2.0, "train.py: error: unrecognized arguments: --job_name=worker")]
+    finish(observed(watch([sight(world, *lines)], workers=1)[0], "2026-11-21T12:00:00+00:00"))
+    report, error = logged
+    cause = "train.py: error: unrecognized arguments: --job_name=worker\n"
+    assert f"\nworker-0: {cause}The program does not know the four flags" in report
+    assert f"Its last lines:\n  {cause}  usage: train.py\nThe program does not know the four flags" in error
+    assert 'set `flags="never"`' in error
+
+
+def test_an_update_that_the_user_has_detached_does_not_detach_the_next_one() -> None:
+    first, _ = watch([sight(running(workers=1))], workers=1)
+    first.detached.set()
+    world = running(workers=1)
+    sights = [sight(world)]
+    world.exit("worker-0")
+    second, looks = watch([*sights, sight(world)], workers=1)
+    assert finish(follow(second, 60.0)).state == "succeeded"
+    assert looks.count == 2

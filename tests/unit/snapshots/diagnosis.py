@@ -1,0 +1,102 @@
+"""What `tfdeploy explain` prints: the cases of the diagnosis tests."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.report import test_diagnosis as cases
+from tests.unit.report.test_diagnosis import ALL, NO_IMAGE, TASK
+from tests.unit.report.test_report import NOON, failed, finished, noon, sight, waiting, world
+from tests.unit.report.test_session_waits import line, look
+from tests.unit.snapshots import case, section
+from tfdeploy.agent.record import StoredLine
+from tfdeploy.backends.base import ObservedState
+from tfdeploy.report.diagnosis import Finding
+from tfdeploy.report.remedies import engine_remedy, exit_remedy
+
+_STDERR = [StoredLine(1.0, 2, "Traceback"), StoredLine(3.0, 2, "ModuleNotFoundError: No module named 'scipy.stats'")]
+
+CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
+    "an image is missing": (cases.NO_PS, {}),
+    "no node is suitable": (cases.with_engine(sight(noon()), ps_0=cases.rejected(cases.NO_NODE, "scheduled")), {}),
+    "the engine gives an unknown reason": (cases.with_engine(sight(noon()), ps_0=cases.rejected("odd words")), {}),
+    "failed": (sight(failed(), logs={"worker-1": _STDERR}), {}),
+    "failed, then destroyed": (sight(failed()), {"ended": NOON}),
+    "the start timeout has passed": (cases.with_engine(sight(cases.overdue()), ps_0=cases.rejected()), {}),
+    "a task is restarting": (sight(cases.restarting(), engine=ALL), {}),
+    "no supervisord": (cases.silent(None), {}),
+    "no engine": (cases.silent(None, "ssh://box does not answer"), {}),
+    "no controller": (cases.silent(ALL), {}),
+    "the controller's image is missing": (cases.silent(ALL, f"the controller is rejected: {NO_IMAGE}"), {}),
+    "a machine is gone": (cases.LOST, {}),
+    "a machine did not boot": (cases.BOOT, {}),
+    "nothing exists": (cases.nothing(), {}),
+    "succeeded": (sight(finished()), {}),
+    "succeeded, and a worker still trains": (sight(cases.finishing()), {}),
+    "running": (sight(world(), engine=ALL), {}),
+    "serving": (sight(world(), engine=ALL), {"serve": True}),
+    "succeeded, then destroyed": (sight(finished()), {"ended": NOON}),
+    "running, then destroyed": (sight(world()), {"ended": NOON}),
+    "starting": (sight(noon(), engine=ALL), {}),
+    "a session waits": (replace(look([line("worker-0")]), engine=sight(world(), engine=ALL).engine), {}),
+    "one task is late": (sight(waiting(), engine={"worker-0": True}), {}),
+}
+
+ENGINE = [
+    NO_IMAGE,
+    "pull access denied for x, repository does not exist",
+    '"no suitable node (insufficient resources on 3 nodes)"',
+    "driver failed: Bind for 0.0.0.0:80 failed: port is already allocated",
+    'exec: "pithon": executable file not found in $PATH',
+    "could not select device driver with capabilities: [[gpu]]",
+    "invalid mount config for type bind: bind source path does not exist: /data",
+]
+
+ENDS: list[tuple[Mapping[str, Any], str]] = [
+    ({}, "ModuleNotFoundError: No module named 'scipy.stats'"),
+    ({}, "tfdeploy: port 2222 of 127.0.0.1 is in use by another program"),
+    ({}, "AttributeError: module 'keras._tf_keras.keras.layers' has no attribute 'experimental'"),
+    ({}, "ImportError: Keras cannot be imported. Check that it is installed."),
+    ({}, "AttributeError: module 'tensorflow' has no attribute 'estimator'"),
+    ({}, "AttributeError: module 'tensorflow' has no attribute 'contrib'"),
+    ({}, "AttributeError: module 'tensorflow' has no attribute 'placeholder'"),
+    ({"exit_code": 127}, "tfdeploy: cannot start 'pithon': [Errno 2]"),
+    ({"exit_code": 2}, "python: can't open file '/w/trian.py': [Errno 2]"),
+    ({"exit_code": 2}, "train.py: error: unrecognized arguments: --stpes=3"),
+    ({"exit_code": 2}, "train.py: error: unrecognized arguments: --job_name=ps --task_index=0"),
+    ({}, "MemoryError"),
+    ({}, "FileNotFoundError: [Errno 2] No such file or directory: '/data/x'"),
+    ({"exit_code": 127}, ""),
+    ({"state": "killed", "signal": "SIGKILL", "exit_code": 137}, ""),
+    ({"state": "out of memory", "signal": "SIGKILL", "out_of_memory": True}, ""),
+    ({}, "something else"),
+]
+
+
+def diagnosis() -> str:
+    """The whole surface."""
+    return "\n".join(
+        [
+            section(
+                "a cluster", [case(title, _text(cases.why(seen, **more))) for title, (seen, more) in CLUSTERS.items()]
+            ),
+            section("one task", [case("worker-0", _text(cases.why(cases.NO_PS, "worker-0")))]),
+            section("errors of the engine", [case(reason, engine_remedy(reason, "ps")) for reason in ENGINE]),
+            section(
+                "how a task ended",
+                [case(line or str(dict(task)), exit_remedy(replace(TASK, **task), [line])) for task, line in ENDS],
+            ),
+        ]
+    )
+
+
+def _text(findings: list[Finding]) -> str:
+    return "\n".join(
+        line
+        for finding in findings
+        for line in (
+            finding.text,
+            *(f"| {text}" for text in finding.lines),
+            *([f"-> {finding.remedy}"] if finding.remedy else []),
+        )
+    )

@@ -1,0 +1,108 @@
+"""The events of whole runs, as sentences: every kind of event happens in one of them."""
+
+from typing import Any
+
+from tests.unit.simulation import World
+from tests.unit.snapshots import section
+from tfdeploy.agent import events as kinds
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.restart_policy import MAX_BACKOFF, MAX_LOSSES
+from tfdeploy.report.events import describe, with_waits
+
+_SLOW = "its pattern takes more than 1 s: (a*)*b"
+
+
+def events() -> str:
+    """The whole surface."""
+    runs = {
+        "a run that fails": failing(),
+        "restarts by request, and a stop": requested(),
+        "the end of the time limit": limited(),
+        "other tasks": changed(),
+        "faults": faulty(),
+    }
+    return "\n".join(section(title, _lines(run)) for title, run in runs.items())
+
+
+def _lines(run: World) -> list[str]:
+    first = run.events[0].at
+    lines = []
+    for event in with_waits(run.events):
+        what, why = describe(event)
+        lines.append(f"{event.at - first:6.1f} s  {event.task:<14} {what:<24} {why}")
+    return lines
+
+
+def failing() -> World:
+    """A task waits for another, fails, is restarted, and fails again."""
+    run = World(ps=1, workers=1, restart={"maximum": 1, "backoff": "1s", "on": ["any"]})
+    run.come("worker-0")
+    run.wait(1)
+    run.come("ps-0")
+    run.wait(1)
+    run.exit("worker-0", 3)
+    run.wait(10)
+    run.exit("worker-0", 3)
+    return run
+
+
+def limited() -> World:
+    """The run is stopped after two hours."""
+    run = World(workers=1)
+    run.come()
+    run.stop(time_limit=7200.0)
+    return run
+
+
+def requested() -> World:
+    """Tasks are restarted and replaced by request, one is lost; the run is stopped."""
+    run = World(ps=1, workers=2, tensorboard=True, success="all-workers")
+    run.come()
+    run.again("worker-0")
+    run.again("ps-0", "replaced")
+    run.lose("worker-1")
+    run.come("worker-1")
+    run.wait(60)
+    run.roll("worker-0")
+    run.wait(60)
+    run.exit("worker-0")
+    run.stop()
+    return run
+
+
+def faulty() -> World:
+    """Full disks, damaged records, a slow pattern; launchers that are lost in a row."""
+    run = World(workers=1)
+    run.come()
+    run.note(
+        [
+            Event(kinds.LAUNCHER_PROBLEM, task="worker-0", reason="cannot store its output: No space left on device"),
+            Event(kinds.OUTPUT_DROPPED, task="worker-0", count=4_096),
+            Event(kinds.RECORD_DELAYED, delay=12.4, reason="No space left on device", count=3),
+            Event(kinds.RECORD_DAMAGED, reason="events.jsonl", count=2),
+            Event(kinds.PATTERN_SLOW, task="worker-0", state="accuracy", reason=_SLOW),
+            Event(kinds.PATTERN_DISABLED, task="worker-0", state="accuracy", reason=_SLOW),
+            Event(kinds.PATTERN_DISABLED, tasks=["worker-0", "worker-3"], state="accuracy", reason=_SLOW),
+        ]
+    )
+    for _ in range(MAX_LOSSES):
+        run.lose("worker-0")
+        run.come("worker-0")
+        run.wait(MAX_BACKOFF - 1)
+    return run
+
+
+def changed() -> World:
+    """Another number of tasks, an address that changes, and a run that succeeds."""
+    args: dict[str, Any] = {"ps": 1, "workers": 1}
+    run = World(**args)
+    run.come()
+    run.give(**{**args, "workers": 2})
+    run.come("worker-1")
+    run.wait(60)
+    run.come("ps-0", port=4000)
+    run.wait(60)
+    run.give(**args)
+    run.wait(60)
+    run.exit("worker-0")
+    return run

@@ -1,0 +1,245 @@
+"""Arguments that are not valid raise an error that names the argument; their sentences are in snapshots/errors.txt."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import spec
+from tfdeploy.backends.base import load
+from tfdeploy.errors import SpecError
+from tfdeploy.spec.cluster import ClusterSpec, cluster_spec
+from tfdeploy.spec.environment import Restart
+
+
+def refusal(name: str = "mnist", **args: Any) -> SpecError:
+    """The error for these arguments."""
+    with pytest.raises(SpecError) as error:
+        cluster_spec(name, {"command": ["python"], "workers": 1, **args})
+    return error.value
+
+
+REFUSALS: list[tuple[dict[str, Any], str]] = [
+    ({"workers": -1}, "workers"),
+    ({"ps": -2}, "ps"),
+    ({"workers": 1001}, "workers"),
+    ({"chief": 2}, "chief"),
+    ({"evaluator": 2}, "evaluator"),
+    ({"gpu_workers": -1}, "gpu_workers"),
+    ({"workers": 1.0}, "workers"),
+    ({"workers": True}, "workers"),
+    ({"workers": "2"}, "workers"),
+    (
+        {"workers": 0},
+        "workers",
+    ),
+    ({"workers": 0, "ps": 1}, "workers"),
+    (
+        {"workers": 0, "ps": 1, "evaluator": 1},
+        "workers",
+    ),
+    ({"command": None}, "command"),
+    ({"command": []}, "command"),
+    ({"command": [" "]}, "command"),
+    ({"command": "python train.py"}, "command"),
+    ({"command": ["python", 3]}, "command"),
+    ({"command": ["a\0"]}, "command"),
+    ({"command": ["\ud800"]}, "command"),
+    ({"command": ["x" * 100_001]}, "command"),
+    (
+        {"standalone_servers": True},
+        "command",
+    ),
+    ({"standalone_servers": 1}, "standalone_servers"),
+    ({"tf_config_master": True}, "tf_config_master"),
+    ({"code": 5}, "code"),
+    ({"run_id": "a\0b"}, "run_id"),
+    ({"jobs": {"gpu_worker": {}}}, "jobs.gpu_worker"),
+    ({"jobs": {"ps": {}}}, "jobs.ps"),
+    ({"jobs": {"worker": 3}}, "jobs.worker"),
+    (
+        {"jobs": {"worker": {"cpu": 1}}},
+        "jobs.worker.cpu",
+    ),
+    ({"jobs": {"worker": {"port": 0}}}, "jobs.worker.port"),
+    (
+        {"jobs": {"worker": {"port": 65536}}},
+        "jobs.worker.port",
+    ),
+    (
+        {"workers": 3, "jobs": {"worker": {"port": 65534}}},
+        "jobs.worker.port",
+    ),
+    ({"jobs": {"worker": {"cpus": -1}}}, "jobs.worker.cpus"),
+    (
+        {"jobs": {"worker": {"cpus": float("nan")}}},
+        "jobs.worker.cpus",
+    ),
+    ({"jobs": {"worker": {"gpus": 0.5}}}, "jobs.worker.gpus"),
+    ({"jobs": {"worker": {"memory": "much"}}}, "jobs.worker.memory"),
+    ({"jobs": {"worker": {"memory": -1}}}, "jobs.worker.memory"),
+    (
+        {"success": "anybody"},
+        "success",
+    ),
+    (
+        {"success": "chief"},
+        "success",
+    ),
+    (
+        {"success": "worker-0", "workers": 0, "chief": 1},
+        "success",
+    ),
+    (
+        {"success": "all-workers", "command": None, "standalone_servers": True},
+        "success",
+    ),
+    (
+        {"success": "all-workers", "chief": 1, "standalone_servers": True},
+        "success",
+    ),
+    ({"worker_timeout": "soon"}, "worker_timeout"),
+    (
+        {"success": "all-workers", "worker_timeout": "1m"},
+        "worker_timeout",
+    ),
+    ({"flags": "no"}, "flags"),
+    ({"flags": False}, "flags"),
+    (
+        {"flags": "always", "command": None, "standalone_servers": True},
+        "flags",
+    ),
+    ({"wait": "soon"}, "wait"),
+    ({"wait": -1}, "wait"),
+    ({"wait": float("inf")}, "wait"),
+    ({"stop_grace_period": "367d"}, "stop_grace_period"),
+    ({"start_timeout": "9000h"}, "start_timeout"),
+    ({"ps": 1, "workers": 1000}, "workers"),
+    ({"workers": 1000, "log_lines": 21}, "log_lines"),
+    ({"log_lines": -1}, "log_lines"),
+    (
+        {"metrics": {"a": "("}},
+        "metrics.a",
+    ),
+    (
+        {"metrics": {"a": "x{99999999999}"}},
+        "metrics.a",
+    ),
+    ({"env": {"A B": "1"}}, "env"),
+    ({"env": {"A": 1}}, "env.A"),
+    ({"env": {"TF_CONFIG": "1"}}, "env.TF_CONFIG"),
+    ({"env": {"TFDEPLOY_X": "1"}}, "env.TFDEPLOY_X"),
+    (
+        {"env": {"A": "x" * 100_001}},
+        "env.A",
+    ),
+    ({"requirements": ["-r all.txt"]}, "requirements"),
+    ({"requirements": [""]}, "requirements"),
+    ({"context": {"a": {1}}}, "context"),
+    ({"context": {"a": float("nan")}}, "context"),
+    ({"context": {"a": "x" * 100_000}}, "context"),
+    ({"restart": {"maximum": -1}}, "restart.maximum"),
+    ({"restart": {"backoff": "soon"}}, "restart.backoff"),
+    ({"restart": {"on": ["3-1"]}}, "restart.on"),
+    ({"restart": {"on": ["256"]}}, "restart.on"),
+    ({"restart": {"on": ["never"]}}, "restart.on"),
+    ({"restart": {"max": 1}}, "restart.max"),
+]
+
+
+@pytest.mark.parametrize(
+    ("args", "where"), REFUSALS, ids=lambda value: str(value)[:60] if isinstance(value, dict) else ""
+)
+def test_an_invalid_argument_is_named(args: dict[str, Any], where: str) -> None:
+    assert refusal(**args).where == f"mnist: {where}"
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "0a", "a_b", "a.b", "a b", "a" * 41, "ä", "\u212a"])
+def test_a_name_that_is_not_a_valid_hostname_is_refused(name: str) -> None:
+    error = refusal(name)
+    assert (error.where, error.wrong) == ("TensorFlowCluster", f"the name {name!r} is not valid")
+
+
+@pytest.mark.parametrize(
+    ("args", "suggestion"),
+    [
+        ({"jobs": {"worker": {"cpu": 1}}}, "Did you mean 'cpus'?"),
+        ({"jobs": {"worker": {"image": "mine"}}}, 'Move it into the group `container`: container={"image": …}.'),
+        ({"ec2": {"instance_typ": "m7i.large"}}, "Did you mean 'instance_type'?"),
+        ({"restart": {"xyz": 1}}, "Use one of: maximum, backoff, on."),
+    ],
+)
+def test_an_error_suggests_the_nearest_name(args: dict[str, Any], suggestion: str) -> None:
+    assert refusal(**args).remedy == suggestion
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(SpecError) as error:
+        load("mesos")
+    assert error.value.where == "backend"
+    assert refusal(backend="mesos").where == "mnist: backend"
+
+
+@pytest.mark.parametrize(
+    ("secrets", "where"),
+    [
+        ("canary", "secrets"),
+        ({"A": "canary\0"}, "secrets.A"),
+        ({"A": ["canary"]}, "secrets.A"),
+        ({"A": None}, "secrets.A"),
+        ({".A": "canary"}, "secrets"),
+        ({"A": "canary"}, "secrets.A"),
+        ({"B": "canary"}, "secrets.B"),
+        ({"TFDEPLOY_RUN": "canary"}, "secrets.TFDEPLOY_RUN"),
+    ],
+)
+def test_an_invalid_secret_is_not_shown(secrets: Any, where: str) -> None:
+    error = refusal(env={"A": "1"}, jobs={"worker": {"env": {"B": "1"}}}, secrets=secrets)
+    assert error.where == f"mnist: {where}"
+    assert "canary" not in str(error)
+
+
+def test_a_secret_is_known_by_its_name_alone() -> None:
+    assert "canary" not in repr(spec(workers=1, secrets={"TOKEN": "canary"}))
+
+
+def test_what_is_given_too_large_to_show_is_cut() -> None:
+    assert len(str(refusal(workers=["x" * 10_000]))) < 200
+    assert "a very large int" in str(refusal(workers=10**5000))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "rule"),
+    [
+        ({"chief": 1, "workers": 2}, "chief"),
+        ({"workers": 2, "ps": 1}, "worker-0"),
+        ({"standalone_servers": True, "ps": 2}, "worker-0"),
+        ({"gpu_workers": 2, "ps": 1}, "worker-0"),
+    ],
+)
+def test_without_a_rule_the_chief_decides_else_worker_0(jobs: dict[str, Any], rule: str) -> None:
+    assert spec(**jobs).success == rule
+
+
+def test_a_gpu_worker_has_a_gpu_unless_its_job_says_otherwise() -> None:
+    asked = spec(workers=1, gpu_workers=1)
+    assert [(job.name, job.gpus) for job in asked.jobs] == [("worker", 0), ("gpu_worker", 1)]
+    assert [job.gpus for job in spec(gpu_workers=1, jobs={"gpu_worker": {"gpus": 0}}).jobs] == [0]
+
+
+def test_what_is_left_out_has_its_documented_default() -> None:
+    assert spec(workers=1) == ClusterSpec(
+        name="mnist", command=("python", "train.py"), jobs=spec(workers=1).jobs, success="worker-0"
+    )
+    assert spec(workers=1, restart={"maximum": 1}).jobs[0].restart == Restart(maximum=1)
+
+
+def test_a_jobs_restart_stands_over_the_clusters_setting_by_setting() -> None:
+    asked = spec(ps=1, workers=1, restart={"maximum": 9, "on": ["any"]}, jobs={"ps": {"restart": {"backoff": "2s"}}})
+    assert {job.name: job.restart for job in asked.jobs} == {
+        "ps": Restart(9, 2.0, ("any",)),
+        "worker": Restart(9, 1.0, ("any",)),
+    }
+
+
+def test_a_restart_on_nothing_is_taken_at_its_word() -> None:
+    assert spec(workers=1, restart={"on": []}).jobs[0].restart.on == ()

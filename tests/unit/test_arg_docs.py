@@ -1,0 +1,95 @@
+"""The documentation of the arguments agrees with the code: defaults, allowed values, reference, schema and `tfdeploy options`."""
+
+import json
+import re
+from dataclasses import fields
+from typing import Any, get_args
+
+import pytest
+
+from tests.unit.cases import spec
+from tfdeploy import args
+from tfdeploy.arg_docs import CLASSES, rows
+from tfdeploy.cli.commands.options import _rows
+from tfdeploy.provider import Package, _python_name
+from tfdeploy.spec import docker, ec2
+from tfdeploy.spec.backends import BACKENDS
+from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, JOB_GROUPS, JOB_KEYS, SUCCESS_RULES
+from tfdeploy.spec.environment import RESTART_KEYS, Restart
+from tools.reference import reference
+
+DEFAULTS = {
+    "wait": '"10m"',
+    "stop_grace_period": '"10s"',
+    "backend": '"local"',
+    "log_lines": "20",
+    "restart.on": '["signal"]',
+    "jobs.JOB.memory": "0",
+    "container.network": '"overlay"',
+    "container.subnet": "",
+    "ec2.max_lifetime": '"72h"',
+    "ec2.root_volume_size": '"100GiB"',
+    "ec2.budget": "",
+    "ec2.retain_record": "True",
+}
+
+
+def test_defaults_are_shown_as_users_write_them() -> None:
+    shown = {row.name: row.default for row in _rows()}
+    assert {name: shown[name] for name in DEFAULTS} == DEFAULTS
+
+
+@pytest.mark.parametrize("row", [row for row in _rows() if row.default], ids=lambda row: row.name)
+def test_a_shown_default_changes_nothing_when_it_is_set(row: Any) -> None:
+    value = json.loads({"True": "true", "False": "false"}.get(row.default, row.default))
+    base: dict[str, Any] = {"ps": 1, "workers": 1, "backend": "ec2" if row.name.startswith("ec2.") else "docker"}
+    unset = spec(**base)
+    arguments: Any = value
+    for part in reversed(row.name.replace("JOB", "worker").split(".")):
+        arguments = {part: arguments}
+    if row.name not in ("ps", "workers", "backend"):
+        assert spec(**{**base, **arguments}) == unset
+
+
+def test_the_groups_have_the_arguments_that_the_spec_reads() -> None:
+    groups = {"container": args.ContainerArgs, "docker": args.DockerArgs, "ec2": args.Ec2Args}
+    assert {name: set(group.__annotations__) for name, group in groups.items()} == {
+        name: set(members) for name, members in GROUPS.items()
+    }
+    own = {"container": args.JobContainerArgs, "ec2": args.JobEc2Args}
+    assert {name: set(group.__annotations__) for name, group in own.items()} == {
+        name: set(members) for name, members in JOB_GROUPS.items()
+    }
+    assert set(args.JobArgs.__annotations__) == set(JOB_KEYS)
+    assert set(args.RestartArgs.__annotations__) == set(RESTART_KEYS) == {field.name for field in fields(Restart)}
+
+
+def test_enums_have_the_values_that_the_spec_accepts() -> None:
+    for kind, values in (
+        (args.Backend, tuple(BACKENDS)),
+        (args.FlagRule, FLAG_RULES),
+        (args.SuccessRule, SUCCESS_RULES),
+        (args.Network, docker.NETWORKS),
+        (args.MachineLayout, ec2.LAYOUTS),
+        (args.Connectivity, ec2.CONNECTIVITIES),
+    ):
+        assert tuple(get_args(kind) or [choice.value for choice in kind]) == values  # type: ignore[attr-defined]
+
+
+def test_no_text_repeats_a_default() -> None:
+    for row in _rows():
+        assert not re.search(r"\(the default\)|\(by default\)|; .{1,8} by default", row.text), row.name
+
+
+def test_reference_and_schema_show_the_same_defaults() -> None:
+    page, schema = reference(), json.loads(Package().schema or "")
+    (resource,) = schema["resources"].values()
+    types = {name.rpartition(":")[2]: definition for name, definition in schema["types"].items()}
+    types["TensorFlowClusterArgs"] = {"properties": resource["inputProperties"]}
+    for owner in CLASSES.values():
+        described = {_python_name(name): item["description"] for name, item in types[owner]["properties"].items()}
+        assert set(described) == {row.name for row in rows(owner)}
+        for row in rows(owner):
+            assert described[row.name].endswith(f"Default: `{row.default}`.") == bool(row.default), row.name
+            default = f"`{row.default}`" if row.default else ""
+            assert re.search(rf"^\| `{row.name}` \| .* \| {re.escape(default)} \| ", page, re.MULTILINE), row.name

@@ -1,0 +1,20 @@
+"""What users read, a file for each surface: `make snapshots` writes them again, and the diff is reviewed as text."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.snapshots import check_snapshot
+from tests.unit.snapshots.diagnosis import diagnosis
+from tests.unit.snapshots.errors import errors
+from tests.unit.snapshots.events import events
+from tests.unit.snapshots.help import help_texts
+from tests.unit.snapshots.preview import preview
+
+
+@pytest.mark.parametrize(
+    ("surface", "render"),
+    [("errors", errors), ("help", help_texts), ("preview", preview), ("events", events), ("diagnosis", diagnosis)],
+)
+def test_a_surface_reads_as_reviewed(surface: str, render: Callable[[], str]) -> None:
+    check_snapshot(surface, render())

@@ -1,0 +1,108 @@
+"""Durations and sizes in text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfdeploy.units import seconds, size, text_of_number, text_of_size
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("90", 90),
+        ("1.5", 1.5),
+        ("90s", 90),
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("2h", 7200),
+        ("1h1m1s", 3661),
+        ("0.5h", 1800),
+        (" 10m ", 600),
+        ("1d", 86_400),
+        ("1d12h", 129_600),
+        ("10min", 600),
+        ("1 h 30 min", 5400),
+        ("1H30M", 5400),
+    ],
+)
+def test_a_duration_is_read(text: str, expected: float) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", " ", "soon", "-1", "10 minutes", "1s2m", "1w", "1e3", "1h 30", "nan", "inf", "."])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a valid duration"):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("1024", 1024),
+        ("512MiB", 512 * 1024**2),
+        ("2GiB", 2 * 1024**3),
+        ("2G", 2 * 1024**3),
+        ("2GB", 2 * 1024**3),
+        ("2gb", 2 * 1024**3),
+        ("1.5G", 3 * 1024**3 // 2),
+        ("1 TiB", 1024**4),
+        ("3b", 3),
+    ],
+)
+def test_a_size_is_read(text: str, expected: int) -> None:
+    assert size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1", "2 G i B", "1P", "2Gi B", "1,5G", "GiB"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a valid size"):
+        size(text)
+
+
+def test_a_size_beyond_all_numbers_is_refused() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        size("9" * 400 + "T")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (3 * 1024**3, "3 GiB"),
+        (2 * 1024**4, "2 TiB"),
+        (5000 * 1024**4, "5000 TiB"),
+    ],
+)
+def test_a_size_is_shown(number: int, text: str) -> None:
+    assert text_of_size(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (7.0, "7"),
+        (0.25, "0.25"),
+        (1_000_000, "1000000"),
+        (2.5e6, "2500000"),
+        (123456789.0, "123456789"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_a_number_has_no_exponent_where_its_size_is_usual(number: float, text: str) -> None:
+    assert text_of_number(number) == text
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_read_or_refused_by_a_value_error(text: str) -> None:
+    for read in (seconds, size):
+        try:
+            assert read(text) >= 0
+        except ValueError:
+            continue

@@ -1,0 +1,314 @@
+"""The controller of one cluster: receives the launchers' reports, decides, gives orders, writes the record, serves views of it.
+
+Its memory is what the record has, so that it can be killed and restarted at any time. What follows from reports is applied and saved
+for many of them at once, so that the cost of a report does not depend on the number of tasks. No order to start or to stop a
+program is given before what it follows from is in the record.
+"""
+
+import json
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from . import events, reconcile, record_sync, workdir
+from .events import Event
+from .files import write_whole
+from .record import Record, RecordView, ViewRequest
+from .record_sync import CopyChanges, CopyPosition
+from .run_spec import RunSpec
+from .run_state import FINAL, RunState
+from .sync import NOTHING, PREPARE, RUN, RUNNING, WAIT, LauncherReport, Order
+
+POLL_SOON, POLL_LATER = 0.2, 1.0
+"""Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
+
+SOON_TASKS, LATER_TASKS = 150, 150
+"""With more tasks than these, launchers sync less often: the number of syncs a second does not grow further."""
+
+METRICS_SECONDS = 2.0
+"""How often the controller reads the new log lines for metrics while no view is requested."""
+
+VIEW_SECONDS = 3.0
+"""A view does not wait longer for another one, nor for the metrics: it has those that were found until then. Observers wait 10 s."""
+
+_SETTLE_SECONDS, _SETTLE_SECONDS_PER_TASK = 0.02, 0.0005
+"""The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
+
+_STEP_SECONDS = 1.0
+"""A smaller change of the clock is not corrected."""
+
+_MAX_UNWRITTEN = 10_000
+"""How many events wait while the record cannot be written, as on a full disk."""
+
+
+class Clock:
+    """The wall clock, and by how much it was set."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self.steady = steady
+        self._offset = wall() - steady()
+
+    def read(self) -> float:
+        """The time, in seconds since 1970."""
+        return self._wall()
+
+    def step(self) -> float:
+        """By how many seconds the clock was set since the last call; 0 where it only runs a little fast or slow."""
+        offset = self._wall() - self.steady()
+        moved, self._offset = offset - self._offset, offset
+        return moved if abs(moved) > _STEP_SECONDS else 0.0
+
+
+class Controller:
+    """The one place where a run's course is decided. Its methods are the calls of `rpc`."""
+
+    def __init__(self, record: Record, train_mode: int = 0, clock: Optional[Clock] = None) -> None:
+        self._record = record
+        self._train_mode = train_mode
+        self._clock = clock or Clock()
+        self._lock = threading.RLock()
+        self._metrics_lock = threading.Lock()
+        self._patterns: Dict[str, str] = {}
+        self._journal = Journal(record)
+        self._is_settled = True
+        self._settle_at = 0.0
+        self._spec_json = _SpecJson()
+        self._run = record.current()
+        if self._run is not None:
+            reconcile.recover_clock(self._run, self._clock.read())
+            if not self._run.barrier_passed:
+                self._run.waiting_since = self._clock.read()
+
+    def submit_run(self, spec: RunSpec) -> Dict[str, Any]:
+        """Make this the current run. A run that the record has continues where it was, or stays finished."""
+        with self._lock:
+            now = self._now()
+            spec = replace(spec, train_dir=workdir.train_dir(self._record, spec, self._train_mode))
+            happened: List[Event] = []
+            if self._run is None or self._run.spec.id != spec.id:
+                self._settle(now)
+                earlier = self._record.load(spec.id)
+                run = earlier or RunState(spec, now)
+                happened.append(Event(events.RUN_RESUMED if earlier else events.RUN_SUBMITTED))
+                if self._run is not None:
+                    reconcile.inherit_fences(run, self._run)
+                if earlier is not None:
+                    reconcile.resume_run(earlier, now)
+                self._run = run
+            happened += reconcile.update_spec(self._run, spec, now)
+            self._add(happened, now)
+            self._settle(now)
+            self._tidy(spec)
+            return {"decided": self._run.result is not None, "train_dir": spec.train_dir, "at": now}
+
+    def _tidy(self, spec: RunSpec) -> None:
+        """Remove the code archives of other runs, which every submission sends again, and the oldest runs."""
+        self._record.remove_old_runs([spec.id, spec.resume_from])
+        for path in self.code_path("x").parent.glob("*.zip"):
+            if path.stem != spec.code:
+                path.unlink()
+
+    def sync(self, report: LauncherReport) -> Order:
+        """Take a launcher's report, and return its next order. The cost does not grow with the number of tasks."""
+        with self._lock:
+            now, run = self._now(), self._run
+            if run is None:
+                return Order(NOTHING, poll=POLL_SOON)
+            before = _fields(run, report.hostname)
+            happened = reconcile.apply_report(run, report, now)
+            if happened or _fields(run, report.hostname) != before:
+                self._add(happened, now)
+            if not self._is_settled and self._clock.steady() >= self._settle_at:
+                self._settle(now)
+            order = reconcile.make_order(run, report, now)
+            poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
+            is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
+            if not self._is_settled and not is_running and order.action not in (PREPARE, WAIT):
+                return Order(NOTHING, poll=min(poll, POLL_SOON))
+            if is_running:
+                later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
+                poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
+            return replace(order, poll=poll)
+
+    def sync_json(self, report: LauncherReport) -> bytes:
+        """The same as JSON. The run's specification is encoded once for all tasks."""
+        order = self.sync(report)
+        data = json.dumps(replace(order, spec=None).to_dict())
+        if order.spec is None:
+            return data.encode()
+        # Of two members with one name, JSON readers take the last one.
+        return f'{data[:-1]}, "spec": {self._spec_json.encode(order.spec)}}}'.encode()
+
+    def queue_restarts(self, hostnames: List[str]) -> None:
+        """Restart these tasks one at a time, in the order of job and index, so that new limits take effect."""
+        with self._lock:
+            if self._run is not None and self._run.result is None:
+                reconcile.queue_restarts(self._run, hostnames, self._now())
+                self.tick()
+
+    def announce_new_launcher(self, hostname: str, action: str) -> None:
+        """The user restarts or replaces a task: the backend is about to start another launcher for it."""
+        with self._lock:
+            if self._run is not None:
+                self._commit(reconcile.announce_new_launcher(self._run, hostname, action))
+
+    def stop(self, hostnames: List[str], auxiliary: bool = True, time_limit: float = 0.0) -> None:
+        """Remove these tasks; without hostnames, stop the run, with or without its auxiliary tasks. `time_limit` is that of the run, in
+        seconds, where that is over."""
+        with self._lock:
+            if self._run is None:
+                return
+            if hostnames:
+                self._commit(reconcile.remove_tasks(self._run, hostnames))
+            elif not self._run.stop_requested:
+                self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit))
+
+    def tick(self) -> None:
+        """Apply the passing of time, and save."""
+        with self._lock:
+            self._record.touch()
+            self._settle(self._now())
+
+    def view(self, request: ViewRequest) -> RecordView:
+        """The current state, the last lines, metrics and events."""
+        run = self._snapshot()
+        if not self._metrics_lock.acquire(timeout=VIEW_SECONDS):
+            return self._record.view(replace(request, metrics={}), run)
+        try:
+            self._patterns = request.metrics or self._patterns
+            return self._record.view(request, run, VIEW_SECONDS)
+        finally:
+            self._metrics_lock.release()
+
+    def changes_since(self, position: CopyPosition) -> CopyChanges:
+        """What the record has beyond a copy of it."""
+        run = self._snapshot()
+        return record_sync.changes_since(self._record, run, position, self._clock.read())
+
+    def read_metrics(self) -> None:
+        """Read new log lines in the background, for the metrics of the last view, so that the next view is quick. Never returns."""
+        while True:
+            time.sleep(METRICS_SECONDS)
+            with self._metrics_lock, suppress(OSError):
+                run = self._snapshot()
+                if run is not None and self._patterns:
+                    self._record.metrics(run, self._patterns, VIEW_SECONDS / 2)
+
+    def _snapshot(self) -> Optional[RunState]:
+        with self._lock:
+            return RunState.from_dict(self._run.to_dict()) if self._run else None
+
+    def is_stopped(self) -> bool:
+        """Whether the run has ended and all its tasks are in a final state. That is saved: a caller may kill the controller."""
+        with self._lock:
+            if not self._is_settled:
+                self._settle(self._now())
+            run = self._run
+            return run is None or (run.result is not None and all(task.state in FINAL for task in run.tasks.values()))
+
+    def put_log(self, run_id: str, hostname: str, stream: str, position: int, data: bytes) -> int:
+        """Write bytes of a log, and return its new end."""
+        return self._record.log(run_id, hostname).streams[stream].put(position, data)
+
+    def log_ends(self, run_id: str, hostname: str) -> Dict[str, int]:
+        """The end of each stream of a task's log."""
+        return self._record.log(run_id, hostname).ends()
+
+    def code_path(self, name: str) -> Path:
+        """The path of the code archive with this content hash."""
+        return self._record.folder / "code" / f"{name}.zip"
+
+    def put_code(self, name: str, data: bytes) -> None:
+        """Store a code archive under its content hash."""
+        write_whole(self.code_path(name), data)
+
+    def _now(self) -> float:
+        """The time. Where the clock was set, the state is corrected first."""
+        step = self._clock.step()
+        if step and self._run is not None:
+            reconcile.shift_clock(self._run, step)
+        return self._clock.read()
+
+    def _add(self, happened: List[Event], now: float) -> None:
+        """Note that the state has changed, and why."""
+        if self._run is not None:
+            self._journal.add(self._run.spec.id, happened, now)
+            self._is_settled = False
+
+    def _commit(self, happened: List[Event]) -> None:
+        now = self._now()
+        self._add(happened, now)
+        self._settle(now)
+
+    def _settle(self, now: float) -> None:
+        """Apply the consequences of all changes and of time, and save state and events. On a full disk the next call does it."""
+        if self._run is None:
+            return
+        self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
+        self._is_settled = self._journal.write(self._run, now)
+        pause = _SETTLE_SECONDS + _SETTLE_SECONDS_PER_TASK * len(self._run.tasks)
+        self._settle_at = self._clock.steady() + pause
+
+
+def _fields(run: RunState, hostname: str) -> Dict[str, Any]:
+    """The state of one task, for comparison: without the time of the last report, which is not worth saving."""
+    task = run.tasks.get(hostname)
+    return {**vars(task), "seen": 0.0} if task else {}
+
+
+class _SpecJson:
+    """The JSON of the specification that was encoded last."""
+
+    def __init__(self) -> None:
+        self._spec: Optional[RunSpec] = None
+        self._text = ""
+
+    def encode(self, spec: RunSpec) -> str:
+        if spec is not self._spec:
+            self._spec, self._text = spec, json.dumps(spec.to_dict())
+        return self._text
+
+
+class Journal:
+    """What is not written yet: the events of a run, in their order. It survives a full disk, with a count of what was dropped."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._unwritten: List[Event] = []
+        self._run_id = ""
+        self._dropped = 0
+        self._failed_at = 0.0
+        self._problem = ""
+
+    def add(self, run_id: str, happened: List[Event], now: float) -> None:
+        """Keep these events until they are written."""
+        self._run_id = run_id
+        self._unwritten += [replace(event, at=now) for event in happened]
+        excess = max(0, len(self._unwritten) - _MAX_UNWRITTEN)
+        self._dropped += excess
+        del self._unwritten[:excess]
+
+    def write(self, run: RunState, now: float) -> bool:
+        """Write events and state; whether that succeeded."""
+        try:
+            self._record.save(run)
+            if self._failed_at:
+                self._note_recovery(now)
+            if self._unwritten:
+                self._record.add_events(self._run_id, self._unwritten)
+                self._unwritten = []
+        except OSError as error:
+            self._failed_at = self._failed_at or now
+            self._problem = error.strerror or str(error)
+            return False
+        return True
+
+    def _note_recovery(self, now: float) -> None:
+        delay, self._failed_at = max(0.0, now - self._failed_at), 0.0
+        event = Event(events.RECORD_DELAYED, now, reason=self._problem, delay=delay, count=self._dropped)
+        self._unwritten.append(event)
+        self._dropped = 0

@@ -1,0 +1,63 @@
+"""What happens in a run, as data. `report.events` makes sentences of it. Pure."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Optional
+
+from .run_state import RunResult, TaskExit
+
+RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
+LAUNCHER_REGISTERED, LAUNCHER_REUSED, LAUNCHER_LOST = "launcher_registered", "launcher_reused", "launcher_lost"
+BARRIER_PASSED, ADDRESS_CHANGED, TASKS_CHANGED = "barrier_passed", "address_changed", "tasks_changed"
+TASK_STARTED, TASK_SUCCEEDED, TASK_FAILED, TASK_RESTARTING = (
+    "task_started",
+    "task_succeeded",
+    "task_failed",
+    "task_restarting",
+)
+TASK_INTERRUPTED, TASK_STOPPED, TASK_REMOVED = "task_interrupted", "task_stopped", "task_removed"
+RECORD_DAMAGED, RECORD_DELAYED = "record_damaged", "record_delayed"
+LAUNCHER_PROBLEM, OUTPUT_DROPPED = "launcher_problem", "output_dropped"
+PATTERN_SLOW, PATTERN_DISABLED = "pattern_slow", "pattern_disabled"
+RESTART_REQUESTED, REPLACE_REQUESTED, SETTINGS_CHANGED = "restart_requested", "replace_requested", "settings_changed"
+
+TASK_WAITED, ENGINE_STATE, TASK_LOST, MACHINE_LOST = "task_waited", "engine_state", "task_lost", "machine_lost"
+"""Kinds that are not in the record: a status command derives them from what it sees."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. Fields that do not belong to its kind have their defaults, and are not in its JSON."""
+
+    kind: str
+    at: float = 0.0
+    """Seconds since 1970."""
+    task: str = ""
+    """The hostname; empty for the run."""
+    attempt: int = 0
+    reason: str = ""
+    """The words of another program, such as the engine's, or one of the constants of `run_state`."""
+    exit: Optional[TaskExit] = None
+    delay: float = 0.0
+    """Seconds until a restart, or of a wait."""
+    failures: int = 0
+    max_failures: int = 0
+    tasks: List[str] = field(default_factory=list)
+    """The hostnames that it is about, where they are several; for a wait, the task that was waited for."""
+    machine: str = ""
+    state: str = ""
+    """The word of an engine for a task's state, or a machine's status."""
+    result: Optional[RunResult] = None
+    count: int = 0
+    """How many bytes, or entries of the record."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return {name: value for name, value in asdict(self).items() if value not in ("", 0, None, [])}
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "Event":
+        """From JSON. Fields of a newer version are ignored."""
+        data = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        exit_ = TaskExit(**data["exit"]) if "exit" in data else None
+        result = RunResult.from_dict(data["result"]) if "result" in data else None
+        return cls(**{**data, "exit": exit_, "result": result})

@@ -1,0 +1,47 @@
+"""Atomic file writes."""
+
+import errno
+import os
+import threading
+from pathlib import Path
+from typing import Optional, Union
+
+
+def write_whole(path: Path, data: Union[str, bytes], mode: Optional[int] = None, sync: bool = False) -> None:
+    """Replace a file in one step, so that a reader sees either the old content or the new, never a part.
+
+    The folder is created where it is missing. `mode` is the file's mode from its creation on; None leaves it to the umask. With
+    `sync` the content is on the disk before the file gets its name, and the name is before the call returns.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.draft")
+    draft.unlink(missing_ok=True)
+    content = data.encode() if isinstance(data, str) else data
+    try:
+        with os.fdopen(os.open(str(draft), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
+        if sync:
+            _sync_folder(path.parent)
+    except BaseException as error:
+        draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(draft)):
+            error.filename = str(path)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk. Some file systems, as of networks, cannot do that."""
+    descriptor = os.open(str(folder), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,127 @@
+"""The last match of each of a user's patterns in the output of one task. Each line is searched once, also across processes."""
+
+import time
+from dataclasses import dataclass
+from itertools import islice
+from typing import AbstractSet, Any, Dict, Iterator, List, Optional, Tuple
+
+from . import matcher
+from .log import Line, Log, Reader
+
+LINE_CHARACTERS = 4096
+"""Of a longer line, a pattern sees the beginning of what a terminal would show."""
+
+BATCH_LINES, BATCH_BYTES = 4096, 1024 * 1024
+"""How many lines are searched at once, and how many bytes."""
+
+_TRIES = 3
+"""A batch that ends the matcher's process so often is left out."""
+
+MAX_SLOW = 3
+"""A pattern that takes too long for so many batches of a task is no longer searched for in its output."""
+
+
+@dataclass(frozen=True)
+class SlowPattern:
+    """What a pattern that takes too long has not seen of one task's output."""
+
+    batches: int
+    at: float
+    """When it took too long last, in seconds since 1970."""
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether it is no longer searched for."""
+        return self.batches >= MAX_SLOW
+
+
+class LogMatches:
+    """What the patterns have matched in one task's output, and how far it was read."""
+
+    def __init__(self, log: Log, patterns: Dict[str, str], state: Optional[Dict[str, Any]] = None) -> None:
+        """`state` is what `to_dict` of an earlier one has returned."""
+        state = state or {}
+        self._reader = Reader(log, state=state.get("reader"))
+        self._patterns = patterns
+        self._latest: Dict[str, Tuple[float, str]] = {
+            name: (at, text) for name, (at, text) in state.get("latest", {}).items()
+        }
+        self.slow = {name: SlowPattern(batches, at) for name, (batches, at) in state.get("slow", {}).items()}
+        """Name of a pattern that took too long for a part of the output, and for how much."""
+        self._skipped: AbstractSet[str] = frozenset()
+        self._more: Optional[Iterator[Line]] = None
+        self._batch: List[Line] = []
+        self._tries = 0
+        self._unfinished: List[Line] = []
+        self._matched: Dict[str, Tuple[float, str]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was read was searched too, so that the state can be stored."""
+        return self._more is None and not self._batch
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        slow = {name: [pattern.batches, pattern.at] for name, pattern in self.slow.items()}
+        return {"reader": self._reader.state(), "latest": self._latest, "slow": slow}
+
+    def latest(self, deadline: float = float("inf"), skipped: AbstractSet[str] = frozenset()) -> Dict[str, str]:
+        """The text that each pattern matched last, as far as it was searched before `deadline`, by the monotonic clock. New output is
+        not searched for the patterns `skipped`."""
+        self._skipped = skipped
+        while time.monotonic() <= deadline and self._next_batch():
+            matches = self._search(self._batch)
+            if matches is None:
+                break
+            self._latest.update(matches)
+            self._batch = []
+        latest = dict(self._latest)
+        unfinished = self._match_unfinished() if time.monotonic() <= deadline else self._matched
+        for name, match in unfinished.items():
+            latest[name] = max(match, latest.get(name, match), key=lambda pair: pair[0])
+        return {name: text for name, (_, text) in latest.items()}
+
+    def _next_batch(self) -> bool:
+        """Read the next lines, unless there are some that were not searched; whether there are any."""
+        if not self._batch:
+            self._more = self._more or self._reader.more()
+            size = 0
+            for line in islice(self._more, BATCH_LINES):
+                self._batch.append(line)
+                size += min(len(line.content), LINE_CHARACTERS)
+                if size > BATCH_BYTES:
+                    break
+            if not self._batch:
+                self._more = None
+        return bool(self._batch)
+
+    def _match_unfinished(self) -> Dict[str, Tuple[float, str]]:
+        unfinished = self._reader.unfinished() if self.is_complete else []
+        if unfinished != self._unfinished:
+            matches = self._search(unfinished)
+            if matches is not None:
+                self._unfinished, self._matched = unfinished, matches
+        return self._matched
+
+    def _search(self, lines: List[Line]) -> Optional[Dict[str, Tuple[float, str]]]:
+        """The last match of each pattern in these lines, with its time; None where the search is to be repeated."""
+        disabled = {name for name, pattern in self.slow.items() if pattern.is_disabled} | self._skipped
+        patterns = {name: text for name, text in self._patterns.items() if name not in disabled}
+        if not lines or not patterns:
+            return {}
+        result = matcher.SHARED.search(patterns, [_searched(line) for line in lines])
+        self._tries = self._tries + 1 if result is None else 0
+        if result is None:
+            return {} if self._tries >= _TRIES else None
+        for name in result.slow:
+            batches = self.slow[name].batches if name in self.slow else 0
+            self.slow[name] = SlowPattern(batches + 1, time.time())
+        return {name: (lines[number].at, text) for name, (number, text) in result.last.items()}
+
+
+def _searched(line: Line) -> str:
+    """The part of a line that patterns see."""
+    content = line.content
+    if len(content) > LINE_CHARACTERS:
+        content = content.rstrip(b"\r").rsplit(b"\r", 1)[-1][:LINE_CHARACTERS]
+    return content.decode("utf-8", "replace")

@@ -1,0 +1,127 @@
+"""A stream of bytes on disk with positions: the output of a task, byte for byte.
+
+A stream is a sequence of segment files `NAME.BASE.log`; the position of a byte is BASE plus its place in the file. A copy
+of a stream is brought up to date by `put` at the copy's own `end`, so a torn write or a repeated one does no harm.
+"""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+from typing import List, Optional
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+"""A segment that has grown to this many bytes is followed by a new one."""
+
+MAX_SEGMENTS = 8
+"""How many segments of one stream are stored; the oldest are deleted first."""
+
+
+class Stream:
+    """The bytes from one pipe of one task in one run."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._name = name
+        self._lock = threading.RLock()
+
+    def _bases(self) -> List[int]:
+        before, after = f"{self._name}.", ".log"
+        try:
+            with os.scandir(self._folder) as files:
+                names = [file.name for file in files if file.name.startswith(before) and file.name.endswith(after)]
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[len(before) : -len(after)]) for name in names)
+
+    def _path(self, base: int) -> Path:
+        return self._folder / f"{self._name}.{base}.log"
+
+    @property
+    def start(self) -> int:
+        """The position of the oldest byte that is still stored."""
+        with self._lock:
+            bases = self._bases()
+            return bases[0] if bases else 0
+
+    @property
+    def end(self) -> int:
+        """The position after the newest byte."""
+        with self._lock:
+            bases = self._bases()
+            return bases[-1] + self._path(bases[-1]).stat().st_size if bases else 0
+
+    def put(self, position: int, data: bytes) -> int:
+        """Store `data` at `position`, and return the new end. On an error a part of the bytes may be stored: `end` is after them.
+
+        Bytes that are stored already are skipped. A position beyond the end begins a segment there: the bytes between were
+        lost before they arrived, and the gap stays visible.
+        """
+        with self._lock:
+            return self._put(position, data)
+
+    def _put(self, position: int, data: bytes) -> int:
+        bases = self._bases()
+        end = bases[-1] + self._path(bases[-1]).stat().st_size if bases else position
+        fresh = data[max(0, end - position) :]
+        at = max(end, position)
+        if not fresh and position <= end:
+            return end
+        begins = not bases or at > end or end - bases[-1] >= SEGMENT_BYTES
+        base = at if begins else bases[-1]
+        if not bases:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        with self._path(base).open("ab", buffering=0) as segment:
+            rest = memoryview(fresh)
+            while rest:
+                rest = rest[segment.write(rest) :]
+        if begins:
+            self._delete([*bases, base][:-MAX_SEGMENTS])
+        return at + len(fresh)
+
+    def read(self, position: int, limit: int) -> bytes:
+        """At most `limit` bytes from `position`, from one segment; empty at the end."""
+        base = max((base for base in self._bases() if base <= position), default=None)
+        try:
+            with self._path(base if base is not None else position).open("rb") as segment:
+                segment.seek(position - (base or 0))
+                return segment.read(limit)
+        except FileNotFoundError:
+            return b""
+
+    def next_segment(self, position: int) -> Optional[int]:
+        """The position of the first segment that begins after `position`."""
+        return next((base for base in self._bases() if base > position), None)
+
+    def span(self, first: int, last: int) -> bytes:
+        """All stored bytes from position `first` to `last`."""
+        parts = []
+        at = max(first, self.start)
+        while at < last:
+            part = self.read(at, last - at)
+            if not part:
+                break
+            parts.append(part)
+            at += len(part)
+        return b"".join(parts)
+
+    def forget_before(self, position: int) -> None:
+        """Delete the segments that end at or before `position`; a large last one that ends there is replaced by an empty one."""
+        with self._lock:
+            bases = self._bases()
+            self._delete([base for base, following in zip(bases, bases[1:]) if following <= position])
+            if bases and position == self.end and position - bases[-1] >= SEGMENT_BYTES // 16:
+                self._delete([bases[-1]])
+                with contextlib.suppress(OSError):  # a full disk: the next `put` names the position again
+                    self._path(position).touch()
+
+    def restart_at(self, position: int) -> None:
+        """Delete all bytes, and begin again at `position`."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._delete(self._bases())
+        self._path(position).touch()
+
+    def _delete(self, bases: List[int]) -> None:
+        for base in bases:
+            with contextlib.suppress(FileNotFoundError):
+                self._path(base).unlink()

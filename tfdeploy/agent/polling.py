@@ -1,0 +1,47 @@
+"""Polling for a condition, and trying again."""
+
+import time
+from typing import Callable, TypeVar
+
+T = TypeVar("T")
+
+DEFAULT_PAUSE = 0.05
+
+
+def wait_until(condition: Callable[[], T], seconds: float, pause: float = DEFAULT_PAUSE, longest: float = 0.0) -> T:
+    """Call `condition` until it returns a true value or `seconds` have passed; return its last value.
+
+    It is called at least once, and once more at the deadline. Between two calls is a pause of `pause` seconds, or, where
+    `longest` is greater, as long as the call itself took, up to `longest`: a slow call does not keep its target busy.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        begin = time.monotonic()
+        value = condition()
+        now = time.monotonic()
+        if value or now >= deadline:
+            return value
+        time.sleep(min(max(pause, min(now - begin, longest)), max(0.0, deadline - now)))
+
+
+class Backoff:
+    """When something that has failed is tried again: the pause doubles with each failure."""
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first, self._longest = first, longest
+        self._due = 0.0
+        self.failures = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the next try; 0 when it is due."""
+        return max(0.0, self._due - time.monotonic())
+
+    def fail(self) -> None:
+        """Note a failure."""
+        self._due = time.monotonic() + min(self._first * 2.0 ** min(self.failures, 30), self._longest)
+        self.failures += 1
+
+    def reset(self) -> None:
+        """Note a success: the next try is due."""
+        self._due, self.failures = 0.0, 0

@@ -1,0 +1,185 @@
+"""Calls between launchers, controller and backends: HTTP with JSON, over a Unix socket or TCP, with a token.
+
+A launcher may make only the calls from launchers: its token is derived from the cluster's.
+
+| call | from | effect |
+|---|---|---|
+| `PUT /run` | backend | this is the current run (JSON) |
+| `PUT /code/HASH`, `GET /code/HASH` | backend, launcher | the code archive |
+| `POST /sync` | launcher | a report; the response is the next order |
+| `PUT /log/RUN/HOSTNAME/STREAM/POSITION` | launcher | bytes of a log; the response is its end at the controller |
+| `GET /log/RUN/HOSTNAME` | launcher | the ends of the three streams |
+| `POST /view` | backend | the view of the current run |
+| `POST /copy` | backend | what the record has beyond a copy of it |
+| `POST /restarts` | backend | restart these tasks, one at a time |
+| `POST /new-launcher` | backend | the user restarts or replaces a task |
+| `POST /stop` | backend | stop the run, with or without its auxiliary tasks, or remove these tasks |
+| `GET /stopped` | backend | whether the run and its tasks have stopped |
+"""
+
+import hashlib
+import hmac
+import http.client
+import json
+import shutil
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+UNIX = "unix:"
+TOKEN_HEADER = "X-Tfdeploy-Token"
+_LAUNCHERS = b"tfdeploy launchers"
+
+DEFAULT_TIMEOUT = 5.0
+"""Seconds that a call may take."""
+
+_PART = 1024 * 1024
+
+INTERRUPTED_CODE = 143
+"""The exit code of launcher and controller after a signal: the backend must restart them then."""
+
+
+def launcher_token(token: str) -> str:
+    """The token that launchers have: derived from the cluster's, which cannot be computed from it."""
+    return hmac.new(token.encode(), _LAUNCHERS, hashlib.sha256).hexdigest()
+
+
+PROTOCOL = 2
+"""The version of these calls, which views and copies contain. An agent from before it was counted has 0. A newer tfdeploy observes,
+stops and destroys the clusters of an older agent."""
+
+
+class CallError(Exception):
+    """The controller returned an error."""
+
+
+class HttpConnection(http.client.HTTPConnection):
+    """An HTTP connection to `unix:PATH` or `HOST:PORT`."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        self._unix = address[len(UNIX) :] if address.startswith(UNIX) else ""
+        host, _, port = ("localhost", "", "80") if self._unix else address.rpartition(":")
+        super().__init__(host, int(port), timeout=timeout)
+
+    def connect(self) -> None:
+        if not self._unix:
+            super().connect()
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._unix)
+
+
+class Client:
+    """A connection to a controller, reused between calls. Not thread-safe."""
+
+    def __init__(self, address: str, token: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+        self._address = address
+        self.token = token
+        self._timeout = timeout
+        self._open: Optional[HttpConnection] = None
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """One call.
+
+        Raises:
+            OSError: the controller does not respond.
+            CallError: it returned an error.
+        """
+        was_open = self._open is not None
+        try:
+            return self._call(method, path, body)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            if not was_open or isinstance(error, socket.timeout):
+                raise _as_os_error(error) from error
+        try:
+            return self._call(method, path, body)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise _as_os_error(error) from error
+
+    def _call(self, method: str, path: str, body: bytes) -> bytes:
+        if self._open is None:
+            self._open = HttpConnection(self._address, self._timeout)
+        self._open.request(method, path, body, {TOKEN_HEADER: self.token})
+        response = self._open.getresponse()
+        content = response.read()
+        if response.status >= 300:
+            raise CallError(f"{method} {path}: {response.status} {content.decode('utf-8', 'replace')}")
+        return content
+
+    def json(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        """One call with JSON both ways."""
+        return self.json_bytes(method, path, json.dumps(body or {}).encode())
+
+    def json_bytes(self, method: str, path: str, body: bytes) -> Dict[str, Any]:
+        """One call with a body of bytes and a response in JSON."""
+        response: Dict[str, Any] = json.loads(self.call(method, path, body))
+        return response
+
+    def download(self, path: str, target: Path) -> None:
+        """Write the response to a GET into a file, in parts.
+
+        Raises:
+            OSError: the controller does not respond, or the file cannot be written.
+            CallError: it returned an error.
+        """
+        connection = HttpConnection(self._address, self._timeout)
+        try:
+            connection.request("GET", path, headers={TOKEN_HEADER: self.token})
+            response = connection.getresponse()
+            if response.status >= 300:
+                raise CallError(f"GET {path}: {response.status} {response.read().decode('utf-8', 'replace')}")
+            with target.open("wb") as file:
+                shutil.copyfileobj(response, file, _PART)
+            if response.length:
+                raise ConnectionError(f"GET {path}: the response ended {response.length} bytes early")
+        except http.client.HTTPException as error:
+            raise _as_os_error(error) from error
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+def _as_os_error(error: Exception) -> OSError:
+    return error if isinstance(error, OSError) else ConnectionError(f"broken response: {error!r}")
+
+
+ERROR, NO_RESPONSE = 1, 3
+"""Exit codes of `call`: the controller returned an error; it did not respond."""
+
+_SECONDS = 30.0
+
+
+def call(address: str, token: Path, method: str, path: str, body: str) -> int:
+    """Make one call and print the response; the exit code. A `body` that begins with `@` names a file, which is removed."""
+    data = body.encode()
+    if body.startswith("@"):
+        data = Path(body[1:]).read_bytes()
+        with suppress(OSError):
+            Path(body[1:]).unlink()
+    try:
+        with Client(address, token.read_text().strip(), _SECONDS) as client:
+            sys.stdout.buffer.write(client.call(method, path, data))
+    except CallError as error:
+        print(error, file=sys.stderr)
+        return ERROR
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return NO_RESPONSE
+    return 0

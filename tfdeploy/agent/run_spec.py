@@ -1,0 +1,89 @@
+"""The specification of a run: what the controller gets from the plan. Pure."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """One task of the run."""
+
+    hostname: str
+    job: str
+    index: int
+
+
+@dataclass(frozen=True)
+class RestartPolicy:
+    """Which failures of a job's tasks are retried."""
+
+    maximum: int = 0
+    """Restarts per task."""
+    backoff: float = 0.0
+    """Seconds before the first restart; doubled for each further one."""
+    on: List[str] = field(default_factory=list)
+    """`any`, `oom`, `signal`, an exit code, or a range of exit codes such as `1-127`."""
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """One of TensorFlow's jobs."""
+
+    env: Dict[str, str] = field(default_factory=dict)
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    command: List[str] = field(default_factory=list)
+    """Empty: the run's command."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run. Its `id` is a hash of what determines the training; counts, limits and policies can change within a run."""
+
+    id: str
+    tasks: List[TaskSpec]
+    jobs: Dict[str, RunJob]
+    command: List[str] = field(default_factory=list)
+    code: str = ""
+    """The name of the code archive; empty for none."""
+    env: Dict[str, str] = field(default_factory=dict)
+    secret_env: List[str] = field(default_factory=list)
+    """The names of further variables, which have their values in the folder of secrets."""
+    requirements: List[str] = field(default_factory=list)
+    path: List[str] = field(default_factory=list)
+    """Folders that come first in the tasks' `PATH`."""
+    data_dir: str = ""
+    train_dir: str = ""
+    """In the plan the folder of all runs; in the controller's state the run's own folder."""
+    previous_train_dir: str = ""
+    """The run's own folder as a lost record had it."""
+    context: str = ""
+    resume_from: str = ""
+    serve: bool = False
+    master: bool = False
+    """`TF_CONFIG` calls the chief `master`."""
+    flags: str = "auto"
+    """Whether the four flags are appended to the command: a rule of `flags`."""
+    success: str = ""
+    worker_timeout: float = 0.0
+    """Seconds that the other workers have after the success of the run to end by themselves."""
+    grace: float = 0.0
+    """Seconds between SIGTERM and SIGKILL."""
+    start_timeout: float = 0.0
+    """Seconds that the first start barrier waits for all tasks; 0 for any time."""
+    content_id: str = ""
+    """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "RunSpec":
+        """From JSON."""
+        jobs = {
+            name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []))
+            for name, job in data["jobs"].items()
+        }
+        tasks = [TaskSpec(**task) for task in data["tasks"]]
+        plain = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(**{**plain, "tasks": tasks, "jobs": jobs})

@@ -1,0 +1,239 @@
+"""The states of tasks and runs, and what the controller remembers of them. Pure."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Optional
+
+from .run_spec import RunSpec
+
+SCHEDULED, STARTING, WAITING, RUNNING = "scheduled", "starting", "waiting", "running"
+SUCCEEDED, FAILED, KILLED, OUT_OF_MEMORY = "succeeded", "failed", "killed", "out of memory"
+RESTARTING, INTERRUPTED, STOPPED, LOST = "restarting", "interrupted", "stopped", "lost"
+UNREACHABLE, UNKNOWN = "unreachable", "unknown"
+PULLING = "pulling"
+
+ENGINE_STARTING = (SCHEDULED, PULLING, STARTING)
+"""What an engine reports of a task before its launcher runs."""
+
+DEAD = frozenset({FAILED, KILLED, OUT_OF_MEMORY})
+"""States of a task that failed and is not restarted."""
+
+FINAL = DEAD | {SUCCEEDED, STOPPED}
+"""States of a task that this run does not start again."""
+
+TENSORBOARD, TENSORBOARD_PORT = "tensorboard", 6006
+"""The auxiliary job, and its usual port."""
+
+GPU_WORKER = "gpu_worker"
+WORKERS = ("worker", GPU_WORKER)
+"""The jobs that form TensorFlow's job `worker`, in the order of their tasks there. TensorFlow does not know which have GPUs."""
+
+RUN_FINISHED, RUN_FAILED, BY_REQUEST, AT_TIME_LIMIT = "run finished", "run failed", "by request", "time limit"
+"""Why a task was stopped."""
+
+TASKS_SUCCEEDED, TASK_FAILED, STARTUP_TIMEOUT, STOP_REQUESTED = (
+    "tasks_succeeded",
+    "task_failed",
+    "startup_timeout",
+    "stop_requested",
+)
+LAUNCHERS_LOST, ENDED_EARLY, TIME_LIMIT = "launchers_lost", "ended_early", "time_limit"
+"""Why a run ended."""
+
+
+@dataclass(frozen=True)
+class TaskExit:
+    """How a task's program ended."""
+
+    code: int
+    """128 + n for signal n."""
+    signal: str = ""
+    """The signal's name."""
+    out_of_memory: bool = False
+
+    @property
+    def state(self) -> str:
+        """The final state of a task that ends so and is not restarted."""
+        if self.code == 0:
+            return SUCCEEDED
+        if self.out_of_memory:
+            return OUT_OF_MEMORY
+        return KILLED if self.signal else FAILED
+
+
+@dataclass
+class TaskState:
+    """What the controller remembers of one task in one run. Times are seconds since 1970."""
+
+    hostname: str
+    job: str
+    index: int
+    state: str = SCHEDULED
+    reason: str = ""
+    """Why it was interrupted or stopped."""
+    waiting_for: str = ""
+    """While it waits: the hostname of the first task that is not ready."""
+    attempt: int = 1
+    failures: int = 0
+    max_failures: int = 0
+    restart_delay: float = 0.0
+    """While it restarts: the seconds of its back-off."""
+    not_before: float = 0.0
+    """Its program is not started earlier: the end of the back-off."""
+    user_action: str = ""
+    """`restarted` or `replaced`: what the user has asked for, until the next launcher has reported."""
+    instance: str = ""
+    """The identity of its launcher."""
+    container: str = ""
+    machine: str = ""
+    host: str = ""
+    port: int = 0
+    ready: bool = False
+    """The launcher has the run's code and a port."""
+    exit_code: Optional[int] = None
+    signal: str = ""
+    out_of_memory: bool = False
+    created: float = 0.0
+    started: float = 0.0
+    ended: float = 0.0
+    seen: float = 0.0
+    """The time of its launcher's last report."""
+    since: float = 0.0
+    """When the controller heard that the program runs, or that it has ended. By the controller's clock."""
+    losses: int = 0
+    """How many launchers in a row were lost with a running program."""
+    fenced: List[str] = field(default_factory=list)
+    """The identities of its earlier launchers. One that is still alive must exit."""
+    generation: int = 0
+    """That of its launcher: each further one has a higher one."""
+    problem: str = ""
+    """What its launcher tries again, as on a full disk."""
+    dropped_bytes: int = 0
+    """What its launcher reports of output that it could not store."""
+    dropped_reported: int = 0
+    """How much of that the events contain."""
+    at_rest: bool = False
+    """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
+
+    @property
+    def is_auxiliary(self) -> bool:
+        """Whether it is not part of the training: not in the start barrier, not in the result, and not stopped by the result."""
+        return self.job == TENSORBOARD
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as the other tasks reach it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def exit(self) -> Optional[TaskExit]:
+        """How its program ended last."""
+        return None if self.exit_code is None else TaskExit(self.exit_code, self.signal, self.out_of_memory)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "TaskState":
+        """From JSON. Fields of a newer version are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended."""
+
+    state: str
+    """`succeeded`, `failed` or `stopped`."""
+    cause: str
+    at: float
+    tasks: List[str] = field(default_factory=list)
+    """The hostnames that decided it."""
+    exit: Optional[TaskExit] = None
+    """How the task ended that failed."""
+    seconds: float = 0.0
+    """How long the start barrier waited, or the time limit of the run."""
+    count: int = 0
+    """How many launchers in a row were lost."""
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "RunResult":
+        """From JSON. Fields of a newer version are ignored."""
+        values = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        return cls(**{**values, "exit": TaskExit(**data["exit"]) if data["exit"] else None})
+
+
+@dataclass
+class RunState:
+    """What the controller remembers of one run: its specification, its tasks, and its result once it has ended."""
+
+    spec: RunSpec
+    submitted_at: float
+    tasks: Dict[str, TaskState] = field(default_factory=dict)
+    address_book: Dict[str, str] = field(default_factory=dict)
+    """Hostname to address. Empty until all training tasks are ready."""
+    result: Optional[RunResult] = None
+    waiting_since: float = 0.0
+    """When the start barrier began."""
+    has_started: bool = False
+    """The start barrier was passed once. From then on a late task never ends the run."""
+    restart_queue: List[str] = field(default_factory=list)
+    """The hostnames of a rolling restart that are not done yet."""
+    restarting_task: str = ""
+    restart_from: float = 0.0
+    """The rolling restart does not begin earlier."""
+    removed: Dict[str, str] = field(default_factory=dict)
+    """Hostname of a removed task to its launcher's identity. That launcher must not register again; another one may."""
+    last_seen: Dict[str, float] = field(default_factory=dict)
+    """Hostname to the last report of a launcher that was not at rest when its task was removed, or the run before ended: while its
+    machine does not respond, its program may still run."""
+    stop_requested: bool = False
+    """The user has stopped the run, auxiliary tasks included."""
+    stopped_at: float = 0.0
+    """When the user stopped the training, or its time limit was over; 0 if neither. From then on no worker has time left."""
+
+    def __post_init__(self) -> None:
+        self.waiting_since = self.waiting_since or self.submitted_at
+        self.has_started = self.has_started or self.barrier_passed
+        self.tasks = self.tasks or {task.hostname: TaskState(**vars(task)) for task in self.spec.tasks}
+
+    @property
+    def training_tasks(self) -> List[TaskState]:
+        """All tasks except auxiliary ones."""
+        return [task for task in self.tasks.values() if not task.is_auxiliary]
+
+    @property
+    def barrier_passed(self) -> bool:
+        """Whether all training tasks were ready at some moment, so that they may run."""
+        return bool(self.address_book)
+
+    def seen(self, hostname: str) -> float:
+        """The last report of this task's launcher, if its program may still run while its machine does not respond; else 0."""
+        task = self.tasks.get(hostname)
+        if task is not None and task.at_rest:
+            return 0.0
+        return (task.seen if task else 0.0) or self.last_seen.get(hostname, 0.0)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON; a copy that does not change with the run."""
+        return {
+            **vars(self),
+            "spec": self.spec.to_dict(),
+            "tasks": {hostname: task.to_dict() for hostname, task in self.tasks.items()},
+            "address_book": dict(self.address_book),
+            "result": asdict(self.result) if self.result else None,
+            "restart_queue": list(self.restart_queue),
+            "removed": dict(self.removed),
+            "last_seen": dict(self.last_seen),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "RunState":
+        """From JSON. Fields of a newer version are ignored."""
+        data = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        spec = RunSpec.from_dict(data["spec"])
+        tasks = {hostname: TaskState.from_dict(task) for hostname, task in data["tasks"].items()}
+        result = RunResult.from_dict(data["result"]) if data["result"] else None
+        run = cls(**{**data, "spec": spec, "result": result})
+        run.tasks = tasks  # none, where all were removed
+        return run

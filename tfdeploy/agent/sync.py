@@ -1,0 +1,134 @@
+"""What launcher and controller exchange in a sync: the launcher's report, and the controller's order. Pure."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Optional
+
+from .flags import TaskAddress
+from .run_spec import RunSpec
+from .run_state import TaskExit
+
+IDLE, RUNNING, EXITED = "idle", "running", "exited"
+"""Phases of a launcher's program."""
+
+PREPARE, WAIT, RUN, STOP, END, NOTHING = "prepare", "wait", "run", "stop", "end", "nothing"
+"""What an order asks for: fetch the code and find a port; run no program; run the program of this attempt; stop the program;
+stop it and exit; nothing, because there is no run yet."""
+
+STOPPED, REPLACED, INTERRUPTED = "stopped", "replaced", "interrupted"
+"""Why a launcher ended its program: by an order, for another attempt, because it received a signal itself."""
+
+
+LEASE_SECONDS = 120.0
+"""A launcher that can be replaced on another machine stops its program when it has not reached its controller for so long."""
+
+LEASE_ENDED = "it could not reach the controller until its lease ended"
+"""The `notice` of a program that its launcher stopped because of that."""
+
+
+@dataclass(frozen=True)
+class ExitReport:
+    """How the program of a launcher ended."""
+
+    exit: TaskExit
+    at: float
+    cause: str = ""
+    """Why the launcher ended it; empty when it ended by itself."""
+    notice: str = ""
+    """Why the launcher was interrupted: the machine is about to be shut down, or its lease has ended (`LEASE_ENDED`)."""
+    ran_seconds: float = 0.0
+    """How long it ran, by a clock that does not step."""
+    age: float = 0.0
+    """Seconds from the end to this report, by a clock that does not step; -1 where the launcher did not see the end itself."""
+
+
+@dataclass(frozen=True)
+class LauncherReport:
+    """A launcher's state.
+
+    A report of a new `instance` may have `run_id`, `attempt` and an `exit`: the program's end was stored on disk by the launcher
+    before it, which was killed before it could report. The end counts as if that launcher had reported it.
+    """
+
+    hostname: str
+    instance: str
+    """A new one for each launcher."""
+    container: str = ""
+    machine: str = ""
+    host: str = ""
+    port: int = 0
+    created: float = 0.0
+    run_id: str = ""
+    """The run that it has prepared."""
+    ready: bool = False
+    attempt: int = 0
+    """That of the program that runs, or ran last."""
+    phase: str = IDLE
+    started: float = 0.0
+    running_seconds: float = 0.0
+    """How long its program has run, by a clock that does not step; 0 while none runs."""
+    exit: Optional[ExitReport] = None
+    problem: str = ""
+    """Why it cannot prepare the run or start the program, although it tries again; empty when nothing is wrong."""
+    dropped_bytes: int = 0
+    """Bytes of output that this instance could not store, as on a full disk. It only grows."""
+    dropped_lines: int = 0
+    generation: int = 0
+    """What the controller's orders gave this instance; 0 before its first order. A task's current launcher has the highest one. A
+    report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""
+    lease: float = 0.0
+    """It kills its program when it has not reached its controller for so many seconds; 0: it does not."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "LauncherReport":
+        """From JSON."""
+        fields = _of(cls, data)
+        report = fields.get("exit")
+        exit_ = (
+            ExitReport(**{**_of(ExitReport, report), "exit": TaskExit(**_of(TaskExit, report["exit"]))})
+            if report
+            else None
+        )
+        return cls(**{**fields, "exit": exit_})
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a launcher should do now. It describes a state, so that a repeated or a lost order does no harm."""
+
+    action: str
+    grace: float = 0.0
+    """Seconds between SIGTERM and SIGKILL."""
+    run_id: str = ""
+    attempt: int = 0
+    spec: Optional[RunSpec] = None
+    """For `prepare`."""
+    port: int = 0
+    """For `prepare`: the port that the task had; 0 for any."""
+    address_book: List[TaskAddress] = field(default_factory=list)
+    """For `run`."""
+    poll: float = 0.0
+    """Seconds until the next sync."""
+    generation: int = 0
+    """This launcher's, for its further reports."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        spec = self.spec.to_dict() if self.spec else None
+        return {**vars(self), "spec": spec, "address_book": [dict(vars(entry)) for entry in self.address_book]}
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "Order":
+        """From JSON."""
+        fields = _of(cls, data)
+        spec = RunSpec.from_dict(fields["spec"]) if fields.get("spec") else None
+        book = [TaskAddress(**entry) for entry in fields.get("address_book", [])]
+        return cls(**{**fields, "spec": spec, "address_book": book})
+
+
+def _of(kind: Any, data: Dict[str, Any]) -> Dict[str, Any]:
+    """The entries that are fields of this class: a launcher and its controller may be of different versions."""
+    return {name: value for name, value in data.items() if name in kind.__dataclass_fields__}

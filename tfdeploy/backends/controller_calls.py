@@ -1,0 +1,176 @@
+"""The calls of every backend to a cluster's controller, however it is reached."""
+
+import datetime
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from .. import receipts
+from ..agent.polling import wait_until
+from ..agent.record import RecordView, ViewRequest
+from ..agent.rpc import PROTOCOL, CallError
+from ..agent.run_spec import RunSpec
+from ..agent.run_state import FINAL, TaskState
+from ..errors import BackendError, Unreachable
+from ..paths import output_files
+from . import code_store
+from .base import RunProps
+
+_POLL_SECONDS = 0.05
+_LONGEST_PAUSE = 1.0
+"""A call that takes long, such as `exec` in a container, is not repeated without a pause."""
+
+_CONTROLLER_SECONDS = 20.0
+_START_SECONDS = 5.0
+
+
+_Response = TypeVar("_Response")
+
+
+class ControllerApi(Protocol):
+    """How the controller is called (see `agent.rpc`)."""
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """One call."""
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """One call with JSON both ways."""
+
+
+def submit(
+    controller: ControllerApi, props: RunProps, run: RunSpec, seconds: float = _CONTROLLER_SECONDS
+) -> dict[str, Any]:
+    """Submit code and run, as soon as the controller responds; its response.
+
+    Raises:
+        BackendError: it does not respond within so many seconds, or refuses the run.
+    """
+    name = props["cluster"]["name"]
+    archive = _archive(props) if run.code else b""
+    responses: list[dict[str, Any]] = []
+
+    def submitted() -> bool:
+        if archive:
+            controller.call("PUT", f"/code/{run.code}", archive)
+        responses.append(controller.json("PUT", "/run", run.to_dict()))
+        return True
+
+    try:
+        wait_for(submitted, f"the controller of {name} did not respond", seconds)
+    except CallError as error:
+        raise BackendError(f"{name}: {error}") from None
+    if archive:
+        receipts.store_code(run.code, archive)
+        code_store.discard(props["cluster"]["id"], run.code)
+    return responses[-1]
+
+
+def start_launchers(controller: ControllerApi, submitted_at: float, start: Callable[[Sequence[str]], None]) -> None:
+    """Start the launchers that have exited and have something to do in the run that was submitted at that time. A launcher that
+    the run before has just stopped still lives for a moment, so this waits until each has reported to the controller again.
+    `start` ignores launchers that run."""
+    silent = [name for name, task in _tasks(controller).items() if task.is_auxiliary or task.state not in FINAL]
+    deadline = time.monotonic() + _START_SECONDS
+    while silent and time.monotonic() < deadline:
+        start(silent)
+        time.sleep(_POLL_SECONDS)
+        reported = _tasks(controller)
+        silent = [name for name in silent if name in reported and reported[name].seen < submitted_at]
+
+
+def view(controller: ControllerApi, request: ViewRequest) -> RecordView:
+    """The controller's view of the current run.
+
+    Raises:
+        OSError, CallError: the controller does not respond, or not in a way that this version understands.
+    """
+    return understood(RecordView.from_dict, controller.json("POST", "/view", request.to_dict()))
+
+
+def understood(parse: Callable[[dict[str, Any]], _Response], response: dict[str, Any]) -> _Response:
+    """A response of the controller, which may be of another version.
+
+    Raises:
+        CallError: this version does not understand it.
+    """
+    try:
+        return parse(response)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        versions = f"protocol {response.get('protocol', 0)}; this version has {PROTOCOL}"
+        raise CallError(
+            f"the controller is of another version of tfdeploy ({versions}): {error!r}. "
+            "`pulumi up` updates the cluster; the version that created it can observe it"
+        ) from None
+
+
+def _tasks(controller: ControllerApi) -> Mapping[str, TaskState]:
+    run = view(controller, ViewRequest()).run_state
+    return run.tasks if run else {}
+
+
+def stop(controller: ControllerApi, has_ended: Callable[[], bool], seconds: float) -> bool:
+    """Stop the run; whether all its tasks have stopped, with their whole output in the record. `has_ended` returns whether no
+    launcher is left to wait for."""
+    with suppress(OSError, CallError, BackendError):
+        controller.json("POST", "/stop", {})
+        problem = "the tasks did not stop"
+        wait_for(lambda: controller.json("GET", "/stopped")["stopped"] or has_ended(), problem, seconds)
+        return True
+    return False
+
+
+def stop_training(controller: ControllerApi, name: str, time_limit: float) -> None:
+    """Have the controller stop the run's tasks, except auxiliary ones such as TensorBoard. `time_limit` is that of the run, in seconds,
+    where that is the reason.
+
+    Raises:
+        Unreachable: it does not respond.
+    """
+    try:
+        controller.json("POST", "/stop", {"auxiliary": False, "time_limit": time_limit})
+    except (OSError, CallError) as error:
+        raise Unreachable(
+            f"the controller of {name} does not respond ({error}). `tfdeploy explain` shows why."
+        ) from None
+
+
+def _archive(props: RunProps) -> bytes:
+    """The code of the run, as it was when the run was planned. It is not stored where the record should have had the run.
+
+    Raises:
+        BackendError: the folder has other code now.
+    """
+    stored = code_store.load(props["cluster"]["id"], props["run"]["code"])
+    if stored is not None:
+        return stored
+    from ..plan import code_bundle  # takes long to load, and the command ships nothing
+
+    without = [*(Path(path) for path in props["code_without"]), *output_files()]
+    bundle = code_bundle.collect(props["cluster"]["name"], Path(props["code_folder"]), without)
+    if bundle.name != props["run"]["code"]:
+        raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
+    return code_bundle.archive(bundle)
+
+
+def wait_for(call: Callable[[], Any], problem: str, seconds: float) -> None:
+    """Wait until `call` returns a true value; an `OSError` counts as "not yet".
+
+    Raises:
+        BackendError: it does not within so many seconds.
+    """
+
+    def succeeds() -> bool:
+        try:
+            return bool(call())
+        except OSError:
+            return False
+
+    if not wait_until(succeeds, seconds, _POLL_SECONDS, _LONGEST_PAUSE):
+        raise BackendError(f"{problem} within {seconds:g} s")
+
+
+def now() -> str:
+    """The time, in the form of Pulumi's state."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

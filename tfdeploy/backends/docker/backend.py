@@ -1,0 +1,21 @@
+"""Tasks as services of a Docker Swarm: on the engine of this computer, or on any Swarm that this computer can manage."""
+
+from importlib.util import find_spec
+
+from ..base import Backend, Discovery
+from .discover import discover_clusters
+from .health import health
+from .planner import DockerPlanner
+from .task_access import ACCESS
+from .task_runner import DockerTaskRunner
+
+if find_spec("pulumi_docker") is None:  # imported where it is used, because that takes long
+    raise ModuleNotFoundError("No module named 'pulumi_docker'", name="pulumi_docker")
+
+BACKEND = Backend(
+    planner=DockerPlanner(),
+    runner=DockerTaskRunner(),
+    access=ACCESS,
+    discovery=Discovery(discover_clusters, health),
+    heal_command="pulumi up --refresh",
+)

@@ -1,0 +1,239 @@
+"""Access to one task of a cluster on a Swarm: the contract is `backends.base.TaskAccess`."""
+
+import base64
+import io
+import os
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...agent.run_state import RunState
+from ...errors import BackendError, Unreachable
+from .. import controller_calls
+from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
+from ..task_access import address_of, announce, lost_in_memory, task_of, to_restart, wait_until_running
+from . import exec, nodes, volume_cleanup
+from .controller_client import ControllerClient
+from .engine import Engine
+from .exec import ExecConnection, ExecStream
+from .labels import MACHINE_LABEL
+from .services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, ServiceJson, Services, stop_timeout
+from .swarm import Swarm, require_service
+from .usage import measure
+from .volumes import exclusive_volumes, restart_effects
+
+_STOP_MARGIN = 60.0
+_REMOVE_TIMEOUT = 120.0
+_START_ATTEMPTS, _START_PAUSE = 5, 1.0
+
+
+class DockerAccess:
+    """Services of a Swarm."""
+
+    def _engine(self, cluster: ClusterRef) -> Engine:
+        """The engine that manages the Swarm."""
+        return Engine(cluster["home"])
+
+    def _swarm(self, cluster: ClusterRef) -> Swarm:
+        return Swarm(self._engine(cluster), cluster)
+
+    def _controller(self, cluster: ClusterRef) -> ControllerClient:
+        return ControllerClient(self._engine(cluster), cluster)
+
+    def _run(self, cluster: ClusterRef) -> RunState | None:
+        return self._controller(cluster).last_known_run()
+
+    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
+        """The effects on the task and its data."""
+        run = self._run(cluster)
+        to_restart(run, cluster, hostname)
+        train_dir = run.spec.train_dir if run else ""
+        services = self._services(cluster, hostname)
+        _refuse_unreachable(self._engine(cluster), services[hostname], hostname)
+        effects = restart_effects(cluster, services, hostname, train_dir, replace)
+        return " ".join([*effects, *lost_in_memory(run, hostname)])
+
+    def restart(self, cluster: ClusterRef, hostname: str) -> None:
+        """Replace its container."""
+        self._restart(cluster, hostname, "restarted", [])
+
+    def replace(self, cluster: ClusterRef, hostname: str) -> None:
+        """Replace its container, and remove the volumes that only it mounts."""
+        services = self._services(cluster, hostname)
+        volumes = exclusive_volumes(cluster, services, hostname)
+        if volumes:
+            _require_module(self._engine(cluster), services[hostname], "remove_volumes", hostname)
+        self._restart(cluster, hostname, "replaced", volumes)
+
+    def _restart(self, cluster: ClusterRef, hostname: str, action: str, volumes: Sequence[str]) -> None:
+        """Restart a task; `volumes` are removed while it is stopped."""
+        controller, swarm = self._controller(cluster), self._swarm(cluster)
+        run = controller.last_known_run()
+        before = to_restart(run, cluster, hostname)
+        service = self._services(cluster, hostname)[hostname]
+        _refuse_unreachable(self._engine(cluster), service, hostname)
+        timeout = stop_timeout(float(run.spec.grace) if run else 0.0) + _STOP_MARGIN
+        announce(controller, hostname, action)
+        if volumes:
+            try:
+                swarm.scale_to_zero(hostname, timeout)
+                engine = self._engine_of_task(cluster, hostname)
+                volume_cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
+            finally:
+                _start_again(swarm, hostname)
+        else:
+            swarm.restart(hostname)
+        try:
+            wait_until_running(controller.current_run, before, timeout)
+        except BackendError as error:
+            state = swarm.tasks().get(hostname)
+            reason = f" ({state.state}: {state.reason})" if state and state.reason else ""
+            raise BackendError(f"{error}{reason}") from None
+
+    def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
+        """Through the controller's container."""
+        controller_calls.stop_training(self._controller(cluster), cluster["name"], time_limit)
+
+    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
+        """Run a command in the container, with the working directory and the environment of the task's program."""
+        task_of(self._run(cluster), cluster, hostname)
+        service = self._services(cluster, hostname)[hostname]
+        tasks = self._swarm(cluster).tasks()
+        require_service(tasks, cluster, hostname)
+        state = tasks[hostname]
+        if not state.alive or not state.container:
+            reason = f" ({state.reason})" if state.reason else ""
+            raise BackendError(f"{hostname} does not have a container now: it is {state.state}{reason}.")
+        machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
+        engine = self._machine_engine(cluster, machine, hostname, state.container)
+        is_terminal = exec.is_terminal()
+        env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
+        if _has_module(self._engine(cluster), service, "exec"):
+            command = [*AGENT_COMMAND, "exec", TASK_FOLDER, *command]
+            env |= exec.terminal_size_env() if is_terminal else {}
+        stream = ExecStream(engine, state.container, command, env, is_terminal)
+        try:
+            return exec.attach(stream)
+        finally:
+            stream.close()
+
+    def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
+        """The engine of a machine; an empty name is the manager.
+
+        Raises:
+            BackendError: this computer does not know the engine's address.
+        """
+        engine = self._engine(cluster)
+        if machine in ("", engine.name()):
+            return engine
+        raise BackendError(
+            f"{hostname} runs on {machine}, but docker.host ({engine.host}) gives access to the manager's containers only. "
+            f"Run this on {machine}: docker exec -it {container} sh"
+        )
+
+    def _engine_of_task(self, cluster: ClusterRef, hostname: str) -> Engine | None:
+        """The engine of a task's machine; None where this computer does not know its address."""
+        machine = self._services(cluster, hostname)[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
+        with suppress(BackendError):
+            return self._machine_engine(cluster, machine, hostname, "")
+        return None
+
+    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
+        """Not supported: the machines belong to the user."""
+        raise BackendError(
+            f"tfdeploy did not create {machine} and does not know how to connect to it by ssh. "
+            "Use `tfdeploy exec HOSTNAME -- sh` for a shell in a task's container."
+        )
+
+    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
+        """Through the controller's container, which is in the tasks' network."""
+        controller = self._controller(cluster)
+        host, own_port = address_of(controller.last_known_run(), cluster, hostname)
+        port = port or own_port
+        engine = self._engine(cluster)
+        services = self._swarm(cluster).services()
+        if CONTROLLER not in services:
+            raise Unreachable(
+                f"the controller of {cluster['name']} does not exist, and connections to tasks go through it. "
+                "`pulumi up --refresh` creates it again."
+            )
+        _require_module(engine, services[CONTROLLER], "tcp_relay", CONTROLLER)
+        command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
+        return Route(host, port, lambda: ExecConnection(engine, controller.container(), command))
+
+    def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
+        """From the engine of each task's machine."""
+        swarm = self._swarm(cluster)
+        services, tasks = swarm.services(), swarm.tasks()
+        containers = {
+            name: task.container for name, task in tasks.items() if task.alive and task.container and name != CONTROLLER
+        }
+
+        def engine_of(hostname: str) -> Engine:
+            machine = services[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
+            return self._machine_engine(cluster, machine, hostname, containers[hostname])
+
+        return measure({name: item for name, item in containers.items() if name in services}, engine_of)
+
+    def _services(self, cluster: ClusterRef, hostname: str) -> Services:
+        """The cluster's services.
+
+        Raises:
+            NotFound: the task is not among them.
+        """
+        services = self._swarm(cluster).services()
+        require_service(services, cluster, hostname)
+        return services
+
+
+def _refuse_unreachable(engine: Engine, service: ServiceJson, hostname: str) -> None:
+    """A task stays on its machine when it is restarted or replaced, so that machine must respond.
+
+    Raises:
+        BackendError: it does not; with the command that moves the task.
+    """
+    machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
+    if status := nodes.unreachable(engine).get(machine):
+        raise BackendError(
+            f"{hostname} cannot be started again on its machine: {machine} is {status}. `pulumi up` moves it to another machine "
+            "where one is free. First it waits until the program on this one has ended, two minutes after the machine last responded."
+        )
+
+
+def _start_again(swarm: Swarm, hostname: str) -> None:
+    """Start a service that was scaled to zero; it is retried.
+
+    Raises:
+        BackendError: with the command that starts it.
+    """
+    for remaining in reversed(range(_START_ATTEMPTS)):
+        try:
+            swarm.restart(hostname)
+            return
+        except BackendError as error:
+            if not remaining:
+                remedy = f"Start it with `tfdeploy restart {hostname}`"
+                raise BackendError(
+                    f"{hostname} was stopped and could not be started again: {error}. {remedy}."
+                ) from error
+        time.sleep(_START_PAUSE)
+
+
+def _require_module(engine: Engine, service: ServiceJson, module: str, hostname: str) -> None:
+    if not _has_module(engine, service, module):
+        raise BackendError(f"the agent of {hostname} is older than this command. `pulumi up` updates it.")
+
+
+def _has_module(engine: Engine, service: ServiceJson, module: str) -> bool:
+    """Whether the agent of a service, which may be of an older version, has a module."""
+    configs: Sequence[Mapping[str, Any]] = service["Spec"]["TaskTemplate"]["ContainerSpec"].get("Configs") or []
+    config_id = next((config["ConfigID"] for config in configs if config["File"]["Name"] == AGENT_FILE), None)
+    if config_id is None:
+        return False
+    data = engine.call(lambda api: api.inspect_config(config_id))["Spec"]["Data"]
+    return f"agent/{module}.py" in zipfile.ZipFile(io.BytesIO(base64.b64decode(data))).namelist()
+
+
+ACCESS = DockerAccess()

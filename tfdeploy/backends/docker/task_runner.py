@@ -1,0 +1,315 @@
+"""Tasks as services of a Swarm: created, updated, deleted and observed through the manager's engine."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+
+from ...agent.record import RecordView, ViewRequest
+from ...agent.rpc import CallError
+from ...agent.run_spec import RunSpec
+from ...agent.run_state import UNKNOWN, RunState
+from ...errors import BackendError, SpecError, Unreachable
+from ...spec.cluster import JOBS
+from .. import controller_calls
+from ..base import (
+    CONTROLLER,
+    ClusterRef,
+    EngineTask,
+    ObservedMachines,
+    ObservedState,
+    Retain,
+    RunOutputs,
+    RunProps,
+    TaskOutputs,
+    TaskProps,
+)
+from ..record_copy import RecordCopy, RecordCopyError
+from . import cleanup, nodes
+from .containers import TRAIN_FOLDER
+from .controller_client import ControllerClient
+from .engine import Engine
+from .images import Build
+from .labels import SPEC_HASH_LABEL, name_prefix
+from .lease_wait import wait_for_lease
+from .requirements_image import build_image, has_image
+from .rolling_update import Position, RollingUpdates, replace_task
+from .services import controller_service, stop_timeout, task_service
+from .start_clock import wait_for_start
+from .swarm import Swarm, is_scaled_to_zero
+
+_log = logging.getLogger(__name__)
+
+_CONTROLLER_TIMEOUT = 600.0
+"""How long the controller may take to start once its image is on the machine."""
+
+_STOP_MARGIN = 60.0
+
+DELETE_UNREACHABLE = "TFDEPLOY_DELETE_UNREACHABLE"
+"""Set to 1, `pulumi destroy` succeeds although the engine does not respond."""
+
+
+def manager_engine(cluster: ClusterRef) -> Engine:
+    """The engine at the cluster's home."""
+    return Engine(cluster["home"])
+
+
+def observe_nodes(cluster: ClusterRef) -> ObservedMachines:
+    """The nodes of the Swarm."""
+    try:
+        return ObservedMachines(nodes.statuses(manager_engine(cluster)))
+    except (Unreachable, SpecError) as error:
+        return ObservedMachines(others=UNKNOWN, problems=(str(error),))
+
+
+class DockerTaskRunner:
+    """The contract is `backends.base.TaskRunner`.
+
+    A backend that creates the machines gives its own `observe_machines`, and `engine`: how a cluster's engine is reached.
+    """
+
+    def __init__(
+        self,
+        observe_machines: Callable[[ClusterRef], ObservedMachines] = observe_nodes,
+        engine: Callable[[ClusterRef], Engine] = manager_engine,
+    ) -> None:
+        self._observe_machines = observe_machines
+        self._engine = engine
+        self._rolling_updates = RollingUpdates()
+
+    def build_image(self, cluster: ClusterRef, build: Build, labels: Mapping[str, str]) -> None:
+        """On the manager's engine; for several machines it is pushed from there."""
+        build_image(self._engine(cluster), build, labels)
+
+    def has_image(self, cluster: ClusterRef, name: str) -> bool:
+        """Whether the manager's engine has it."""
+        return has_image(self._engine(cluster), name)
+
+    def _swarm(self, cluster: ClusterRef) -> Swarm:
+        return Swarm(self._engine(cluster), cluster)
+
+    def _controller(self, cluster: ClusterRef) -> ControllerClient:
+        return ControllerClient(self._engine(cluster), cluster)
+
+    def create_task(self, props: TaskProps) -> TaskOutputs:
+        """Create the task's service, or adopt the existing one of its name."""
+        swarm = self._swarm(props["cluster"])
+        self._wait_for_former_launcher(swarm, props["hostname"])
+        swarm.apply(task_service(props))
+        return {"created_at": controller_calls.now()}
+
+    def _wait_for_former_launcher(self, swarm: Swarm, hostname: str) -> None:
+        """A service that was removed may have left its container on a machine that does not respond."""
+        unreachable = nodes.unreachable(swarm.engine)
+        if not unreachable:
+            return
+        services = swarm.services()
+        if hostname in services or CONTROLLER not in services:
+            return
+        controller = self._controller(swarm.cluster)
+        if controller.task_machine(hostname) in (None, "", *unreachable):
+            wait_for_lease(hostname, partial(controller.silent_seconds, hostname))
+
+    def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
+        """Update the service: in a rolling update while a run is active, otherwise at once."""
+        cluster, hostname = props["cluster"], props["hostname"]
+        swarm, controller = self._swarm(cluster), self._controller(cluster)
+        desired = task_service(props)
+        existing = swarm.services().get(hostname)
+        is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
+        at_once = existing is None or is_unchanged or _changes_network(old, props)
+        if old["machine"] != props["machine"] and not is_unchanged:
+            # Not in the task's turn: all tasks of a machine wait at the same time.
+            wait_for_lease(hostname, partial(controller.silent_seconds, hostname))
+        run = None if at_once else controller.current_run()
+        if at_once or (run is not None and run.result is not None):
+            swarm.apply(desired)
+        else:
+            replace = partial(replace_task, swarm, desired, task_service(old), hostname, controller.current_run)
+            turns = self._rolling_updates.turns(f"{cluster['home']} {name_prefix(cluster)}")
+            turns.take(Position(JOBS.index(props["job"]), props["index"]), hostname, replace)
+        return {"created_at": controller_calls.now()}
+
+    def task_exists(self, props: TaskProps) -> bool:
+        """Whether the Swarm has the service, with a task; if the engine is unreachable, assume that it has."""
+        try:
+            service = self._swarm(props["cluster"]).services().get(props["hostname"])
+            return service is not None and not is_scaled_to_zero(service)
+        except Unreachable:
+            return True
+
+    def delete_task(self, props: TaskProps) -> None:
+        """Stop and remove the service; if the engine is unreachable, `delete_all` reports that."""
+        with suppress(Unreachable):
+            self._remove(props["cluster"], [props["hostname"]], stop_timeout(props["grace"]))
+
+    def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], timeout: float) -> None:
+        if hostnames:
+            with suppress(OSError, CallError):
+                self._controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
+            self._swarm(cluster).remove(*hostnames, timeout=timeout + _STOP_MARGIN)
+
+    def submit_run(self, props: RunProps) -> RunOutputs:
+        """Create or update the controller, submit code and run, and start the launchers that have exited."""
+        cluster = props["cluster"]
+        swarm, controller = self._swarm(cluster), self._controller(cluster)
+        desired = controller_service(props)
+        swarm.apply(desired)
+        try:
+            wait_for_start(
+                f"the controller of {cluster['name']}",
+                lambda: swarm.runs_as_defined(desired),
+                lambda: swarm.tasks().get(CONTROLLER),
+                _CONTROLLER_TIMEOUT,
+            )
+            run = _run_spec(props)
+            accepted = controller_calls.submit(controller, props, run, _CONTROLLER_TIMEOUT)
+        except BackendError as error:
+            task = swarm.tasks().get(CONTROLLER)
+            reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
+            raise BackendError(f"{error}{reason}") from None
+        controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
+        RecordCopy(cluster).update(controller)
+        cleanup.remove_unused(swarm, props["dependencies"])
+        return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
+
+    def run_is_current(self, props: RunProps) -> bool:
+        """Whether the controller exists and this is its run; if the engine is unreachable, assume both."""
+        try:
+            if CONTROLLER not in self._swarm(props["cluster"]).services():
+                return False
+        except Unreachable:
+            return True
+        run = self._controller(props["cluster"]).current_run()
+        return run is not None and run.spec.id == props["run"]["id"]
+
+    def stop_run(self, props: RunProps) -> None:
+        """Stop the run, and wait until all tasks have stopped."""
+        with suppress(Unreachable):
+            self._stop_run(props["cluster"])
+
+    def _stop_run(self, cluster: ClusterRef) -> None:
+        swarm = self._swarm(cluster)
+
+        def has_ended() -> bool:
+            return not any(task.alive for name, task in swarm.tasks().items() if name != CONTROLLER)
+
+        if CONTROLLER in swarm.services():
+            controller_calls.stop(self._controller(cluster), has_ended, self._grace(cluster) + _STOP_MARGIN)
+
+    def _grace(self, cluster: ClusterRef) -> float:
+        run = self._controller(cluster).last_known_run()
+        return float(run.spec.grace) if run else 0.0
+
+    def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
+        """Stop and remove the tasks that are not listed."""
+        with suppress(Unreachable):
+            existing = self._swarm(cluster).services()
+            unlisted = [name for name in existing if name not in (*hostnames, CONTROLLER)]
+            if unlisted:
+                self._remove(cluster, unlisted, stop_timeout(self._grace(cluster)))
+
+    def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
+        """Remove all objects with the cluster's labels; retain the copy of the record, and volumes if requested."""
+        record_copy = RecordCopy(cluster)
+        machines = checkpoint_machines(record_copy.record.current())  # the controller has forgotten the tasks by now
+        try:
+            self._stop_run(cluster)
+            record_copy.download(self._controller(cluster))
+            timeout = stop_timeout(self._grace(cluster)) + _STOP_MARGIN
+            machines |= checkpoint_machines(record_copy.record.current())
+            volumes = cleanup.remove_all(self._swarm(cluster), timeout, retain["volumes"], machines)
+        except Unreachable as error:
+            if os.environ.get(DELETE_UNREACHABLE) != "1":
+                raise Unreachable(
+                    f"{error}, so the objects of {cluster['name']} there cannot be removed. "
+                    "Restore the connection and run `pulumi destroy` again. If the engine no longer exists, "
+                    f"`{DELETE_UNREACHABLE}=1 pulumi destroy` removes the cluster from the state only"
+                ) from None
+            volumes = ""
+        return "; ".join(filter(None, [record_copy.retire(), volumes]))
+
+    def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
+        """Ask the controller and the Swarm; read the copy of the record where the controller does not respond."""
+        record_copy = RecordCopy(cluster)
+        machines = self._observe_machines(cluster)
+        problems, engine = list(machines.problems), None
+        if not problems:
+            try:
+                engine = self._swarm(cluster).tasks()
+            except (Unreachable, SpecError) as error:
+                problems.append(str(error))
+        view, silent_since = _view(self._controller(cluster), record_copy, engine, query, is_preview)
+        controller = (engine or {}).get(CONTROLLER)
+        if controller is not None and controller.reason:
+            problems.append(f"the controller is {controller.state}: {controller.reason}")
+        tasks = {name: task for name, task in engine.items() if name != CONTROLLER} if engine is not None else None
+        return ObservedState(
+            at=time.time(),
+            view=view,
+            controller_silent_since=silent_since,
+            engine=tasks,
+            record_folder=str(record_copy.folder),
+            machines=machines.statuses,
+            problems=problems,
+            addresses=machines.addresses,
+            others=machines.others,
+            cost=machines.cost,
+            failures=machines.failures,
+        )
+
+
+def checkpoint_machines(run: RunState | None) -> set[str]:
+    """The machines of the tasks of a run that uses the volume of the default `train_dir`."""
+    if run is None or not run.spec.train_dir.startswith(TRAIN_FOLDER):
+        return set()
+    return {task.machine for task in run.tasks.values() if task.machine}
+
+
+def _view(
+    controller: ControllerClient,
+    record_copy: RecordCopy,
+    engine: Mapping[str, EngineTask] | None,
+    query: ViewRequest,
+    is_preview: bool,
+) -> tuple[RecordView, float | None]:
+    """The view of the record, brought up to date where the controller responds; otherwise since when it does not. A preview gets
+    the controller's own view, because it writes nothing."""
+    try:
+        if engine is not None and CONTROLLER not in engine:
+            raise Unreachable("the controller does not exist")
+        if is_preview:
+            return controller_calls.view(controller, query), None
+        try:
+            update = record_copy.update(controller)
+        except RecordCopyError as error:
+            _warn(str(error))
+            return controller_calls.view(controller, query), None
+    except (OSError, CallError):
+        record = record_copy.record
+        return record.view(query, record.current()), record.last_alive()
+    view = record_copy.record.view(query, update.run_state)
+    return replace(view, at=update.at or view.at), None
+
+
+@cache
+def _warn(text: str) -> None:
+    """Print a warning, once in a process."""
+    _log.warning("Warning: %s", text)
+
+
+def _run_spec(props: RunProps) -> RunSpec:
+    """The run, with its folder where the copy of the record has it: the controller may be a new one without a record."""
+    spec = RunSpec.from_dict(props["run"])
+    run = RecordCopy(props["cluster"]).record.load(spec.id)
+    return replace(spec, previous_train_dir=run.spec.train_dir) if run else spec
+
+
+def _changes_network(old: TaskProps, props: TaskProps) -> bool:
+    """Whether the update moves the task to another network, where the tasks of the old one could not reach it."""
+    before, after = old["container"], props["container"]
+    networks = old["dependencies"].get("network"), props["dependencies"].get("network")
+    return before.get("network") != after["network"] or networks[0] != networks[1]

@@ -1,0 +1,195 @@
+"""Checks of a cluster of containers before anything is created: errors for what cannot work, and warnings."""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from docker.errors import APIError, ImageNotFound
+
+from ...errors import SpecError, Unreachable
+from ...plan.plan import Plan
+from ...spec.cluster import ClusterSpec
+from ...spec.docker import HOST, OVERLAY
+from ...spec.unknown import is_known
+from ..validate import refuse_requirements, refuse_same_ports, refuse_script
+from . import diff, images
+from .addresses import OverlayNetworks, network_subnet
+from .engine import Engine, is_open_tcp
+from .mounts import Mount, duplicate_target
+from .services import RECORD_FOLDER
+from .swarm import Swarm
+
+_RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD_FOLDER)
+
+
+def refuse(
+    swarm: Swarm, spec: ClusterSpec, plan: Plan, code_files: Sequence[str], task_machines: Mapping[str, str]
+) -> list[str]:
+    """Refuse what cannot work; the warnings. `task_machines` is hostname to machine of the existing tasks.
+
+    Raises:
+        SpecError: with the argument, what is wrong with it, and a remedy.
+    """
+    refuse_script(spec, code_files)
+    refuse_requirements(spec)
+    if spec.container.network == HOST:
+        refuse_same_ports(plan)
+    _refuse_unavailable_manager(swarm)
+    _refuse_encryption_without_overlay(spec)
+    warnings = _refuse_images(swarm, spec, len(plan.machines))
+    warnings += images.version_notices(spec, images.installed_version())
+    if is_open_tcp(swarm.engine.host):
+        warnings.append(
+            f"docker.host ({swarm.engine.host}) is not protected by TLS: everybody on the way reads the cluster's secrets, and "
+            "everybody who reaches that port is root there. Use ssh://, or DOCKER_TLS_VERIFY=1 with DOCKER_CERT_PATH"
+        )
+    return [*warnings, *([] if spec.train_dir else diff.checkpoint_warnings(plan, task_machines))]
+
+
+def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
+    """Two mounts must not have the same target, and none may hide a folder that tfdeploy needs."""
+    target = duplicate_target(mounts)
+    if target:
+        raise SpecError(where, f"{target} is the target of two mounts", "Change the target of one of them.")
+    for mount in mounts:
+        target = mount["Target"].rstrip("/")
+        for reserved in _RESERVED_FOLDERS:
+            if f"{target}/".startswith(f"{reserved}/") or f"{reserved}/".startswith(f"{target}/"):
+                raise SpecError(where, f"{mount['Target']} is reserved for tfdeploy", "Choose another target.")
+
+
+def refuse_folder(where: str, folder: str, engine: Engine) -> None:
+    """A folder must exist on this machine; for an engine on another machine, the engine checks it."""
+    if engine.host.startswith("unix:") and not Path(folder).is_dir():
+        raise SpecError(where, f"the folder {folder} does not exist on this machine", "Create it, or change the path.")
+
+
+def _refuse_unavailable_manager(swarm: Swarm) -> None:
+    """The controller runs on the machine of `docker.host`, so that machine must be available."""
+    manager_id = swarm.engine.swarm_info()["NodeID"]
+    for node in swarm.engine.call(lambda api: api.nodes()):
+        availability = node["Spec"]["Availability"]
+        if node["ID"] == manager_id and availability != "active":
+            name = node["Description"]["Hostname"]
+            wrong = f"the availability of {name} is {availability}, so the controller cannot run there"
+            remedy = (
+                f"Run `docker node update --availability active {name}`. To keep tasks off it, set container.placement."
+            )
+            raise SpecError("docker.host", wrong, remedy)
+
+
+def refuse_subnet(spec: ClusterSpec, plan: Plan, networks: OverlayNetworks) -> None:
+    """The overlay network must have enough addresses, and no addresses of another one.
+
+    Docker creates a second overlay network with the same addresses, and then starts no container in it.
+
+    Raises:
+        SpecError: otherwise.
+    """
+    network_subnet(spec, plan, networks)
+    if not spec.container.subnet:
+        return
+    subnet = IPv4Network(spec.container.subnet)
+    former = [network for network in networks.former if subnet.overlaps(IPv4Network(network))]
+    if networks.is_adopted and former:
+        wrong = f"{subnet} overlaps {', '.join(former)}, the network that the adopted cluster has until this update has created another"
+        remedy = (
+            "Choose other addresses, or remove the argument for this update. A later update may set it again, but that replaces the "
+            "network and restarts all tasks."
+        )
+        raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
+    present = _present_networks(spec, networks)
+    overlapping = [network for network in present if subnet.overlaps(IPv4Network(network))]
+    if overlapping:
+        wrong = f"{subnet} overlaps {', '.join(overlapping)}, the network of this cluster until this update has created another"
+        remedy = "Choose other addresses, or remove the argument. Another network restarts all tasks."
+        raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
+    overlapping = [foreign for foreign in networks.foreign if subnet.overlaps(IPv4Network(foreign))]
+    if overlapping:
+        wrong = f"{subnet} overlaps {', '.join(overlapping)} of another overlay network"
+        raise SpecError(f"{spec.name}: container.subnet", wrong, "Choose other addresses, or remove the argument.")
+
+
+def _present_networks(spec: ClusterSpec, networks: OverlayNetworks) -> list[str]:
+    """The subnets that the cluster has until an update has replaced its network; none where the update keeps that."""
+    is_same = networks.own == spec.container.subnet and networks.is_encrypted == spec.docker.encrypted
+    return [network for network in (networks.own, *networks.former) if network and not is_same]
+
+
+def _refuse_encryption_without_overlay(spec: ClusterSpec) -> None:
+    if spec.docker.encrypted and spec.container.network == HOST:
+        wrong = 'the network "host" is not encrypted'
+        raise SpecError(f"{spec.name}: docker.encrypted", wrong, f'Remove it, or use container.network="{OVERLAY}".')
+
+
+def refuse_builds(spec: ClusterSpec, machines: int) -> None:
+    """The Dockerfile must exist, and all machines must be able to pull the image.
+
+    Raises:
+        SpecError: otherwise.
+    """
+    has_builds = bool(spec.container.build or spec.requirements)
+    if has_builds and machines > 1 and not spec.container.registry:
+        wrong = f"is missing: {machines} machines need the image that is built from `build` or `requirements`"
+        raise SpecError(
+            f"{spec.name}: container.registry", wrong, "Set it to a registry that all machines can pull from."
+        )
+    if spec.container.build and not (Path(spec.container.build) / "Dockerfile").is_file():
+        wrong = f"the folder {spec.container.build} does not have a Dockerfile"
+        raise SpecError(f"{spec.name}: container.build", wrong, "Set it to the folder that has the Dockerfile.")
+
+
+def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
+    refuse_builds(spec, machines)
+    in_use = {item["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] for item in swarm.services().values()}
+    named = {images.named_image(spec, job) for job in spec.jobs if job.container.image or not spec.container.build}
+    return [
+        warning
+        for name in sorted(filter(is_known, named))
+        if (warning := _refuse_image(swarm.engine, spec, name, strict=machines == 1 and name not in in_use))
+    ]
+
+
+def _refuse_image(engine: Engine, spec: ClusterSpec, name: str, strict: bool) -> str:
+    """A warning when an image may be missing; with `strict`, where no other machine could have it, an error."""
+    where = f"{spec.name}: container.image"
+    try:
+        engine.call(lambda api: api.inspect_image(name))
+        return ""
+    except ImageNotFound:
+        pass
+    try:
+        engine.call(lambda api: api.inspect_distribution(name))
+    except APIError as error:
+        reason = str(error.explanation or error)
+        if strict:
+            wrong = f"{name!r} is not on the engine and cannot be pulled: {reason}"
+            remedy = "Correct the name, pull the image, or `docker login` if its registry requires that."
+            raise SpecError(where, wrong, remedy) from None
+        return f"image {name} is not on the manager and could not be found in its registry ({reason})"
+    except Unreachable as error:
+        return f"image {name} is not on the manager and its registry could not be reached ({error})"
+    return ""
+
+
+def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
+    """The command of the image, for a cluster without a `command`.
+
+    Raises:
+        SpecError: the image is not on the engine, or does not have one.
+    """
+    name = images.named_image(spec, spec.jobs[0])
+    where = f"{spec.name}: command"
+    if spec.container.build:
+        wrong = "is missing, and the entry point of an image that is not built yet is not known"
+        raise SpecError(where, wrong, "Set the command.")
+    try:
+        config = engine.call(lambda api: api.inspect_image(name))["Config"]
+    except ImageNotFound:
+        wrong = f"is missing, and the entry point of the image {name!r}, which is not on the engine, is not known"
+        raise SpecError(where, wrong, "Set the command, or pull the image.") from None
+    command = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
+    if not command:
+        wrong = f"is missing, and the image {name!r} does not have an entry point"
+        raise SpecError(where, wrong, "Set the command.")
+    return tuple(command)

@@ -1,0 +1,26 @@
+"""Tasks on machines of Amazon EC2 that are created for the cluster: a machine provider, composed with docker's task runner."""
+
+from importlib.util import find_spec
+
+from ..base import Backend, Discovery
+from .discover import discover_clusters
+from .health import health
+from .machine_provider import Ec2MachineProvider
+from .planner import Ec2Planner
+from .task_access import ACCESS
+from .task_runner import Ec2TaskRunner
+
+for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used, because that takes long
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
+
+_machine_provider = Ec2MachineProvider()
+
+BACKEND = Backend(
+    planner=Ec2Planner(_machine_provider),
+    runner=Ec2TaskRunner(_machine_provider),
+    access=ACCESS,
+    discovery=Discovery(discover_clusters, health),
+    heal_command="pulumi up",
+    machine_provider=_machine_provider,
+)

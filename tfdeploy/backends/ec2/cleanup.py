@@ -1,0 +1,185 @@
+"""Deletes all AWS resources that have a cluster's tags, whether Pulumi's state knows them or not."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ...errors import BackendError
+from ...paths import cluster_folder
+from ..base import ClusterRef
+from . import aws_api, aws_session, boot_failures, machines, ssh
+from .aws_errors import aws_errors, error_code, is_throttled
+
+SECONDS = 600.0
+ROLE_SECONDS = 60.0
+POLL_SECONDS = 1.0
+
+_IN_USE = (
+    "DependencyViolation",
+    "InvalidGroup.InUse",
+    "FileSystemInUse",
+    "VolumeInUse",
+    "IncorrectFileSystemLifeCycleState",
+)
+_ROLE_IN_USE = ("DeleteConflict", "ConcurrentModification", "EntityTemporarilyUnmodifiable")
+"""IAM learns late what was detached. https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html"""
+
+_NO_ROLE = "NoSuchEntity"
+
+
+def delete_all(cluster: ClusterRef, keep_files: bool) -> list[str]:
+    """Delete all resources with the cluster's tags, except the record in S3. `keep_files` keeps the shared file systems and
+    removes their tags, so that they are the user's own from then on; their ids.
+
+    Raises:
+        BackendError: a resource could not be deleted; the message names it.
+    """
+    region = ssh.region(cluster)
+    retained = delete_tagged(region, machines.id_tag(cluster), keep_files)
+    boot_failures.remove_all(cluster)
+    delete_roles(region, aws_api.role_path(cluster_folder(cluster)))
+    return retained
+
+
+def terminate(region: str, instance_ids: Sequence[str]) -> None:
+    """Terminate instances, and wait until they are terminated.
+
+    Raises:
+        BackendError: one is not terminated in time.
+    """
+    if not instance_ids:
+        return
+    with aws_errors(region):
+        aws_session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
+    _wait(lambda: _are_terminated(region, instance_ids), f"{', '.join(instance_ids)}: not terminated")
+
+
+def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
+    """True when no instance exists; False also while EC2 refuses the call."""
+    try:
+        states = aws_api.instance_states(region, instance_ids)
+    except ClientError as error:
+        if not is_throttled(error):
+            raise
+        return False
+    return set(states.values()) <= {"terminated"}
+
+
+def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> list[str]:
+    """Delete the instances, volumes, shared file systems, security groups and key pairs with these tags; the ids of the file
+    systems that are retained.
+
+    Raises:
+        BackendError: a resource could not be deleted; the message names it.
+    """
+    ec2 = aws_session.client("ec2", region)
+    terminate(region, [instance.instance_id for instance in aws_api.instances(region, tags)])
+    retained = _delete_file_systems(region, tags, keep_files)
+    with aws_errors(region):
+        filters = aws_api.tag_filters(tags)
+        for volume in ec2.describe_volumes(Filters=filters)["Volumes"]:
+            _delete(volume["VolumeId"], partial(ec2.delete_volume, VolumeId=volume["VolumeId"]))
+        for group in ec2.describe_security_groups(Filters=filters)["SecurityGroups"]:
+            _delete(group["GroupId"], partial(ec2.delete_security_group, GroupId=group["GroupId"]))
+        for pair in ec2.describe_key_pairs(Filters=filters)["KeyPairs"]:
+            _delete(pair["KeyName"], partial(ec2.delete_key_pair, KeyName=pair["KeyName"]))
+    return retained
+
+
+def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
+    efs = aws_session.client("efs", region)
+    systems = list(aws_api.file_systems(region, tags))
+    with aws_errors(region):
+        for system in systems:
+            for target in _mount_targets(efs, system):
+                _delete(target, partial(efs.delete_mount_target, MountTargetId=target))
+            _wait(partial(_has_no_mount_target, efs, system), f"{system}: its mount targets were not deleted")
+            if keep:
+                efs.untag_resource(ResourceId=system, TagKeys=list(tags))
+            else:
+                _delete(system, partial(efs.delete_file_system, FileSystemId=system))
+    return systems if keep else []
+
+
+def _mount_targets(efs: Any, system: str) -> list[str]:
+    return [item["MountTargetId"] for item in efs.describe_mount_targets(FileSystemId=system)["MountTargets"]]
+
+
+def _has_no_mount_target(efs: Any, system: str) -> bool:
+    return not _mount_targets(efs, system)
+
+
+def delete_roles(region: str, path: str) -> None:
+    """Delete the roles and instance profiles below an IAM path."""
+    iam = aws_session.client("iam", region)
+    with aws_errors(region):
+        profiles = aws_api.empty_if_denied(lambda: _listed(iam, "list_instance_profiles", "InstanceProfiles", path))
+        roles = aws_api.empty_if_denied(lambda: _listed(iam, "list_roles", "Roles", path))
+        for profile in profiles:
+            name = profile["InstanceProfileName"]
+            for role in profile["Roles"]:
+                remove = iam.remove_role_from_instance_profile
+                _delete_in_iam(partial(remove, InstanceProfileName=name, RoleName=role["RoleName"]))
+            _delete_in_iam(partial(iam.delete_instance_profile, InstanceProfileName=name))
+        for role in (item["RoleName"] for item in roles):
+            for policy in _policies(iam.list_role_policies, role, "PolicyNames"):
+                _delete_in_iam(partial(iam.delete_role_policy, RoleName=role, PolicyName=policy))
+            for policy in _policies(iam.list_attached_role_policies, role, "AttachedPolicies"):
+                _delete_in_iam(partial(iam.detach_role_policy, RoleName=role, PolicyArn=policy["PolicyArn"]))
+            _delete_in_iam(partial(iam.delete_role, RoleName=role))
+
+
+def _listed(iam: Any, operation: str, key: str, path: str) -> list[Any]:
+    """Those of this path alone, whatever the service makes of the prefix."""
+    return [item for item in aws_api.pages(iam, operation, key, PathPrefix=path) if item["Path"] == path]
+
+
+def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
+    """The policies of a role; empty where the role does not exist."""
+    try:
+        policies: list[Any] = call(RoleName=role)[key]
+    except ClientError as error:
+        if error_code(error) != _NO_ROLE:
+            raise
+        return []
+    return policies
+
+
+def _delete_in_iam(delete: Callable[[], Any]) -> None:
+    """Delete something in IAM. "Not found" is success; while it is in use the call is repeated."""
+    try:
+        aws_api.repeat(delete, _ROLE_IN_USE, ROLE_SECONDS, POLL_SECONDS)
+    except ClientError as error:
+        if error_code(error) != _NO_ROLE:
+            raise
+
+
+def _delete(name: str, delete: Callable[[], Any]) -> None:
+    """Delete a resource. "Not found" is success; while it is in use the call is repeated."""
+    message = ""
+
+    def deleted() -> bool:
+        nonlocal message
+        try:
+            delete()
+        except ClientError as error:
+            if "NotFound" in error_code(error):
+                return True
+            if error_code(error) not in _IN_USE and not is_throttled(error):
+                raise BackendError(f"{name}: {error}") from None
+            message = str(error)
+            return False
+        return True
+
+    _wait(deleted, f"{name}: not deleted", lambda: message)
+
+
+def _wait(done: Callable[[], bool], problem: str, details: Callable[[], str] = str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise BackendError(f"{problem} within {SECONDS:g} s {details()}".rstrip())
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,183 @@
+"""The clusters of a region, from the tags of their AWS resources; any computer may have created them.
+
+IAM cannot list by tag and has no region: roles are found by their path, and records by their folder in tfdeploy's bucket. The
+retained record of a destroyed cluster is not part of a cluster.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from ...errors import BackendError
+from ...paths import cluster_folder
+from ..base import ClusterRef, DiscoveredCluster
+from . import account, aws_api, aws_session, prices, record_bucket, shared_bucket, ssh
+from .aws_api import pages, tag_values
+from .aws_errors import aws_errors, refuse_no_region
+from .model import LIVE
+from .prices import Amount, BillableMachine, Disk
+
+_CLUSTER_TAGS = (
+    aws_api.CLUSTER_ID,
+    aws_api.OWNER,
+    *(f"{aws_api.PREFIX}{key}" for key in ("project", "stack", "cluster")),
+)
+_UNKNOWN = "?"
+"""The project and the stack, where no resource has them."""
+
+_ROLE_PATH = "/tfdeploy/"
+_GIB = 1 << 30
+_FREE = Amount()
+
+
+@dataclass(frozen=True)
+class TaggedResource:
+    """An AWS resource with the tags of a cluster."""
+
+    kind: str
+    cluster_id: str
+    owner: str = ""
+    project: str = ""
+    stack: str = ""
+    cluster: str = ""
+    """The owner, and the names for people; empty where the resource does not have them as tags."""
+    created: float = 0.0
+    """In seconds since 1970; 0 where AWS does not report it."""
+    cost: Amount = field(default_factory=Amount)
+    """Per hour."""
+    is_record_of_destroyed: bool = False
+    """True for the retained record of a destroyed cluster."""
+
+
+def tagged_resources(region: str) -> list[TaggedResource]:
+    """All resources of clusters in a region.
+
+    Raises:
+        SpecError: no region, no credentials or no permission.
+        Unreachable: AWS does not respond.
+    """
+    refuse_no_region(region)
+    with aws_errors(region):
+        resources = list(_in_ec2(region))
+        resources += aws_api.empty_if_denied(lambda: list(_file_systems(region)))
+        resources += aws_api.empty_if_denied(lambda: list(_roles(region)))
+        resources += aws_api.empty_if_denied(lambda: list(_records(region)))
+    return resources
+
+
+def _in_ec2(region: str) -> Iterator[TaggedResource]:
+    ec2 = aws_session.client("ec2", region)
+    tagged = [{"Name": "tag-key", "Values": [aws_api.CLUSTER_ID]}]
+    live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
+    for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
+        for item in reservation["Instances"]:
+            is_spot = item.get("InstanceLifecycle") == "spot"
+            billable = BillableMachine(item["InstanceType"], is_spot, (), "PublicIpAddress" in item)
+            # A stopped machine is not billed; its disks are.
+            is_billed = item["State"]["Name"] in ("pending", "running")
+            cost = prices.hourly_cost(billable, region) if is_billed else _FREE
+            yield _resource("instance", item["Tags"], item["LaunchTime"].timestamp(), cost)
+    for item in pages(ec2, "describe_volumes", "Volumes", Filters=tagged):
+        price = prices.disk_price(Disk(item["VolumeType"], item["Size"]), region)
+        cost = _amount(price, f"{item['VolumeType']} disk")
+        yield _resource("volume", item["Tags"], item["CreateTime"].timestamp(), cost)
+    for item in pages(ec2, "describe_security_groups", "SecurityGroups", Filters=tagged):
+        yield _resource("group", item["Tags"])
+    for item in ec2.describe_key_pairs(Filters=tagged)["KeyPairs"]:
+        yield _resource("key", item["Tags"], item["CreateTime"].timestamp() if "CreateTime" in item else 0.0)
+
+
+def _file_systems(region: str) -> Iterator[TaggedResource]:
+    for item in pages(aws_session.client("efs", region), "describe_file_systems", "FileSystems"):
+        if _has_cluster_tags(item.get("Tags", [])):
+            gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
+            cost = _amount(prices.storage_price("efs", gib, region), "efs")
+            yield _resource("file system", item["Tags"], item["CreationTime"].timestamp(), cost)
+
+
+def _roles(region: str) -> Iterator[TaggedResource]:
+    iam = aws_session.client("iam", region)
+    for kind, operation, key in (
+        ("role", "list_roles", "Roles"),
+        ("profile", "list_instance_profiles", "InstanceProfiles"),
+    ):
+        for item in pages(iam, operation, key, PathPrefix=_ROLE_PATH):
+            name, _, cluster_id = item["Path"].removeprefix(_ROLE_PATH).strip("/").rpartition("-")
+            if name:
+                yield TaggedResource(kind, cluster_id, cluster=name, created=item["CreateDate"].timestamp())
+
+
+def _records(region: str) -> Iterator[TaggedResource]:
+    """The folders of clusters in tfdeploy's bucket; others are not tfdeploy's."""
+    for folder in shared_bucket.folders(region):
+        bucket = shared_bucket.locate(region, folder)
+        tags = record_bucket.read_tags(bucket)
+        record = _resource("record", [{"Key": key, "Value": tags[key]} for key in tags])
+        if folder != f"{record.cluster}-{record.cluster_id}":
+            continue
+        manifest = None
+        with suppress(BackendError):
+            manifest = record_bucket.read_manifest(bucket)
+        created = shared_bucket.modified(bucket, record_bucket.TAGS)
+        yield replace(record, created=created, is_record_of_destroyed=manifest is not None and manifest.ended)
+
+
+def _has_cluster_tags(tags: Sequence[Mapping[str, str]]) -> bool:
+    return aws_api.CLUSTER_ID in tag_values(tags)
+
+
+def _resource(
+    kind: str, tags: Sequence[Mapping[str, str]], created: float = 0.0, cost: Amount = _FREE
+) -> TaggedResource:
+    values = tag_values(tags)
+    cluster_id, owner, project, stack, cluster = (values.get(key, "") for key in _CLUSTER_TAGS)
+    return TaggedResource(kind, cluster_id, owner, project, stack, cluster, created, cost)
+
+
+def _amount(price: float | None, name: str) -> Amount:
+    return Amount(unknown=(name,)) if price is None else Amount(price)
+
+
+def _first(values: Iterable[str]) -> str:
+    return next(filter(None, values), "")
+
+
+def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
+    """All clusters in a region; `place` is a cluster's home, a region's name, or `PROFILE@REGION`.
+
+    Raises:
+        SpecError: no region, no credentials or no permission.
+        Unreachable: AWS does not respond.
+    """
+    with account.at(place) as region:
+        discovered = grouped(region, tagged_resources(region))
+        for item in discovered:
+            account.remember(item.cluster["home"])
+    return discovered
+
+
+def grouped(region: str, resources: Sequence[TaggedResource]) -> list[DiscoveredCluster]:
+    """The clusters that resources belong to. Pure."""
+    by_cluster: dict[str, list[TaggedResource]] = {}
+    for resource in resources:
+        if not resource.is_record_of_destroyed:
+            by_cluster.setdefault(resource.cluster_id, []).append(resource)
+    return [_cluster(region, cluster_id, members) for cluster_id, members in sorted(by_cluster.items())]
+
+
+def _cluster(region: str, cluster_id: str, resources: Sequence[TaggedResource]) -> DiscoveredCluster:
+    cluster: ClusterRef = {
+        "id": cluster_id,
+        "owner": _first(resource.owner for resource in resources),
+        "backend": "ec2",
+        "project": _first(resource.project for resource in resources) or _UNKNOWN,
+        "stack": _first(resource.stack for resource in resources) or _UNKNOWN,
+        "name": _first(resource.cluster for resource in resources),
+        "home": "",
+    }
+    cluster["home"] = ssh.home(region, cluster_folder(cluster))
+    kinds = [resource.kind for resource in resources]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    cost = prices.total(resource.cost for resource in resources)
+    since = min((resource.created for resource in resources if resource.created), default=0.0)
+    return DiscoveredCluster(cluster, counts, since, cost.known)

@@ -1,0 +1,68 @@
+"""What EC2 reports of machines that boot, asked on behalf of all of them, and no more often than EC2 allows.
+
+EC2 refuses calls above a rate: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html. A refused call is repeated
+later; what was reported before counts until then.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from botocore.exceptions import ClientError
+
+from . import aws_api
+from .aws_errors import is_throttled
+
+INTERVAL = 5.0
+"""Seconds between two calls that ask the same."""
+
+LONGEST_INTERVAL = 60.0
+"""An interval is doubled, up to this, each time that EC2 refuses the call."""
+
+T = TypeVar("T")
+
+
+class _PacedCall(Generic[T]):
+    """One call of the API, made by whichever thread asks first after an interval; meanwhile its last response."""
+
+    def __init__(self, call: Callable[[], T], response: T) -> None:
+        self._call, self._response = call, response
+        self._interval, self._next = INTERVAL, 0.0
+        self._lock = threading.Lock()
+
+    def response(self) -> T:
+        """The last response, which is renewed if the interval is over and no other thread does that already."""
+        if time.monotonic() >= self._next and self._lock.acquire(blocking=False):
+            try:
+                self._response, self._interval = self._call(), INTERVAL
+            except ClientError as error:
+                if not is_throttled(error):
+                    raise
+                self._interval = min(2 * self._interval, LONGEST_INTERVAL)
+            finally:
+                self._next = time.monotonic() + self._interval
+                self._lock.release()
+        return self._response
+
+
+class InstancePoll:
+    """The states and the consoles of some instances of a region."""
+
+    def __init__(self, region: str, instance_ids: Sequence[str]) -> None:
+        nothing: dict[str, str] | None = None
+        self._states = _PacedCall[dict[str, str] | None](lambda: aws_api.instance_states(region, instance_ids), nothing)
+        self._consoles = {instance_id: _PacedCall(_console(region, instance_id), "") for instance_id in instance_ids}
+
+    def state(self, instance_id: str) -> str | None:
+        """The state of an instance; empty where EC2 does not know it, None where EC2 has not responded yet."""
+        states = self._states.response()
+        return None if states is None else states.get(instance_id, "")
+
+    def console(self, instance_id: str) -> str:
+        """The console output of an instance; empty where EC2 has not responded yet."""
+        return self._consoles[instance_id].response()
+
+
+def _console(region: str, instance_id: str) -> Callable[[], str]:
+    return lambda: aws_api.console(region, instance_id)

@@ -1,0 +1,48 @@
+"""The ssh host keys of machines, which each machine prints on its console: only EC2 can report that console."""
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+
+from ...errors import Unreachable
+from ...spec.cluster import ClusterSpec
+from ...spec.ec2 import PRIVATE, SSM
+from ..base import ClusterRef
+from . import aws_api, ssh
+from .model import Instance
+from .user_data import HOST_KEY
+
+_KEY = re.compile(rf"{HOST_KEY}(ssh-ed25519 [A-Za-z0-9+/]{{68}})(\s|$)")
+"""A whole key: the console may be read while the line is being printed."""
+
+
+def host_key(console: str) -> str:
+    """The host key in the output of a console; empty before the machine has printed it."""
+    match = _KEY.search(console)
+    return match[1] if match else ""
+
+
+def discover(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[Instance]) -> ssh.SshHosts:
+    """How ssh reaches the machines that run, whichever computer created them. Stores nothing."""
+    running = [instance for instance in instances if instance.state == "running"]
+    known_keys = ssh.read(cluster).host_keys
+    hosts = {
+        instance.machine: ssh.Host(instance.instance_id, _address(instance), key)
+        for instance in running
+        if (key := known_keys.get(instance.instance_id) or _printed_key(cluster, instance))
+    }
+    if not hosts:
+        return ssh.SshHosts()
+    managers = (instance.machine for instance in running if instance.is_manager and instance.machine in hosts)
+    return ssh.SshHosts(next(managers, ""), spec.ec2.ssh_user, hosts)
+
+
+def _address(instance: Instance) -> str:
+    """The host name for ssh, by the access with which the instance was created."""
+    return {PRIVATE: instance.private_ip, SSM: instance.instance_id}.get(instance.access, instance.public_ip)
+
+
+def _printed_key(cluster: ClusterRef, instance: Instance) -> str:
+    with suppress(Unreachable):
+        return host_key(aws_api.console(ssh.region(cluster), instance.instance_id))
+    return ""

@@ -1,0 +1,188 @@
+"""From a spec to a plan on machines of EC2. Nothing here writes, except that an update stores what it has found out:
+how this computer reaches the machines, the record, and the plan's part of the ledger."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import pulumi
+
+from ...agent.docker_env import NOTICE
+from ...agent.run_state import RunState
+from ...errors import SpecError, Unreachable
+from ...plan.change import Change
+from ...plan.inventory import Inventory
+from ...plan.plan import Plan
+from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.docker import HOST, OVERLAY
+from ...spec.ec2 import NEW
+from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
+from ..docker import containers, diff, images, mounts
+from ..docker.container_settings import ContainerSettings
+from ..docker.planner import current_run, render_containers, task_machines
+from ..docker.services import MANAGER_PLACEHOLDER, Services
+from ..docker.swarm import Swarm
+from ..record_copy import RecordCopy, record_archive
+from . import (
+    account,
+    aws_api,
+    aws_session,
+    boot_failures,
+    capacity,
+    costs,
+    machines,
+    record_bucket,
+    ssh,
+    status,
+    user_data,
+    validate,
+)
+from .retained_data import retained_data
+from .user_data import GPU, SHARED, disk_folder
+
+_HOST_PORT = 20000
+"""Where the controller listens on the host network; the Swarm has no other controller."""
+
+
+@dataclass(frozen=True)
+class Ec2Facts:
+    """What only this backend reads of its inventory."""
+
+    services: Services | None
+    """Hostname to service; None where the Swarm does not exist, or does not respond."""
+    file_systems: Mapping[str, int]
+    """The file systems that were created for the cluster: id to bytes."""
+
+
+class Ec2Planner:
+    """The contract is `backends.base.Planner`."""
+
+    def __init__(self, machine_provider: MachineProvider) -> None:
+        self._machine_provider = machine_provider
+
+    def home(self, folder: str, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]) -> str:
+        """A cluster's home is its region, and the folder with which this computer reaches its machines."""
+        return ssh.home(account.connect(spec, providers.get(account.PACKAGE)), folder)
+
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+        """The machines and their Swarm; and the record, from S3 where the machines are gone."""
+        if not spec.command:
+            wrong = "is missing, and on ec2 the entry point of an image cannot be read before there is a machine"
+            raise SpecError(f"{spec.name}: command", wrong, 'Give it, such as ["python", "train.py"].')
+        folders = [_folder(cluster, spec, key) for key in ("train_dir", "data_dir")]
+        machines_of_cluster = tuple(self._machine_provider.inspect(cluster, spec))
+        services, file_systems = _services(cluster), _file_systems(cluster, spec)
+        validate.refuse_file_systems(spec, file_systems)
+        return Inventory(
+            machines=machines_of_cluster,
+            command=spec.command,
+            train_dir=folders[0],
+            data_dir=folders[1],
+            image=spec.container.image or images.context_hash(spec),
+            task_machines=task_machines(services or {}),
+            run=_current_run(cluster, services or {}),
+            results=RecordCopy(cluster).record.results(),
+            place_id=aws_session.account(ssh.region(cluster)),
+            facts=Ec2Facts(services, file_systems if spec.ec2.efs == NEW else {}),
+        )
+
+    def validate(
+        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
+    ) -> Sequence[str]:
+        """Refuse what cannot work; the warnings."""
+        validate.refuse_failed_boots(spec, plan, boot_failures.read(cluster))
+        warnings = validate.refuse_plan(spec, plan, code_files)
+        notices = images.version_notices(spec, images.installed_version())
+        return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
+
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+        """The containers, as on `docker`; what changes in machines and services; and what the machines cost."""
+        rendered = _containers(cluster, spec, plan)
+        facts = cast(Ec2Facts, inventory.facts)
+        services = facts.services
+        changes: list[Change | str] = [
+            account.plan_line(ssh.region(cluster)),
+            *status.plan_lines(cluster, plan),
+            *capacity.plan_lines(machines.planned_instance(machine) for machine in plan.needed_machines),
+            *costs.plan_lines(spec, plan),
+            *(diff.changes(plan, rendered, services) if services else ()),
+        ]
+        stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
+        retained = retained_data(spec, plan, stored, facts.file_systems)
+        return replace(render_containers(rendered, changes), retained=retained)
+
+    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+        """The machines, their Swarm, and what `docker` needs on it."""
+        from ..docker.resources import EngineTarget, register_dependencies
+
+        if not pulumi.runtime.is_dry_run():
+            costs.save_plan(request.cluster, request.spec, request.plan)
+            ssh.store(request.cluster)
+            account.store(request.cluster)
+            record_bucket.download(request.cluster)
+        swarm = self._machine_provider.register(request)
+        manager = machines.manager(request.plan.needed_machines).name
+        config = ["-F", str(ssh.config_file(request.cluster))]
+        target = EngineTarget(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, config)
+        dependencies = register_dependencies(request, target)
+        shared = {**dependencies.shared, "swarm": swarm.swarm, "manager": swarm.manager}
+        return replace(dependencies, shared=shared)
+
+
+def _services(cluster: ClusterRef) -> Services | None:
+    with suppress(Unreachable, SpecError):
+        return Swarm(ssh.engine(cluster), cluster).services()
+    return None
+
+
+def _file_systems(cluster: ClusterRef, spec: ClusterSpec) -> Mapping[str, int]:
+    is_needed = spec.ec2.efs == NEW or (spec.adopt and spec.ec2.efs)
+    return aws_api.file_systems(ssh.region(cluster), machines.id_tag(cluster)) if is_needed else {}
+
+
+def _current_run(cluster: ClusterRef, services: Services) -> RunState | None:
+    """The current run as the controller has it; where there is none, as the newer of bucket and copy has it."""
+    if CONTROLLER in services:
+        return current_run(ssh.engine(cluster), cluster, services)
+    return record_bucket.stored_run(cluster)
+
+
+def _folder(cluster: ClusterRef, spec: ClusterSpec, key: str) -> str:
+    """A path on the machines, or a URL; the shared file system's, else a volume, where no `train_dir` is given."""
+    folder: str = getattr(spec, key)
+    if folder or key != "train_dir":
+        validate.refuse_folder(spec, key, folder)
+        return folder
+    return f"{SHARED}/{machines.shared_folder(cluster, spec)}" if spec.ec2.efs else containers.TRAIN_FOLDER
+
+
+def _containers(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> dict[str, ContainerSettings]:
+    """What the containers of tasks and controller have beyond what every task has."""
+    manager = machines.manager(plan.machines).name
+    address = (
+        containers.OVERLAY_CONTROLLER if spec.container.network == OVERLAY else f"{MANAGER_PLACEHOLDER}:{_HOST_PORT}"
+    )
+    kinds = {machine.name: GPU for machine in plan.machines if machine.gpus}
+    shared = replace(spec, train_dir=plan.run.train_dir) if spec.ec2.efs else spec
+    mounted = replace(shared, jobs=tuple(map(_with_disks, spec.jobs)))
+    placement = containers.ControllerPlacement(f"hostname=={manager}", address, kinds)
+    rendered = containers.containers(cluster, mounted, plan, placement)
+    return {name: container if name == CONTROLLER else _on_machine(container) for name, container in rendered.items()}
+
+
+def _on_machine(container: ContainerSettings) -> ContainerSettings:
+    """The container of a task, so that its launcher sees why the machine is about to end, and no task gets the machine's role.
+
+    On the machine's own network NET_RAW would be enough to mark packets as the watchdog does.
+    """
+    shown = mounts.bind(user_data.SHOWN, str(NOTICE.parent), True)
+    dropped = ("CAP_NET_RAW",) if container.network == HOST else ()
+    return replace(container, mounts=(*container.mounts, shown), dropped_capabilities=dropped)
+
+
+def _with_disks(job: JobSpec) -> JobSpec:
+    """The job, so that its containers mount its machines' further disks."""
+    disks = (f"{disk_folder(number)}:{volume.target}" for number, volume in enumerate(job.instance.ebs_volumes))
+    return replace(job, container=replace(job.container, volumes=(*job.container.volumes, *disks)))

@@ -1,0 +1,190 @@
+"""The watchdog's loop: observe, decide, act. An error of one step never ends the loop.
+
+`prepare` is its other command; it runs before Docker starts, at each boot.
+"""
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
+
+from .docker_api import EngineState, LocalEngine
+from .imds import Metadata, block_metadata
+from .policy import END, ENGINE_SILENT, REST, SAVE, STOP, Action, Limits, MachineFacts, decide
+from .record_upload import RecordUpload
+from .s3 import S3Folder
+from .settings import read_settings
+
+STATE = Path("/var/lib/tfdeploy")
+"""The times of these files are the machine's state: `born`, `watched` by the watchdog, boot script `ready`, a task was `busy`,
+tasks are `expected`."""
+
+SHOWN = Path("/run/tfdeploy")
+"""The folder that tasks can read: `notice` has the reason why they must stop."""
+
+CONSOLE = Path("/dev/console")
+
+TICK = 5.0
+"""Seconds between two steps, as Amazon recommends for interruption notices:
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html"""
+
+BLOCK = 60.0
+"""Seconds between two checks of the firewall's rules: a restart of the machine's own firewall removes them."""
+
+T = TypeVar("T")
+
+
+class Watchdog:
+    """The watchdog of a machine; see `settings` for its settings."""
+
+    def __init__(self, settings: Mapping[str, Any], engine: LocalEngine, metadata: Metadata) -> None:
+        self._limits = Limits.from_settings(settings)
+        self._spot: bool = settings["spot"]
+        self._block_metadata, self._next_block = partial(block_metadata, settings["ssm"]), 0.0
+        self._engine, self._metadata = engine, metadata
+        self._bucket: Optional[S3Folder] = None
+        if settings["bucket"]:
+            place = (settings["bucket"], settings["folder"], settings["region"], settings["endpoint"])
+            self._bucket = S3Folder(*place, metadata.credentials)
+        self._upload: Optional[RecordUpload] = None
+        self._started = time.time()
+        self._state = EngineState(0, 0, False, 0)
+        self._notice: Optional[Tuple[str, float]] = None
+        self._action = Action(REST)
+        self._last_rest, self._saving_since = time.monotonic(), 0.0
+        self._engine_seen = time.monotonic()
+        self._saved = False
+        self._errors: Dict[str, str] = {}
+
+    def tick(self) -> None:
+        """One step."""
+        if time.monotonic() >= self._next_block:
+            self._next_block = time.monotonic() + BLOCK
+            self._try("firewall", self._block_metadata, None)
+        self._observe()
+        action = decide(self._limits, self._facts(time.time()))
+        if action != self._action:
+            log(f"{'ends' if action.do == END else action.do}: {action.why}", action.do == END)
+        if action.do == REST:
+            self._last_rest, self._saving_since = time.monotonic(), 0.0
+        if action.do != SAVE:
+            self._saved = False
+        if action.do == SAVE and not self._saving_since:
+            self._saving_since = time.monotonic()
+        self._action = action
+        self._act(action)
+
+    def _observe(self) -> None:
+        """Ask the engine and the metadata. An engine that does not respond is not known to be idle, for a while."""
+        state = self._try("engine", self._engine.observe, None)
+        if state:
+            self._state, self._engine_seen = state, time.monotonic()
+        busy = bool(state.tasks or state.elsewhere) if state else not self._engine_lost() and (STATE / "busy").exists()
+        if busy:
+            self._try("state", (STATE / "busy").touch, None)
+        if self._spot:
+            self._notice = self._try("metadata", self._metadata.notice, None) or self._notice
+
+    def _engine_lost(self) -> bool:
+        return time.monotonic() - self._engine_seen >= ENGINE_SILENT
+
+    def _facts(self, now: float) -> MachineFacts:
+        # A task that started and ended between two steps counts too.
+        busy, expected = max(_time(STATE / "busy"), self._state.last), _time(STATE / "expected")
+        return MachineFacts(
+            age=now - (_time(STATE / "born") or self._started),
+            ready=(STATE / "ready").exists(),
+            quiet=now - max(busy, expected, self._started),
+            had_task=busy > expected,
+            tasks=self._state.tasks,
+            is_manager=self._state.is_manager,
+            others=self._state.others,
+            saved=self._saved,
+            due=time.monotonic() - self._last_rest,
+            saving=time.monotonic() - self._saving_since if self._saving_since else 0.0,
+            notice=self._notice[0] if self._notice else "",
+            left=self._notice[1] - now if self._notice else 0.0,
+        )
+
+    def _act(self, action: Action) -> None:
+        if action.do == STOP:
+            self._try("notice", partial((SHOWN / "notice").write_text, action.why + "\n"), 0)
+        elif action.do == END:
+            subprocess.run(["shutdown", "-P", "now"], check=False)
+        elif self._state.is_manager:
+            self._upload_record(action.do == SAVE)
+
+    def _upload_record(self, now: bool) -> None:
+        """Upload the record when it is due, or now."""
+        if self._bucket is None:
+            self._saved = True
+            return
+        if self._upload is None:
+            folder = self._try("volume", self._engine.record, None)
+            self._upload = RecordUpload(folder, self._bucket.put) if folder else None
+            self._saved = folder is None and ("volume" not in self._errors or self._engine_lost())
+        if self._upload is not None and (now or self._upload.due()):
+            self._saved = self._try("record", self._upload.upload, False)
+
+    def _try(self, what: str, call: Callable[[], T], default: T) -> T:
+        """The value of a call; `default` when it fails. Each error is logged once."""
+        try:
+            value = call()
+        except Exception as error:
+            message = f"{what}: {error!r}"
+            if self._errors.get(what) != message:
+                self._errors[what] = message
+                log(message)
+            return default
+        self._errors.pop(what, None)
+        return value
+
+
+def log(text: str, console: bool = False) -> None:
+    """Write a line to the journal, and to the console."""
+    print(f"tfdeploy: {text}", file=sys.stderr, flush=True)
+    if console:
+        with suppress(OSError):
+            CONSOLE.write_text(f"tfdeploy: {text}\n")
+
+
+def _time(file: Path) -> float:
+    return file.stat().st_mtime if file.exists() else 0.0
+
+
+def prepare(settings: Mapping[str, Any]) -> None:
+    """What must exist before tasks start: blocked metadata, and the folder that tasks can read."""
+    block_metadata(settings["ssm"])
+    SHOWN.mkdir(exist_ok=True)
+    with suppress(FileNotFoundError):
+        (SHOWN / "notice").unlink()
+
+
+def cancel_boot_guard() -> None:
+    """Cancel the shutdown that the first line of the boot script has scheduled; once in a machine's life."""
+    if not (STATE / "watched").exists():
+        subprocess.run(["shutdown", "-c"], check=False)
+        (STATE / "watched").touch()
+
+
+def main() -> int:
+    """`prepare`, or run until the machine shuts down."""
+    settings = read_settings(log)
+    if sys.argv[1:] == ["prepare"]:
+        prepare(settings)
+        return 0
+    with suppress(OSError):
+        STATE.mkdir(parents=True, exist_ok=True)
+        if not (STATE / "born").exists():
+            (STATE / "born").touch()
+    watchdog = Watchdog(settings, LocalEngine(), Metadata())
+    while True:
+        try:
+            watchdog.tick()
+            cancel_boot_guard()
+        except Exception as error:
+            log(repr(error))
+        time.sleep(TICK)

@@ -1,0 +1,195 @@
+"""Uploads the controller's record to the bucket: what has grown since, and after each slice of time the list of what is whole,
+`record/current.json`.
+
+Files only grow. A file is uploaded in parts of `PART` bytes, each an object, so that a log that grows is not uploaded again as a
+whole. The folders of the record take turns: however much is written, each is uploaded in the end.
+"""
+
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+LIST = "record/current.json"
+EVERY = 300.0
+"""Seconds between two uploads while the record changes."""
+
+AT_ONCE = 30.0
+"""The most seconds of one upload; the next one continues it."""
+
+PART = 4 << 20
+"""The bytes of a part. The last part of a file is uploaded again when it has grown."""
+
+_REPLACED = ("record_id", "format", "current", "run_state.json")
+"""Files that are replaced at each change. Their content is in the list itself, so that both agree when an upload is cut short."""
+
+_NOT_UPLOADED = ("code", "lock")
+"""Parts of the controller's folder that are not the record."""
+
+Entry = List[object]
+"""A file in the list: its size, its MD5, and its content if it is one of `_REPLACED`."""
+
+
+class _OutOfTime(Exception):
+    """The upload has taken `AT_ONCE`."""
+
+
+class _Sent(NamedTuple):
+    """What is uploaded of a file."""
+
+    changed: int
+    """When the file had changed last, in nanoseconds."""
+    size: int
+    hash: Any
+    """The MD5 of its first `size` bytes."""
+    tail: str
+    """The MD5 of those of them that are in its last part."""
+
+
+class RecordUpload:
+    """Uploads the record in `folder` with `put`."""
+
+    def __init__(self, folder: Path, put: Callable[[str, bytes], None]) -> None:
+        self._folder, self._put = folder, put
+        self._next = 0.0
+        self._start("")
+
+    def _start(self, record_id: str) -> None:
+        self._record_id = record_id
+        self._sent: Dict[str, _Sent] = {}
+        self._whole: Dict[Path, Dict[str, Entry]] = {}
+        self._turns: List[Path] = []
+        self._listed: Dict[str, Entry] = {}
+        self._result: Tuple[str, str] = ("", "")
+
+    def due(self) -> bool:
+        """True when the interval is over, or the run has a new result."""
+        return time.monotonic() >= self._next or self._run_result() != self._result
+
+    def upload(self) -> bool:
+        """Upload what has changed; True when all files are uploaded as they are now.
+
+        Raises:
+            OSError: a file could not be uploaded. What was uploaded is not sent again.
+        """
+        end = self._next = time.monotonic() + AT_ONCE
+        record_id = (self._folder / "record_id").read_text()
+        if record_id != self._record_id:
+            self._start(record_id)
+        result, folders = self._run_result(), self._folders()
+        is_new_round = not self._turns
+        self._turns = self._turns or list(folders)
+        error: Optional[OSError] = None
+        try:
+            self._upload_folders(folders, end)
+        except OSError as failed:
+            self._turns.append(self._turns.pop(0))
+            error = failed
+        self._put_list(folders, result)
+        if error:
+            raise error
+        self._next = 0.0 if self._turns else time.monotonic() + EVERY
+        return is_new_round and not self._turns
+
+    def _upload_folders(self, folders: Dict[Path, List[Path]], end: float) -> None:
+        while self._turns and time.monotonic() < end:
+            files = folders.get(self._turns[0], [])
+            try:
+                entries = {self._name(path): self._upload_file(path, end) for path in files}
+            except _OutOfTime:
+                return
+            self._whole[self._turns.pop(0)] = {name: entry for name, entry in entries.items() if entry}
+
+    def _folders(self) -> Dict[Path, List[Path]]:
+        """Folder to its files. A log's index comes before its bytes: it never lists bytes that are not uploaded."""
+        files = (path for path in self._folder.rglob("*") if path.is_file() and path.suffix not in (".draft", ".copy"))
+        record = (path for path in files if path.relative_to(self._folder).parts[0] not in _NOT_UPLOADED)
+        folders: Dict[Path, List[Path]] = {}
+        for path in sorted(record, key=lambda path: (not path.name.startswith("index."), path)):
+            if path.name not in _REPLACED:
+                folders.setdefault(path.parent, []).append(path)
+        return folders
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._folder).as_posix()
+
+    def _upload_file(self, path: Path, end: float) -> Entry:
+        """The entry of the file; empty where it has been deleted: the oldest part of a log is, while the log grows."""
+        name = self._name(path)
+        try:
+            stat = path.stat()
+            sent = self._sent.get(name)
+            if sent is None or (sent.changed, sent.size) != (stat.st_mtime_ns, stat.st_size):
+                sent = self._upload_growth(path, name, stat.st_size, end)
+                self._sent[name] = sent._replace(changed=stat.st_mtime_ns)
+        except FileNotFoundError:
+            return []
+        return [sent.size, sent.hash.hexdigest()]
+
+    def _upload_growth(self, path: Path, name: str, size: int, end: float) -> _Sent:
+        """Upload the parts of a file from the first that has grown. A file that has not only grown is uploaded from its start."""
+        sent = self._sent.get(name) or _nothing()
+        with path.open("rb") as file:
+            begin = sent.size // PART * PART
+            file.seek(begin)
+            before = file.read(sent.size - begin)
+            if size < sent.size or _md5(before).hexdigest() != sent.tail:
+                sent, begin, before = _nothing(), 0, b""
+                file.seek(0)
+            while sent.size < size:
+                if time.monotonic() >= end:
+                    raise _OutOfTime
+                growth = file.read(min(begin + PART, size) - sent.size)
+                if not growth:
+                    break
+                content = before + growth
+                self._put(f"record/{self._record_id}/{part_name(name, begin // PART)}", content)
+                is_full = len(content) == PART
+                hash_ = sent.hash.copy()
+                hash_.update(growth)
+                tail = _md5(b"" if is_full else content).hexdigest()
+                sent = self._sent[name] = _Sent(0, begin + len(content), hash_, tail)
+                begin, before = (begin + PART, b"") if is_full else (begin, content)
+        return sent
+
+    def _put_list(self, folders: Iterable[Path], result: Tuple[str, str]) -> None:
+        """List what is whole, and the content of the files that are replaced."""
+        self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
+        replaced = (path for name in _REPLACED for path in self._folder.rglob(name))
+        files = {self._name(path): _inline(path) for path in sorted(replaced)}
+        for entries in self._whole.values():
+            files.update(entries)
+        if files == self._listed and result == self._result:
+            return
+        run, state = result
+        data = {"record_id": self._record_id, "run": run, "result": state or None, "at": time.time()}
+        self._put(LIST, json.dumps({**data, "part": PART, "files": files}).encode())
+        self._listed, self._result = files, result
+
+    def _run_result(self) -> Tuple[str, str]:
+        """The current run and its result; each may be empty."""
+        try:
+            run = (self._folder / "current").read_text()
+            state = json.loads((self._folder / "runs" / run / "run_state.json").read_text())
+        except FileNotFoundError:
+            return "", ""
+        return run, state["result"]["state"] if state["result"] else ""
+
+
+def part_name(name: str, number: int) -> str:
+    """The name of a part of a file in the bucket; the first part has the file's own."""
+    return f"{name}@{number}" if number else name
+
+
+def _inline(path: Path) -> Entry:
+    content = path.read_bytes()
+    return [len(content), _md5(content).hexdigest(), content.decode()]
+
+
+def _nothing() -> _Sent:
+    return _Sent(0, 0, _md5(b""), _md5(b"").hexdigest())
+
+
+def _md5(data: bytes) -> Any:
+    return hashlib.md5(data)

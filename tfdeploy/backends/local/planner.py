@@ -1,0 +1,139 @@
+"""From a spec to a plan on this machine. Nothing here writes."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ...agent.record import Record
+from ...agent.settings import TaskSettings
+from ...paths import absolute, state_folder
+from ...plan.change import UPDATE, Change, detail, grouped
+from ...plan.inventory import Inventory
+from ...plan.plan import Plan, TaskPlan
+from ...plan.retained_data import RetainedData
+from ...spec.cluster import ClusterSpec
+from ...units import text_of_size
+from ..base import ClusterDependencies, ClusterRef, DependencyRequest, Rendered
+from ..record_copy import record_archive
+from . import machine, validate
+from .paths import CLUSTERS, Places, machine_id
+
+if TYPE_CHECKING:
+    import pulumi
+
+_MOST_FILES = 10_000
+
+
+@dataclass(frozen=True)
+class TaskLimits:
+    """The limits that an existing task has now."""
+
+    memory: int
+    gpus: str
+
+
+@dataclass(frozen=True)
+class LocalFacts:
+    """What only this backend reads of its inventory."""
+
+    tasks: Mapping[str, TaskLimits] = field(default_factory=dict)
+    """Hostname of each existing task to its limits."""
+
+
+class LocalPlanner:
+    """The contract is `backends.base.Planner`."""
+
+    def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
+        """A cluster's home is its folder in the user's state folder."""
+        return str(state_folder() / CLUSTERS / folder)
+
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+        """This machine, and the tasks that the cluster's folder has."""
+        places = Places(cluster["home"])
+        this_machine = machine.this_machine()
+        tasks = dict(_task_settings(places))
+        record = Record(places.record)
+        return Inventory(
+            machines=(this_machine,),
+            command=spec.command,
+            train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
+            data_dir=absolute(spec.data_dir, str(program_folder)),
+            task_machines=dict.fromkeys(tasks, this_machine.name),
+            task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
+            single_machine=True,
+            run=record.current(),
+            results=record.results(),
+            place_id=machine_id(),
+            place_name=this_machine.name,
+            facts=LocalFacts(tasks),
+        )
+
+    def validate(
+        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
+    ) -> Sequence[str]:
+        """Refuse a program, a requirement or a folder that does not exist, and a port that is in use."""
+        validate.refuse_program(spec, code_files)
+        validate.refuse_packages(spec)
+        validate.refuse_ports(plan, cluster["home"])
+        validate.refuse_unknown_run(spec, plan, cluster["home"])
+        validate.refuse_folders(spec, plan.run.data_dir)
+        return ()
+
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+        """Tasks are processes, so only the changes."""
+        existing = cast(LocalFacts, inventory.facts).tasks
+        changes = [
+            Change(UPDATE, (task.hostname,), details, "restarts, one task at a time")
+            for task in plan.tasks
+            if task.hostname in existing and (details := _details(existing[task.hostname], task))
+        ]
+        return Rendered(changes=grouped(changes), retained=tuple(_retained_data(cluster, plan)))
+
+    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+        """Processes need nothing."""
+        return ClusterDependencies()
+
+
+def _retained_data(cluster: ClusterRef, plan: Plan) -> Iterator[RetainedData]:
+    """`pulumi destroy` moves the record and the default `train_dir` to another folder, and leaves a user's own `train_dir` alone."""
+    places, archive = Places(cluster["home"]), record_archive(cluster)
+    train_dir = str(plan.run.train_dir)
+    is_default = places.train in (Path(train_dir), *Path(train_dir).parents)
+    yield RetainedData("record", archive, True, _size_of(places.record))
+    size = None if "://" in train_dir else _size_of(Path(train_dir))
+    yield RetainedData("checkpoints", archive if is_default else train_dir, True, size)
+
+
+def _size_of(folder: Path) -> int | None:
+    """The bytes in a folder; None if it does not exist, or has too many files to be asked about in every update."""
+    if not folder.is_dir():
+        return None
+    size = 0
+    for number, path in enumerate(folder.rglob("*")):
+        if number == _MOST_FILES:
+            return None
+        with suppress(OSError):
+            size += path.lstat().st_size
+    return size
+
+
+def _task_settings(places: Places) -> Iterator[tuple[str, TaskLimits]]:
+    for path in sorted(places.tasks.glob("*/task.json")):
+        with suppress(OSError, ValueError, TypeError):
+            settings = TaskSettings.from_dict(json.loads(path.read_text()))
+            yield path.parent.name, TaskLimits(settings.memory, settings.gpus or "")
+
+
+def _details(before: TaskLimits, after: TaskPlan) -> tuple[str, ...]:
+    pairs = {
+        "memory": (_size(before.memory), _size(after.memory)),
+        "gpus": (before.gpus, ",".join(after.gpus)),
+    }
+    return tuple(detail(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
+
+
+def _size(memory: int) -> str:
+    return text_of_size(memory) if memory else ""

@@ -1,0 +1,124 @@
+"""Access to a task of a cluster on this computer: the contract is `backends.base.TaskAccess`."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ...agent.exec import program_context
+from ...agent.process import NOT_FOUND
+from ...agent.record import Record, ViewRequest
+from ...agent.rpc import UNIX, CallError, Client
+from ...agent.run_state import RunState
+from ...backends import controller_calls
+from ...errors import BackendError
+from ..base import ClusterRef, Route, TaskUsage
+from ..port_forward import Direct
+from ..task_access import address_of, announce, lost_in_memory, task_of, to_restart, wait_until_running
+from .paths import Places
+from .supervisor import Supervisor
+from .usage import task_usage
+
+_SECONDS = 10.0
+_MARGIN = 30.0
+_START_SECONDS = 60.0
+
+
+class LocalAccess:
+    """Processes of this computer."""
+
+    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
+        """The effect of a restart or a replacement on the task and its data, in sentences."""
+        run_state = _current_run(cluster)
+        to_restart(run_state, cluster, hostname)
+        train_dir = run_state.spec.train_dir if run_state else ""
+        sentences = [f"{hostname} starts again on this computer; the other tasks continue.", _lost(cluster, hostname)]
+        if replace:
+            sentences.append("On this backend, `tfdeploy restart` has the same effect.")
+        sentences.append(f"What is in train_dir ({train_dir}) stays.")
+        return " ".join([*sentences, *lost_in_memory(run_state, hostname)])
+
+    def restart(self, cluster: ClusterRef, hostname: str) -> None:
+        """Start the launcher again, in a new working directory."""
+        self._restart(cluster, hostname, "restarted")
+
+    def replace(self, cluster: ClusterRef, hostname: str) -> None:
+        """The same as a restart: the task has no resources besides its process and its working directory."""
+        self._restart(cluster, hostname, "replaced")
+
+    def _restart(self, cluster: ClusterRef, hostname: str, action: str) -> None:
+        places, run_state = Places(cluster["home"]), _current_run(cluster)
+        before = to_restart(run_state, cluster, hostname)
+        with _controller(places) as controller:
+            announce(controller, hostname, action)
+        delete_work = partial(shutil.rmtree, _work(places, hostname), ignore_errors=True)
+        grace = float(run_state.spec.grace) if run_state else 0.0
+        Supervisor(places).restart(hostname, grace + _MARGIN, delete_work)
+        wait_until_running(partial(_current_run, cluster), before, _START_SECONDS)
+
+    def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
+        """Through the controller's socket."""
+        with _controller(Places(cluster["home"])) as controller:
+            controller_calls.stop_training(controller, cluster["name"], time_limit)
+
+    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
+        """Run it with the working directory and the environment of the task's process."""
+        task = task_of(_current_run(cluster), cluster, hostname)
+        context = program_context(Places(cluster["home"]).task(hostname), os.environ)
+        if context is None:
+            raise BackendError(
+                f"{hostname} has no process now: it is {task.state}. `tfdeploy logs {hostname}` has its output."
+            )
+        folder, env = context
+        # The command has the same terminal and gets its signals: it decides what Ctrl-C does.
+        previous = signal.signal(signal.SIGINT, lambda *_: None)
+        try:
+            code = subprocess.run([*command], cwd=folder, env=env, check=False).returncode
+        except OSError as error:
+            print(f"tfdeploy: cannot start {command[0]!r}: {error.strerror}", file=sys.stderr)
+            return NOT_FOUND
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        return code if code >= 0 else 128 - code
+
+    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
+        """There is no other machine."""
+        raise BackendError("the cluster is on this computer. `tfdeploy exec HOSTNAME -- sh` opens a shell in a task.")
+
+    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
+        """A plain connection."""
+        host, own_port = address_of(_current_run(cluster), cluster, hostname)
+        port = port or own_port
+        return Route(host, port, partial(Direct, host, port), direct=True)
+
+    def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
+        """From the kernel's counters of the processes."""
+        return task_usage(Supervisor(Places(cluster["home"])))
+
+
+def _lost(cluster: ClusterRef, hostname: str) -> str:
+    return f"What it has written into its working directory is lost ({_work(Places(cluster['home']), hostname)})."
+
+
+def _work(places: Places, hostname: str) -> str:
+    return str(places.task(hostname) / "work")
+
+
+def _controller(places: Places) -> Client:
+    return Client(f"{UNIX}{places.controller_socket}", places.current_token, _SECONDS)
+
+
+def _current_run(cluster: ClusterRef) -> RunState | None:
+    """The current run, from the record where the controller does not respond."""
+    places = Places(cluster["home"])
+    try:
+        with _controller(places) as controller:
+            return controller_calls.view(controller, ViewRequest()).run_state
+    except (OSError, CallError):
+        return Record(places.record).current()
+
+
+ACCESS = LocalAccess()

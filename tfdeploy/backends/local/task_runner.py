@@ -1,0 +1,275 @@
+"""Tasks as processes of this machine, supervised by one supervisord for each cluster."""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...agent.files import write_whole
+from ...agent.record import Record, RecordView, ViewRequest
+from ...agent.rpc import UNIX, CallError, Client, launcher_token
+from ...agent.run_spec import RunSpec
+from ...agent.run_state import RunState
+from ...agent.settings import TaskSettings
+from ...errors import Unreachable
+from ...paths import make_private, runtime_root, set_aside
+from .. import controller_calls
+from ..base import (
+    CONTROLLER,
+    ClusterRef,
+    EngineTask,
+    ObservedState,
+    Retain,
+    RunOutputs,
+    RunProps,
+    TaskOutputs,
+    TaskProps,
+)
+from ..zipapp import application, version
+from . import requirements
+from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
+from .supervisor import Supervisor
+
+_CALL_SECONDS = 30.0
+_OBSERVE_SECONDS = 10.0
+_MARGIN = 30.0
+_READ_ATTEMPTS = 3
+_ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
+_HOST = "127.0.0.1"
+
+
+class LocalTaskRunner:
+    """The contract is `backends.base.TaskRunner`."""
+
+    def create_task(self, props: TaskProps) -> TaskOutputs:
+        """Start the task's launcher, and the controller where it does not run yet."""
+        places = Places(props["cluster"]["home"])
+        supervisor = self._started(props["cluster"], props["token"])
+        folder = places.task(props["hostname"])
+        self._write_settings(places, props)
+        command = [*_python(), str(places.agent(version())), "launch", str(folder / "task.json")]
+        log, stop_seconds = folder / "launcher.log", props["grace"] + _MARGIN
+        supervisor.add(props["hostname"], command, log, stop_seconds, user_umask())
+        return {"created_at": controller_calls.now()}
+
+    def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
+        """Write the new limits; the controller's restart queue restarts one task at a time."""
+        places = Places(props["cluster"]["home"])
+        outputs = self.create_task(props)
+        if (old["memory"], old["gpus"]) != (props["memory"], props["gpus"]):
+            self._call(places, props["token"], "/restarts", {"hostnames": [props["hostname"]]})
+        return outputs
+
+    def task_exists(self, props: TaskProps) -> bool:
+        """Whether the launcher runs, or has exited because it has nothing more to do."""
+        places = Places(props["cluster"]["home"])
+        try:
+            program = Supervisor(places).programs().get(props["hostname"])
+        except Unreachable:
+            return False
+        if program is None:
+            return False
+        return program["statename"] in _ALIVE or (program["statename"] == "EXITED" and program["exitstatus"] == 0)
+
+    def delete_task(self, props: TaskProps) -> None:
+        """Stop and remove the launcher."""
+        places = Places(props["cluster"]["home"])
+        if not other_machine(places):
+            self._remove(places, props["token"], [props["hostname"]])
+
+    def submit_run(self, props: RunProps) -> RunOutputs:
+        """Install the requirements, submit code, secrets and run, and start the launchers that have exited."""
+        places = Places(props["cluster"]["home"])
+        supervisor = self._started(props["cluster"], props["token"])
+        run = RunSpec.from_dict(props["run"])
+        run = replace(run, path=requirements.search_path(run.requirements))
+        _create_train_dir(run.train_dir)
+        record = Record(places.record)
+        first = record.current() is None
+        self._write_secrets(places, props["secrets"])
+        with _controller(places, props["token"]) as controller:
+            accepted = controller_calls.submit(controller, props, run)
+            if not first:
+                controller_calls.start_launchers(controller, accepted["at"], partial(_start, supervisor))
+        return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
+
+    def run_is_current(self, props: RunProps) -> bool:
+        """Whether the controller runs and this is its run."""
+        places = Places(props["cluster"]["home"])
+        try:
+            controller = Supervisor(places).programs().get(CONTROLLER)
+        except Unreachable:
+            return False
+        job = Record(places.record).current()
+        return bool(controller and controller["statename"] in _ALIVE and job and job.spec.id == props["run"]["id"])
+
+    def stop_run(self, props: RunProps) -> None:
+        """Stop the run, and wait until all tasks have stopped."""
+        places = Places(props["cluster"]["home"])
+        if not other_machine(places):
+            _stop_run(places, props["token"])
+
+    def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
+        """Stop and remove the tasks that are not listed."""
+        places = Places(cluster["home"])
+        if other_machine(places):
+            return
+        with suppress(Unreachable):
+            unlisted = [name for name in Supervisor(places).programs() if name not in (*hostnames, CONTROLLER)]
+            self._remove(places, token, unlisted)
+
+    def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
+        """Stop the supervisord and every process with the cluster's mark; retain only the record and the checkpoints."""
+        places = Places(cluster["home"])
+        if machine := other_machine(places):
+            return f"nothing was deleted here: {cluster['id']} is on another computer (machine id {machine})"
+        supervisor = Supervisor(places)
+        stopped = _stop_run(places, token)
+        with supervisor.locked():
+            supervisor.end(0.0 if stopped else _MARGIN)
+            shutil.rmtree(places.runtime, ignore_errors=True)
+            retained = set_aside(places.home, places.record, places.train)
+            shutil.rmtree(places.home, ignore_errors=True)
+            places.lock.unlink(missing_ok=True)
+        with suppress(OSError):
+            runtime_root().rmdir()
+        return f"the record and the checkpoints are stored in {retained}" if retained else ""
+
+    def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
+        """Ask the controller and the supervisord; read the record where the controller does not respond."""
+        places = Places(cluster["home"])
+        record = Record(places.record)
+        silent_since: float | None = None
+        # Without its folder a cluster has nothing; a folder without supervisord has tasks that died.
+        engine: dict[str, EngineTask] | None = None if places.home.exists() else {}
+        with suppress(Unreachable):
+            engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
+        try:
+            with _controller(places, token or places.current_token, _OBSERVE_SECONDS) as controller:
+                view = controller_calls.view(controller, query)
+        except (OSError, CallError):
+            view, silent_since = _recorded(record, query)
+        return ObservedState(time.time(), view, silent_since, engine, str(places.record))
+
+    def _started(self, cluster: ClusterRef, token: str) -> Supervisor:
+        """The supervisord, with the controller; both are started where they do not run."""
+        places = Places(cluster["home"])
+        supervisor = Supervisor(places)
+        with supervisor.locked():
+            make_private(places.home)
+            make_private(places.runtime)
+            write_private(places.identity, json.dumps({**cluster, MACHINE: machine_id()}))
+            write_private(places.token, token)
+            write_private(places.launcher_token, launcher_token(token))
+            _write_application(places.agent(version()))
+        command = [
+            *_python(),
+            str(places.agent(version())),
+            "controller",
+            str(places.record),
+            f"{UNIX}{places.controller_socket}",
+            str(places.token),
+            f"{0o777 & ~user_umask():o}",
+        ]
+        supervisor.add(CONTROLLER, command, places.home / "controller.log", 10.0)
+        return supervisor
+
+    def _write_settings(self, places: Places, props: TaskProps) -> None:
+        folder = places.task(props["hostname"])
+        settings = TaskSettings(
+            hostname=props["hostname"],
+            job=props["job"],
+            index=props["index"],
+            controller=f"{UNIX}{places.controller_socket}",
+            token=str(places.launcher_token),
+            folder=str(folder),
+            secrets=str(places.secrets),
+            host=_HOST,
+            port=props["port"],
+            memory=props["memory"],
+            gpus=",".join(props["gpus"]),
+            machine=props["machine"],
+        )
+        write_private(folder / "task.json", json.dumps(settings.to_dict()))
+
+    def _write_secrets(self, places: Places, secrets: Mapping[str, str]) -> None:
+        make_private(places.secrets)
+        for path in places.secrets.iterdir():
+            if path.name not in secrets:
+                path.unlink()
+        for name, value in secrets.items():
+            write_private(places.secrets / name, value)
+
+    def _remove(self, places: Places, token: str, hostnames: Sequence[str]) -> None:
+        if hostnames:
+            self._call(places, token, "/stop", {"hostnames": list(hostnames)})
+        for hostname in hostnames:
+            Supervisor(places).remove(hostname, _stop_seconds(Record(places.record).current()))
+            shutil.rmtree(places.task(hostname), ignore_errors=True)
+
+    def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
+        with suppress(OSError, CallError), _controller(places, token) as controller:
+            controller.json("POST", path, body)
+
+
+def _controller(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Client:
+    return Client(f"{UNIX}{places.controller_socket}", token, seconds)
+
+
+def _recorded(record: Record, query: ViewRequest) -> tuple[RecordView, float]:
+    """The record's view, and when the controller last lived. `pulumi destroy` may move the record in this moment."""
+    for _ in range(_READ_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            return record.view(query, record.current()), record.last_alive()
+    return record.view(query, None), 0.0
+
+
+def _stop_run(places: Places, token: str) -> bool:
+    job = Record(places.record).current()
+    if job is None:
+        return True
+    with _controller(places, token or places.current_token) as controller:
+        return controller_calls.stop(controller, lambda: not _launchers_live(places), _stop_seconds(job))
+
+
+def _start(supervisor: Supervisor, hostnames: Sequence[str]) -> None:
+    for hostname in hostnames:
+        with suppress(KeyError):
+            supervisor.wake(hostname)
+
+
+def _launchers_live(places: Places) -> bool:
+    programs = Supervisor(places).programs()
+    return any(info["statename"] in _ALIVE for name, info in programs.items() if name != CONTROLLER)
+
+
+def _stop_seconds(job: RunState | None) -> float:
+    """How long a task may take to stop and to send the rest of its output to the controller."""
+    return (float(job.spec.grace) if job else 0.0) + _MARGIN
+
+
+def _python() -> list[str]:
+    return [sys.executable, "-I", "-S"]
+
+
+def _create_train_dir(folder: str) -> None:
+    """Create the user's folder with the user's umask: the controller, with its private umask, would create it otherwise. It refuses
+    the run if the folder cannot be used."""
+    if "://" not in folder:
+        with suppress(OSError):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+def _write_application(path: Path) -> None:
+    if not path.exists():
+        write_whole(path, application())
+
+
+def _engine_task(info: Mapping[str, Any]) -> EngineTask:
+    return EngineTask(info["statename"] in _ALIVE, str(info["pid"] or ""), info["statename"])

@@ -1,0 +1,84 @@
+"""The arguments that a local cluster refuses, before anything is created."""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from ...agent.record import Record
+from ...agent.run_state import TENSORBOARD
+from ...agent.workdir import is_bindable
+from ...errors import SpecError
+from ...plan.plan import Plan
+from ...spec.cluster import ClusterSpec
+from ..validate import refuse_requirements, refuse_same_ports, refuse_script
+from .paths import Places
+from .requirements import interpreter_folder
+
+_WITH_TENSORBOARD = ("tensorboard", "tensorflow", "tensorflow-cpu")
+
+
+def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
+    """The command's program must exist on a task's `PATH` or in `code`; so must a script that Python runs."""
+    program = spec.command[0]
+    where = f"{spec.name}: command"
+    if "{" in program:
+        return
+    if "/" in program:
+        is_installed = program.startswith("/") and os.access(program, os.X_OK)
+        if not is_installed and os.path.normpath(program) not in code_files:
+            raise SpecError(
+                where, f"{program!r} is neither a program on this machine nor a file in `code`", "Correct its path."
+            )
+        return
+    path = os.pathsep.join([str(interpreter_folder()), os.environ.get("PATH", os.defpath)])
+    if shutil.which(program, path=path) is None and not spec.requirements:
+        raise SpecError(where, f"the program {program!r} does not exist in {path}", "Install it.")
+    refuse_script(spec, code_files)
+
+
+def refuse_packages(spec: ClusterSpec) -> None:
+    """pip must be able to read the requirements; TensorBoard must be installed or among them. TensorFlow up to 2.20 includes it."""
+    refuse_requirements(spec)
+    is_required = any(canonicalize_name(Requirement(line).name) in _WITH_TENSORBOARD for line in spec.requirements)
+    if spec.job(TENSORBOARD) and not is_required and importlib.util.find_spec(TENSORBOARD) is None:
+        problem = (
+            f"the package is not installed beside {interpreter_folder() / 'python'}: TensorFlow does not include it"
+        )
+        raise SpecError(f"{spec.name}: tensorboard", problem, "Install it: pip install tensorboard.")
+
+
+def refuse_ports(plan: Plan, home: str) -> None:
+    """A requested port must be free, or in use by this cluster."""
+    places = Places(home)
+    run_state = Record(places.record).current() if places.record.exists() else None
+    used_ports = (
+        {task.port for task in run_state.tasks.values()} if run_state and places.controller_socket.exists() else set()
+    )
+    refuse_same_ports(plan)
+    for task in plan.tasks:
+        where = f"{plan.cluster}: jobs.{task.job}.port"
+        if task.port and task.port not in used_ports and not is_bindable(task.port):
+            raise SpecError(where, f"{task.port} (for {task.hostname}) is in use", "Choose another, or none.")
+
+
+def refuse_unknown_run(spec: ClusterSpec, plan: Plan, home: str) -> None:
+    """The run to resume must be in the record, or have a folder in `train_dir`: one that is mistyped would train from scratch."""
+    base, places = plan.run.train_dir, Places(home)
+    if not spec.resume_from or "://" in base:
+        return
+    runs = Record(places.record).runs() if places.record.exists() else []
+    if spec.resume_from not in runs and not (Path(base) / spec.resume_from).is_dir():
+        names = ", ".join(runs) or "none"
+        wrong = f"there is no run {spec.resume_from!r}, neither in the record nor as a folder in {base}"
+        raise SpecError(f"{spec.name}: resume_from", wrong, f"Use the id of an earlier run. The record has: {names}.")
+
+
+def refuse_folders(spec: ClusterSpec, data_dir: str) -> None:
+    """The data folder must exist."""
+    if data_dir and "://" not in data_dir and not Path(data_dir).is_dir():
+        raise SpecError(f"{spec.name}: data_dir", f"{data_dir} is not a folder", "Name an existing folder or a URL.")

@@ -1,0 +1,104 @@
+"""The user's copy of a cluster's record: updated at each observation, and retained when the cluster is destroyed."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from ..agent import record_sync
+from ..agent.record import Record
+from ..agent.record_sync import CopyChanges, CopyPosition
+from ..agent.rpc import CallError
+from ..agent.workdir import locked
+from ..errors import DISK_FULL, BackendError, file_error
+from ..paths import (
+    RECORDS_FOLDER,
+    cluster_folder,
+    cluster_state,
+    make_private,
+    set_aside,
+    state_folder,
+)
+from .base import ClusterRef
+from .controller_calls import ControllerApi, understood
+
+
+class RecordCopyError(BackendError):
+    """The user's copy of a record cannot be written: the disk is full, read-only or damaged, or the folder is another user's."""
+
+
+class RecordCopy:
+    """The copy of one cluster's record. To create this object creates no files."""
+
+    def __init__(self, cluster: ClusterRef) -> None:
+        self.home = state_folder() / cluster_state(cluster)
+        self.folder = self.home / "record"
+        self.record = Record(self.folder, stores_matches=True)
+
+    def update(self, controller: ControllerApi) -> CopyChanges:
+        """Update the copy from the controller's record; the controller's last response.
+
+        Raises:
+            ConnectionError, CallError: the controller does not respond, or refuses the call.
+            RecordCopyError: the copy cannot be written. What was copied stays; a later update continues there.
+        """
+        with self._locked():
+            changes = record_sync.update_copy(self.record, _copy_call(controller), self._start_over)
+            self.record.remove_old_runs([changes.current])
+            return changes
+
+    def update_all_runs(self, controller: ControllerApi) -> None:
+        """Update the copies of earlier runs too."""
+        with self._locked():
+            record_sync.update_all_runs(self.record, _copy_call(controller))
+
+    def download(self, controller: ControllerApi) -> None:
+        """Update the copies of all runs, as far as the controller responds.
+
+        Raises:
+            RecordCopyError: the copy cannot be written, so that the record must not be deleted where it is.
+        """
+        with suppress(ConnectionError, CallError):
+            self.update(controller)
+            self.update_all_runs(controller)
+
+    def retire(self) -> str:
+        """Set the record aside and remove the cluster's folder; a sentence about where the record is."""
+        archive = self.set_aside()
+        shutil.rmtree(self.home, ignore_errors=True)
+        return f"the record is retained in {archive}" if archive else ""
+
+    def set_aside(self) -> str:
+        """Move the record to a folder that no later record replaces; that folder, or "" where there is no record."""
+        archive = set_aside(self.home, self.folder) if self.record.runs() else ""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return archive
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            make_private(self.home)
+            with locked(self.home):
+                yield
+        except ConnectionError:  # the controller's
+            raise
+        except OSError as error:
+            remedy = "" if error.errno in DISK_FULL else " Repair this, and run the command again."
+            sentence = f"the record cannot be copied to {self.folder}: {file_error(error)}{remedy}"
+            raise RecordCopyError(sentence) from None
+
+    def _start_over(self) -> None:
+        self.set_aside()
+        self.record = Record(self.folder, stores_matches=True)
+
+
+def record_archive(cluster: ClusterRef) -> str:
+    """The folder in which the records of a cluster are after it was destroyed."""
+    archives = state_folder() / RECORDS_FOLDER
+    return str(archives / cluster_folder(cluster) if cluster["id"] else archives)
+
+
+def _copy_call(controller: ControllerApi) -> record_sync.Call:
+    def call(position: CopyPosition) -> CopyChanges:
+        return understood(CopyChanges.from_dict, controller.json("POST", "/copy", position.to_dict()))
+
+    return call

@@ -1,0 +1,72 @@
+"""`tfdeploy exec` and `tfdeploy ssh`: run a command in a task, log in to a machine."""
+
+import os
+import shutil
+import sys
+from typing import Annotated
+
+import typer
+
+from ...backends.base import access
+from ...errors import BackendError, SpecError
+from .. import completion
+from ..common import Hostname
+from ..select import ClusterQuery, select_existing_cluster
+
+
+def exec_(
+    query: ClusterQuery,
+    hostname: Hostname,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND…", help="Command and its arguments.", show_default=False)
+    ],
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="Connect stdin: always the case.", show_default=False)
+    ] = False,
+    terminal: Annotated[
+        bool,
+        typer.Option(
+            "--tty", "-t", help="Require a terminal, which is used in any case if there is one.", show_default=False
+        ),
+    ] = False,
+) -> None:
+    """Run a command in a task.
+
+    It has the container, working directory and environment of the task's program, and this terminal or stdin. The exit code is that of
+    the command. What follows the task is the command, so options come before the task. `-it` is accepted as in `docker exec`, and not
+    needed.
+    """
+    del interactive
+    command = command[command[0] == "--" :]
+    if not command or command[0].startswith("-"):
+        wrong = (
+            f"the command after {hostname} begins with {command[0]!r}"
+            if command
+            else f"there is no command after {hostname}"
+        )
+        raise SpecError("exec", wrong, f"Use: tfdeploy exec [OPTIONS] {hostname} -- COMMAND.")
+    if terminal and not sys.stdin.isatty():
+        raise SpecError("--tty", "stdin is not a terminal", "Leave it out.")
+    cluster = select_existing_cluster(query).cluster
+    raise typer.Exit(access(cluster["backend"]).execute(cluster, hostname, command))
+
+
+def ssh(
+    query: ClusterQuery,
+    machine: Annotated[
+        str,
+        typer.Argument(help="Machine, or a task on it.", show_default=False, autocompletion=completion.hostnames),
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENT…]", help="More arguments of ssh.", show_default=False)
+    ] = None,
+) -> None:
+    """Log in to an EC2 machine of the cluster.
+
+    The host key is checked: EC2 has reported it.
+    """
+    cluster = select_existing_cluster(query).cluster
+    command = [*access(cluster["backend"]).ssh(cluster, machine), *(arguments or [])]
+    if not shutil.which(command[0]):
+        raise BackendError(f"the command {command[0]} was not found. Install OpenSSH's client.")
+    os.execvp(command[0], command)

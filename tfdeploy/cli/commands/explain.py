@@ -1,0 +1,55 @@
+"""`tfdeploy explain`: why a cluster or task does not run."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from ...backends.base import load
+from ...backends.task_access import no_task
+from ...report import diagnosis
+from ...report.diagnosis import LINES, Facts, Finding
+from ...report.escapes import safe
+from .. import completion
+from ..common import FAILED, print_json, print_result
+from ..select import ClusterQuery, select_cluster
+from ..snapshot import Snapshot, take_snapshot
+
+
+def explain(
+    query: ClusterQuery,
+    hostname: Annotated[
+        str, typer.Argument(help="Task, such as ps-0.", show_default=False, autocompletion=completion.hostnames)
+    ] = "",
+) -> None:
+    """Explain problems and how to fix them.
+
+    Causes come before their consequences. The exit code is 0 if there is no problem, else 1.
+    """
+    snapshot = take_snapshot(select_cluster(query), log_lines=LINES)
+    hostnames = [task["hostname"] for task in snapshot.report.tasks]
+    if hostname and hostname not in hostnames:
+        raise no_task(snapshot.entry.title, hostname, hostnames)
+    findings = diagnosis.explain(_facts(snapshot), hostname)
+    if query.as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        _print(findings)
+    if any(finding.wrong for finding in findings):
+        raise typer.Exit(FAILED)
+
+
+def _facts(snapshot: Snapshot) -> Facts:
+    entry = snapshot.entry
+    heal = load(entry.cluster["backend"]).heal_command
+    return Facts(entry.title, snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        print_result(safe(finding.text, False))
+        for line in finding.lines:
+            print_result(f"    {safe(line, False)}")
+        if finding.remedy:
+            print_result(f"  {finding.remedy}")

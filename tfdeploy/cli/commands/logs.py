@@ -1,0 +1,213 @@
+"""`tfdeploy logs`: what tasks print."""
+
+import datetime
+import re
+import select
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ... import registry
+from ...agent.record import Record
+from ...backends.task_access import no_task
+from ...errors import NotFound
+from ...registry import Entry
+from ...units import DURATION_FORM, seconds
+from .. import completion
+from ..common import print_message
+from ..output import Writer, line_writer
+from ..select import ClusterQuery, select_cluster
+from ..snapshot import Follower, LogLine, read_lines, refuse_endless_wait, take_snapshot
+
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class LineFilter:
+    """Which lines are shown."""
+
+    since: float = 0.0
+    pattern: re.Pattern[str] | None = None
+    only_stderr: bool = False
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    """Hostname to the only attempt that is shown; empty for all attempts of all tasks."""
+    tail: int | None = None
+    """How many lines of each task, from the end; None for all."""
+
+    def matches(self, line: LogLine) -> bool:
+        """Whether a line is shown, apart from `tail`."""
+        return (
+            line.at >= self.since
+            and (not self.only_stderr or line.pipe == "stderr")
+            and (self.pattern is None or self.pattern.search(line.text) is not None)
+            and (not self.attempts or self.attempts.get(line.hostname) == line.attempt)
+        )
+
+    def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
+        """The lines that are shown."""
+        if self.tail is None:
+            return filter(self.matches, lines)
+        tails: dict[str, deque[LogLine]] = {}
+        for line in filter(self.matches, lines):
+            tails.setdefault(line.hostname, deque(maxlen=self.tail)).append(line)
+        return sorted((line for tail in tails.values() for line in tail), key=lambda line: line.at)
+
+
+def logs(
+    query: ClusterQuery,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[HOSTNAME|JOB|CONTAINER]...",
+            help="Tasks, such as worker-0, or all tasks of a job, such as worker. Default: all tasks.",
+            show_default=False,
+            autocompletion=completion.hostnames,
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the run ends.")] = False,
+    since: Annotated[str, typer.Option(help="Only lines since then, such as 10m or 2026-11-21T04:12.")] = "",
+    grep: Annotated[str, typer.Option(help="Only lines that match this regular expression.")] = "",
+    stderr: Annotated[bool, typer.Option("--stderr", help="Only lines of stderr.")] = False,
+    previous: Annotated[bool, typer.Option("--previous", "-p", help="Lines of the previous attempt.")] = False,
+    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, help="Only the last lines of each task.")] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Write to this file. The log of a single task is written without prefixes.", dir_okay=False),
+    ] = None,
+    run: Annotated[str, typer.Option(help="Id of an earlier run.", show_default="the current run")] = "",
+) -> None:
+    """Show the log lines of tasks, oldest first.
+
+    This works during the first `pulumi up` and after `pulumi destroy`. With --json, the output is one list; with --json --follow, one
+    document per line.
+    """
+    if follow and (previous or run):
+        raise typer.BadParameter("--follow shows the current run; it cannot be used with --previous or --run.")
+    entry = select_cluster(query)
+    record, run, hostnames = _find_run(entry, run, names or [])
+    attempts = _previous_attempts(record, run, hostnames) if previous else {}
+    line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail)
+    with line_writer(query.as_json, follow, save, hostnames) as write:
+        if follow:
+            _follow(entry, names or [], line_filter, write)
+        else:
+            write(line_filter.select(read_lines(record, run, hostnames) if run else ()))
+    if not follow and not run:
+        print_message(f"{entry.title}: no run was submitted yet. `tfdeploy logs --follow` waits for it.")
+
+
+def _find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str, list[str]]:
+    """The record that has the run, the run's id, and the selected tasks. The id is empty if no run was submitted yet.
+
+    Raises:
+        NotFound: there is no such run, or no such task.
+    """
+    snapshot = take_snapshot(entry)
+    record = Record(Path(snapshot.observed.record_folder))
+    if snapshot.run_state is None and not run:
+        return record, "", [task["hostname"] for task in snapshot.report.tasks]
+    run_id = run or (snapshot.run_state.spec.id if snapshot.run_state else "")
+    stored = map(Record, registry.stored_records(entry))
+    records = [record, *(other for other in stored if other.is_readable())]
+    for candidate in records:
+        run_state = candidate.load(run_id)
+        if run_state is not None:
+            containers = {task.hostname: task.container for task in run_state.tasks.values()}
+            return candidate, run_id, select_tasks(entry.title, names, containers)
+    run_ids = ", ".join(dict.fromkeys(name for candidate in records for name in candidate.runs())) or "none"
+    raise NotFound(f"{entry.title} has no run {run_id!r}. Its runs are: {run_ids}.")
+
+
+def select_tasks(title: str, names: Sequence[str], containers: Mapping[str, str]) -> list[str]:
+    """The hostnames of the named tasks, or of all tasks if there are no names.
+
+    A name is a hostname (`worker-0`, `worker:0`), a job, or the beginning of a container's id.
+
+    Raises:
+        NotFound: a name matches no task.
+    """
+    selected: list[str] = []
+    for name in names:
+        normal = name.replace(":", "-").replace("_", "-")
+        matches = [hostname for hostname in containers if normal in (hostname, hostname.rpartition("-")[0])]
+        matches = matches or [hostname for hostname, id_ in containers.items() if id_ and id_.startswith(name)]
+        if not matches:
+            raise no_task(title, name, containers)
+        selected += matches
+    return [hostname for hostname in containers if hostname in selected] if names else list(containers)
+
+
+def _previous_attempts(record: Record, run: str, hostnames: Sequence[str]) -> dict[str, int]:
+    """Hostname to the attempt before the current one.
+
+    Raises:
+        NotFound: none of these tasks was restarted.
+    """
+    run_state = record.load(run) if run else None
+    attempts = {}
+    for hostname in hostnames if run_state else ():
+        current = run_state.tasks[hostname].attempt if run_state else 0
+        earlier = [attempt for attempt in record.log(run, hostname).attempts() if attempt < current]
+        if earlier:
+            attempts[hostname] = earlier[-1]
+    if not attempts:
+        raise NotFound(f"{', '.join(hostnames)}: there is no previous attempt.")
+    return attempts
+
+
+def _follow(entry: Entry, names: Sequence[str], line_filter: LineFilter, write: Writer) -> None:
+    follower = Follower(entry)
+    hostnames: list[str] = []
+    started = False
+    while True:
+        snapshot = follower.take_snapshot()
+        if snapshot.run_state is not None:
+            containers = {name: task.container for name, task in snapshot.run_state.tasks.items()}
+            hostnames = select_tasks(entry.title, names, containers)
+        lines = [line for line in follower.lines() if line.hostname in hostnames]
+        write(filter(line_filter.matches, lines) if started else line_filter.select(lines))
+        started = started or snapshot.run_state is not None
+        if snapshot.is_finished:
+            rest = [line for line in follower.unfinished_lines() if line.hostname in hostnames]
+            write(filter(line_filter.matches, rest))
+            return
+        refuse_endless_wait(snapshot)
+        sleep_while_read(_POLL_SECONDS)
+
+
+def sleep_while_read(duration: float) -> None:
+    """Sleep, but return at once if stdout is closed.
+
+    Raises:
+        BrokenPipeError: stdout is closed.
+    """
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    if any(event & select.POLLERR for _, event in poll.poll(duration * 1000)):
+        raise BrokenPipeError
+
+
+def _since(text: str) -> float:
+    if not text:
+        return 0.0
+    with suppress(ValueError):
+        return time.time() - seconds(text)
+    with suppress(ValueError):
+        return datetime.datetime.fromisoformat(text).timestamp()
+    raise typer.BadParameter(
+        f"--since {text!r} is not valid. Use {DURATION_FORM}, or a time such as 2026-11-21T04:12:07Z."
+    )
+
+
+def _pattern(text: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(text) if text else None
+    except re.error as error:
+        raise typer.BadParameter(f"--grep {text!r} is not a valid regular expression: {error}.") from None

@@ -1,0 +1,147 @@
+"""`tfdeploy ls`: all clusters that this user has created from this computer."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from ... import registry
+from ...backends.base import GONE
+from ...errors import NotFound
+from ...outputs import CostSummary
+from ...registry import Entry
+from ...report.report import moment
+from ...units import dollars
+from ..common import print_json, print_message, print_result
+from ..output import ago, print_table
+from ..parallel import call_in_parallel
+from ..select import ClusterQuery, other_login
+from ..snapshot import refuse_endless_wait, take_snapshot
+
+_SECONDS = 30.0
+"""Time limit of all observations together."""
+
+_DESTROYED, _UNKNOWN = "destroyed", "unknown"
+_COLUMNS = ("cluster", "backend", "state", "age", "spent", "per_hour")
+_MORE_COLUMNS = ("id", "run", "login", "folder")
+
+
+@dataclass(frozen=True)
+class ClusterSummary:
+    """One cluster, and its state now."""
+
+    entry: Entry
+    state: str
+    reason: str = ""
+    run: str = ""
+    cost: CostSummary = field(default_factory=CostSummary)
+
+    def cells(self, now: float) -> dict[str, str]:
+        """Its row in the table."""
+        entry = self.entry
+        return {
+            "cluster": entry.title,
+            "backend": entry.cluster["backend"],
+            "state": self.state,
+            "age": ago(moment(entry.created or entry.begun), now).removesuffix(" ago"),
+            "spent": _amount(self.cost, "spent"),
+            "per_hour": _amount(self.cost, "per_hour"),
+            "id": entry.cluster["id"],
+            "run": self.run,
+            "login": entry.login,
+            "folder": entry.folder,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its document in the JSON output."""
+        entry = self.entry
+        return {
+            **{key: value for key, value in entry.cluster.items() if key != "home"},
+            "state": self.state,
+            "reason": self.reason,
+            "run": self.run,
+            "created": entry.created or entry.begun,
+            "destroyed": entry.ended or None,
+            "cost": dict(self.cost),
+            "login": entry.login,
+            "folder": entry.folder,
+        }
+
+
+def ls(
+    query: ClusterQuery,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", "-a", help="Also clusters that no longer exist.", show_default=False),
+    ] = False,
+) -> None:
+    """Show all clusters that you have created from this computer.
+
+    They are of all projects, stacks, backends and logins. AGE is the time since the first update, SPENT what the machines have cost.
+    The state is the run's, `gone` if nothing of the cluster exists any more, or `destroyed`.
+    """
+    entries = [entry for entry in registry.entries() if everything or not entry.ended]
+    clusters = observe_clusters(entries)
+    shown = [cluster for cluster in clusters if everything or cluster.state != GONE]
+    if query.as_json:
+        print_json([cluster.to_dict() for cluster in shown])
+        return
+    if shown:
+        now = time.time()
+        rows = [cluster.cells(now) for cluster in shown]
+        print_table(rows, (*_COLUMNS, *_MORE_COLUMNS) if query.wide else _COLUMNS, query.wide)
+    else:
+        print_result("There are no clusters. `pulumi up` creates one.")
+    for line in _notes(shown, len(clusters) - len(shown)):
+        print_message(line)
+
+
+def observe_clusters(entries: Sequence[Entry]) -> list[ClusterSummary]:
+    """The state of each cluster. One that does not respond is `unknown`."""
+    results = call_in_parallel({place: partial(_observe, entry) for place, entry in enumerate(entries)}, _SECONDS)
+    return [
+        ClusterSummary(entries[place], _UNKNOWN, str(result) or repr(result))
+        if isinstance(result, Exception)
+        else result
+        for place, result in results.items()
+    ]
+
+
+def _observe(entry: Entry) -> ClusterSummary:
+    if entry.ended:
+        return ClusterSummary(entry, _DESTROYED, f"at {moment(entry.ended)}")
+    snapshot = take_snapshot(entry, events=0)
+    try:
+        refuse_endless_wait(snapshot)
+    except NotFound as error:
+        return ClusterSummary(entry, GONE, str(error))
+    report = snapshot.report
+    return ClusterSummary(entry, report.state, report.reason, report.run, report.cost)
+
+
+def _notes(shown: Sequence[ClusterSummary], gone: int) -> list[str]:
+    """What the table does not show, in sentences."""
+    notes = [f"{cluster.entry.title}: {cluster.reason}" for cluster in shown if cluster.state == _UNKNOWN]
+    for cluster in shown:
+        entry = cluster.entry
+        if not entry.ended and (where := other_login(entry)):
+            notes.append(f"{where}. To select that cluster, use {_selection(entry)}.")
+    if gone:
+        notes.append(f"Not shown: {gone} of which nothing exists any more. `tfdeploy ls --all` shows them.")
+    return notes
+
+
+def _selection(entry: Entry) -> str:
+    """The options that select a cluster from every folder and login."""
+    return f"--cwd {shlex.quote(entry.folder)} --stack {entry.cluster['stack']} --cluster {entry.cluster['id']}"
+
+
+def _amount(cost: CostSummary, name: str) -> str:
+    if name not in cost:
+        return ""
+    usd = dict(cost)[name]
+    return dollars(usd) if isinstance(usd, float | int) else "unknown"

@@ -1,0 +1,223 @@
+"""`tfdeploy status`: machines and tasks."""
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ... import registry
+from ...agent.record import Record
+from ...registry import Entry
+from ...report.escapes import safe
+from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
+from ..common import console, has_colours, print_json, print_result, print_styled
+from ..output import cluster_tables, screen_width
+from ..select import ClusterQuery, label, select_clusters
+from ..snapshot import Snapshot, take_snapshot
+from ..training_reader import TrainingReader
+from .logs import sleep_while_read
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_POLL_SECONDS = 1.0
+_QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
+_BAR_WIDTH = 12
+
+
+class WatchedCluster:
+    """A cluster that is watched, and the progress of its tasks so far."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self._reader: TrainingReader | None = None
+
+    def take_snapshot(self) -> Snapshot:
+        """Observe the cluster, and read the new log lines."""
+        self.entry = registry.latest(self.entry)
+        snapshot = take_snapshot(self.entry)
+        state, folder = snapshot.run_state, Path(snapshot.observed.record_folder)
+        if state is not None:
+            if self._reader is None or (self._reader.folder, self._reader.run_id) != (folder, state.spec.id):
+                self.store()
+                self._reader = TrainingReader(Record(folder), state.spec.id)
+            self._reader.read(list(state.tasks), {row["hostname"]: row["command"] for row in snapshot.report.tasks})
+        return snapshot
+
+    def store(self) -> None:
+        """Store what was read, so that the next process reads only what is new."""
+        if self._reader is not None:
+            self._reader.store()
+
+    def progress_lines(self, snapshot: Snapshot) -> list[str]:
+        """The progress of each task with steps or losses in its log; the chief first."""
+        progress = self._reader.progress() if self._reader is not None else {}
+        names = [name for name, item in progress.items() if item.step is not None or item.loss is not None]
+        names.sort(key=lambda name: (name.partition("-")[0] != "chief", name.partition("-")[0], _index(name)))
+        width = max([len(name) for name in names], default=0)
+        return [f"{name:<{width}}  {progress_line(progress[name], not snapshot.report.decided)}" for name in names]
+
+
+def progress_line(progress: Progress, running: bool) -> str:
+    """The progress of a task: `━━━━──── 1200/2000 60%  41.0 steps/s  20s left  loss 0.31 ▇▅▃▂▁`."""
+    first = step_text(progress)
+    if progress.part is not None and progress.goal:
+        done = round(progress.part * _BAR_WIDTH)
+        first = f"{'━' * done}{'─' * (_BAR_WIDTH - done)} {first} {progress.part:.0%}"
+    speed = [rate_text(progress), left_text(progress)] if running else []
+    return "  ".join(part for part in (first, *speed, loss_text(progress)) if part)
+
+
+def watch_clusters(entries: Sequence[Entry]) -> None:
+    """Show the clusters until their runs end or q is pressed: redrawn in a terminal, otherwise printed after each change."""
+    clusters = [WatchedCluster(entry) for entry in entries]
+    try:
+        if console().is_terminal:
+            _redraw(clusters)
+        else:
+            _print_changes(clusters)
+    finally:
+        for cluster in clusters:
+            cluster.store()
+
+
+def _redraw(clusters: Sequence[WatchedCluster]) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    screen = console()
+    with _quit_key() as quit_pressed, Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            snapshots = [cluster.take_snapshot() for cluster in clusters]
+            lines = _lines(clusters, snapshots)
+            live.update(_crop(lines, screen.size.height), refresh=True)
+            if all(snapshot.is_finished for snapshot in snapshots) or quit_pressed(_POLL_SECONDS):
+                break
+        live.update(Text(""), refresh=True)
+    print_styled("\n".join(lines).rstrip())
+
+
+def _print_changes(clusters: Sequence[WatchedCluster]) -> None:
+    printed = ""
+    while True:
+        snapshots = [cluster.take_snapshot() for cluster in clusters]
+        reports = [snapshot.report for snapshot in snapshots]
+        states = str([[task["status"] for task in report.tasks] + [report.state] for report in reports])
+        if states != printed:
+            print_result("\n\n".join(cluster_text(snapshot) for snapshot in snapshots) + "\n")
+            printed = states
+        if all(snapshot.is_finished for snapshot in snapshots):
+            for cluster, snapshot in zip(clusters, snapshots, strict=True):
+                for line in cluster.progress_lines(snapshot):
+                    print_result(line)
+            return
+        sleep_while_read(_POLL_SECONDS)
+
+
+def _lines(clusters: Sequence[WatchedCluster], snapshots: Sequence[Snapshot]) -> list[str]:
+    lines: list[str] = []
+    for cluster, snapshot in zip(clusters, snapshots, strict=True):
+        lines += [_title(cluster.entry, [other.entry for other in clusters])] if len(clusters) > 1 else []
+        lines += [*cluster_text(snapshot).splitlines(), "", *cluster.progress_lines(snapshot), ""]
+    return [safe(text) for text in lines]
+
+
+def _crop(lines: Sequence[str], height: int) -> "Text":
+    """As many lines as fit on the screen: more would scroll it."""
+    from rich.text import Text
+
+    room = height - 2
+    visible = lines if len(lines) <= room else [*lines[: room - 1], "…"]
+    status = f"{time.strftime('%H:%M:%S')}  Press q to quit. The training continues."
+    text = Text.from_ansi("\n".join([*visible, status]))
+    text.no_wrap, text.overflow = True, "crop"
+    return text
+
+
+@contextmanager
+def _quit_key() -> Iterator["_QuitKey"]:
+    """Read single keys without echo, if stdin is a terminal."""
+    if not sys.stdin.isatty():
+        yield _QuitKey(None)
+        return
+    attributes = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield _QuitKey(sys.stdin.fileno())
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
+
+
+class _QuitKey:
+    """Waits for so many seconds; returns whether the quit key was pressed meanwhile."""
+
+    def __init__(self, stdin: int | None) -> None:
+        self._stdin = stdin
+
+    def __call__(self, seconds: float) -> bool:
+        if self._stdin is None:
+            time.sleep(seconds)
+            return False
+        ready, _, _ = select.select([self._stdin], [], [], seconds)
+        return bool(ready) and os.read(self._stdin, 1) in _QUIT_KEYS
+
+
+def _index(hostname: str) -> int:
+    number = hostname.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def status(
+    query: ClusterQuery,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", "-w", help="Update the tables and the training's progress until the run ends or q is pressed."
+        ),
+    ] = False,
+) -> None:
+    """Show machines and tasks.
+
+    `tfdeploy ps` and `tfdeploy show` are the same command. With --watch, the command exits when all runs have ended; without a
+    terminal, it prints each change.
+    """
+    if watch:
+        if query.as_json:
+            raise typer.BadParameter("--watch has no JSON output. Use `tfdeploy events --follow --json`.")
+        watch_clusters(select_clusters(query))
+        return
+    snapshots = [take_snapshot(entry) for entry in select_clusters(query)]
+    if query.as_json:
+        print_json([to_dict(snapshot) for snapshot in snapshots])
+        return
+    for snapshot in snapshots:
+        if len(snapshots) > 1:
+            print_result(_title(snapshot.entry, [other.entry for other in snapshots]))
+        print_styled(cluster_text(snapshot, query.wide))
+
+
+def _title(entry: Entry, entries: Sequence[Entry]) -> str:
+    return f"{entry.cluster['project']}/{entry.cluster['stack']}/{label(entry, entries)}"
+
+
+def cluster_text(snapshot: Snapshot, wide: bool = False) -> str:
+    """A cluster as text in the width of the terminal, or with all columns in full."""
+    report = snapshot.report
+    tables = cluster_tables(report.machines, report.tasks, screen_width(wide), has_colours())
+    return f"{tables}\n\n" + "\n".join(safe(line, False) for line in report.sentences.split("\n"))
+
+
+def to_dict(snapshot: Snapshot) -> dict[str, Any]:
+    """A cluster as JSON: its identity and the component's outputs."""
+    without = ("status", "timed", "logs", "finished", "failures", "session_waits", "sentences")
+    outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
+    return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}

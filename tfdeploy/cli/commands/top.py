@@ -1,0 +1,39 @@
+"""`tfdeploy top`: the processors and the memory that tasks use."""
+
+from typing import Any
+
+from ...backends.base import TaskUsage, access
+from ...outputs import TaskRow
+from ...units import text_of_size
+from ..common import print_json
+from ..output import print_table
+from ..select import ClusterQuery, select_existing_cluster
+from ..snapshot import take_snapshot
+
+_COLUMNS = ("hostname", "machine", "status", "cpus", "memory")
+
+
+def top(query: ClusterQuery) -> None:
+    """Show the processors and the memory that each task uses.
+
+    CPUS is the number of processors in use over the last moment, such as 1.5. A task has no numbers if it does not run, or if it runs
+    on a machine of a Swarm with an engine that this computer does not reach. For GPUs, use `tfdeploy exec worker-0 -- nvidia-smi`.
+    """
+    entry = select_existing_cluster(query)
+    used = access(entry.cluster["backend"]).usage(entry.cluster)
+    tasks = take_snapshot(entry, events=0).report.tasks
+    if query.as_json:
+        print_json([_document(task, used.get(task["hostname"])) for task in tasks])
+    else:
+        print_table([_cells(task, used.get(task["hostname"])) for task in tasks], _COLUMNS, query.wide)
+
+
+def _document(task: TaskRow, usage: TaskUsage | None) -> dict[str, Any]:
+    names = {"hostname": task["hostname"], "machine": task["machine"], "status": task["status"]}
+    return {**names, "cpus": usage.cpus if usage else None, "memory": usage.memory if usage else None}
+
+
+def _cells(task: TaskRow, usage: TaskUsage | None) -> dict[str, str]:
+    names = {"hostname": task["hostname"], "machine": task["machine"], "status": task["status"]}
+    cpus, memory = (f"{usage.cpus:.2f}", text_of_size(usage.memory)) if usage else ("", "")
+    return {**names, "cpus": cpus, "memory": memory}

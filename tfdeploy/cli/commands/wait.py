@@ -1,0 +1,41 @@
+"""`tfdeploy wait`: wait for the end of the run."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from ... import registry
+from ..common import FAILED, TIMED_OUT, parse_timeout, print_json, print_message
+from ..select import ClusterQuery, select_cluster
+from ..snapshot import refuse_endless_wait, take_snapshot
+from .status import to_dict
+
+_POLL_SECONDS = 0.5
+_SUCCEEDED = "succeeded"
+
+
+def wait(
+    query: ClusterQuery,
+    timeout: Annotated[str, typer.Option(help="Time limit, such as 10m.", show_default="no limit")] = "",
+) -> None:
+    """Wait for the end of the run.
+
+    The exit code is 0 if the run succeeded, 1 if it did not, 3 if the cluster no longer exists, and 5 if the run has not ended within
+    the time limit.
+    """
+    deadline = time.monotonic() + parse_timeout(timeout)
+    entry = select_cluster(query)
+    snapshot = take_snapshot(entry)
+    while not snapshot.is_finished and time.monotonic() < deadline:
+        refuse_endless_wait(snapshot)
+        time.sleep(_POLL_SECONDS)
+        snapshot = take_snapshot(registry.latest(entry))
+    if query.as_json:
+        print_json(to_dict(snapshot))
+    report = snapshot.report
+    print_message(f"{entry.title}: {report.state}" + (f": {report.reason}" if report.reason else ""))
+    if not report.decided and not snapshot.entry.ended:
+        raise typer.Exit(TIMED_OUT)
+    if report.state != _SUCCEEDED:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,208 @@
+"""How log lines and tables are written: to a terminal with colours and in its width, to a pipe or file unchanged, or as JSON."""
+
+import datetime
+import io
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import BackendError
+from ..outputs import MachineRow, TaskRow
+from ..report.escapes import RESET, safe
+from ..report.tables import Table, heading, machine_table, task_table, text_table
+from ..units import counted
+from .common import has_colours, print_styled
+from .snapshot import LogLine
+
+_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
+
+Writer = Callable[[Iterable[LogLine]], None]
+
+
+def prefix(hostname: str) -> str:
+    """The prefix of a task's lines: `[worker:0] `."""
+    job, _, index = hostname.rpartition("-")
+    return f"[{job}:{index}] "
+
+
+def coloured(text: str, index: int) -> str:
+    """The text in one of ten colours."""
+    return f"\x1b[{_COLOURS[index % len(_COLOURS)]}m{text}{RESET}"
+
+
+@contextmanager
+def line_writer(as_json: bool, follow: bool, save: Path | None, hostnames: Sequence[str]) -> Iterator[Writer]:
+    """The function that writes log lines of these tasks, according to the options."""
+    if save is not None:
+        with _open(save) as file:
+            yield _bytes_writer(file, len(hostnames) != 1)
+    elif as_json:
+        yield _write_json_lines if follow else _write_json_list
+    elif sys.stdout.isatty():
+        yield _terminal_writer(hostnames)
+    else:
+        yield _bytes_writer(sys.stdout.buffer, True)
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.expanduser().open("wb")
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BackendError(f"cannot write {path}: {reason}. Use another file: --save FILE.") from None
+
+
+def _bytes_writer(file: BinaryIO, prefixed: bool) -> Writer:
+    def write(lines: Iterable[LogLine]) -> None:
+        file.writelines((prefix(line.hostname).encode() if prefixed else b"") + line.content + b"\n" for line in lines)
+        file.flush()
+
+    return write
+
+
+def _terminal_writer(hostnames: Sequence[str]) -> Writer:
+    colours = {hostname: index for index, hostname in enumerate(hostnames)}
+    has_colours = "NO_COLOR" not in os.environ
+
+    def write(lines: Iterable[LogLine]) -> None:
+        for line in lines:
+            text = prefix(line.hostname)
+            index = colours.setdefault(line.hostname, len(colours))
+            print((coloured(text, index) if has_colours else text) + safe(line.text, has_colours))
+        sys.stdout.flush()
+
+    return write
+
+
+def _write_json_lines(lines: Iterable[LogLine]) -> None:
+    for line in lines:
+        print(json.dumps(_to_dict(line)))
+    sys.stdout.flush()
+
+
+def _write_json_list(lines: Iterable[LogLine]) -> None:
+    separator = "[\n"
+    for line in lines:
+        sys.stdout.write(separator + json.dumps(_to_dict(line)))
+        separator = ",\n"
+    print("[]" if separator == "[\n" else "\n]", flush=True)
+
+
+def _to_dict(line: LogLine) -> dict[str, object]:
+    text = line.content.decode("utf-8", "replace")
+    return {"at": line.at, "task": line.hostname, "stream": line.pipe, "attempt": line.attempt, "text": text}
+
+
+_MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "size": 10, "created": 10}
+"""Columns that are cut in a narrow terminal, in this order, and to which width. Others identify a row, or are its status."""
+
+_EMPTY_COLUMNS = ("public_ip", "region", "container")
+"""Columns that a narrow terminal does not show if they are empty."""
+
+_DROPPED_COLUMNS = ("command", "container", "created", "role", "provider", "size", "age", "where", "started")
+"""Columns that a terminal does not show if it is too narrow for all of them, in this order."""
+
+_STATE_STYLES = {
+    "green": ("running", "succeeded", "connected", "ok"),
+    "red": ("failed", "killed", "out of memory", "lost", "gone", "unreachable", "rejected", "left over"),
+    "dim": ("stopped", "ended", "destroyed"),
+}
+"""Colour to the beginnings of states; every other state is on its way to one of these."""
+
+_UNLIMITED = 10_000
+_GAP, _NARROW_GAP = 3, 2
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def screen_width(wide: bool = False) -> int:
+    """The terminal's width in columns; 0 for no limit: without a terminal, or if the user wants all columns."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() and not wide else 0
+
+
+def cluster_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, colours: bool = False) -> str:
+    """The tables of machines and tasks in so many columns; 0 for no limit."""
+    now = time.time()
+    relative = [{**row, "created": ago(row["created"], now)} for row in task_table(tasks).rows]
+    tables = [machine_table(machines), Table("Tasks", task_table(tasks).columns, relative)]
+    return "\n\n".join(table_lines(table.rows, table.columns, width, colours) for table in tables)
+
+
+def print_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str], wide: bool) -> None:
+    """Print a table in the width of the terminal, or with all columns in full."""
+    print_styled(table_lines(rows, columns, screen_width(wide), has_colours()))
+
+
+def table_lines(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, colours: bool) -> str:
+    """A table in so many columns, 0 for no limit. Commands are cut first; the status and what identifies a row are never cut."""
+    rows = _one_line(rows)
+    if not width and not colours:
+        return text_table(rows, columns)
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    widths, gap = _fit(rows, columns, width or _UNLIMITED)
+    grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=True, header_style="bold")
+    for column, column_width in widths.items():
+        grid.add_column(heading(column), width=column_width, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        grid.add_row(*(Text(row[column], _style(column, row[column])) for column in widths))
+    full = max(width, sum(widths.values()) + gap * len(widths))
+    screen = Console(
+        file=io.StringIO(), width=full, color_system="standard" if colours else None, force_terminal=colours
+    )
+    screen.print(grid)
+    output = screen.file
+    assert isinstance(output, io.StringIO)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+
+
+def _style(column: str, text: str) -> str:
+    """The colour of a cell: that of its state if it has one."""
+    if column not in ("status", "state"):
+        return ""
+    return next((style for style, states in _STATE_STYLES.items() if text.startswith(states)), "yellow")
+
+
+def _one_line(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The cells without line breaks and without what would move the cursor."""
+    return [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
+
+
+def _fit(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int) -> tuple[dict[str, int], int]:
+    """The columns that are shown, with their widths; and the gap between them."""
+    from rich.cells import cell_len
+
+    widths = {name: max([len(name), *(cell_len(row[name]) for row in rows)]) for name in columns}
+    gap = _GAP if _excess(widths, _GAP, width) <= 0 else _NARROW_GAP
+    for name in _EMPTY_COLUMNS:
+        if name in widths and _excess(widths, gap, width) > 0 and not any(row[name] for row in rows):
+            del widths[name]
+    for name, minimum in _MINIMUM_WIDTHS.items():
+        excess = _excess(widths, gap, width)
+        if name in widths and excess > 0:
+            widths[name] = min(widths[name], max(minimum, len(name), widths[name] - excess))
+    for name in _DROPPED_COLUMNS:
+        if name in widths and _excess(widths, gap, width) > 0:
+            del widths[name]
+    return widths, gap
+
+
+def _excess(widths: Mapping[str, int], gap: int, width: int) -> int:
+    return sum(widths.values()) + gap * (len(widths) - 1) - width
+
+
+def ago(moment: str, now: float) -> str:
+    """A time of the outputs relative to now: `2 minutes ago`; empty if there is none."""
+    if not moment:
+        return ""
+    at = datetime.datetime.strptime(moment, "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=datetime.UTC).timestamp()
+    age = max(0, round(now - at))
+    seconds, unit = next((size for size in _UNITS if age >= size[0]), _UNITS[-1])
+    return f"{counted(age // seconds, unit)} ago"

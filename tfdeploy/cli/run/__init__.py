@@ -1,0 +1,1 @@
+"""`tfdeploy run`: a cluster for one command, without a Pulumi program."""

@@ -1,0 +1,180 @@
+"""The options of `tfdeploy run` as arguments of a cluster, and the exit code for its result. Pure."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...agent.flags import FLAGS
+from ...agent.run_state import DEAD, SUCCEEDED, RunState
+from ...errors import SpecError
+
+CLUSTER = "run"
+PLACEHOLDERS = (*FLAGS, "chief_hosts", "hostname", "address", "data_dir", "train_dir", "context")
+
+_WHOLE = re.compile(r"(?:--?[\w-]+=)?\{([a-z_]+)\}")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class Share:
+    """The resources of each task of one job."""
+
+    count: int
+    cpus: float = 0.0
+    memory: str = ""
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One command, and the cluster for it."""
+
+    command: Sequence[str]
+    workers: Share
+    ps: Share = field(default_factory=lambda: Share(0))
+    backend: str = "local"
+    code: str = ""
+    """Absolute; empty for none."""
+    image: str = ""
+    user: str = ""
+    """The caller as `UID:GID`: the user of containers on a Docker engine. On EC2's machines the caller has no number."""
+    env: Sequence[str] = ()
+    volumes: Sequence[str] = ()
+    in_terminal: bool = False
+    """Whether worker 0 runs in the caller's terminal."""
+    settings: Sequence[str] = ()
+    """Further arguments of the cluster: `NAME=VALUE`."""
+
+
+def arguments(request: RunRequest) -> dict[str, Any]:
+    """The arguments of the cluster; those of `settings` are left to the stack's configuration.
+
+    The run ends when all workers have ended, as with TFMesos. With `worker_timeout`, which has no effect then, worker 0 decides.
+
+    Raises:
+        SpecError: the options are not valid together.
+    """
+    _check(request)
+    jobs = {"worker": _job(request.workers), **({"ps": _job(request.ps)} if request.ps.count else {})}
+    container = {
+        "image": request.image,
+        "user": request.user if request.backend == "docker" else "",
+        "volumes": list(request.volumes) if request.backend != "local" else [],
+    }
+    overridden = settings(request.settings)
+    options = {
+        "command": list(request.command),
+        "workers": request.workers.count,
+        "ps": request.ps.count,
+        "jobs": {name: job for name, job in jobs.items() if job},
+        "backend": request.backend,
+        "code": request.code,
+        "container": {name: value for name, value in container.items() if value},
+        "env": pairs("--env", request.env),
+        "success": "" if {"standalone_servers", "worker_timeout"} & {*overridden} else "all-workers",
+        "restart": {"maximum": 0},
+        "wait": "0",
+    }
+    return _without({name: value for name, value in options.items() if value}, overridden)
+
+
+def settings(texts: Sequence[str]) -> dict[str, Any]:
+    """The arguments of `--set NAME=VALUE`; `ec2.instance_type=…` is a member of the group `ec2`.
+
+    Raises:
+        SpecError: one is not of that form, or a name is a group and a value.
+    """
+    nested: dict[str, Any] = {}
+    for name, value in pairs("--set", texts).items():
+        *groups, last = name.split(".")
+        members = nested
+        for group in groups:
+            members = members.setdefault(group, {})
+            if not isinstance(members, dict):
+                raise SpecError("--set", f"{group} has a value and a member {last}", "Set one of them.")
+        members[last] = _member(value) if groups else value
+    return nested
+
+
+def _member(text: str) -> str | int | bool:
+    """A member of a group, as `pulumi config set --path` reads it: true, false and whole numbers are not text."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else text
+
+
+def configuration(texts: Sequence[str]) -> dict[str, str]:
+    """The arguments of `--set` as the stack's configuration: groups as JSON."""
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings(texts).items()}
+
+
+def _without(arguments: Mapping[str, Any], overridden: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without those that `--set` overrides: the program's value would otherwise win."""
+    remaining: dict[str, Any] = {}
+    for name, value in arguments.items():
+        override = overridden.get(name)
+        if override is None:
+            remaining[name] = value
+        elif isinstance(override, dict) and isinstance(value, Mapping):
+            remaining[name] = _without(value, override)
+    return remaining
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Texts of the form NAME=VALUE.
+
+    Raises:
+        SpecError: one is not of that form.
+    """
+    for text in texts:
+        if not text.partition("=")[0] or "=" not in text:
+            raise SpecError(option, f"{text!r} has no value", "It takes NAME=VALUE.")
+    return {name: value for name, _, value in (text.partition("=") for text in texts)}
+
+
+def exit_code(run: RunState | None) -> int:
+    """0 for success; else the exit code of the first failed task except TensorBoard (128 + n for a signal); 1 if no task failed."""
+    if run is None or run.result is None:
+        return 1
+    if run.result.state == SUCCEEDED:
+        return 0
+    failed = [task for task in run.training_tasks if task.state in DEAD]
+    first = min(failed, key=lambda task: task.ended, default=None)
+    return first.exit_code or 1 if first else 1
+
+
+def _check(request: RunRequest) -> None:
+    for part in request.command:
+        match = _WHOLE.fullmatch(part)
+        if match and match[1] not in PLACEHOLDERS:
+            placeholders = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            raise SpecError("command", f"{{{match[1]}}} is not a placeholder", f"There are: {placeholders}.")
+    if request.workers.count < 1:
+        raise SpecError("--workers", f"is {request.workers.count}", "At least one worker runs the command.")
+    if request.in_terminal and request.backend != "local":
+        wrong = (
+            f"cannot be with --on {request.backend}: a worker in this terminal is out of the other tasks' reach there"
+        )
+        raise SpecError("--here", wrong, "Leave one of them out.")
+    if request.backend == "local":
+        _check_no_containers(request)
+
+
+def _check_no_containers(request: RunRequest) -> None:
+    if request.image:
+        raise SpecError("--image", "is for containers", "Give --on docker or --on ec2 too.")
+    for volume in request.volumes:
+        source, target = (*volume.split(":"), "")[:2]
+        if source != target:
+            wrong = f"{volume!r} cannot be had without containers: tasks see this machine's folders where they are"
+            raise SpecError("--volume", wrong, "Name the same folder twice, or give --on docker.")
+
+
+def _job(share: Share) -> dict[str, Any]:
+    # A number without a unit means megabytes, as in TFMesos.
+    memory = f"{share.memory}MiB" if _NUMBER.fullmatch(share.memory) else share.memory
+    resources = {"cpus": share.cpus, "memory": memory, "gpus": share.gpus}
+    return {name: value for name, value in resources.items() if value}

@@ -1,0 +1,207 @@
+"""`tfdeploy run`: run one command on a new cluster."""
+
+import os
+import re
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ... import registry
+from ...errors import SpecError
+from ...report.escapes import safe
+from ..commands.status import to_dict
+from ..common import FAILED, parse_timeout, print_json, print_message
+from ..output import prefix
+from ..snapshot import LogLine
+from .arguments import RunRequest, Share, arguments, configuration
+from .session import Abandoned, Outcome, Session, remove_cluster
+from .stack import Call, home, stored_call
+from .terminal import Terminal
+from .terminal_relay import HERE
+
+_STACK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+_Count = Annotated[int, typer.Option("--workers", help="Number of workers.")]
+_Ps = Annotated[int, typer.Option("--ps", help="Number of parameter servers.")]
+_GpusW = Annotated[int, typer.Option("--worker-gpus", help="GPUs per worker.")]
+_GpusS = Annotated[int, typer.Option("--ps-gpus", help="GPUs per parameter server.")]
+_CpusW = Annotated[float, typer.Option("--worker-cpus", help="CPUs reserved per worker.")]
+_CpusS = Annotated[float, typer.Option("--ps-cpus", help="CPUs reserved per parameter server.")]
+_MEMORY = "Memory limit per {}, such as 2GiB. A number without a unit is in megabytes."
+_MemoryW = Annotated[str, typer.Option("--worker-memory", help=_MEMORY.format("worker"), show_default=False)]
+_MemoryS = Annotated[str, typer.Option("--ps-memory", help=_MEMORY.format("parameter server"), show_default=False)]
+_Volumes = Annotated[
+    list[str] | None, typer.Option("--volume", help="Mount SRC:DST[:ro] in each task. Can be repeated.")
+]
+_Env = Annotated[
+    list[str] | None, typer.Option("-e", "--env", help="Environment variable NAME=VALUE of each task. Can be repeated.")
+]
+_Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."),
+]
+_On = Annotated[str, typer.Option("--on", help="Backend: local, docker or ec2.")]
+_Image = Annotated[str, typer.Option(help="Image of all tasks.", show_default=False)]
+_Code = Annotated[str, typer.Option(help="Folder that is copied to each task as its working directory; '' for none.")]
+_Here = Annotated[
+    bool, typer.Option("--here", help="Run worker 0 in this terminal (only --on local).", show_default=False)
+]
+_StackName = Annotated[str, typer.Option("--name", help="Name of this run's stack.", show_default="run-…")]
+_Keep = Annotated[bool, typer.Option("--keep", help="Keep the cluster after the run.", show_default=False)]
+_Wait = Annotated[
+    str,
+    typer.Option(
+        "--timeout", "--wait", help="Time limit of the run, such as 2h; then exit with 5.", show_default="no limit"
+    ),
+]
+_Remove = Annotated[str, typer.Option(help="Remove the cluster of an earlier run, by name.", show_default=False)]
+_AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON at the end; log lines go to stderr.", show_default=False)
+]
+_Verbose = Annotated[bool, typer.Option("--verbose", help="Show the output of Pulumi.", show_default=False)]
+_Command = Annotated[list[str] | None, typer.Argument(metavar="[--] COMMAND...", show_default=False)]
+
+
+def run(
+    command: _Command = None,
+    workers: _Count = 1,
+    ps: _Ps = 0,
+    worker_gpus: _GpusW = 0,
+    ps_gpus: _GpusS = 0,
+    worker_cpus: _CpusW = 0.0,
+    ps_cpus: _CpusS = 0.0,
+    worker_memory: _MemoryW = "",
+    ps_memory: _MemoryS = "",
+    volume: _Volumes = None,
+    env: _Env = None,
+    settings: _Settings = None,
+    on: _On = "local",
+    image: _Image = "",
+    code: _Code = ".",
+    in_terminal: _Here = False,
+    name: _StackName = "",
+    keep: _Keep = False,
+    wait: _Wait = "",
+    remove: _Remove = "",
+    as_json: _AsJson = False,
+    verbose: _Verbose = False,
+) -> None:
+    """Run a command on a new cluster, and remove the cluster.
+
+    With --ps, the flags --job_name --task_index --ps_hosts --worker_hosts are appended to the command, unless it has placeholders
+    such as {job_name}. The exit code is 0 for success, else that of the task that failed first.
+    """
+    if remove:
+        remove_cluster(stored_call(remove), verbose)
+        return
+    if not command:
+        raise typer.BadParameter("write it after --", param_hint="COMMAND")
+    request = RunRequest(
+        command=command,
+        workers=Share(workers, worker_cpus, worker_memory, worker_gpus),
+        ps=Share(ps, ps_cpus, ps_memory, ps_gpus),
+        backend=on,
+        code=_folder(code),
+        image=image,
+        user=f"{os.getuid()}:{os.getgid()}",
+        env=env or (),
+        volumes=volume or (),
+        in_terminal=in_terminal,
+        settings=settings or (),
+    )
+    call = Call(_stack_name(name), arguments(request), configuration(request.settings), keep)
+    options = _RunOptions(parse_timeout(wait), keep, verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json)
+    raise typer.Exit(_run(call, request, options).code)
+
+
+@dataclass(frozen=True)
+class _RunOptions:
+    """The options of a run besides those of its cluster."""
+
+    seconds: float
+    keep: bool
+    verbose: bool
+    as_json: bool
+
+
+def _run(call: Call, request: RunRequest, options: _RunOptions) -> Outcome:
+    terminal = Terminal(Path(request.code or Path.cwd())) if request.in_terminal else None
+    outcome = Outcome(FAILED, None)
+    try:
+        if terminal:
+            call = replace(call, args={**call.args, "command": terminal.command(request.command)})
+        print_line = line_printer(options.as_json, HERE if terminal else "")
+        with call.begin():
+            outcome = Session(call, print_line, options.seconds, options.keep, options.verbose).run()
+    except Abandoned as abandoned:
+        print_message(_abandoned_message(call, request.backend, abandoned))
+        outcome = Outcome(abandoned.code, None)
+    finally:
+        if terminal:
+            terminal.close()
+    _print_outcome(call, outcome, options)
+    return outcome
+
+
+def _abandoned_message(call: Call, backend: str, abandoned: Abandoned) -> str:
+    removal = "; its removal continues in the background" if abandoned.removing else ""
+    leftovers = "" if call.keep else " or `tfdeploy leftovers --delete`"
+    remedy = f"Use `tfdeploy run --remove {call.stack}`{leftovers} to remove the rest."
+    return f"tfdeploy run: {call.stack} may still exist on {backend}{removal}. {remedy}"
+
+
+def _print_outcome(call: Call, outcome: Outcome, options: _RunOptions) -> None:
+    """Print the result, and where the record is stored."""
+    snapshot = outcome.snapshot
+    stored = registry.latest_record(call.entry) if snapshot and call.entry.ended else None
+    record = str(stored) if stored else snapshot.observed.record_folder if snapshot else ""
+    if options.as_json:
+        outputs = to_dict(snapshot) if snapshot else {}
+        print_json({"name": call.stack, "exit_code": outcome.code, "record": record, **outputs})
+    if snapshot is None:
+        return
+    reason = f": {snapshot.report.reason}" if snapshot.report.reason else ""
+    lines = [
+        f"tfdeploy run: {snapshot.report.state}{reason}",
+        f"Record: {record}",
+        f"Show it: tfdeploy status --cwd {home()} --stack {call.stack}",
+    ]
+    if not call.entry.ended:
+        lines.append(f"The cluster still exists. Remove it: tfdeploy run --remove {call.stack}")
+    print_message("\n".join(lines))
+
+
+def line_printer(as_json: bool, hidden: str) -> Callable[[LogLine], None]:
+    """Print a log line to stdout or stderr; not those of the task `hidden`, which runs in this terminal."""
+
+    def print_line(line: LogLine) -> None:
+        if line.hostname != hidden:
+            out = sys.stderr if as_json or line.pipe == "stderr" else sys.stdout
+            text = safe(line.text, "NO_COLOR" not in os.environ) if out.isatty() else line.text
+            print(prefix(line.hostname) + _encodable(text, out.encoding), file=out, flush=True)
+
+    return print_line
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """The text, with escapes for characters that the encoding lacks."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _stack_name(name: str) -> str:
+    if name and not _STACK.fullmatch(name):
+        raise SpecError(
+            "--name", f"{name!r} is not a valid name of a stack", "Use at most 40 letters, digits, - and _."
+        )
+    return name or f"run-{secrets.token_hex(3)}"
+
+
+def _folder(code: str) -> str:
+    """The absolute path of the code folder; empty for none. The default, the current folder, is not used if it is empty."""
+    folder = Path(code).expanduser().absolute()
+    return str(folder) if code and (code != "." or any(folder.iterdir())) else ""

@@ -1,0 +1,91 @@
+"""The process that runs Pulumi for `tfdeploy run`: `python -m tfdeploy.cli.run.pulumi_program ACTION STACK`.
+
+It is a separate process because the program runs in it, and the component reads Pulumi's backend from the environment, which
+`stack.environment` sets to our own.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+
+import pulumi
+from pulumi import automation
+
+from ...cluster import TensorFlowCluster
+from ...errors import SpecError
+from ...report.update_failure import ignore_failed_runs
+from .arguments import CLUSTER
+from .stack import PROJECT, REFUSED, Call, home, stored_call
+
+
+def up(call: Call) -> int:
+    """Create the cluster; returns the exit code."""
+    refusals: list[list[str]] = []
+    ignore_failed_runs()
+
+    def program() -> None:
+        try:
+            TensorFlowCluster(CLUSTER, call.args)  # type: ignore[arg-type]
+        except pulumi.RunError as error:
+            cause = error.__context__
+            refusals.append([cause.where, cause.wrong, cause.remedy] if isinstance(cause, SpecError) else [str(error)])
+            raise
+
+    stack = automation.create_stack(call.stack, project_name=PROJECT, program=program, opts=_options())
+    if call.config:
+        stack.set_all_config({f"tfdeploy:{name}": automation.ConfigValue(value) for name, value in call.config.items()})
+    try:
+        stack.up(on_output=_print)
+    except Exception as error:
+        if refusals:
+            call.refusal.write_text(json.dumps(refusals[0]))
+            return REFUSED
+        return _print_failure(error)
+    return 0
+
+
+def destroy(call: Call) -> int:
+    """Remove the cluster and its stack; returns the exit code."""
+    try:
+        stack = automation.select_stack(call.stack, project_name=PROJECT, program=lambda: None, opts=_options())
+        try:
+            stack.destroy(on_output=_print)
+        except automation.ConcurrentUpdateError:  # the lock of a killed update: only this call uses the stack
+            stack.cancel()
+            stack.destroy(on_output=_print)
+        stack.workspace.remove_stack(call.stack)
+    except automation.StackNotFoundError:
+        return 0
+    except automation.CommandError as error:
+        return _print_failure(error)
+    return 0
+
+
+def _options() -> automation.LocalWorkspaceOptions:
+    return automation.LocalWorkspaceOptions(work_dir=str(home()))
+
+
+def _print_failure(error: Exception) -> int:
+    _print(str(error))
+    return 1
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(action: str, stack: str) -> int:
+    """Run the action. Pulumi, in the same session, receives signals; this process waits until Pulumi has ended."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    os.chdir(home())
+    call = stored_call(stack)
+    with call.lock.open("w") as lock:  # an abandoned removal may still be running
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return {"up": up, "destroy": destroy}[action](call)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,235 @@
+"""The stacks of `tfdeploy run`: one Pulumi project with its own file backend and passphrase, in the user's state folder.
+
+Pulumi runs in a separate process and session, so that only `tfdeploy run` receives the terminal's Ctrl-C.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from ... import registry
+from ...errors import BackendError, CommandError, NotFound, SpecError
+from ...paths import make_private, state_folder
+from ...registry import Entry
+from .arguments import CLUSTER
+
+PROJECT = "tfdeploy-run"
+_ORGANIZATION = "organization"
+"""Pulumi's name for the organization of all stacks in a file backend."""
+
+REFUSED = 3
+"""Exit code of Pulumi's process if the component refused its arguments; `Call.refusal` is the file with the error."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One `tfdeploy run`."""
+
+    stack: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that are set by the stack's configuration."""
+    keep: bool = False
+    """Whether the cluster remains after the end of the run."""
+
+    @property
+    def path(self) -> Path:
+        """The file with this call, until its stack is removed."""
+        return home() / "calls" / f"{self.stack}.json"
+
+    @property
+    def log(self) -> Path:
+        """The output of Pulumi."""
+        return self.path.with_suffix(".log")
+
+    @property
+    def refusal(self) -> Path:
+        """The error of the component, if it refused: the three parts of a `SpecError`, or a message."""
+        return self.path.with_suffix(".refusal")
+
+    @property
+    def lock(self) -> Path:
+        """Locked by the process that runs Pulumi."""
+        return self.path.with_suffix(".lock")
+
+    @property
+    def entry(self) -> Entry:
+        """The registry's entry of its cluster.
+
+        Raises:
+            NotFound: there is none.
+        """
+        entry = registry.find(PROJECT, self.stack, CLUSTER)
+        if entry is None:
+            raise NotFound(f"{PROJECT}/{self.stack} has no cluster.")
+        return entry
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether no process will remove its cluster, though it should not remain."""
+        return not (self.keep or _is_locked(self.path) or _is_locked(self.lock))
+
+    def begin(self) -> IO[str]:
+        """Store the call. The open file is locked: this shows that the call is in the foreground.
+
+        Raises:
+            SpecError: there is a call with this name.
+        """
+        for folder in (state_folder(), home(), home() / "backend", self.path.parent):
+            make_private(folder)
+        project = home() / "Pulumi.yaml"
+        if not project.exists():
+            _write_new(project, f"name: {PROJECT}\nruntime: python\n")
+        if not _passphrase().exists():
+            _write_new(_passphrase(), secrets.token_hex(32))
+        try:
+            file = self.path.open("x")
+        except FileExistsError:
+            remedy = f"Choose another name, or remove that run: tfdeploy run --remove {self.stack}."
+            raise SpecError("--name", f"{self.stack!r} already exists", remedy) from None
+        fcntl.flock(file, fcntl.LOCK_EX)
+        json.dump(asdict(self), file)
+        file.flush()
+        return file
+
+    def forget(self) -> None:
+        """Remove what is stored of a call, after its cluster was removed.
+
+        `pulumi stack rm` keeps the history and backups of a stack, and an update that was killed keeps its lock. All such stacks share
+        one backend, so their files are removed one by one. The layout is that of Pulumi's file backend:
+        https://github.com/pulumi/pulumi/blob/master/pkg/backend/diy/backend.go.
+        """
+        with suppress(NotFound):
+            if not self.entry.ended:
+                registry.mark_destroyed(self.entry.cluster)
+        backend = home() / "backend" / ".pulumi"
+        for folder in (backend / "history", backend / "backups", backend / "locks" / _ORGANIZATION):
+            shutil.rmtree(folder / PROJECT / self.stack, ignore_errors=True)
+        states = (backend / "stacks" / PROJECT).glob(f"{self.stack}.json*")
+        for path in (*states, self.log, self.refusal, self.lock, self.path):
+            path.unlink(missing_ok=True)
+
+
+def home() -> Path:
+    """The folder of all such stacks, which is also the folder of their Pulumi project."""
+    return state_folder() / "run"
+
+
+def stored_call(stack: str) -> Call:
+    """The stored call with this name.
+
+    Raises:
+        NotFound: there is none.
+        BackendError: its file is incomplete.
+    """
+    try:
+        return Call(**json.loads(Call(stack).path.read_text()))
+    except OSError:
+        names = ", ".join(sorted(path.stem for path in (home() / "calls").glob("*.json"))) or "none"
+        raise NotFound(f"there is no run {stack!r}. The runs are: {names}.") from None
+    except (ValueError, TypeError):
+        path = Call(stack).path
+        raise BackendError(
+            f"{path} is incomplete: that run was interrupted before it created anything. Delete the file."
+        ) from None
+
+
+def environment() -> dict[str, str]:
+    """Environment variables that make Pulumi use our backend and passphrase, and not the user's."""
+    return {
+        "PULUMI_BACKEND_URL": f"file://{home() / 'backend'}",
+        "PULUMI_CONFIG_PASSPHRASE": _passphrase().read_text(),
+        "PULUMI_CONFIG_PASSPHRASE_FILE": "",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+    }
+
+
+class PulumiEngine:
+    """A process that runs Pulumi on the stack of one call."""
+
+    def __init__(self, call: Call, verbose: bool) -> None:
+        self._call = call
+        self._verbose = verbose
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, action: str) -> None:
+        """Start `up` or `destroy`."""
+        command = [sys.executable, "-m", "tfdeploy.cli.run.pulumi_program", action, self._call.stack]
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        with self._call.log.open("ab") as log:
+            out = sys.stderr if self._verbose else log
+            self._process = subprocess.Popen(
+                command,
+                env={**os.environ, **environment(), "PATH": path},
+                cwd=home(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the process; False if it still runs after `seconds`."""
+        with suppress(subprocess.TimeoutExpired):
+            if self._process is not None:
+                self._process.wait(None if seconds == float("inf") else seconds)
+            return True
+        return False
+
+    def interrupt(self) -> None:
+        """Let Pulumi finish its current operations, and start no others."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGINT)
+
+    def check(self, what: str) -> None:
+        """Raise the error of the ended process, if it failed.
+
+        Raises:
+            SpecError: the component refused its arguments; nothing was created.
+            BackendError: the component refused for another reason; likewise.
+            CommandError: Pulumi failed.
+        """
+        code = self._process.returncode if self._process else 0
+        if code == REFUSED:
+            refusal: list[str] = json.loads(self._call.refusal.read_text())
+            raise SpecError(*refusal) if len(refusal) > 1 else BackendError(*refusal)
+        if code:
+            lines = self._call.log.read_text(errors="replace").splitlines()
+            raise CommandError(what, code, [line for line in lines if line.strip()])
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a running process has locked this file."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def _passphrase() -> Path:
+    return home() / "passphrase"
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file that only the user can read, unless another process has just written it."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.touch(0o600)
+    draft.write_text(text)
+    with suppress(FileExistsError):
+        path.hardlink_to(draft)
+    draft.unlink()

@@ -1,0 +1,225 @@
+"""The identity of a cluster: an id that no other cluster has, drawn in its first update and stored in the state of its stack.
+
+Two people, logins or computers that use the same project, stack and name either share one state, and so one cluster, or have two.
+"""
+
+import getpass
+import os
+import platform
+import secrets
+import string
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from .backends.base import ClusterRef, DiscoveredCluster
+from .errors import SpecError
+from .plan.inventory import Inventory, PlaceRef
+from .report.report import moment
+
+_LENGTH = 10
+_ALPHABET = string.ascii_lowercase + string.digits
+_READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
+_HALF_WRITTEN = "failed to load checkpoint"
+"""In the engine's message, where the file of a stack in a `file://` backend was read while the same engine wrote it."""
+
+_READ_ATTEMPTS, _READ_PAUSE = 10, 0.2
+_STASH, _CLEANUP = "pulumi:index:Stash", "pulumi-python:dynamic/tfdeploy:Cleanup"
+_NETWORK = "docker:index/network:Network"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The part of a `ClusterRef` that never changes."""
+
+    id: str
+    owner: str
+
+
+@dataclass(frozen=True)
+class StoredCluster:
+    """What the state of the stack has of a cluster."""
+
+    identity: Identity
+    home: str = ""
+    place: PlaceRef | None = None
+    """None after a first update that was interrupted before it created anything."""
+    has_network: bool = False
+    """Whether the state has the cluster's overlay network."""
+
+
+def stored_cluster(name: str, component: str) -> StoredCluster | None:
+    """What the current stack's state has of the component resource with this name and type; None before its first update."""
+    result = _read_state()
+    return find_stored((result.value or {}).get("outputs") or {}, name, component)
+
+
+def stored_urns() -> list[str]:
+    """The URNs of all resources in the current stack's state."""
+    return [*((_read_state().value or {}).get("outputs") or {})]
+
+
+def _read_state() -> Any:
+    """Ask the engine for the stack's state. While it writes that file, a read may find it half written: then ask again."""
+    for _ in range(_READ_ATTEMPTS):
+        try:
+            return pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()})
+        except Exception as error:
+            if _HALF_WRITTEN not in str(error):
+                raise
+            time.sleep(_READ_PAUSE)
+    return pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()})
+
+
+def find_stored(resources: Mapping[str, Any], name: str, component: str) -> StoredCluster | None:
+    """The cluster among the outputs of a stack's resources by URN. Pure."""
+    by_name = {(_type_of(urn), urn.rpartition("::")[2]): item["outputs"] for urn, item in resources.items()}
+    stash = by_name.get((f"{component}${_STASH}", _resource_name(name)))
+    if not stash:
+        return None
+    identity = Identity(**stash["output"])
+    cleanup = by_name.get((f"{component}${_CLEANUP}", f"{name}-cleanup"))
+    if not cleanup:
+        return StoredCluster(identity)
+    network = f"{component}${_NETWORK}"
+    has_network = any((network, f"{name}-network{suffix}") in by_name for suffix in ("", "-encrypted"))
+    return StoredCluster(identity, cleanup["cluster"]["home"], cleanup["place"], has_network)
+
+
+def _type_of(urn: str) -> str:
+    """The types of the parent and of the resource; its other ancestors do not matter."""
+    return "$".join(urn.split("::")[2].split("$")[-2:])
+
+
+def choose_identity(name: str, stored: StoredCluster | None, adopt: str) -> Identity:
+    """The stored identity; else that of the cluster to adopt; else a new one. A preview has none yet.
+
+    Raises:
+        SpecError: `adopt` names another cluster than the one that the stack has.
+    """
+    if stored is None:
+        return Identity(adopt or ("" if pulumi.runtime.is_dry_run() else _new_id()), _current_user())
+    if adopt not in ("", stored.identity.id):
+        wrong = f"the stack already has the cluster {stored.identity.id}, not {adopt}"
+        raise SpecError(f"{name}: adopt", wrong, "Remove `adopt`, or use another stack.")
+    return stored.identity
+
+
+def refuse_other_name(name: str, component: str, aliases: Sequence[Any]) -> None:
+    """Refuse an alias of the component that would rename an existing cluster.
+
+    Raises:
+        SpecError: with the name to keep.
+    """
+    for former in {*map(_name_of_alias, aliases)} - {"", name}:
+        if stored_cluster(former, component) and not stored_cluster(name, component):
+            wrong = (
+                f"the cluster {former!r} cannot be renamed, because its folders, services and machines have its name"
+            )
+            remedy = f"Keep the name, or remove the alias: then Pulumi deletes {former!r} and creates {name!r}."
+            raise SpecError(f"{name}: aliases", wrong, remedy)
+
+
+def _name_of_alias(alias: Any) -> str:
+    """The name in an alias, which is a URN or a `pulumi.Alias`; empty if it has none, or one that only the update knows."""
+    former = alias.rpartition("::")[2] if isinstance(alias, str) else getattr(alias, "name", "")
+    return former if isinstance(former, str) else ""
+
+
+def cluster_to_adopt(stored: StoredCluster | None, adopt: str, has_network: bool) -> str:
+    """The id of the cluster that this update adopts. It is empty once an update has done so, although the argument is still set.
+
+    On a backend that `has_network` that is so when the network is in the state: an update that was interrupted before leaves the
+    cluster with its former network alone. Elsewhere it is so from the beginning, because what that update created is the cluster's.
+    """
+    is_adopted = stored and stored.place and (stored.has_network or not has_network)
+    return "" if is_adopted else adopt
+
+
+def _new_id() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+
+
+def _current_user() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # no entry in the list of users
+        user = str(os.getuid())
+    return f"{user}@{platform.node()}"
+
+
+def register_identity(name: str, identity: Identity, parent: pulumi.Resource) -> pulumi.Resource:
+    """Store the identity in the state of the stack, where its first value remains."""
+    opts = pulumi.ResourceOptions(parent=parent, ignore_changes=["input"])
+    return pulumi.Stash(_resource_name(name), input={"id": identity.id, "owner": identity.owner}, opts=opts)
+
+
+def _resource_name(name: str) -> str:
+    return f"{name}-id"
+
+
+def refuse_other_place(cluster: ClusterRef, stored: StoredCluster | None, inventory: Inventory) -> None:
+    """Refuse a place that has the address of the stored one, but is another machine, engine or account.
+
+    So is another manager of the same Swarm: it has neither the controller's container nor its record. An engine that has left its
+    Swarm and created another is the same place.
+
+    Raises:
+        SpecError: with the names of both.
+    """
+    place = stored.place if stored else None
+    if not stored or not place or not place["id"] or place["id"] == inventory.place_id:
+        return
+    if not inventory.single_machine and stored.home != cluster["home"]:
+        return  # the user has chosen another place
+    responding = _title(place_of(inventory))
+    if inventory.place_swarm and place.get("swarm") == inventory.place_swarm:
+        wrong = (
+            f"the controller of {cluster['id']} and its record are on {_title(place)}, and this is {responding}, another manager of "
+            "its Swarm"
+        )
+        remedy = (
+            f"Make {cluster['home']} reach that manager again. If it no longer exists, `pulumi destroy` removes the cluster from "
+            "the Swarm, and keeps the copy of the record on this computer."
+        )
+    else:
+        wrong = f"the cluster {cluster['id']} is on {_title(place)}, and this is {responding}"
+        remedy = (
+            "Update or destroy it there. If that place no longer exists, `pulumi destroy` removes the cluster from the stack, and "
+            "changes nothing here."
+        )
+    raise SpecError(f"{cluster['name']}: backend", wrong, remedy)
+
+
+def place_of(inventory: Inventory) -> PlaceRef:
+    """The place that an inventory was taken of."""
+    place: PlaceRef = {"id": inventory.place_id, "name": inventory.place_name}
+    return {**place, "swarm": inventory.place_swarm} if inventory.place_swarm else place
+
+
+def _title(place: PlaceRef) -> str:
+    return f"{place['name']} ({place['id'][:12]})" if place["name"] else place["id"]
+
+
+def others_of_same_name(cluster: ClusterRef, discovered: Sequence[DiscoveredCluster]) -> list[str]:
+    """A warning for each cluster with the same project, stack and name that is another cluster. Pure."""
+    same = [
+        item
+        for item in discovered
+        if item.cluster["id"] != cluster["id"]
+        and all(item.cluster[key] == cluster[key] for key in ("backend", "project", "stack", "name"))
+    ]
+    return [_warning(item) for item in same]
+
+
+def _warning(item: DiscoveredCluster) -> str:
+    since = f" since {moment(item.since)}" if item.since else ""
+    cluster = item.cluster
+    return (
+        f"another cluster of this project, stack and name exists: {cluster['id']}, created by {cluster['owner'] or 'unknown'}"
+        f"{since}. It is not changed. To take it over instead of creating a second one, set `adopt` to {cluster['id']}; to "
+        f"remove it, use `tfdeploy leftovers --delete --cluster {cluster['id']}`"
+    )

@@ -1,0 +1,105 @@
+"""The types of the outputs of a `TensorFlowCluster`."""
+
+from typing import NotRequired, Optional, TypedDict
+
+# Pulumi's component analyzer reads `Optional`, and no `|`.
+# ruff: noqa: UP045
+
+
+class TaskRow(TypedDict):
+    """One task."""
+
+    hostname: str
+    """The name of the task, such as worker-0."""
+
+    job: str
+    """The job of the task."""
+
+    index: int
+    """The index of the task in its job."""
+
+    machine: str
+    """The machine on which the task runs."""
+
+    container: str
+    """The id of the container; on `local` the id of the process."""
+
+    command: str
+    """The command of the task."""
+
+    status: str
+    """The status of the task, such as `running` or `failed (exit 3)`."""
+
+    exit_code: Optional[int]
+    """The exit code; None while the task has not exited."""
+
+    created: str
+    """The time at which the task was created (UTC)."""
+
+    address: str
+    """The address at which other tasks reach this one: host:port."""
+
+    public_ip: str
+    """The public IP address of the machine."""
+
+
+class MachineRow(TypedDict):
+    """One machine."""
+
+    machine: str
+    """The name of the machine."""
+
+    role: str
+    """Master or Worker: whether the machine manages the cluster."""
+
+    provider: str
+    """The provider of the machine."""
+
+    region: str
+    """The region of the machine."""
+
+    size: str
+    """The instance type, or CPUs and memory."""
+
+    public_ip: str
+    """The public IP address."""
+
+    status: str
+    """The status of the machine, such as `connected`."""
+
+    per_hour: NotRequired[Optional[float]]
+    """On `ec2`: the price per hour in USD; None if it is unknown."""
+
+    spent: NotRequired[Optional[float]]
+    """On `ec2`: the cost so far in USD; None if the price is unknown."""
+
+
+class CostSummary(TypedDict, total=False):
+    """The cost of the machines on `ec2`; empty on `local` and `docker`. A price that is unknown is None."""
+
+    currency: str
+    """The currency of all amounts."""
+
+    per_hour: Optional[float]
+    """The present cost per hour."""
+
+    spent: Optional[float]
+    """The cost so far, of all machines that ever existed."""
+
+    maximum: Optional[float]
+    """The cost when all machines have terminated themselves; None also if one of them never does."""
+
+    summary: str
+    """The same as a sentence."""
+
+    prices_date: str
+    """The date of the prices."""
+
+    billed_after: list[str]
+    """What is billed after the machines are terminated."""
+
+    idle_timeout: float
+    """Seconds without tasks after which a machine terminates itself; 0 for never."""
+
+    max_lifetime: float
+    """Seconds after which a machine terminates itself in any case; 0 for never."""

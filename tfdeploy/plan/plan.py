@@ -1,0 +1,310 @@
+"""Spec and inventory become a plan: the tasks, their machines, and the run. Pure; its text is what tests compare.
+
+Addresses are symbolic here (`ps-0:port`): a task's port is known only on its machine.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..agent import flags, run_spec, tf_config
+from ..agent.run_spec import RunSpec
+from ..agent.run_state import FAILED, TENSORBOARD, RunState
+from ..agent.success_policy import deciding_tasks, is_worker
+from ..errors import PlacementError, SpecError
+from ..spec.cluster import ClusterSpec, JobSpec
+from ..spec.unknown import Unknown, is_known
+from ..units import counted, text_of_seconds
+from .change import CREATE, DELETE, UPDATE, Change
+from .constraints import Constraint, parse
+from .inventory import Inventory
+from .scheduler import MANAGER_ROLE, Demand, Machine, Place, place, spare_warnings
+
+LONGEST_HOSTNAME = 63
+"""RFC 1123: a label of a hostname has at most 63 characters."""
+
+_NAMED = 3
+"""So many tasks are named one by one in a sentence."""
+
+_UNKNOWN_ID = Unknown("the run's id")
+_SECRET_ID = Unknown("the run's id, which depends on secret values of `env`")
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """One task: its machine, and what the engine needs to run it."""
+
+    hostname: str
+    job: str
+    index: int
+    machine: str
+    gpus: tuple[str, ...]
+    memory: int
+    cpus: float
+    port: int
+    """0 for any free port."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The desired state of one cluster. Made once by `make_plan`."""
+
+    cluster: str
+    backend: str
+    tasks: tuple[TaskPlan, ...]
+    run: RunSpec
+    """What the controller runs."""
+    machines: tuple[Machine, ...]
+    warnings: tuple[str, ...] = ()
+    unneeded: frozenset[str] = frozenset()
+    """Machines that are gone and are not created again, because the run is finished."""
+    changes: tuple[Change, ...] = ()
+    """What an update would change in the current run."""
+
+    @property
+    def needed_tasks(self) -> tuple[TaskPlan, ...]:
+        """The tasks that are to exist: all but those of unneeded machines."""
+        return tuple(task for task in self.tasks if task.machine not in self.unneeded)
+
+    @property
+    def needed_machines(self) -> tuple[Machine, ...]:
+        """The machines that are to exist."""
+        return tuple(machine for machine in self.machines if machine.name not in self.unneeded)
+
+    @property
+    def placement(self) -> list[str]:
+        """A line for each machine with its tasks; none where there is only one machine."""
+        tasks = {
+            machine.name: [task.hostname for task in self.tasks if task.machine == machine.name]
+            for machine in self.machines
+        }
+        return (
+            [f"  {name}: {', '.join(hostnames) or '-'}" for name, hostnames in tasks.items()] if len(tasks) > 1 else []
+        )
+
+    @property
+    def command(self) -> str:
+        """The command as the user wrote it."""
+        return flags.shown_command(self.run.command)
+
+    def own_command(self, job: str) -> str:
+        """The command of one job, where it has its own; otherwise empty."""
+        return flags.shown_command(self.run.jobs[job].command)
+
+    @property
+    def summary(self) -> str:
+        """One line about it."""
+        run = _SECRET_ID if self.run.secret_env else self.run.id
+        return f"{self.cluster} on {self.backend}: run {run}, {counted(len(self.tasks), 'task')}"
+
+    @property
+    def success_rule(self) -> str:
+        """When the run succeeds, in one sentence."""
+        if self.run.serve:
+            return "The servers of TensorFlow run until they are stopped."
+        run = RunState(self.run, 0.0)
+        tasks = [task.hostname for task in deciding_tasks(run)]
+        others = [task.hostname for task in run.training_tasks if is_worker(run, task) and task.hostname not in tasks]
+        verb = "succeeds" if len(tasks) == 1 else "succeed"
+        time = text_of_seconds(self.run.worker_timeout)
+        have, them = ("has", "itself") if len(others) == 1 else ("have", "themselves")
+        end = f"; {_names(others)} then {have} {time} to end by {them}" if others else ""
+        return f"The run succeeds when {_names(tasks)} {verb}{end}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])
+
+    def _row(self, task: TaskPlan) -> str:
+        limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
+        addresses = [
+            flags.TaskAddress(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks
+        ]
+        own_address = next(entry for entry in addresses if entry.hostname == task.hostname)
+        values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
+        command = shlex.join(flags.task_command(self.run, task.job, values))
+        row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
+        return (
+            row
+            if task.job == TENSORBOARD
+            else f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
+        )
+
+
+def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
+    """The plan for a spec; `code` is the name of the archive of the code, empty for none.
+
+    Raises:
+        PlacementError: the tasks do not fit.
+        SpecError: a hostname is too long, or a constraint is not valid.
+    """
+    hostnames = [(job, index, f"{job.stem}-{index}") for job in spec.jobs for index in range(job.count)]
+    for _, _, hostname in hostnames:
+        if len(f"{spec.name}-{hostname}") > LONGEST_HOSTNAME:
+            wrong = f"with {hostname!r} it has more than {LONGEST_HOSTNAME} characters"
+            raise SpecError(f"TensorFlowCluster {spec.name!r}: its name", wrong, "Choose a shorter one.")
+    constraints = {job.name: () if inventory.single_machine else _constraints(spec, job) for job in spec.jobs}
+    demands = [
+        Demand(hostname, job.cpus, job.memory, job.gpus, job.name, constraints[job.name])
+        for job, _, hostname in hostnames
+    ]
+    places, warnings = _places(spec, demands, inventory)
+    tasks = tuple(_task(job, index, hostname, places[hostname]) for job, index, hostname in hostnames)
+    run = _run(spec, tasks, inventory, code)
+    return Plan(
+        spec.name,
+        spec.backend,
+        tasks,
+        run,
+        inventory.machines,
+        warnings,
+        _unneeded(run, inventory),
+        tuple(_changes(run, tasks, inventory)),
+    )
+
+
+def _names(hostnames: Sequence[str]) -> str:
+    """Hostnames in words; of many the first and the last one."""
+    if len(hostnames) > _NAMED:
+        return f"{hostnames[0]} to {hostnames[-1]}"
+    return " and ".join(filter(None, [", ".join(hostnames[:-1]), hostnames[-1]]))
+
+
+def _unneeded(run: RunSpec, inventory: Inventory) -> frozenset[str]:
+    """The machines that are gone, where this run is finished; all machines, where the manager is one of them."""
+    current = inventory.run
+    if current is None or current.result is None or not _is_same_content(current.spec, run):
+        return frozenset()
+    gone = {machine.name for machine in inventory.machines if not machine.exists}
+    manager_gone = any(machine.role == MANAGER_ROLE and machine.name in gone for machine in inventory.machines)
+    return frozenset(machine.name for machine in inventory.machines if machine.name in gone or manager_gone)
+
+
+def _is_same_content(current: RunSpec, run: RunSpec) -> bool:
+    """Whether a run has the content of a planned one. A changed value of its secret environment is known only to the update."""
+    return run.id in (current.id, current.content_id)
+
+
+def _places(
+    spec: ClusterSpec, demands: Sequence[Demand], inventory: Inventory
+) -> tuple[Mapping[str, Place], tuple[str, ...]]:
+    """Places on the machines that accept tasks, and warnings. If the machine of a task does not respond and no other machine may run
+    the task, it stays there until its machine responds again."""
+    machines, current, gpus = inventory.machines, inventory.task_machines, inventory.task_gpus
+    ready = [machine for machine in machines if machine.ready]
+    try:
+        places = place(spec.name, demands, ready, current, gpus)
+        return places, tuple(spare_warnings(demands, ready, places))
+    except PlacementError:
+        silent = {machine.name for machine in machines if not machine.ready}
+        stay = {
+            demand.hostname: current[demand.hostname] for demand in demands if current.get(demand.hostname) in silent
+        }
+        if not stay:
+            raise
+        others = [demand for demand in demands if demand.hostname not in stay]
+        places = place(spec.name, others, ready, current, gpus) if others else {}
+        warnings = [
+            f"{name} waits for {machine}: no machine that responds may run it" for name, machine in stay.items()
+        ]
+        all_gpus = {machine.name: machine.gpus for machine in machines}
+        gpu_counts = {demand.hostname: demand.gpus for demand in demands}
+        waiting = {
+            name: Place(machine, (gpus.get(name) or all_gpus[machine])[: gpu_counts[name]])
+            for name, machine in stay.items()
+        }
+        return {**places, **waiting}, tuple(warnings)
+
+
+def _constraints(spec: ClusterSpec, job: JobSpec) -> tuple[Constraint, ...]:
+    where = f"{spec.name}: jobs.{job.name}.container.placement"
+    return tuple(parse(where, text) for text in job.container.placement)
+
+
+def _changes(run: RunSpec, tasks: Sequence[TaskPlan], inventory: Inventory) -> list[Change]:
+    """What this plan changes in the current run."""
+    current = inventory.run
+    if current is None:
+        return []
+    is_decided = is_known(run.id)
+    if is_decided and not _is_same_content(current.spec, run):
+        effect = _effect_of_other_run(run, inventory.results.get(run.id))
+        return [Change(UPDATE, ("run",), (f"{current.spec.id} -> {run.id}",), effect)]
+    before = {name: task.job != TENSORBOARD for name, task in current.tasks.items()}
+    after = {task.hostname: task.job != TENSORBOARD for task in tasks}
+    removed, added = [name for name in before if name not in after], [name for name in after if name not in before]
+    if not any({**before, **after}[name] for name in (*removed, *added)):
+        effect = "the other tasks continue"
+    elif not is_decided:
+        effect = "all tasks restart, if the run is not finished"
+    elif current.result:
+        effect = f"the run {'has failed' if current.result.state == FAILED else 'is finished'}: nothing starts"
+    else:
+        effect = "all tasks restart with the new host lists"
+    operations = ((DELETE, removed), (CREATE, added))
+    undecided = Change(UPDATE, ("run",), (), "whether it is a new run is known after the update")
+    first = [] if is_decided else [undecided]
+    return first + [Change(operation, tuple(names), (), effect) for operation, names in operations if names]
+
+
+def _effect_of_other_run(run: RunSpec, result: str | None) -> str:
+    """What follows if the current run is replaced by one with this result: None for a new run, empty for one without a result."""
+    condition = "with the same secrets, " if run.secret_env else ""
+    if result is None:
+        return "all tasks start again, in a train_dir of the new run"
+    if not result:
+        return f"{condition}this run was replaced before it ended: it continues, in its own train_dir"
+    return f"{condition}this run has {result} before: nothing starts, and its result is reported. Another `run_id` trains again"
+
+
+def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPlan:
+    port = job.port + index if job.port else 0
+    return TaskPlan(hostname, job.name, index, task_place.machine, task_place.gpus, job.memory, job.cpus, port)
+
+
+def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
+    content = {
+        "command": list(inventory.command),
+        "code": code,
+        "env": dict(spec.env),
+        **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
+        "jobs_env": {job.name: dict(job.env) for job in spec.training_jobs if job.env},
+        "requirements": list(spec.requirements),
+        "data_dir": inventory.data_dir,
+        "context": spec.context,
+        "run_id": spec.run_id,
+        "resume_from": spec.resume_from,
+        **({"image": inventory.image} if inventory.image else {}),
+        **({"serve": True} if any(job.command for job in spec.training_jobs) else {}),
+        **({"master": True} if spec.tf_config_master else {}),
+        **({"flags": spec.flags} if spec.flags != flags.AUTO else {}),
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+    return RunSpec(
+        id=digest if is_known(content) else _UNKNOWN_ID,
+        tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
+        jobs={job.name: _job(job) for job in spec.jobs},
+        command=list(inventory.command),
+        code=code,
+        env=dict(spec.env),
+        secret_env=sorted(spec.secret_env),
+        requirements=list(spec.requirements),
+        data_dir=inventory.data_dir,
+        train_dir=inventory.train_dir,
+        context=spec.context,
+        resume_from=spec.resume_from,
+        serve=spec.standalone_servers,
+        master=spec.tf_config_master,
+        flags=spec.flags,
+        success=spec.success,
+        worker_timeout=spec.worker_timeout,
+        grace=spec.stop_grace_period,
+        start_timeout=spec.start_timeout,
+    )
+
+
+def _job(job: JobSpec) -> run_spec.RunJob:
+    policy = job.restart
+    restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
+    return run_spec.RunJob(dict(job.env), restart, list(job.command))

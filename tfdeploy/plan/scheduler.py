@@ -1,0 +1,397 @@
+"""Assigns each task to a machine: by resources, by constraints, and evenly. Tasks that fit where they are stay there. Pure.
+
+Placement is greedy, as in Marathon: each task in turn gets the best machine that may run it, and keeps it. So a plan can be
+explained, and takes a time that grows with tasks times machines. It may refuse a plan that a search over all assignments would find.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from ..errors import PlacementError
+from ..units import text_of_size
+from .constraints import Constraint, Tally
+
+MANAGER_ROLE = "Master"
+"""The role of the machine that manages the others, as the table of machines shows it."""
+
+_ROUNDING = 1e-9
+"""The error of subtracting fractions of a processor: five times 0.6 fit on three."""
+
+_TOTAL_ROUNDING = 1e-6
+
+_NOT_PLACED: Mapping[str, str] = MappingProxyType({})
+_NO_GPUS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine that tasks can run on, and its resources."""
+
+    name: str
+    role: str
+    provider: str
+    region: str
+    cpus: float
+    memory: int
+    gpus: tuple[str, ...] = ()
+    public_ip: str = ""
+    address: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taken_cpus: float = 0.0
+    taken_memory: int = 0
+    taken_gpus: int = 0
+    """The resources that are reserved for others."""
+    kind: str = ""
+    """The name of its type; empty where it has none."""
+    made_of: object = field(default=None, hash=False, repr=False)
+    """What a backend that creates machines needs to create this one; None where it creates none."""
+    jobs: tuple[str, ...] = ()
+    """The jobs that may run on it; empty for all."""
+    ready: bool = True
+    """Whether it accepts tasks now; one that does not may still have some."""
+    exists: bool = True
+    """Whether it exists; otherwise the update creates it."""
+
+    @property
+    def size(self) -> str:
+        """Its type or its resources, as the table shows it."""
+        if self.kind:
+            return self.kind
+        gpus = f", {len(self.gpus)} gpus" if self.gpus else ""
+        return f"{self.cpus:g} cpus, {text_of_size(self.memory)}{gpus}"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The resources that one task requests; 0 for none. All tasks of a job have the same constraints."""
+
+    hostname: str
+    cpus: float = 0.0
+    memory: int = 0
+    gpus: int = 0
+    job: str = ""
+    constraints: tuple[Constraint, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """The machine of a task, and the GPUs that only this task uses."""
+
+    machine: str
+    gpus: tuple[str, ...] = ()
+
+
+def place(
+    cluster: str,
+    demands: Sequence[Demand],
+    machines: Sequence[Machine],
+    current: Mapping[str, str] = _NOT_PLACED,
+    current_gpus: Mapping[str, tuple[str, ...]] = _NO_GPUS,
+) -> Mapping[str, Place]:
+    """A place for every task: on its current machine, or on the machine with the fewest tasks that may run it.
+
+    A task leaves its machine in `current` (hostname to machine) only if it no longer fits there, or if the others do not fit
+    otherwise. A task that stays keeps its GPUs in `current_gpus`: another one would restart it.
+
+    Raises:
+        PlacementError: a task does not fit; the message has a table of the machines.
+    """
+    if demands and not machines:
+        where = f"{cluster}: {demands[0].hostname}"
+        raise PlacementError(where, "there is no machine to place it on", "Add a machine, or wait until one is ready.")
+    assignment, unplaced = _assign(demands, machines, current)
+    if unplaced is not None:
+        raise _refusal(cluster, unplaced, assignment)
+    machine_of = {demand.hostname: machines[assignment.machine_of[demand.hostname]] for demand in demands}
+    staying = {
+        name: current_gpus.get(name, ()) for name, machine in machine_of.items() if current.get(name) == machine.name
+    }
+    gpus = _assign_gpus(demands, machine_of, staying)
+    return {name: Place(machine.name, gpus[name]) for name, machine in machine_of.items()}
+
+
+def _assign_gpus(
+    demands: Sequence[Demand], machine_of: Mapping[str, Machine], staying: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """The GPUs of each task: first those that tasks have already, then the next free ones of their machines."""
+    free = {machine.name: list(machine.gpus) for machine in machine_of.values()}
+    assigned: dict[str, tuple[str, ...]] = {}
+    for demand in demands:
+        own = free[machine_of[demand.hostname].name]
+        assigned[demand.hostname] = tuple(gpu for gpu in staying.get(demand.hostname, ()) if gpu in own)[: demand.gpus]
+        own[:] = [gpu for gpu in own if gpu not in assigned[demand.hostname]]
+    for demand in demands:
+        own = free[machine_of[demand.hostname].name]
+        missing = demand.gpus - len(assigned[demand.hostname])
+        assigned[demand.hostname] += tuple(own[:missing])
+        del own[:missing]
+    return assigned
+
+
+def spare_warnings(demands: Sequence[Demand], machines: Sequence[Machine], places: Mapping[str, Place]) -> list[str]:
+    """A warning for each job with constraints that could not be placed again if one of its machines failed."""
+    warnings = []
+    for job in dict.fromkeys(demand.job for demand in demands if demand.constraints):
+        job_demands = [demand for demand in demands if demand.job == job]
+        current = {demand.hostname: places[demand.hostname].machine for demand in job_demands}
+        available = _without(machines, [demand for demand in demands if demand.job != job], places)
+        for name in dict.fromkeys(current.values()):
+            others = [machine for machine in available if machine.name != name]
+            if not others or _assign(job_demands, others, current)[1] is not None:
+                constraints = ", ".join(map(str, job_demands[0].constraints))
+                warnings.append(
+                    f"{job or 'the tasks'}: no machine is spare under {constraints}: "
+                    f"if {name} died, not all tasks of this job could be placed again"
+                )
+                break
+    return warnings
+
+
+def _without(machines: Sequence[Machine], demands: Sequence[Demand], places: Mapping[str, Place]) -> Sequence[Machine]:
+    """The machines without the resources that these tasks use."""
+    users: dict[str, list[Demand]] = {}
+    for demand in demands:
+        users.setdefault(places[demand.hostname].machine, []).append(demand)
+    return [
+        replace(
+            machine,
+            taken_cpus=machine.taken_cpus + sum(demand.cpus for demand in users.get(machine.name, ())),
+            taken_memory=machine.taken_memory + sum(demand.memory for demand in users.get(machine.name, ())),
+            taken_gpus=machine.taken_gpus + sum(demand.gpus for demand in users.get(machine.name, ())),
+        )
+        for machine in machines
+    ]
+
+
+class _FreeResources:
+    """The free resources of a machine, and the number of tasks assigned to it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.cpus = max(0.0, machine.cpus - machine.taken_cpus)
+        self.memory = max(0, machine.memory - machine.taken_memory)
+        self.gpus = max(0, len(machine.gpus) - machine.taken_gpus)
+        self.tasks = 0
+
+    def fits(self, demand: Demand) -> bool:
+        """Whether the resources that a task requests are free."""
+        return demand.cpus <= self.cpus + _ROUNDING and demand.memory <= self.memory and demand.gpus <= self.gpus
+
+
+class _JobRule:
+    """The constraints of one job, evaluated for all machines. Machines are known by their index."""
+
+    def __init__(
+        self, constraints: Sequence[Constraint], demands: Sequence[Demand], free: Sequence[_FreeResources]
+    ) -> None:
+        sizes = {(demand.cpus, demand.memory, demand.gpus): demand for demand in demands}.values()
+        job = demands[0].job
+        self.hostnames = {demand.hostname for demand in demands}
+        self.allowed = {
+            index: None
+            for index, resources in enumerate(free)
+            if job in (resources.machine.jobs or (job,))
+            and all(constraint.admits(resources.machine) for constraint in constraints)
+        }
+        """The machines that may run tasks of the job: a dictionary, because it has an order."""
+        self.tallies: list[tuple[Tally, list[str]]] = []
+        """For each constraint that counts tasks: its tally, and its value on each machine."""
+        able = [index for index in self.allowed if any(free[index].fits(demand) for demand in sizes)]
+        for constraint in (constraint for constraint in constraints if constraint.counts):
+            values = [constraint.value(resources.machine) or "" for resources in free]
+            if constraint.operator == "CLUSTER":
+                self.allowed = _sufficient_groups(self.allowed, values, demands, free)
+            value_count = len({values[index] for index in able})
+            tally = Tally(constraint, len(demands), value_count)
+            self.tallies.append((tally, values))
+
+    def admits(self, index: int) -> bool:
+        """Whether an allowed machine may run one more task."""
+        return all(tally.allows(values[index]) for tally, values in self.tallies)
+
+    def add(self, index: int) -> None:
+        """Count a task that is assigned to a machine."""
+        for tally, values in self.tallies:
+            tally.add(values[index])
+
+    def group_sizes(self, index: int) -> list[int]:
+        """How many tasks the GROUP_BY groups of a machine have."""
+        return [tally.count(values[index]) for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY"]
+
+
+def _sufficient_groups(
+    allowed: dict[int, None], values: list[str], demands: Sequence[Demand], free: Sequence[_FreeResources]
+) -> dict[int, None]:
+    """The machines with a value that has resources for the whole job; all machines where no value has."""
+    sufficient = {
+        value
+        for value in {values[index] for index in allowed}
+        if _fit_in_total(demands, [free[index] for index in allowed if values[index] == value])
+    }
+    return {index: None for index in allowed if values[index] in sufficient} or allowed
+
+
+def _fit_in_total(demands: Sequence[Demand], free: Sequence[_FreeResources]) -> bool:
+    """Whether the sum of the requested resources is at most the sum of the free ones."""
+    return (
+        sum(demand.cpus for demand in demands) <= sum(resources.cpus for resources in free) + _TOTAL_ROUNDING
+        and sum(demand.memory for demand in demands) <= sum(resources.memory for resources in free)
+        and sum(demand.gpus for demand in demands) <= sum(resources.gpus for resources in free)
+    )
+
+
+class _Assignment:
+    """The machines with the tasks that are assigned to them so far."""
+
+    def __init__(self, demands: Sequence[Demand], machines: Sequence[Machine]) -> None:
+        self.free = [_FreeResources(machine) for machine in machines]
+        self.machine_of: dict[str, int] = {}
+        """Hostname to the index of its machine."""
+        jobs: dict[tuple[str, tuple[Constraint, ...]], list[Demand]] = {}
+        for demand in demands:
+            jobs.setdefault((demand.job, demand.constraints), []).append(demand)
+        self.rules = [_JobRule(key[1], tasks, self.free) for key, tasks in jobs.items()]
+        self._rule_of = {hostname: rule for rule in self.rules for hostname in rule.hostnames}
+
+    def rule(self, demand: Demand) -> _JobRule:
+        """The constraints of a task's job."""
+        return self._rule_of[demand.hostname]
+
+    def able(self, demand: Demand) -> list[int]:
+        """The allowed machines that have the resources for a task, whatever its job's other tasks use."""
+        return [index for index in self.rule(demand).allowed if self.free[index].fits(demand)]
+
+    def candidates(self, demand: Demand, current: int = -1) -> list[int]:
+        """The machines that may run a task now, the best first: its current one, then those with the fewest tasks."""
+        rule = self.rule(demand)
+        indexes = [index for index in self.able(demand) if rule.admits(index)]
+        return sorted(indexes, key=lambda index: (index != current, rule.group_sizes(index), self.free[index].tasks))
+
+    def assign(self, demand: Demand, index: int) -> None:
+        """Assign a task to a machine."""
+        resources = self.free[index]
+        self.machine_of[demand.hostname] = index
+        resources.cpus = max(0.0, resources.cpus - demand.cpus)
+        resources.memory -= demand.memory
+        resources.gpus -= demand.gpus
+        resources.tasks += 1
+        self.rule(demand).add(index)
+
+    def assign_current(self, demands: Sequence[Demand], current: Mapping[str, int]) -> list[Demand]:
+        """Assign each task to its current machine if it may stay there; return the other tasks."""
+        for demand in demands:
+            index = current.get(demand.hostname, -1)
+            rule = self.rule(demand)
+            if index in rule.allowed and self.free[index].fits(demand) and rule.admits(index):
+                self.assign(demand, index)
+        return [demand for demand in demands if demand.hostname not in self.machine_of]
+
+
+def _assign(
+    demands: Sequence[Demand], machines: Sequence[Machine], current: Mapping[str, str]
+) -> tuple[_Assignment, Demand | None]:
+    """An assignment of all tasks and None; or a partial one, and a task that does not fit.
+
+    The orders that are tried: as declared; the hardest task first; and that with every task free to move.
+    """
+    index_of = {machine.name: index for index, machine in reversed(list(enumerate(machines)))}
+    current_index = {hostname: index_of[name] for hostname, name in current.items() if name in index_of}
+    first = _Assignment(demands, machines)
+    unplaced = _assign_greedily(first, first.assign_current(demands, current_index), current_index)
+    if unplaced is None:
+        return first, None
+    empty = _Assignment(demands, machines)
+    too_large = next((demand for demand in demands if not empty.able(demand)), None)
+    if too_large is not None:
+        return first, too_large
+    for fixed in [current_index, {}] if current_index else [{}]:
+        trial = _Assignment(demands, machines)
+        order = _hardest_first(trial.assign_current(demands, fixed), empty)
+        if _assign_greedily(trial, order, current_index) is None:
+            return trial, None
+    return first, unplaced
+
+
+def _assign_greedily(assignment: _Assignment, demands: Sequence[Demand], current: Mapping[str, int]) -> Demand | None:
+    """Assign each task to its best machine; return the first task that does not fit."""
+    for demand in demands:
+        candidates = assignment.candidates(demand, current.get(demand.hostname, -1))
+        if not candidates:
+            return demand
+        assignment.assign(demand, candidates[0])
+    return None
+
+
+def _hardest_first(demands: Sequence[Demand], empty: _Assignment) -> Sequence[Demand]:
+    """The tasks that few machines can run first, then the larger ones."""
+    cpus = sum(resources.cpus for resources in empty.free) or 1.0
+    memory = sum(resources.memory for resources in empty.free) or 1
+    able: dict[object, int] = {}
+    keys = [(demand.job, demand.constraints, demand.cpus, demand.memory, demand.gpus) for demand in demands]
+    for demand, key in zip(demands, keys, strict=True):
+        able[key] = able[key] if key in able else len(empty.able(demand))
+    order = sorted(
+        zip(demands, keys, strict=True),
+        key=lambda pair: (able[pair[1]], -pair[0].gpus, -(pair[0].cpus / cpus + pair[0].memory / memory)),
+    )
+    return [demand for demand, _ in order]
+
+
+def _refusal(cluster: str, demand: Demand, assignment: _Assignment) -> PlacementError:
+    """The error for a task that does not fit: because of resources, or because of constraints."""
+    where = f"{cluster}: {demand.hostname}"
+    rule = assignment.rule(demand)
+    able = assignment.able(demand)
+    if rule.allowed and not able:
+        return _lack_of_resources(where, demand, assignment)
+    if rule.allowed:
+        full = [tally for tally, values in rule.tallies if not any(tally.allows(values[index]) for index in able)]
+        violated = [tally.constraint for tally in full[:1] or [tally for tally, _ in rule.tallies]]
+        wrong = f"{' and '.join(map(str, violated))} {'leaves' if len(violated) == 1 else 'leave'} no machine for it"
+    else:
+        unsatisfied = [
+            constraint
+            for constraint in demand.constraints
+            if not any(constraint.admits(resources.machine) for resources in assignment.free)
+        ]
+        violated = unsatisfied[:1] or list(demand.constraints)
+        wrong = f"no machine satisfies {' and '.join(map(str, violated))}"
+    rows = (f"\n  {resources.machine.name}: {_values(resources.machine, violated)}" for resources in assignment.free)
+    counts = [f", {tasks} of its job's tasks" if rule.allowed else "" for tasks in _task_counts(assignment, rule)]
+    table = "".join(f"{row}{count}" for row, count in zip(rows, counts, strict=True))
+    remedy = f"Change the constraint, ask for fewer tasks, or add a machine. There is:{table}"
+    return PlacementError(where, wrong, remedy)
+
+
+def _task_counts(assignment: _Assignment, rule: _JobRule) -> list[int]:
+    """How many tasks of a job each machine has."""
+    counts = Counter(index for hostname, index in assignment.machine_of.items() if hostname in rule.hostnames)
+    return [counts[index] for index in range(len(assignment.free))]
+
+
+def _values(machine: Machine, constraints: Sequence[Constraint]) -> str:
+    """The values of a machine in the fields of constraints, for people."""
+    values = {constraint.field: constraint.value(machine) for constraint in constraints}
+    return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in values.items())
+
+
+def _lack_of_resources(where: str, demand: Demand, assignment: _Assignment) -> PlacementError:
+    requested = [f"{demand.cpus:g} cpus"] * bool(demand.cpus)
+    requested += [f"{text_of_size(demand.memory)} of memory"] * bool(demand.memory)
+    requested += [f"{demand.gpus} gpus"] * bool(demand.gpus)
+    rows = [
+        f"\n  {resources.machine.name}: free {resources.cpus:g} of {resources.machine.cpus:g} cpus, "
+        f"{text_of_size(resources.memory)} of {text_of_size(resources.machine.memory)}, "
+        f"{resources.gpus} of {len(resources.machine.gpus)} gpus"
+        for resources in assignment.free
+    ]
+    is_limited = len(assignment.rule(demand).allowed) < len(assignment.free)
+    verb = "allows" if len(demand.constraints) == 1 else "allow"
+    constraints = " and ".join(map(str, demand.constraints))
+    machine = "machine"
+    if is_limited:
+        machine += f" that {constraints} {verb}" if constraints else " of its job"
+    wrong = f"asks for {', '.join(requested) or 'a place'}, and no {machine} has that free"
+    return PlacementError(where, wrong, f"Ask for less, or for fewer tasks. There is:{''.join(rows)}")

@@ -1,0 +1,284 @@
+"""The diagnosis of a cluster: what is wrong, and what to do about it. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..agent.run_state import (
+    DEAD,
+    ENGINE_STARTING,
+    FAILED,
+    INTERRUPTED,
+    LOST,
+    OUT_OF_MEMORY,
+    RESTARTING,
+    RUNNING,
+    STARTUP_TIMEOUT,
+    TENSORBOARD,
+    UNREACHABLE,
+    WAITING,
+    TaskState,
+)
+from ..backends.base import EngineTask, ObservedState
+from ..units import counted
+from .events import exit_text, restart_text, task_detail
+from .failure import failure_of
+from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
+from .report import Report, moment, time_left
+from .session_waits import session_waits
+
+LINES = 20
+"""How many last lines of each task the diagnosis needs."""
+
+IMAGES = "A large image takes time; `docker pull` on the machine shows the progress."
+
+_SHOWN_LINES = 5
+_CONNECTED = "connected"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One or two sentences about a task, a machine, or the cluster."""
+
+    about: str
+    """The name of the task or machine; empty for the cluster."""
+    text: str
+    remedy: str = ""
+    lines: Sequence[str] = ()
+    """The last lines of the task's output."""
+    wrong: bool = True
+    """Whether it is a problem."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a diagnosis is made of."""
+
+    title: str
+    report: Report
+    sight: ObservedState
+    heal: str
+    """The command that recreates what is missing."""
+    serve: bool = False
+    ended: float = 0.0
+    """When the cluster was destroyed."""
+
+    @property
+    def tasks(self) -> Mapping[str, TaskState]:
+        """The tasks of the current run."""
+        run = self.sight.view.run_state
+        return run.tasks if run else {}
+
+
+def explain(facts: Facts, hostname: str = "") -> list[Finding]:
+    """The diagnosis of a cluster, or of one task: causes first; never empty."""
+    findings = list(_cluster(facts))
+    if hostname:
+        related = [finding for finding in findings if finding.about in ("", hostname) or hostname in finding.text]
+        findings = related or findings[:1]
+        findings += _task(facts, hostname, findings)
+    return findings
+
+
+def _cluster(facts: Facts) -> Iterator[Finding]:
+    state, reason = facts.report.state, facts.report.reason
+    if facts.ended:
+        yield from _destroyed(facts)
+    elif state == "succeeded":
+        left = time_left(facts.sight.view.run_state, facts.sight)
+        yield Finding("", f"The run succeeded: {reason}.{left}", wrong=False)
+        yield from _relative_checkpoints(facts)
+    elif state == "stopped":
+        yield Finding("", f"The run was stopped {reason}.", after_stop(facts.report.run), wrong=False)
+    elif state == FAILED:
+        yield from _failed(facts)
+    else:
+        yield from _unfinished(facts)
+
+
+def _destroyed(facts: Facts) -> Iterator[Finding]:
+    state = facts.report.state
+    result = f"Its run {state}: {facts.report.reason}." if facts.report.decided else "Its run had not finished."
+    remedy = "`pulumi up` creates it again; `tfdeploy logs` shows the output of its tasks."
+    text = f"The cluster was destroyed at {moment(facts.ended)}. {result}"
+    yield Finding("", text, remedy, wrong=state == FAILED)
+    if state == FAILED:
+        yield from _failed_tasks(facts)
+
+
+def after_stop(run_id: str) -> str:
+    """How to continue after a run was stopped."""
+    resumed = f'`resume_from="{run_id}"` starts a run from its last checkpoint'
+    return f"It stays stopped. {resumed}; another `run_id` starts from the beginning."
+
+
+def way_on(run_id: str) -> str:
+    """What to do after a run has failed."""
+    again = "Fix the cause and run `pulumi up`. A changed program or command starts a new run; else change `run_id`."
+    return f'{again} `resume_from="{run_id}"` lets the new run continue from the last checkpoint of this one, if it has stored any.'
+
+
+def _failed(facts: Facts) -> Iterator[Finding]:
+    yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
+    failed = list(_failed_tasks(facts))
+    yield from failed or _engine_problems(facts, ())
+    run = facts.sight.view.run_state
+    if run is not None and run.result is not None and run.result.cause == STARTUP_TIMEOUT:
+        text = "No task starts before all tasks are ready."
+        yield Finding("", text, "Raise `start_timeout`, or remove it, where starting takes long, as for a large image.")
+
+
+def _failed_tasks(facts: Facts) -> Iterator[Finding]:
+    """The tasks that failed: training tasks first, in the order of time."""
+    failed = [task for task in facts.tasks.values() if task.state in DEAD]
+    for task in sorted(failed, key=lambda task: (task.is_auxiliary, task.ended)):
+        yield _failed_task(facts, task)
+
+
+def _failed_task(facts: Facts, task: TaskState) -> Finding:
+    how = f"failed with exit code {task.exit_code}"
+    if task.state == OUT_OF_MEMORY:
+        how = "ran out of memory"
+    elif task.signal:
+        how = f"was killed by {task.signal}"
+    found = failure_of(task, facts.sight)
+    return Finding(task.hostname, f"{task.hostname} {how}.", found.remedy, found.lines)
+
+
+def _unfinished(facts: Facts) -> Iterator[Finding]:
+    """The findings while the run is open, or while there is none."""
+    yield from _connection(facts)
+    yield from _machines(facts)
+    rows = facts.report.tasks
+    waiting = [row["hostname"] for row in rows if str(row["status"]).startswith(WAITING)]
+    causes = [*_engine_problems(facts, waiting), *_task_problems(facts)]
+    yield from causes
+    explained = {finding.about for finding in causes}
+    starting = [
+        row for row in rows if str(row["status"]).startswith(ENGINE_STARTING) and row["hostname"] not in explained
+    ]
+    is_silent = facts.sight.controller_silent_since is not None
+    if starting and not is_silent:
+        yield _starting(facts, starting, waiting, bool(causes))
+    yield from (Finding(wait.hostname, wait.text, wait.remedy) for wait in session_waits(facts.sight))
+    yield from _relative_checkpoints(facts)
+    running = [row for row in rows if row["status"] == RUNNING]
+    if running:
+        number = "All" if len(running) == len(rows) else f"{len(running)} of"
+        state = "serving" if facts.serve else "running"
+        yield Finding("", f"{number} {counted(len(rows), 'task')} are {state}.", wrong=False)
+
+
+def _connection(facts: Facts) -> Iterator[Finding]:
+    """Problems with engine and controller."""
+    sight = facts.sight
+    problems = "; ".join(sight.problems)
+    if sight.view.run_state is None and not sight.engine and not problems:
+        remedy = "If `pulumi up` is still running, wait. Else run it again, and look at its first error."
+        yield Finding("", "There is no run, and there are no tasks.", remedy)
+    elif sight.engine is None and problems:
+        remedy = "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
+        yield Finding("", f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected.")
+    elif sight.engine is None:
+        yield Finding("", "The cluster's supervisord is gone, with all of its processes.", f"Run `{facts.heal}`.")
+    elif sight.controller_silent_since is not None:
+        since = f" since {moment(sight.controller_silent_since)}" if sight.controller_silent_since else ""
+        reason = f": {problems}" if problems else ""
+        remedy = f"`{facts.heal}` starts it again. Running tasks are not affected."
+        text = f"The controller does not respond{since}{reason}."
+        yield Finding("", text, engine_remedy(problems, "") or remedy)
+    elif problems:
+        yield Finding("", f"{problems}.", engine_remedy(problems, "") or f"Run `{facts.heal}`.")
+
+
+def _machines(facts: Facts) -> Iterator[Finding]:
+    for machine, failure in facts.sight.failures.items():
+        reason, _, console = failure.partition("\n")
+        remedy = "`pulumi up` creates it again. If it fails again, choose another `ami`, `instance_type` or `subnet_id` in `ec2`."
+        text = f"{machine} did not boot: {reason}."
+        yield Finding(machine, text, remedy, console.splitlines()[-_SHOWN_LINES:])
+    for row in facts.report.machines:
+        machine, status = row["machine"], str(row["status"])
+        if status == _CONNECTED or machine in facts.sight.failures or facts.sight.engine is None:
+            continue
+        names = [task["hostname"] for task in facts.report.tasks if task["machine"] == machine]
+        tasks = f" Its tasks: {', '.join(names)}." if names else ""
+        is_booting = status in ("booting", "connecting")
+        remedy = "Wait until it has booted." if is_booting else f"`{facts.heal}` creates it again."
+        yield Finding(machine, f"The machine {machine} is {status}.{tasks}", remedy, wrong=not is_booting)
+
+
+def _engine_problems(facts: Facts, waiting: Sequence[str]) -> Iterator[Finding]:
+    """Tasks that the engine cannot start, and the tasks that wait for them."""
+    for row in facts.report.tasks:
+        hostname = row["hostname"]
+        engine: EngineTask | None = (facts.sight.engine or {}).get(hostname)
+        if engine is None or not engine.reason or row["status"] == RUNNING:
+            continue
+        others = [name for name in waiting if name != hostname and row["job"] != TENSORBOARD]
+        wait = f" {', '.join(others)} {'waits' if len(others) == 1 else 'wait'} for it." if others else ""
+        remedy = engine_remedy(engine.reason, row["job"]) or f"Fix that; then `{facts.heal}`."
+        yield Finding(hostname, f"{hostname} cannot start ({engine.state}): {engine.reason}.{wait}", remedy)
+
+
+def _task_problems(facts: Facts) -> Iterator[Finding]:
+    """Tasks that have failed, were interrupted or are lost."""
+    for row in facts.report.tasks:
+        hostname, status = row["hostname"], str(row["status"])
+        task = facts.tasks.get(hostname)
+        engine = (facts.sight.engine or {}).get(hostname)
+        if task is None or (engine is not None and engine.reason):
+            continue
+        if task.state == RESTARTING:
+            found = failure_of(task, facts.sight)
+            when = restart_text(task.restart_delay, task.failures, task.max_failures)
+            text = f"{hostname} ended ({exit_text(task.exit)}) and restarts {when}."
+            yield Finding(hostname, text, found.remedy, found.lines)
+        elif task.state in DEAD:
+            yield _failed_task(facts, task)
+        elif status == LOST:
+            text = f"{hostname} is lost: its launcher on {row['machine']} is gone."
+            yield Finding(hostname, text, f"The engine restarts it; if it does not, `{facts.heal}` does.")
+        elif status.startswith(INTERRUPTED):
+            remedy = f"It continues from its last checkpoint; if it does not, run `{facts.heal}`."
+            yield Finding(hostname, f"{hostname} was interrupted: {task_detail(task)}.", remedy)
+        elif status.startswith(UNREACHABLE) and facts.sight.controller_silent_since is None:
+            remedy = f"Check its machine {row['machine']}; `{facts.heal}` starts it again."
+            yield Finding(hostname, f"{hostname} has been {status}.", remedy)
+
+
+def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
+    """Tasks that store checkpoints where no other task sees them."""
+    for hostname, lines in facts.sight.view.logs.items():
+        path = relative_checkpoint([line.text for line in lines])
+        if path:
+            text = f"{hostname} stores checkpoints in {path}, a relative path."
+            remedy = f"{OWN_COPY[0].upper()}{OWN_COPY[1:]}".format()
+            yield Finding(hostname, text, remedy, wrong=not facts.report.decided)
+
+
+def _starting(facts: Facts, starting: Sequence[Mapping[str, Any]], waiting: Sequence[str], has_causes: bool) -> Finding:
+    run = facts.sight.view.run_state
+    names = ", ".join(f"{row['hostname']} ({row['status']})" for row in starting)
+    is_awaited = any(row["job"] != TENSORBOARD for row in starting)
+    text = f"Starting: {names}."
+    if waiting and is_awaited:
+        text += f" Waiting for that: {', '.join(waiting)}."
+    remedies = []
+    if run is not None and not run.barrier_passed and is_awaited:
+        remedies.append(f"The tasks have waited since {moment(run.waiting_since)}.")
+        if run.spec.start_timeout and not run.has_started:
+            left = run.spec.start_timeout - (facts.sight.view.at - run.waiting_since)
+            remedies.append(f"The run fails if they are not ready in {max(0, round(left))} s (`start_timeout`).")
+    if any(str(row["status"]).startswith("pulling") for row in starting):
+        remedies.append(IMAGES)
+    return Finding("", text, " ".join(remedies), wrong=has_causes)
+
+
+def _task(facts: Facts, hostname: str, findings: Sequence[Finding]) -> list[Finding]:
+    """A task's status, where no other finding is about the task."""
+    row = next((row for row in facts.report.tasks if row["hostname"] == hostname), None)
+    if row is None or any(finding.about == hostname for finding in findings):
+        return []
+    is_problem = any(finding.wrong for finding in findings) and row["status"] != RUNNING
+    return [Finding(hostname, f"{hostname} is {row['status']}.", wrong=is_problem)]

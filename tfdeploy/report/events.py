@@ -1,0 +1,162 @@
+"""Events become sentences. This is the only place that does so; no code reads a sentence. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..agent import events
+from ..agent.events import Event
+from ..agent.run_state import (
+    BY_REQUEST,
+    ENDED_EARLY,
+    FAILED,
+    LAUNCHERS_LOST,
+    OUT_OF_MEMORY,
+    RESTARTING,
+    STARTUP_TIMEOUT,
+    SUCCEEDED,
+    TASK_FAILED,
+    TIME_LIMIT,
+    WAITING,
+    RunResult,
+    TaskExit,
+    TaskState,
+)
+from ..units import text_of_number, text_of_seconds
+
+
+def exit_text(exit_: TaskExit | None) -> str:
+    """How a program ended: `exit 3`, `SIGKILL`, `out of memory`."""
+    if exit_ is None:
+        return ""
+    return OUT_OF_MEMORY if exit_.out_of_memory else exit_.signal or f"exit {exit_.code}"
+
+
+def restart_text(delay: float, failures: int, max_failures: int) -> str:
+    """When a task restarts: `in 5 s (1 of 3)`."""
+    return f"in {text_of_number(delay)} s ({failures} of {max_failures})"
+
+
+def result_text(result: RunResult) -> str:
+    """Why a run ended: `worker-0 failed (exit 3)`."""
+    names = ", ".join(result.tasks)
+    if result.cause == TASK_FAILED and result.exit is not None:
+        how = exit_text(result.exit)
+        if result.exit.out_of_memory:
+            return f"{names} ran {how}"
+        return f"{names} {'failed' if result.exit.state == FAILED else 'was killed'} ({how})"
+    if result.cause == STARTUP_TIMEOUT:
+        return f"{names} did not start within {text_of_number(result.seconds)} s"
+    if result.cause == LAUNCHERS_LOST:
+        return f"the launcher of {names} was lost {result.count} times in a row"
+    if result.cause == ENDED_EARLY:
+        return f"{names} ended before its workers"
+    if result.cause == TIME_LIMIT:
+        return f"after its time limit of {text_of_seconds(result.seconds)}"
+    return f"{names} succeeded" if result.state == SUCCEEDED else BY_REQUEST
+
+
+def task_detail(task: TaskState) -> str:
+    """The detail of a task's state; empty if there is none."""
+    if task.state == WAITING:
+        return task.waiting_for
+    if task.state == RESTARTING:
+        return f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.exit)}"
+    return task.reason
+
+
+def describe(event: Event) -> tuple[str, str]:
+    """What happened, and why; the second is empty if there is nothing to add."""
+    if event.kind == events.RUN_ENDED and event.result is not None:
+        return f"run {event.result.state}", result_text(event.result)
+    if event.kind in (events.TASK_FAILED, events.TASK_RESTARTING):
+        when = f"restarting {restart_text(event.delay, event.failures, event.max_failures)}"
+        return exit_text(event.exit), "not restarted" if event.kind == events.TASK_FAILED else when
+    if event.kind == events.TASK_STARTED:
+        return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
+    names = ", ".join(event.tasks)
+    words = {
+        events.RUN_SUBMITTED: ("run submitted", ""),
+        events.RUN_RESUMED: ("run resumed", ""),
+        events.STOP_REQUESTED: ("stopped with TensorBoard", BY_REQUEST),
+        events.LAUNCHER_REGISTERED: ("launcher registered", ""),
+        events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
+        events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),
+        events.BARRIER_PASSED: ("all tasks ready", names),
+        events.ADDRESS_CHANGED: ("an address has changed", "all tasks restart"),
+        events.TASKS_CHANGED: (f"the tasks are now {names}", "all tasks restart"),
+        events.TASK_SUCCEEDED: ("succeeded", ""),
+        events.TASK_INTERRUPTED: ("interrupted", event.reason),
+        events.TASK_STOPPED: ("stopped", event.reason),
+        events.TASK_REMOVED: ("removed", ""),
+        events.RESTART_REQUESTED: ("restarting", BY_REQUEST),
+        events.REPLACE_REQUESTED: ("replacing", BY_REQUEST),
+        events.SETTINGS_CHANGED: ("restarting", "its settings have changed"),
+        events.TASK_WAITED: (f"waited for {names}", f"{event.delay:.1f} s"),
+        events.ENGINE_STATE: (event.state, event.reason),
+        events.TASK_LOST: ("lost", f"its launcher on {event.machine} is gone"),
+        events.RECORD_DAMAGED: (f"unreadable parts of the record were skipped: {event.count}", event.reason),
+        events.RECORD_DELAYED: (f"the record could not be written for {event.delay:.0f} s", _dropped(event)),
+        events.LAUNCHER_PROBLEM: ("tries again", event.reason),
+        events.OUTPUT_DROPPED: (f"{event.count} bytes of its output were dropped", "its disk was full"),
+        events.PATTERN_SLOW: (f"some lines were not searched for the metric {event.state}", event.reason),
+        events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
+        events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
+    }
+    return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
+
+
+def _pattern_disabled(event: Event) -> str:
+    if event.tasks:
+        return f"the metric {event.state} is slow in {', '.join(event.tasks)}, and switched off for other tasks"
+    return f"the metric {event.state} is switched off"
+
+
+def _dropped(event: Event) -> str:
+    dropped = f", and {event.count} events were dropped" if event.count else ""
+    return event.reason + dropped
+
+
+def sentence(event: Event) -> str:
+    """An event in one line, without its time."""
+    what, why = describe(event)
+    return " ".join(filter(None, [event.task, what])) + (f": {why}" if why else "")
+
+
+def document(event: Event) -> dict[str, Any]:
+    """An event for `--json`: its data, and its sentence."""
+    data = event.to_dict()
+    if event.result is not None:
+        data["result"] = {**asdict(event.result), "reason": result_text(event.result)}
+    required = {
+        "at": event.at,
+        "kind": event.kind,
+        "task": event.task,
+        "attempt": event.attempt,
+        "reason": event.reason,
+    }
+    return {**required, **data, "sentence": sentence(event)}
+
+
+def with_waits(happened: Iterable[Event]) -> list[Event]:
+    """The events, oldest first, with how long each task waited for the last one at the start barrier."""
+    timeline: list[Event] = []
+    registered: dict[str, float] = {}
+    for event in happened:
+        if event.kind == events.BARRIER_PASSED:
+            timeline += _waits({name: registered[name] for name in event.tasks if name in registered}, event.at)
+        timeline.append(event)
+        if event.kind == events.LAUNCHER_REGISTERED:
+            registered[event.task] = event.at
+        if event.kind in (events.BARRIER_PASSED, events.ADDRESS_CHANGED, events.TASKS_CHANGED):
+            registered = {}
+    return timeline
+
+
+def _waits(registered: Mapping[str, float], at: float) -> Sequence[Event]:
+    last = max(registered, key=lambda name: registered[name], default="")
+    return [
+        Event(events.TASK_WAITED, at, name, tasks=[last], delay=at - since)
+        for name, since in registered.items()
+        if name != last
+    ]

@@ -1,0 +1,93 @@
+"""The expected state of a cluster: what a report needs of spec and plan, stored in the registry. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..agent.run_state import RunState
+from ..plan.plan import Plan
+from ..plan.scheduler import Machine
+from ..spec.cluster import ClusterSpec
+
+
+@dataclass(frozen=True)
+class ExpectedTask:
+    """One planned task, and its machine."""
+
+    hostname: str
+    job: str
+    index: int
+    machine: str = ""
+    command: str = ""
+    """The command of its job; empty for that of the cluster."""
+
+
+@dataclass(frozen=True)
+class ExpectedMachine:
+    """One planned machine: the columns of its row that do not depend on the observed state."""
+
+    machine: str
+    role: str
+    provider: str
+    region: str
+    size: str
+    public_ip: str
+
+
+@dataclass(frozen=True)
+class ExpectedState:
+    """The tasks and machines of a cluster, and the arguments that a report uses."""
+
+    tasks: Sequence[ExpectedTask]
+    machines: Sequence[ExpectedMachine] = ()
+    command: str = ""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """Name to pattern."""
+    log_lines: int = 0
+    serve: bool = False
+    idle: float = 0.0
+    lifetime: float = 0.0
+    """After how many seconds machines terminate themselves."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ExpectedState":
+        """From JSON."""
+        tasks = [ExpectedTask(**task) for task in data["tasks"]]
+        return cls(**{**data, "tasks": tasks, "machines": [ExpectedMachine(**machine) for machine in data["machines"]]})
+
+
+def expected_state(plan: Plan, spec: ClusterSpec) -> ExpectedState:
+    """The expected state of a planned cluster."""
+    return ExpectedState(
+        tasks=[
+            ExpectedTask(task.hostname, task.job, task.index, task.machine, plan.own_command(task.job))
+            for task in plan.tasks
+        ],
+        machines=list(map(_machine, plan.machines)),
+        command=plan.command,
+        metrics=dict(spec.metrics),
+        log_lines=spec.log_lines,
+        serve=spec.standalone_servers,
+        idle=spec.ec2.idle_timeout,
+        lifetime=spec.ec2.max_lifetime,
+    )
+
+
+def expected_of(run_state: RunState | None) -> ExpectedState:
+    """The expected state of a cluster of which only the run is known."""
+    if run_state is None:
+        return ExpectedState(tasks=())
+    tasks = [ExpectedTask(task.hostname, task.job, task.index, task.machine) for task in run_state.tasks.values()]
+    names = dict.fromkeys(task.machine for task in tasks if task.machine)
+    machines = [ExpectedMachine(name, "", "", "", "", "") for name in names]
+    return ExpectedState(tasks=tasks, machines=machines, serve=run_state.spec.serve)
+
+
+def _machine(machine: Machine) -> ExpectedMachine:
+    return ExpectedMachine(
+        machine.name, machine.role, machine.provider, machine.region, machine.size, machine.public_ip
+    )

@@ -1,0 +1,110 @@
+"""Why a program failed, from the last lines of its output: without noise, and with the line of the exception first. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..agent.record import StoredLine
+from ..agent.run_state import DEAD, TaskState
+from ..backends.base import ObservedState
+from .escapes import shown_text
+from .remedies import exit_remedy
+
+SHOWN_LINES = 5
+"""How many lines of a failure are shown."""
+
+_READ_LINES = 20
+"""How many of the last lines, without noise, are searched for a remedy."""
+
+_STDERR = 2
+
+
+def _logged(severity: str) -> str:
+    """A pattern for the begin of a line that TensorFlow's C++ code logs, in its own form or in that of absl."""
+    return rf"(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: {severity}|{severity}\d{{4}} \d\d:\d\d:\d+\.\d+)\s"
+
+
+_STARTUP = "register cu|register factory|omputation placer|cuda_|cuInit|TF-TRT|libcu|libnvinfer|GPU|gpu"
+_NOISE = re.compile(
+    "|".join(
+        (
+            _logged("I"),
+            rf"{_logged('[WE]')}.*(?:{_STARTUP})",
+            r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
+            r"To enable (?:the following instructions|them in other operations)",
+            r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
+            r"During handling of the above exception|The above exception was the direct cause",
+        )
+    )
+)
+"""What TensorFlow prints at each start, and other lines that do not explain why a program failed."""
+
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):|  File \"")
+_UNRAISABLE = re.compile(r"Exception ignored ")
+_ERROR = re.compile(
+    rf"\S+: error: |FATAL |Fatal |[Ee]rror: |tfdeploy: |terminate called|Segmentation fault|{_logged('F')}"
+)
+"""The line of an error where there is no traceback: of argparse, absl, click, tfdeploy or C++."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed, in the words of its program."""
+
+    hostname: str
+    lines: list[str]
+    """The line of the exception or error first, then the last other lines."""
+    remedy: str
+
+
+def is_noise(text: str) -> bool:
+    """Whether a line is one of those that TensorFlow prints at each start."""
+    return _NOISE.match(text) is not None
+
+
+def failure_of(task: TaskState, observed: ObservedState) -> Failure:
+    """The failure of a task: of its stderr, or of all of its output if its stderr has only noise."""
+    lines = observed.view.logs.get(task.hostname, [])
+    stderr = [line for line in lines if line.pipe == _STDERR]
+    error, others = _parts(stderr)
+    if not error and not others:
+        error, others = _parts(lines)
+    if not error and not others:
+        others = [shown_text(line.text) for line in lines if line.text.strip()]
+    shown = [*error, *others[-(SHOWN_LINES - len(error)) :]]
+    return Failure(task.hostname, shown, exit_remedy(task, [*error, *others[-_READ_LINES:]]))
+
+
+def failures(observed: ObservedState) -> list[Failure]:
+    """The tasks that failed in a failed run: training tasks first, in the order of time."""
+    run = observed.view.run_state
+    if run is None or run.result is None or run.result.state not in DEAD:
+        return []
+    failed = [task for task in run.tasks.values() if task.state in DEAD]
+    return [failure_of(task, observed) for task in sorted(failed, key=lambda task: (task.is_auxiliary, task.ended))]
+
+
+def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
+    """The line of the exception or error, if there is one, and the other lines, without noise and the frames of tracebacks."""
+    others: list[str] = []
+    error = -1
+    in_traceback = is_ignored = is_exception = False
+    for line in lines:
+        text = shown_text(line.text).rstrip()
+        if _TRACEBACK.match(text):
+            in_traceback = True
+        elif in_traceback and (not text.strip() or text.startswith("  ")):
+            continue
+        elif in_traceback:
+            in_traceback = False
+            if not is_ignored:
+                error, is_exception = len(others), True
+                others.append(text)
+            is_ignored = False
+        elif _UNRAISABLE.match(text):
+            is_ignored = True
+        elif text.strip() and not is_noise(text):
+            if _ERROR.match(text) and not is_exception:
+                error = len(others)
+            others.append(text)
+    return ([others[error]], others[:error] + others[error + 1 :]) if error >= 0 else ([], others)

@@ -1,0 +1,341 @@
+"""A page about a cluster: one HTML document that needs no network. Pure."""
+
+import base64
+import datetime
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from ...agent.events import Event
+from ...agent.run_state import DEAD
+from ...units import counted, dollars, text_of_seconds
+from ..events import sentence
+from ..failure import Failure
+from ..log_metrics import Curve, curves
+from ..report import Report, moment
+from ..tables import Table, machine_table, task_table
+from .chart import drawable, duration, gallery, number, place_text
+from .content import Content
+from .markup import Html, element, joined
+from .timeline import KINDS, picture, timeline
+
+_OTHER_KINDS = {"connected": "good", "unreachable": "bad", "unknown": "wait", "pulling": "start", "rejected": "bad"}
+
+
+def kind(status: str) -> str:
+    """The CSS class of a status: `waiting for ps-0` has that of `waiting`."""
+    kinds = {**KINDS, **_OTHER_KINDS}
+    return next((kinds[word] for word in kinds if re.match(rf"{word}\b", status)), "over")
+
+
+def table(content: Table) -> Html:
+    """A table in a box that scrolls."""
+    head = element("tr", *(element("th", column.replace("_", " "), scope="col") for column in content.columns))
+    body = [element("tr", *(_cell(column, row[column]) for column in content.columns)) for row in content.rows]
+    return _box(content.title, head, body)
+
+
+def _box(title: str, head: Html, body: Sequence[Html], **attributes: str) -> Html:
+    caption = element("caption", title, class_="unseen")
+    rows = element("table", caption, element("thead", head), element("tbody", *body))
+    return element(
+        "div", rows, **{"class_": "box", "tabindex": "0", "role": "region", "aria_label": title, **attributes}
+    )
+
+
+def _cell(column: str, text: str) -> Html:
+    if column == "status" and text:
+        return element("td", element("span", text, class_=f"word {kind(text)}"))
+    if column in ("command", "container") and text:
+        return element("td", element("code", text, class_="long", title=text), class_=f"c-{column}")
+    return element("td", text, class_=f"c-{column}")
+
+
+def pairs(title: str, items: Mapping[str, str], first: str, second: str) -> Html:
+    """A table of names and values."""
+    head = element("tr", element("th", first, scope="col"), element("th", second, scope="col"))
+    rows = [
+        element("tr", element("th", element("code", name), scope="row"), element("td", element("code", value)))
+        for name, value in items.items()
+    ]
+    return _box(title, head, rows, class_="box pairs")
+
+
+def cost_sentences(cost: Mapping[str, Any]) -> list[str]:
+    """What the machines cost, and when they terminate themselves."""
+    sentences = [f"{cost['summary']}." if cost.get("summary") else ""]
+    if cost.get("maximum") is not None:
+        sentences.append(f"At most {dollars(cost['maximum'])} in total.")
+    if cost.get("idle_timeout"):
+        sentences.append(f"A machine terminates itself after {text_of_seconds(cost['idle_timeout'])} without tasks.")
+    if cost.get("max_lifetime"):
+        sentences.append(
+            f"A machine terminates itself at the latest {text_of_seconds(cost['max_lifetime'])} after its start."
+        )
+    if cost.get("billed_after"):
+        sentences.append(f"Still billed after the machines are terminated: {', '.join(cost['billed_after'])}.")
+    if cost.get("prices_date"):
+        sentences.append(f"Prices are in US dollars as of {cost['prices_date']}.")
+    return [sentence for sentence in sentences if sentence]
+
+
+def clock(at: float) -> str:
+    """The time of day in UTC; empty if the calendar has no such time."""
+    try:
+        return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+LAST_LINES = 200
+"""How many lines of each task are on the page."""
+
+_MOST_EVENTS = 1000
+_MOST_FAILURES = 3
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#1f5f8b"/>'
+    '<path d="M3 4c2 7 4 8 10 8" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round"/></svg>'
+)
+
+
+def page(content: Content, live: bool = False) -> str:
+    """The document. A live page requests `fragment` from its server every two seconds; others have no script."""
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(live)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content="tfdeploy"),
+        element("title", f"{content.name}: {content.report.state}"),
+        element("link", rel="icon", href=f"data:image/svg+xml,{quote(_ICON)}"),
+        element("style", Html(_asset("page.css"))),
+    ]
+    banner = element("p", id="silence", role="status", hidden=True)
+    body = [*([banner] if live else []), element("main", fragment(content), id="page")]
+    if live:
+        body.append(element("script", Html(_asset("live.js"))))
+    document = element("html", element("head", *head), element("body", *body), lang="en")
+    return f"<!DOCTYPE html>\n{document}\n"
+
+
+def policy(live: bool = False) -> str:
+    """The content security policy: the page's own style and script, and nothing from elsewhere."""
+    rules = ["default-src 'none'", f"style-src '{_digest('page.css')}'", "img-src data:"]
+    if live:
+        rules += [f"script-src '{_digest('live.js')}'", "connect-src 'self'"]
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _digest(name: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode()}"
+
+
+def fragment(content: Content) -> Html:
+    """The content of `main`, which a live page replaces."""
+    quantities = curves(content.lines)
+    sections = [
+        ("cluster", "Machines and tasks", _cluster(content.report)),
+        ("results", "Results", _results(content, quantities)),
+        ("curves", "Curves", gallery(quantities)),
+        ("timeline", "Timeline", _timeline(content)),
+        ("logs", "Last log lines", _logs(content)),
+        ("configuration", "Configuration", _configuration(content)),
+    ]
+    shown = [section for section in sections if section[2]]
+    links = [element("li", element("a", title, href=f"#{name}")) for name, title, _ in shown]
+    return joined(
+        _header(content),
+        element("nav", element("ul", *links), id="contents", aria_label="On this page"),
+        *(element("section", element("h2", title), body, id=name) for name, title, body in shown),
+        element("footer", element("p", "Written by tfdeploy", _observed_text(content.report), "."), id="end"),
+    )
+
+
+def _observed_text(report: Report) -> str:
+    return f". Observed at {report.observed_at}" if report.observed_at else ""
+
+
+def _header(content: Content) -> Html:
+    report = content.report
+    facts = {
+        "run": report.run,
+        "observed": report.observed_at,
+        "duration": _duration(content),
+        "backend": content.backend,
+        "project": content.project,
+        "stack": content.stack,
+    }
+    items = [
+        element("div", element("dt", name), element("dd", value, class_=f"f-{name}"))
+        for name, value in facts.items()
+        if value
+    ]
+    state = element("span", report.state, class_=f"state {kind(report.state)}")
+    return element(
+        "header",
+        element("h1", content.name, " ", state),
+        element("p", _sentence(report.reason), class_="reason") if report.reason else "",
+        *(_failure(failed) for failed in report.failures[:_MOST_FAILURES]),
+        element("dl", *items, class_="facts"),
+        id="head",
+        data_title=f"{content.name}: {report.state}",
+    )
+
+
+def _failure(failed: Failure) -> Html:
+    """What a task that failed printed last, and what to do."""
+    text = "\n".join(failed.lines)
+    return element(
+        "div",
+        element("p", element("b", failed.hostname), ": ", failed.remedy),
+        element("pre", text) if text else "",
+        class_="failure",
+    )
+
+
+def _sentence(reason: str) -> str:
+    return reason if reason.endswith((".", "!", "?", "…")) else f"{reason}."
+
+
+def _duration(content: Content) -> str:
+    drawn = timeline([], content.events, _observed_at(content.report))
+    return duration(drawn.end - drawn.begin) if drawn else ""
+
+
+def _observed_at(report: Report) -> float:
+    """The inverse of `moment`."""
+    try:
+        parsed = datetime.datetime.strptime(report.observed_at, "%Y-%m-%d %H:%M:%SZ")
+    except ValueError:
+        return 0.0
+    return parsed.replace(tzinfo=datetime.UTC).timestamp()
+
+
+def _cluster(report: Report) -> Html:
+    cost = cost_sentences(report.cost)
+    return joined(
+        element("h3", "Machines"),
+        table(machine_table(report.machines)),
+        element("p", " ".join(cost), class_="cost") if cost else "",
+        element("h3", "Tasks"),
+        table(task_table(report.tasks)),
+    )
+
+
+def _results(content: Content, quantities: Mapping[str, Curve]) -> Html:
+    """Metrics, quantities with a single value, endpoints."""
+    report = content.report
+    tiles = [_tile(name, *_metric(value)) for name, value in report.metrics.items()]
+    for quantity, curve in quantities.items():
+        if quantity not in report.metrics and not drawable(curve):
+            tiles += _single_values(quantity, curve)
+    parts = [element("div", *tiles, class_="tiles")] if tiles else []
+    if report.endpoints:
+        parts += [element("h3", "Endpoints"), pairs("Endpoints", report.endpoints, "task", "address")]
+    return joined(*parts)
+
+
+def _single_values(quantity: str, curve: Curve) -> Iterator[Html]:
+    for hostname, points in curve.series.items():
+        x, y = points[-1]
+        yield _tile(quantity, number(y), f"{hostname}, {place_text(curve.by, x)}")
+
+
+def _tile(name: str, value: str, source: str) -> Html:
+    return element(
+        "div", element("span", name, class_="name"), element("b", value), element("small", source), class_="tile"
+    )
+
+
+def _metric(value: object) -> tuple[str, str]:
+    """The value of a metric, and a note."""
+    if value is None:
+        return "\u2013", "metric, no value yet"
+    return number(value) if isinstance(value, (int, float)) else str(value), "metric"
+
+
+def _timeline(content: Content) -> Html:
+    hostnames = [str(row["hostname"]) for row in content.report.tasks]
+    drawn = timeline(hostnames, content.events, _observed_at(content.report))
+    if drawn is None:
+        return Html("")
+    events = content.events[-_MOST_EVENTS:]
+    heading = element("h3", "Events", element("small", f" {len(events)}, times in UTC"))
+    return joined(picture(drawn), heading, _events(events, drawn.begin))
+
+
+def _events(events: Sequence[Event], begin: float) -> Html:
+    rows = [
+        element(
+            "tr",
+            element("td", clock(event.at), title=_moment(event.at), class_="clock"),
+            element("td", f"+{duration(max(0.0, round(event.at - begin, 1)))}", class_="since"),
+            element("td", sentence(event), class_="text"),
+        )
+        for event in events
+    ]
+    head = element("tr", *(element("th", word, scope="col") for word in ("time", "since start", "event")))
+    return _box("Events, oldest first", head, rows, class_="box events", id="events")
+
+
+def _moment(at: float) -> str | None:
+    return moment(at) if clock(at) else None
+
+
+def _logs(content: Content) -> Html:
+    """The last lines of each task; unfolded if the task failed, or if it is the only one."""
+    rows = [row for row in content.report.tasks if content.lines.get(str(row["hostname"]))]
+    return joined(*(_log(content, str(row["hostname"]), str(row["status"]), len(rows) == 1) for row in rows))
+
+
+def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
+    printed = content.lines[hostname]
+    last = printed[-LAST_LINES:]
+    lines = [
+        element(
+            "span",
+            element("span", clock(at), class_="clock"),
+            element("span", text, class_="text"),
+            class_="entry",
+        )
+        for at, text in last
+    ]
+    count = (
+        counted(len(printed), "line") if len(last) == len(printed) else f"the last {len(last)} of {len(printed)} lines"
+    )
+    summary = element(
+        "summary",
+        element("b", hostname),
+        " ",
+        element("span", status, class_=f"word {kind(status)}"),
+        " ",
+        element("small", count),
+    )
+    return element(
+        "details",
+        summary,
+        element(
+            "pre", *lines, tabindex="0", role="region", aria_label=f"last lines of {hostname}", id=f"lines-{hostname}"
+        ),
+        id=f"log-{hostname}",
+        class_="log",
+        open=alone or any(status.startswith(word) for word in DEAD),
+    )
+
+
+def _configuration(content: Content) -> Html:
+    parts = []
+    if content.options:
+        parts += [element("h3", "Options"), pairs("Options", content.options, "name", "value")]
+    if content.versions:
+        parts += [element("h3", "Versions"), pairs("Versions", content.versions, "package", "version")]
+    return joined(*parts)

@@ -1,0 +1,40 @@
+"""HTML elements. Text is escaped, so that it cannot become markup. Pure."""
+
+import html
+
+from ..escapes import plain
+
+_EMPTY_ELEMENTS = ("link", "meta")
+
+
+class Html(str):
+    """Markup: not escaped again."""
+
+    __slots__ = ()
+
+
+def element(name: str, /, *children: str, **attributes: object) -> Html:
+    """An element. Children that are not `Html` are escaped. Attributes that are None are omitted; those that are True have no value.
+
+    `class_` is the attribute `class`, `aria_label` is `aria-label`.
+    """
+    rendered = "".join(
+        _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
+    )
+    if name in _EMPTY_ELEMENTS:
+        return Html(f"<{name}{rendered}>")
+    return Html(f"<{name}{rendered}>{joined(*children)}</{name}>")
+
+
+def joined(*children: str) -> Html:
+    """Children in a row, escaped unless they are `Html`."""
+    return Html("".join(child if isinstance(child, Html) else _escaped(child) for child in children))
+
+
+def _attribute(key: str, value: object) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{_escaped(str(value))}"'
+
+
+def _escaped(text: str) -> str:
+    return html.escape("\n".join(plain(line) for line in text.split("\n")))

@@ -1,0 +1,283 @@
+"""The timeline as a picture: a lane for each task, and its phases in a table. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...agent import events
+from ...agent.events import Event
+from ...agent.run_state import (
+    DEAD,
+    FINAL,
+    INTERRUPTED,
+    LOST,
+    RESTARTING,
+    RUNNING,
+    SCHEDULED,
+    STARTING,
+    STOPPED,
+    SUCCEEDED,
+    TENSORBOARD,
+    WAITING,
+)
+from ..events import exit_text
+from ..report import moment
+from .chart import Axis, bottom, duration, percent, time_axis
+from .markup import Html, element, joined
+
+REMOVED = "removed"
+ENDED = FINAL | {REMOVED}
+
+
+@dataclass(frozen=True)
+class TaskPhase:
+    """A task in one state; times in seconds since 1970."""
+
+    state: str
+    begin: float
+    end: float
+    note: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Each task's phases, oldest first, and when and how the run ended."""
+
+    begin: float
+    end: float
+    lanes: dict[str, list[TaskPhase]]
+    result: tuple[float, str] | None
+
+
+def timeline(hostnames: Sequence[str], happened: Sequence[Event], now: float) -> Timeline | None:
+    """The phases of these tasks, and of tasks that were removed, until now or the run's end; None without events."""
+    if not happened:
+        return None
+    begin = min(event.at for event in happened)
+    last = max(event.at for event in happened)
+    ends = [(event.at, event.result.state) for event in happened if event.result is not None]
+    end = last if ends else max(last, now)
+    lanes = _Lanes([*hostnames, *_removed_tasks(hostnames, happened)], begin)
+    for event in happened:
+        lanes.apply(event)
+    return Timeline(begin, end, lanes.finish(end), ends[-1] if ends else None)
+
+
+def _removed_tasks(hostnames: Sequence[str], happened: Iterable[Event]) -> list[str]:
+    registered = dict.fromkeys(event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED)
+    return [name for name in registered if name not in hostnames]
+
+
+def _is_auxiliary(hostname: str) -> bool:
+    return hostname.rpartition("-")[0] == TENSORBOARD
+
+
+_NOT_RUNNING = (SCHEDULED, WAITING, STARTING, RESTARTING, INTERRUPTED, LOST)
+_UNFINISHED = (WAITING, STARTING, RUNNING, RESTARTING)
+
+
+class _Lanes:
+    """The lanes of all tasks, built up event by event."""
+
+    def __init__(self, hostnames: Sequence[str], begin: float) -> None:
+        self._lanes: dict[str, list[TaskPhase]] = {name: [TaskPhase(SCHEDULED, begin, begin, "")] for name in hostnames}
+        self._barrier_passed = False
+
+    def apply(self, event: Event) -> None:
+        """Begin the phases that an event begins."""
+        training = [name for name in self._lanes if not _is_auxiliary(name)]
+        if event.kind == events.BARRIER_PASSED:
+            self._barrier_passed = True
+            self._change(training, (WAITING,), STARTING, event.at)
+        elif event.kind in (events.RUN_RESUMED, events.ADDRESS_CHANGED, events.TASKS_CHANGED):
+            self._barrier_passed = False
+            self._change(training, _UNFINISHED, STARTING, event.at)
+        elif event.kind == events.STOP_REQUESTED or event.result is not None:
+            # Auxiliary tasks end only at the user's request.
+            requested = event.result is None or event.result.state == STOPPED
+            self._change(self._lanes if requested else training, _NOT_RUNNING, STOPPED, event.at)
+        elif event.task in self._lanes:
+            state, note = self._phase(event)
+            if state:
+                self._begin(event.task, state, note, event.at)
+
+    def finish(self, end: float) -> dict[str, list[TaskPhase]]:
+        """All lanes up to this time, without phases of no length."""
+        for lane in self._lanes.values():
+            lane[-1] = _until(lane[-1], end)
+        return {
+            name: [phase for phase in lane if phase.end > phase.begin or phase is lane[-1]]
+            for name, lane in self._lanes.items()
+        }
+
+    def _phase(self, event: Event) -> tuple[str, str]:
+        """The state and the note of the phase that begins; no state where none does."""
+        failed = event.exit.state if event.exit is not None else ""
+        phases = {
+            events.LAUNCHER_REGISTERED: (self._registered(event.task), ""),
+            events.LAUNCHER_REUSED: (self._registered(event.task), ""),
+            events.LAUNCHER_LOST: (LOST, ""),
+            events.TASK_STARTED: (RUNNING, f"attempt {event.attempt}"),
+            events.TASK_RESTARTING: (RESTARTING, exit_text(event.exit)),
+            events.TASK_FAILED: (failed, exit_text(event.exit)),
+            events.SETTINGS_CHANGED: (RESTARTING, "its settings have changed"),
+            events.TASK_INTERRUPTED: (INTERRUPTED, event.reason),
+            events.TASK_SUCCEEDED: (SUCCEEDED, ""),
+            events.TASK_STOPPED: (STOPPED, event.reason),
+            events.TASK_REMOVED: (REMOVED, ""),
+        }
+        return phases.get(event.kind, ("", ""))
+
+    def _registered(self, hostname: str) -> str:
+        """The state of a task after its launcher has registered. A training task that has ended stays as it is."""
+        state = self._lanes[hostname][-1].state
+        if state in FINAL and not _is_auxiliary(hostname):
+            return state
+        return STARTING if self._barrier_passed or _is_auxiliary(hostname) else WAITING
+
+    def _change(self, names: Iterable[str], states: Sequence[str], state: str, at: float) -> None:
+        for name in names:
+            if self._lanes[name][-1].state in states:
+                self._begin(name, state, "", at)
+
+    def _begin(self, hostname: str, state: str, note: str, at: float) -> None:
+        lane = self._lanes[hostname]
+        if lane[-1].state == state and not note:
+            return
+        lane[-1] = _until(lane[-1], at)
+        lane.append(TaskPhase(state, lane[-1].end, lane[-1].end, note))
+
+
+def _until(phase: TaskPhase, end: float) -> TaskPhase:
+    return TaskPhase(phase.state, phase.begin, max(phase.begin, end), phase.note)
+
+
+KINDS = {
+    SCHEDULED: "idle",
+    WAITING: "wait",
+    STARTING: "start",
+    RUNNING: "run",
+    RESTARTING: "warn",
+    INTERRUPTED: "warn",
+    LOST: "bad",
+    SUCCEEDED: "good",
+    STOPPED: "over",
+    REMOVED: "over",
+    **dict.fromkeys(DEAD, "bad"),
+}
+"""State to the class that colours it."""
+
+_LANE = 46
+_BAR_TOP, _BAR = 21, 16
+_NARROW, _WIDE, _LETTER = 290, 640, 7.0
+"""How wide the picture is at least on a phone and elsewhere, and a letter about."""
+
+
+def picture(timeline: Timeline) -> Html:
+    """A figure: lanes over an axis of time, a legend, and all phases in a table for those who want numbers."""
+    across = time_axis(timeline.end - timeline.begin)
+    lanes = [
+        _lane(place, name, phases, timeline, across) for place, (name, phases) in enumerate(timeline.lanes.items())
+    ]
+    height = _LANE * len(lanes)
+    drawing = element(
+        "svg",
+        element("title", f"Phases of {len(lanes)} tasks from {moment(timeline.begin)} to {moment(timeline.end)}"),
+        *_columns(across),
+        *_result(timeline, across),
+        *lanes,
+        class_="plot",
+        role="img",
+        height=height,
+    )
+    return element(
+        "figure",
+        element("div", drawing, class_="frame lanes"),
+        element("figcaption", f"Time since {moment(timeline.begin)}. ", _legend(timeline)),
+        _table(timeline),
+        class_="timeline",
+    )
+
+
+def _columns(across: Axis) -> Iterator[Html]:
+    for tick, _ in across.ticks:
+        at = percent(across.place(tick))
+        yield element("line", x1=at, x2=at, y1="0", y2="100%", class_="grid")
+    yield element("line", x1="0", x2="100%", y1="100%", y2="100%", class_="axis")
+    yield from bottom(across)
+
+
+def _result(timeline: Timeline, across: Axis) -> Iterator[Html]:
+    if timeline.result:
+        at, state = timeline.result
+        place = percent(across.place(at - timeline.begin))
+        title = element("title", f"run {state} after {duration(at - timeline.begin)}")
+        yield element("line", title, x1=place, x2=place, y1="0", y2="100%", class_=f"result {KINDS.get(state, 'over')}")
+
+
+def _lane(place: int, name: str, phases: list[TaskPhase], timeline: Timeline, across: Axis) -> Html:
+    top = place * _LANE
+    bars = [_bar(name, phase, top + _BAR_TOP, timeline, across) for phase in phases]
+    last = phases[-1].state
+    state = element("tspan", f"  {last}", class_=f"word {KINDS.get(last, '')}")
+    return joined(element("text", name, state, x="0", y=top + 15, class_="lane"), *bars)
+
+
+def _bar(name: str, phase: TaskPhase, top: int, timeline: Timeline, across: Axis) -> Html:
+    begin, end = (across.place(at - timeline.begin) for at in (phase.begin, phase.end))
+    note = f" ({phase.note})" if phase.note else ""
+    title = element("title", f"{name}: {phase.state}{note}, {duration(phase.end - phase.begin)}")
+    kind = KINDS[phase.state]
+    if phase.state in ENDED:
+        middle = top + _BAR / 2
+        dot = element("circle", title, cx=percent(begin), cy=middle, r="5", class_=f"phase {kind}")
+        return joined(
+            element("line", x1=percent(begin), x2=percent(end), y1=middle, y2=middle, class_=f"after {kind}"), dot
+        )
+    words = (
+        f"{phase.state} · {phase.note}"
+        if phase.state == RUNNING and phase.note not in ("", "attempt 1")
+        else phase.state
+    )
+    text = element("text", words, x="7", y=_BAR / 2, dy="0.35em") if _fits(words, end - begin, _NARROW) else Html("")
+    if not text and _fits(words, end - begin, _WIDE):
+        text = element("text", words, x="7", y=_BAR / 2, dy="0.35em", class_="roomy")
+    bar = element("rect", title, width="100%", height="100%", rx="3")
+    box = {"x": percent(begin), "y": top, "width": percent(max(end - begin, 0.003)), "height": _BAR}
+    return element("svg", bar, text, **box, class_=f"phase {kind}")
+
+
+def _fits(words: str, share: float, width: int) -> bool:
+    return share * width >= len(words) * _LETTER + 10
+
+
+def _legend(timeline: Timeline) -> Html:
+    seen = {phase.state for phases in timeline.lanes.values() for phase in phases}
+    return element(
+        "span",
+        *(
+            element("span", element("i", class_=f"swatch {KINDS[state]}", aria_hidden="true"), state, class_="key")
+            for state in KINDS
+            if state in seen
+        ),
+        class_="keys",
+    )
+
+
+def _table(timeline: Timeline) -> Html:
+    rows = [
+        element(
+            "tr",
+            element("th", name, scope="row"),
+            element("td", phase.state),
+            element("td", moment(phase.begin)),
+            element("td", duration(phase.end - phase.begin) if phase.state not in ENDED else ""),
+            element("td", phase.note),
+        )
+        for name, phases in timeline.lanes.items()
+        for phase in phases
+    ]
+    head = element("tr", *(element("th", word, scope="col") for word in ("task", "phase", "from", "lasted", "note")))
+    caption = element("caption", "Phases of each task", class_="unseen")
+    table = element("table", caption, element("thead", head), element("tbody", *rows))
+    box = element("div", table, class_="box", tabindex="0", role="region", aria_label="phases of each task")
+    return element("details", element("summary", "The same as a table"), box, id="phases")

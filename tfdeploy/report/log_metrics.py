@@ -1,0 +1,198 @@
+"""Curves from the output of training programs: which quantity, at which step. Pure.
+
+It reads the usual forms (`step 100 loss 0.5`, `loss = 0.5, step = 100`, Keras' progress lines, JSON) and ignores all others: a
+wrong curve is worse than a missing one.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from .escapes import plain
+
+STEP, EPOCH, TIME = "step", "epoch", "time"
+"""The x axes that a curve may have."""
+
+Points = list[tuple[float, float]]
+
+
+class Reading(NamedTuple):
+    """What one line reports of training."""
+
+    step: float | None
+    epoch: float | None
+    done: float | None
+    """The part of an epoch that is done, from a progress line."""
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity of all tasks. If a task began again, its points go back to an earlier step."""
+
+    by: str
+    series: dict[str, Points] = field(default_factory=dict)
+
+
+_LONGEST = 4000
+"""What is printed beyond this many characters of a line is ignored."""
+
+_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))"
+_COUNT = r"(\d{1,3}(?:,\d{3})+|\d+)(?![\d,]*\.?\d)(?!\w)"
+_IS = r"""["']?\s{0,3}[:=\#]?\s{0,3}["'\[(]?"""
+
+_WORTH_READING = re.compile(
+    r"loss|acc|cost|entropy|perplexity|precision|recall|auc|mse|mae|error|step|epoch|iter", re.IGNORECASE
+)
+_GLOBAL_STEP = re.compile(rf"(?<![\w/.])global[ _-]?step{_IS}{_COUNT}", re.IGNORECASE)
+_STEP = re.compile(rf"(?<![\w/.-])(?<!per )(?:step|iteration|iter){_IS}{_COUNT}", re.IGNORECASE)
+_AFTER = re.compile(rf"\bafter {_COUNT} (?:training )?(?:step|iteration)", re.IGNORECASE)
+_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{_IS}(\d+(?:\.\d+)?)(?![\d.]*\w)""", re.IGNORECASE)
+_PROGRESS = re.compile(r"^\s*(\d+)/(\d+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
+
+_QUANTITY = re.compile(
+    r"(?<![\w/.-])(?:(?P<before>[a-z][\w-]*)\s+)?"
+    r"(?P<name>(?:[a-z]\w*?[_-])?"
+    r"(?:loss|cost|cross[ _-]?entropy|xent|perplexity|accuracy|acc|precision|recall|auc|mse|mae|rmse|mean_(?:squared|absolute)_error))"
+    r"(?![\w-])(?:\s+(?:at|after)\s+(?:(?:global|training)[ _])?(?:step|iteration|epoch)?\s*\d+(?:\s+(?:training )?steps?)?)?"
+    r"""(?P<is>["']?\s*[:=]\s*["'\[(]?(?:(?:np|numpy|tf)\.\w+\()?|\s+(?:is\s+)?)"""
+    rf"(?P<value>{_NUMBER})(?P<percent>\s?%)?(?!\.?\w|[-/:]\d)(?P<end>\s*$|\s*[],;)|}}])?",
+    re.IGNORECASE,
+)
+
+_PLAIN = ["train", "training", "minibatch", "mini-batch", "batch", "total", "current", "average", "avg", "mean"]
+_MEANS = {
+    **dict.fromkeys(("val", "valid", "validation"), "validation"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation", "held-out"), "test"),
+    **{word: word for word in ("final", "top-1", "top-5", "d", "g", "generator", "discriminator")},
+    **dict.fromkeys(_PLAIN, ""),
+}
+_SAME = {"acc": "accuracy", "xent": "cross entropy", "crossentropy": "cross entropy", "cross-entropy": "cross entropy"}
+_OTHER_LOSSES = frozenset(
+    [
+        "packet",
+        "packets",
+        "data",
+        "frame",
+        "connection",
+        "signal",
+        "message",
+        "information",
+        "heat",
+        "precision",
+        "no",
+        "a",
+        "the",
+    ]
+)
+_SHARES = ("accuracy", "precision", "recall", "auc")
+
+
+def reading(text: str) -> Reading:
+    """What a line reports: `step 1,200 loss 0.31` is step 1200 and a value of `loss`."""
+    return _reading(plain(text)[:_LONGEST])
+
+
+@lru_cache(maxsize=1 << 17)
+def _reading(line: str) -> Reading:
+    """Cached, as a live page reads lines repeatedly."""
+    if not _WORTH_READING.search(line):
+        return Reading(None, None, None, {})
+    lowered = line.lower()
+    step = (_GLOBAL_STEP.search(line) if "global" in lowered else None) or _STEP.search(line) or _AFTER.search(line)
+    epoch = _EPOCH.search(line) if "epoch" in lowered else None
+    progress = _PROGRESS.match(line)
+    values: dict[str, float] = {}
+    for match in _QUANTITY.finditer(line):
+        name, value = _name(match), _value(match)
+        if name and value is not None:
+            values.setdefault(name, value)
+    return Reading(
+        float(step[1].replace(",", "")) if step and len(step[1]) < 16 else None,
+        float(epoch[1]) if epoch and len(epoch[1]) < 16 else None,
+        _part(progress) if progress else None,
+        values,
+    )
+
+
+def _part(progress: re.Match[str]) -> float | None:
+    done, total = (int(text[:15]) for text in progress.groups())
+    return done / total if 0 < done <= total else None
+
+
+def _name(match: re.Match[str]) -> str:
+    """The quantity's name, such as `validation accuracy`; empty if the words mean something else."""
+    before = (match["before"] or "").lower()
+    if before in _OTHER_LOSSES:
+        return ""
+    name = re.sub(r"cross[ _-]?entropy", "crossentropy", match["name"].lower())
+    *front, last = re.split("[_-]", name)
+    meant = [_MEANS.get(word, word) if word != "mean" else word for word in front]
+    words = [_MEANS.get(before, ""), *meant, _SAME.get(last, last)]
+    return " ".join(word for word in words if word)
+
+
+def _value(match: re.Match[str]) -> float | None:
+    """The number; None if it is probably a count of something else."""
+    text = match["value"].lower()
+    if not match["is"].strip(" \tis") and text.lstrip("+-").isdigit() and match["end"] is None:
+        return None
+    value = float(text) / (100 if match["percent"] else 1)
+    is_share = any(word in match["name"].lower() for word in ("acc", *_SHARES))
+    return None if is_share and math.isfinite(value) and not 0 <= value <= 100 else value
+
+
+class _Point(NamedTuple):
+    quantity: str
+    by: str
+    x: float
+    y: float
+
+
+def curves(lines: Mapping[str, Sequence[tuple[float, str]]]) -> dict[str, Curve]:
+    """Each quantity's curve, from lines with their times.
+
+    The x axis of a quantity is that of most of its points: step, epoch or time (in seconds since the first line). The other points
+    are left out, such as a final loss that is printed without a step.
+    """
+    begin = min((line[0] for printed in lines.values() for line in printed[:1]), default=0.0)
+    points = {hostname: list(_points(printed, begin)) for hostname, printed in lines.items()}
+    count = Counter((point.quantity, point.by) for series in points.values() for point in series)
+    axes: dict[str, str] = {}
+    for (quantity, by), number in sorted(count.items(), key=lambda item: (STEP, EPOCH, TIME).index(item[0][1])):
+        if quantity not in axes or number > count[quantity, axes[quantity]]:
+            axes[quantity] = by
+    result = {quantity: Curve(by) for quantity, by in axes.items()}
+    for hostname, series in points.items():
+        for point in series:
+            if point.by == axes[point.quantity]:
+                result[point.quantity].series.setdefault(hostname, []).append((point.x, point.y))
+    return dict(sorted(result.items(), key=lambda item: _order(item[0])))
+
+
+def _order(quantity: str) -> tuple[int, str]:
+    """Loss first, then accuracy, then the rest."""
+    rank = next((place for place, word in enumerate(("loss", "accuracy")) if quantity.endswith(word)), 2)
+    return rank, quantity
+
+
+def _points(printed: Sequence[tuple[float, str]], begin: float) -> Iterator[_Point]:
+    epoch: float | None = None
+    for at, text in printed:
+        read = reading(text)
+        if read.epoch is not None:
+            epoch = read.epoch
+        if read.step is not None:
+            by, x = STEP, read.step
+        elif read.epoch is not None:
+            by, x = EPOCH, read.epoch
+        elif read.done is not None and epoch is not None:
+            by, x = EPOCH, epoch - 1 + read.done
+        else:
+            by, x = TIME, at - begin
+        for quantity, value in read.values.items():
+            yield _Point(quantity, by, x, value)

@@ -1,0 +1,181 @@
+"""The progress of a training, from a task's output and its command. Pure."""
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ..units import text_of_number, text_of_seconds
+from .log_metrics import reading
+
+_GOAL = re.compile(
+    r"--?(?:(?:global|train|training|max|num|n|total|number_of)[_-])*(?:steps|iterations|iters|max[_-]step|num[_-]step)"
+    r"[= ]['\"]?(\d[\d_]{0,14})\b"
+)
+_STEP_AND_GOAL = re.compile(
+    r"\b(?:step|iteration|iter)\b\D{0,3}[\d,]{1,15}\s*(?:/|of)\s*([\d,]{1,15})(?![\d,])", re.IGNORECASE
+)
+"""A number with 16 digits or more is not a step, as in `reading`."""
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_RATE_SECONDS = 30.0
+"""The period over which the speed is measured."""
+
+_MAX_STEPS = 4096
+"""So many steps are stored for it: the speed of a program that prints more is measured over a shorter period."""
+
+_WIDTH = 32
+_SHORT_WIDTH = 16
+_LARGEST = 1e300
+"""Larger values are not in a curve: their sum would not be finite."""
+
+_MAX_LOSSES = 4096
+"""How many values of a loss are stored; every other one is dropped when there are more."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of one task's training at one moment."""
+
+    step: float | None = None
+    goal: float | None = None
+    """The last step, if the command or the log has it."""
+    loss: float | None = None
+    rate: float | None = None
+    """Steps per second."""
+    losses: Sequence[float] = ()
+
+    @property
+    def part(self) -> float | None:
+        """The part that is done, from 0 to 1."""
+        if self.step is None or not self.goal:
+            return None
+        return min(1.0, max(0.0, self.step / self.goal))
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to the goal at this speed."""
+        if self.step is None or not self.goal or not self.rate:
+            return None
+        return max(0.0, (self.goal - self.step) / self.rate)
+
+
+def goal(command: str) -> float | None:
+    """The last step in a command, such as 2000 for `--train_steps=2000`; None if it has none."""
+    match = _GOAL.search(command)
+    return float(match[1].replace("_", "")) if match else None
+
+
+@dataclass
+class Training:
+    """What is stored of one task's lines, so that each is read once."""
+
+    goal: float | None = None
+    _steps: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_MAX_STEPS))
+    _losses: list[float] = field(default_factory=list)
+    _stride: int = 1
+    _count: int = 0
+    _last: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**vars(self), "_steps": list(self._steps)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Training":
+        """From JSON."""
+        training = cls(**data)
+        training._steps = deque([(at, step) for at, step in training._steps], maxlen=_MAX_STEPS)
+        return training
+
+    def add_lines(self, lines: Iterable[tuple[float, str]]) -> None:
+        """Read further lines, with their times."""
+        for at, text in lines:
+            read = reading(text)
+            step_and_goal = _STEP_AND_GOAL.search(text)
+            if step_and_goal:
+                self.goal = float(step_and_goal[1].replace(",", "") or 0) or self.goal
+            if read.step is not None:
+                self._add_step(at, read.step)
+            loss = _loss(read.values)
+            if loss is not None:
+                self._add_loss(loss)
+
+    def _add_step(self, at: float, step: float) -> None:
+        if self._steps and step < self._steps[-1][1]:
+            self._steps.clear()  # the training began again at an earlier step
+        self._steps.append((at, step))
+        while len(self._steps) > 2 and self._steps[0][0] < at - _RATE_SECONDS:
+            self._steps.popleft()
+
+    def _add_loss(self, loss: float) -> None:
+        self._last = loss
+        self._count += 1
+        if math.isfinite(loss) and self._count % self._stride == 0:
+            self._losses.append(loss)
+            if len(self._losses) > _MAX_LOSSES:
+                self._losses, self._stride = self._losses[::2], self._stride * 2
+
+    @property
+    def progress(self) -> Progress:
+        """The current progress."""
+        step = self._steps[-1][1] if self._steps else None
+        return Progress(step, self.goal, self._last, self._rate(), tuple(self._losses))
+
+    def _rate(self) -> float | None:
+        if len(self._steps) < 2:
+            return None
+        (begin, first), (end, last) = self._steps[0], self._steps[-1]
+        return (last - first) / (end - begin) if end > begin and last > first else None
+
+
+def _loss(values: Mapping[str, float]) -> float | None:
+    """The loss of the training; if there is none, another one, such as that of the validation."""
+    names = [name for name in values if name.endswith(("loss", "cost", "entropy"))]
+    return values["loss"] if "loss" in values else values[names[0]] if names else None
+
+
+def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
+    """Values as at most `width` blocks in a row; each block is the mean of the values in its place."""
+    numbers = [value for value in values if abs(value) <= _LARGEST]
+    if not numbers:
+        return ""
+    count = min(width, len(numbers))
+    bounds = [round(place * len(numbers) / count) for place in range(count + 1)]
+    means = [sum(numbers[begin:end]) / (end - begin) for begin, end in pairwise(bounds) if end > begin]
+    low, span = min(means), max(means) - min(means)
+    return "".join(_BLOCKS[round((mean - low) / span * (len(_BLOCKS) - 1)) if span else 0] for mean in means)
+
+
+def progress_text(progress: Progress) -> str:
+    """The progress of a running task, the most important first: `1200/2000  20s left  41.0 steps/s  loss 0.31 ▇▅▃▂▁`."""
+    parts = [step_text(progress), left_text(progress), rate_text(progress), loss_text(progress)]
+    return "  ".join(part for part in parts if part)
+
+
+def step_text(progress: Progress) -> str:
+    """`1200/2000`, or `step 1200` if the last one is not known; empty before the first step."""
+    if progress.step is None:
+        return ""
+    step = text_of_number(min(progress.step, progress.goal or progress.step))
+    return f"{step}/{text_of_number(progress.goal)}" if progress.goal else f"step {step}"
+
+
+def rate_text(progress: Progress) -> str:
+    """`41.0 steps/s`; empty if it is not known."""
+    return "" if progress.rate is None else f"{progress.rate:.1f} steps/s"
+
+
+def left_text(progress: Progress) -> str:
+    """`20s left`; empty at the end, and if it is not known."""
+    return f"{text_of_seconds(progress.left)} left" if progress.left else ""
+
+
+def loss_text(progress: Progress) -> str:
+    """The last loss and its curve: `loss 0.31 ▇▅▃▂▁`; empty if there is none."""
+    return (
+        "" if progress.loss is None else f"loss {progress.loss:.4g} {sparkline(progress.losses, _SHORT_WIDTH)}".rstrip()
+    )

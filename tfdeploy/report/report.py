@@ -1,0 +1,325 @@
+"""A report: expected and observed state as the component's outputs, tables and metrics. Pure."""
+
+import datetime
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..agent.flags import shown_command
+from ..agent.run_state import (
+    ENGINE_STARTING,
+    FAILED,
+    FINAL,
+    INTERRUPTED,
+    KILLED,
+    LOST,
+    RESTARTING,
+    RUNNING,
+    SCHEDULED,
+    STARTING,
+    STOPPED,
+    SUCCEEDED,
+    UNKNOWN,
+    UNREACHABLE,
+    WAITING,
+    RunState,
+    TaskState,
+)
+from ..agent.start_barrier import tasks_not_ready
+from ..agent.success_policy import finishing_workers, is_worker
+from ..backends.base import GONE, EngineTask, ObservedState
+from ..outputs import CostSummary, MachineRow, TaskRow
+from ..units import text_of_seconds
+from .escapes import shown_text
+from .events import restart_text, result_text
+from .expected import ExpectedMachine, ExpectedState, ExpectedTask
+from .failure import Failure, failures
+from .session_waits import SessionWait, session_waits
+from .tables import status_text
+
+SILENT_SECONDS = 15.0
+"""A launcher that has not reported to the controller for this long is unreachable."""
+
+END_SECONDS = 2 * SILENT_SECONDS
+"""A task that is silent or lost when the run ends has this long to report its end. Most such launchers are restarted."""
+
+_JUST_NOW_SECONDS = 3.0
+"""An engine reports the start of a task a moment after its launcher does."""
+
+_REJECTED = "rejected"
+
+_MAX_LATE = 3
+"""How many tasks that the others wait for are named."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A cluster at one moment: the outputs of the component, and what the page needs beside them."""
+
+    state: str
+    reason: str
+    tasks: list[TaskRow]
+    machines: list[MachineRow]
+    logs: dict[str, list[str]]
+    metrics: dict[str, Any]
+    endpoints: dict[str, str]
+    observed_at: str
+    status: str
+    run: str
+    decided: bool
+    """Whether the run has a result. Some of its tasks may still be ending."""
+    finished: bool
+    """Whether the run has a result, and its training tasks have ended."""
+    cost: CostSummary
+    timed: dict[str, list[tuple[float, str]]]
+    """The last lines of each task with their times, in seconds since 1970."""
+    failures: list[Failure] = field(default_factory=list)
+    """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
+    session_waits: list[SessionWait] = field(default_factory=list)
+    """Tasks that wait for a peer which has ended or does not respond."""
+    sentences: str = ""
+    """The state of the run in words: its result, which workers still train, and why it failed."""
+
+
+def report(expected: ExpectedState, observed: ObservedState) -> Report:
+    """The report on a cluster."""
+    run_state = observed.view.run_state
+    tasks = [_task_row(expected, run_state, task, observed) for task in expected.tasks]
+    machines = [_machine_row(machine, observed) for machine in expected.machines]
+    state, reason = _state(run_state, observed)
+    failed = failures(observed)
+    sentences = f"{state_sentence(state, reason)}{time_left(run_state, observed)}{cause_text(failed)}"
+    timed = {task.hostname: _lines(observed, task.hostname) for task in expected.tasks}
+    return Report(
+        state=state,
+        reason=reason,
+        tasks=tasks,
+        machines=machines,
+        logs={hostname: [text for _, text in lines[-expected.log_lines :]] for hostname, lines in timed.items()}
+        if expected.log_lines
+        else {},
+        metrics={name: metric_value(observed.view.metrics.get(name)) for name in expected.metrics},
+        endpoints={row["hostname"]: row["address"] for row in tasks if row["address"]},
+        observed_at=moment(observed.at),
+        status=f"{status_text(machines, tasks)}\n\n{sentences}",
+        run=run_state.spec.id if run_state else "",
+        decided=run_state is not None and run_state.result is not None,
+        finished=_is_finished(run_state, observed),
+        cost=_cost(observed, expected),
+        timed=timed,
+        failures=failed,
+        session_waits=session_waits(observed),
+        sentences=sentences,
+    )
+
+
+def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
+    """Whether the run has a result and no training task is still ending.
+
+    A task that is not seen to run ends too, because its launcher is silent for a moment, or is about to be restarted. It is waited
+    for until `END_SECONDS` after its grace, unless its machine is gone.
+    """
+    if run_state is None or run_state.result is None:
+        return False
+    begin, end = run_state.result.at - END_SECONDS, _end_of_time(run_state) + run_state.spec.grace + END_SECONDS
+    is_new = begin < observed.view.at < end
+    return not any(
+        task.state not in FINAL and (_may_report(task, observed) if is_new else task_status(task, observed) == RUNNING)
+        for task in run_state.training_tasks
+    )
+
+
+def _end_of_time(run_state: RunState) -> float:
+    """When the last training task of a run with a result has to end, its grace not included: at the result; after a success when the
+    other workers have ended, or their `worker_timeout` has passed; or when the user stops the run."""
+    result = run_state.result
+    assert result is not None
+    if run_state.stopped_at or result.state != SUCCEEDED:
+        return max(result.at, run_state.stopped_at)
+    workers = [task for task in run_state.training_tasks if is_worker(run_state, task)]
+    if any(task.state not in FINAL for task in workers):
+        return result.at + run_state.spec.worker_timeout
+    return max([result.at, *(task.since for task in workers)])
+
+
+def time_left(run_state: RunState | None, observed: ObservedState) -> str:
+    """Which workers still train after the success of the run, and how long they may; empty for none."""
+    workers = finishing_workers(run_state, observed.view.at) if run_state else []
+    if run_state is None or run_state.result is None or not workers:
+        return ""
+    seconds = run_state.result.at + run_state.spec.worker_timeout - observed.view.at
+    names = ", ".join(task.hostname for task in workers[:_MAX_LATE])
+    more = f" and {len(workers) - _MAX_LATE} more" if len(workers) > _MAX_LATE else ""
+    have, itself = ("has", "itself") if len(workers) == 1 else ("have", "themselves")
+    return f" {names}{more} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`)."
+
+
+def _may_report(task: TaskState, observed: ObservedState) -> bool:
+    return observed.machines.get(task.machine, observed.others) != GONE
+
+
+def moment(at: float) -> str:
+    """A time as text, `2026-11-21 04:12:07Z`; empty for 0."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
+
+
+def metric_value(text: str | None) -> Any:
+    """A metric's text as a float if it is a finite number: whole numbers too, so that the type of a metric does not change.
+
+    Pulumi's outputs are JSON, which has no infinity and no NaN: those remain text.
+    """
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return shown_text(text)
+    return number if math.isfinite(number) else text
+
+
+def _lines(observed: ObservedState, hostname: str) -> list[tuple[float, str]]:
+    return [(line.at, shown_text(line.text)) for line in observed.view.logs.get(hostname, [])]
+
+
+def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, str]:
+    """The state of the run, and the reason for it."""
+    problems = "; ".join(observed.problems)
+    silent_since = observed.controller_silent_since
+    if run_state is None:
+        if silent_since is None or observed.engine:
+            return "starting", problems or "no run was submitted yet"
+        return UNKNOWN, problems or "not deployed"
+    if run_state.result is not None:
+        return run_state.result.state, result_text(run_state.result)
+    if silent_since is not None:
+        return UNKNOWN, "; ".join([f"the controller is {_unreachable(silent_since)}", *observed.problems])
+    if not run_state.tasks:
+        return "starting", "it has no tasks, because all of them were removed"
+    started = any(task.started for task in run_state.training_tasks)
+    return ("running" if started else "starting"), _late(run_state)
+
+
+def _late(run_state: RunState) -> str:
+    """Which tasks the others wait for, and since when; empty when none does."""
+    late = tasks_not_ready(run_state)
+    if run_state.barrier_passed or not any(task.state == WAITING for task in run_state.training_tasks):
+        return ""
+    shown = ", ".join(late[:_MAX_LATE]) + (f" and {len(late) - _MAX_LATE} more" if len(late) > _MAX_LATE else "")
+    return f"waiting for {shown} since {moment(run_state.waiting_since)}"
+
+
+def task_status(task: TaskState, observed: ObservedState) -> str:
+    """The status of a task.
+
+    If the controller has seen the end of a task, that is its status. Otherwise the engine knows whether its launcher runs, and the
+    controller whether its program runs. If the one that knows does not respond, the task is unreachable.
+    """
+    if task.state in FINAL:
+        return _final_status(task)
+    engine = (observed.engine or {}).get(task.hostname)
+    if observed.machines.get(task.machine, observed.others) == GONE:
+        engine = None  # a Swarm still lists it for a while
+        if task.is_auxiliary:
+            return f"{STOPPED} (with its machine)"
+    if engine is not None and _engine_knows_more(engine, task, observed):
+        return f"{engine.state} ({engine.reason})" if engine.reason else engine.state
+    if observed.controller_silent_since is not None:
+        begins = not observed.controller_silent_since and engine is not None
+        return STARTING if begins else _unreachable(observed.controller_silent_since)
+    if observed.engine is not None and task.instance and (engine is None or not engine.alive):
+        return LOST if task.state != INTERRUPTED else INTERRUPTED
+    if task.seen and observed.view.at - task.seen > SILENT_SECONDS:
+        return _unreachable(task.seen)
+    if task.state == WAITING:
+        return f"waiting for {task.waiting_for}"
+    if task.state == RESTARTING:
+        return f"restarting {restart_text(task.restart_delay, task.failures, task.max_failures)}"
+    return task.state
+
+
+def _engine_knows_more(engine: EngineTask, task: TaskState, observed: ObservedState) -> bool:
+    """Whether the engine is starting the task, or cannot: the controller does not see either."""
+    if engine.state == SCHEDULED and observed.machines.get(task.machine, "").startswith(UNREACHABLE):
+        return False
+    if engine.state in ENGINE_STARTING:
+        return task.state != RUNNING or observed.view.at - task.seen > _JUST_NOW_SECONDS
+    return bool(engine.reason) and not engine.alive and (not task.instance or engine.state == _REJECTED)
+
+
+def _unreachable(since: float) -> str:
+    return f"{UNREACHABLE} since {moment(since)}" if since else UNREACHABLE
+
+
+def _final_status(task: TaskState) -> str:
+    detail = {FAILED: f"exit {task.exit_code}", KILLED: task.signal, STOPPED: task.reason}.get(task.state, "")
+    return f"{task.state} ({detail})" if detail else task.state
+
+
+def _task_row(
+    expected: ExpectedState, run_state: RunState | None, planned: ExpectedTask, observed: ObservedState
+) -> TaskRow:
+    hostname = planned.hostname
+    task = (run_state.tasks.get(hostname) if run_state else None) or TaskState(hostname, planned.job, planned.index)
+    engine = (observed.engine or {}).get(hostname)
+    unknown = run_state is None and observed.controller_silent_since is not None and engine is None
+    return {
+        "hostname": hostname,
+        "job": planned.job,
+        "index": planned.index,
+        "machine": task.machine or planned.machine,
+        "container": (engine.container if engine else "") or task.container,
+        "command": _command(run_state, planned.job) or planned.command or expected.command,
+        "status": SCHEDULED if unknown else task_status(task, observed),
+        "exit_code": task.exit_code,
+        "created": moment(task.created),
+        "address": task.address if task.port else "",
+        "public_ip": observed.addresses.get(task.machine or planned.machine, ""),
+    }
+
+
+def _command(run_state: RunState | None, job: str) -> str:
+    """The command of a job in this run; empty if there is no run."""
+    if run_state is None:
+        return ""
+    spec = run_state.spec
+    job_command = spec.jobs[job].command if job in spec.jobs else []
+    return shown_command(job_command or spec.command)
+
+
+def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRow:
+    row: MachineRow = {
+        "machine": machine.machine,
+        "role": machine.role,
+        "provider": machine.provider,
+        "region": machine.region,
+        "size": machine.size,
+        "public_ip": observed.addresses.get(machine.machine, machine.public_ip),
+        "status": observed.machines.get(machine.machine, observed.others),
+    }
+    cost = observed.cost.get("machines", {}).get(machine.machine)
+    if cost:
+        row["per_hour"], row["spent"] = cost["per_hour"], cost["spent"]
+    return row
+
+
+def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
+    """The output `cost`: what the machines cost, and when they terminate themselves."""
+    if not observed.cost:
+        return {}
+    cost = {key: value for key, value in observed.cost.items() if key != "machines"}
+    return cast(CostSummary, {**cost, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime})
+
+
+def cause_text(failed: Sequence[Failure]) -> str:
+    """What the first task that failed printed last, and what to do; each is a line. Empty for none."""
+    if not failed:
+        return ""
+    first = failed[0]
+    lines = [f"{first.hostname}: {first.lines[0]}"] if first.lines else []
+    return "".join(f"\n{line}" for line in [*lines, first.remedy])
+
+
+def state_sentence(state: str, reason: str) -> str:
+    """The state of a run as a sentence: `Run failed: worker-1 failed (exit 3).`"""
+    return f"Run {state}{f': {reason}' if reason else ''}."

@@ -1,0 +1,173 @@
+"""The difference between two runs: their results side by side, what had changed, and their code as a unified diff. Pure."""
+
+import difflib
+import stat
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..units import text_of_size
+from .escapes import safe
+from .run_history import RunSummary
+from .tables import text_table
+
+_MAX_FILE_BYTES = 1024 * 1024
+"""A larger file is only named."""
+
+TEXT, NOT_TEXT, LINE_ENDS = "text", "not-text", "line-ends"
+NEW_EMPTY, REMOVED_EMPTY, MODE = "new-empty", "removed-empty", "mode"
+_SENTENCES = {
+    NOT_TEXT: f"differs. It is not text, or has more than {text_of_size(_MAX_FILE_BYTES)}.",
+    LINE_ENDS: "differs only in its line ends, or in the newline at its end.",
+    NEW_EMPTY: "is new and empty.",
+    REMOVED_EMPTY: "is removed. It was empty.",
+}
+EXECUTABLE, NOT_EXECUTABLE = "executable", "not executable"
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One file of the code that differs."""
+
+    path: str
+    lines: Sequence[str]
+    """A unified diff; empty for all kinds but `text`."""
+    kind: str = TEXT
+    """`text`, or why there is no diff: `not-text` (or too large), `line-ends`, `new-empty`, `removed-empty`, `mode`."""
+    mode: str = ""
+    """`executable` or `not executable` where that has changed, alone or with the content; empty where it has not."""
+
+
+@dataclass(frozen=True)
+class RunDiff:
+    """Two runs, and what differs between them."""
+
+    older: RunSummary
+    newer: RunSummary
+    changed: Sequence[str]
+    code: Sequence[FileChange] | None
+    """None where the code of one of the runs is not stored."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "older": self.older.to_dict(),
+            "newer": self.newer.to_dict(),
+            "changed": list(self.changed),
+            "code": None
+            if self.code is None
+            else [
+                {"path": change.path, "kind": change.kind, "mode": change.mode, "diff": "\n".join(change.lines)}
+                for change in self.code
+            ],
+        }
+
+    def text(self, now: float) -> str:
+        """For a terminal or a file: a table, what had changed, and the diff of the code."""
+        parts = [_table(self.older, self.newer, now)]
+        parts.append("\n".join(["Changed:", *(f"  {name}" for name in self.changed or ["nothing"])]))
+        if self.code is None:
+            parts.append("The code of one of the runs is not stored on this computer, so it is not compared.")
+        parts += [_file(change) for change in self.code or ()]
+        return "\n\n".join(parts)
+
+
+def _table(older: RunSummary, newer: RunSummary, now: float) -> str:
+    cells = [{**run.cells(now), "tasks": _tasks(run)} for run in (older, newer)]
+    names = [name for name in dict.fromkeys([*cells[0], *cells[1]]) if name not in _NOT_COMPARED]
+    rows = [{"": name, "older": cells[0].get(name, ""), "newer": cells[1].get(name, "")} for name in names]
+    return text_table(rows, ["", "older", "newer"])
+
+
+_NOT_COMPARED = ("cluster", "changed")
+
+
+def _tasks(run: RunSummary) -> str:
+    return ", ".join(f"{job}: {count}" for job, count in run.tasks.items())
+
+
+def _file(change: FileChange) -> str:
+    path = safe(change.path, False)
+    sentences = [f"{path} {_SENTENCES[change.kind]}"] if change.kind in _SENTENCES else []
+    mode = [f"{path}: mode: now {change.mode}."] if change.mode else []
+    return "\n".join([*mode, *sentences, *(safe(line, False) for line in change.lines)])
+
+
+def code_changes(older: Path, newer: Path) -> list[FileChange]:
+    """The files that differ between two code archives.
+
+    Raises:
+        OSError, zipfile.BadZipFile: an archive cannot be read.
+    """
+    with zipfile.ZipFile(older) as before, zipfile.ZipFile(newer) as after:
+        names = sorted({*before.namelist(), *after.namelist()})
+        return [change for name in names if (change := _change(name, before, after)) is not None]
+
+
+def _change(name: str, before: zipfile.ZipFile, after: zipfile.ZipFile) -> FileChange | None:
+    mode = _mode_change(name, before, after)
+    if _identity(before, name) == _identity(after, name):
+        return FileChange(name, (), MODE, mode) if mode else None
+    old, new = _content(before, name), _content(after, name)
+    before_lines, after_lines = _lines(old), _lines(new)
+    if before_lines is None or after_lines is None:
+        return FileChange(name, (), NOT_TEXT, mode)
+    if before_lines == after_lines:
+        return FileChange(name, (), _kind_without_lines(old, new), mode)
+    begin = "/dev/null" if old is None else f"a/{name}"
+    end = "/dev/null" if new is None else f"b/{name}"
+    lines = tuple(difflib.unified_diff(before_lines, after_lines, begin, end, lineterm=""))
+    return FileChange(name, lines, TEXT, mode)
+
+
+def _kind_without_lines(old: bytes | None, new: bytes | None) -> str:
+    """The kind of a change after which a file has the same lines."""
+    if old is None:
+        return NEW_EMPTY
+    return REMOVED_EMPTY if new is None else LINE_ENDS
+
+
+def _mode_change(name: str, before: zipfile.ZipFile, after: zipfile.ZipFile) -> str:
+    """`executable` or `not executable`, where both archives have the file and only one of them can execute it; else empty."""
+    modes = [_is_executable(archive, name) for archive in (before, after)]
+    if None in modes or modes[0] == modes[1]:
+        return ""
+    return EXECUTABLE if modes[1] else NOT_EXECUTABLE
+
+
+def _is_executable(archive: zipfile.ZipFile, name: str) -> bool | None:
+    """Whether the owner may execute a file; None where the archive does not have it."""
+    try:
+        return bool(archive.getinfo(name).external_attr >> 16 & stat.S_IXUSR)
+    except KeyError:
+        return None
+
+
+def _identity(archive: zipfile.ZipFile, name: str) -> tuple[int, int] | None:
+    """A file's checksum and size; None where the archive does not have it."""
+    try:
+        item = archive.getinfo(name)
+    except KeyError:
+        return None
+    return item.CRC, item.file_size
+
+
+def _content(archive: zipfile.ZipFile, name: str) -> bytes | None:
+    """A file's content, as far as it is compared; None where the archive does not have it."""
+    try:
+        with archive.open(name) as file:
+            return file.read(_MAX_FILE_BYTES + 1)
+    except KeyError:
+        return None
+
+
+def _lines(content: bytes | None) -> list[str] | None:
+    """The lines of a text; None for a file that is not text, or is too large."""
+    if content is None:
+        return []
+    try:
+        return content.decode().splitlines() if len(content) <= _MAX_FILE_BYTES else None
+    except UnicodeDecodeError:
+        return None

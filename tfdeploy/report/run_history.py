@@ -1,0 +1,223 @@
+"""The runs of a cluster as rows of a table: when, how long, what had changed, and how they ended. Pure."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..agent.run_spec import RunSpec
+from ..agent.run_state import RunState
+from ..receipts import Receipt
+from ..units import text_of_number, text_of_seconds
+from .events import result_text
+from .report import metric_value, moment
+
+UNFINISHED = "unfinished"
+"""The state of a run without a result that another run has replaced."""
+
+OTHER_CONTENT = "image, run_id or a secret"
+"""What else determines a run. The record does not have their values."""
+
+_FIELDS = {
+    "command": "command",
+    "code": "code",
+    "requirements": "requirements",
+    "data_dir": "data_dir",
+    "context": "context",
+    "resume_from": "resume_from",
+    "serve": "standalone_servers",
+    "master": "tf_config_master",
+    "flags": "flags",
+    "success": "success",
+    "grace": "stop_grace_period",
+    "start_timeout": "start_timeout",
+}
+"""Field of a run's specification to the argument that it is from."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run as a record has it."""
+
+    key: tuple[str, ...]
+    """Which cluster it is of, with those before it: `registry.Entry.stack_key`."""
+    cluster: str
+    """The title of its cluster, which clusters of different logins share."""
+    backend: str
+    state: RunState
+    metrics: Mapping[str, str | None]
+    """Name to what its pattern has matched; None for nothing."""
+    receipt: Receipt | None = None
+    is_current: bool = False
+    """Whether it is the current run of a cluster that exists."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run, compared with the run before it of the same cluster. Times are in seconds since 1970."""
+
+    key: tuple[str, ...]
+    cluster: str
+    backend: str
+    run: str
+    submitted: float
+    ended: float | None
+    tasks: Mapping[str, int]
+    changed: tuple[str, ...] | None
+    """What differs from the run before it; None for the first run."""
+    result: str
+    reason: str
+    metrics: Mapping[str, str | None]
+    is_current: bool = False
+    """Whether it is the current run of a cluster that exists."""
+
+    def cells(self, now: float) -> dict[str, str]:
+        """Its row in a table, with a column for each metric."""
+        return {
+            "cluster": self.cluster,
+            "run": self.run,
+            "started": moment(self.submitted),
+            "took": text_of_seconds(max(0.0, (self.ended or now) - self.submitted)),
+            "where": self.backend,
+            "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
+            "result": self.result,
+            **{name: _cell(metric_value(text)) for name, text in self.metrics.items()},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its document in JSON output."""
+        return {
+            "cluster": self.cluster,
+            "backend": self.backend,
+            "run": self.run,
+            "submitted_at": self.submitted,
+            "ended_at": self.ended,
+            "tasks": dict(self.tasks),
+            "changed": None if self.changed is None else list(self.changed),
+            "current": self.is_current,
+            "result": self.result,
+            "reason": self.reason,
+            "metrics": {name: metric_value(text) for name, text in self.metrics.items()},
+        }
+
+
+def summaries(runs: Iterable[StoredRun]) -> list[RunSummary]:
+    """A summary of each run, the newest first."""
+    before: dict[tuple[str, ...], StoredRun] = {}
+    rows = []
+    for run in sorted(runs, key=lambda run: run.state.submitted_at):
+        rows.append(_summary(run, before.get(run.key)))
+        before[run.key] = run
+    return rows[::-1]
+
+
+def _summary(run: StoredRun, before: StoredRun | None) -> RunSummary:
+    state, result = run.state, run.state.result
+    ends = [task.ended for task in state.training_tasks]
+    ended = max([result.at, *ends]) if result else None if run.is_current else max([state.submitted_at, *ends])
+    return RunSummary(
+        key=run.key,
+        cluster=run.cluster,
+        backend=run.backend,
+        run=state.spec.id,
+        submitted=state.submitted_at,
+        ended=ended,
+        tasks=_counts(state.spec),
+        changed=None if before is None else tuple(changes(before, run)),
+        result=result.state if result else "running" if run.is_current else UNFINISHED,
+        reason=result_text(result) if result else "",
+        metrics=run.metrics,
+        is_current=run.is_current,
+    )
+
+
+def changes(older: StoredRun, newer: StoredRun) -> list[str]:
+    """What differs between two runs: the names of arguments, `env LR` for a variable, `2 -> 3 worker` for a count.
+
+    Arguments that the record does not have, versions and machines are compared where both runs have a receipt.
+    """
+    before, after = older.state.spec, newer.state.spec
+    named = [name for field, name in _FIELDS.items() if getattr(before, field) != getattr(after, field)]
+    named += _changed_env("", before.env, after.env)
+    for job in sorted({*before.jobs, *after.jobs}):
+        if job in before.jobs and job in after.jobs:
+            named += _changed_job(job, before, after)
+    named += [f"secret {name}" for name in sorted({*before.secret_env} ^ {*after.secret_env})]
+    counts = _changed_counts(_counts(before), _counts(after))
+    if older.receipt is None or newer.receipt is None:
+        is_other_content = before.id != after.id and not any(name not in _POLICIES for name in named)
+        return [*named, *([OTHER_CONTENT] if is_other_content else []), *counts]
+    named += _changed_options(older.receipt.options, newer.receipt.options)
+    machines = _changed_counts(older.receipt.machines, newer.receipt.machines)
+    return [*named, *counts, *machines, *_changed_versions(older.receipt.versions, newer.receipt.versions)]
+
+
+_IN_RECORD = frozenset(
+    (*_FIELDS.values(), "env", "jobs", "secrets", "ps", "workers", "gpu_workers", "chief", "evaluator", "tensorboard")
+)
+"""Arguments that are compared by what the record has of them."""
+
+
+def _changed_options(older: Mapping[str, str], newer: Mapping[str, str]) -> list[str]:
+    return _differing(_flat(older), _flat(newer))
+
+
+def _flat(options: Mapping[str, str]) -> dict[str, str]:
+    """The arguments that the record does not have; those of a group as `ec2.instance_type`."""
+    flat: dict[str, str] = {}
+    for name, text in options.items():
+        if name not in _IN_RECORD:
+            group = _group(text)
+            flat |= {name: text} if group is None else {f"{name}.{key}": str(value) for key, value in group.items()}
+    return flat
+
+
+def _group(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _differing(older: Mapping[str, object], newer: Mapping[str, object]) -> list[str]:
+    """The names that have another value, or are missing, in one of the two."""
+    return [name for name in sorted({*older, *newer}) if older.get(name) != newer.get(name)]
+
+
+def _changed_counts(older: Mapping[str, int], newer: Mapping[str, int]) -> list[str]:
+    return [f"{older.get(name, 0)} -> {newer.get(name, 0)} {name}" for name in _differing(older, newer)]
+
+
+def _changed_versions(older: Mapping[str, str], newer: Mapping[str, str]) -> list[str]:
+    return [f"{name} {older.get(name, 'none')} -> {newer.get(name, 'none')}" for name in _differing(older, newer)]
+
+
+_POLICIES = ("success", "stop_grace_period", "start_timeout")
+"""Arguments that can change within a run."""
+
+
+def _changed_env(prefix: str, older: Mapping[str, str], newer: Mapping[str, str]) -> list[str]:
+    return [f"{prefix}env {name}" for name in _differing(older, newer)]
+
+
+def _changed_job(job: str, older: RunSpec, newer: RunSpec) -> list[str]:
+    before, after = older.jobs[job], newer.jobs[job]
+    command = [f"{job} command"] if before.command != after.command else []
+    return [*command, *_changed_env(f"{job} ", before.env, after.env)]
+
+
+def _counts(spec: RunSpec) -> dict[str, int]:
+    return dict(Counter(task.job for task in spec.tasks))
+
+
+def _cell(value: object) -> str:
+    return text_of_number(value) if isinstance(value, float) else str(value or "")
+
+
+def columns(rows: Sequence[RunSummary], is_of_all: bool) -> list[str]:
+    """The columns of the table; the cluster's only where there are several."""
+    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
+    first = ["cluster"] if is_of_all else []
+    return [*first, "run", "started", "took", "where", "changed", "result", *metrics]

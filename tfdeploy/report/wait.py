@@ -1,0 +1,225 @@
+"""Observation of a cluster during `pulumi up`: once, or until its run has ended or a timeout has passed."""
+
+import asyncio
+import datetime
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+
+import pulumi
+
+from ..agent.record import RecordFormatError, ViewRequest
+from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN, RunState
+from ..backends.base import Backend, ClusterRef, ObservedState
+from ..errors import BackendError
+from ..plan.plan import Plan
+from ..spec.cluster import ClusterSpec
+from ..units import text_of_number
+from .diagnosis import way_on
+from .expected import expected_state
+from .live_display import MIN_COLUMNS, LiveDisplay
+from .live_rows import WATCH_COMMAND, LiveRows
+from .report import Report, report
+from .update_failure import fail_update
+
+_POLL_SECONDS = 0.5
+_PROGRESS_LINES = 20
+_LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
+"""The first of these that the cluster has is the task that prints most about the training."""
+
+_WAIT_TASK = "tfdeploy-wait"
+"""The name of the asyncio task of each cluster that is waited for."""
+
+
+@dataclass
+class Watch:
+    """What is needed to observe one cluster during one update."""
+
+    backend: Backend
+    cluster: ClusterRef
+    spec: ClusterSpec
+    plan: Plan
+    token: str = ""
+    detached: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the user has pressed Ctrl-C."""
+    begun: float = field(default_factory=time.time)
+    """When this update or preview began: a run that was submitted later is this update's."""
+    is_preview: bool = False
+    rows: Mapping[str, pulumi.Resource] = field(default_factory=dict)
+    """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
+
+    def look(self) -> Report:
+        """The present report.
+
+        Raises:
+            BackendError: the record was written by another version.
+        """
+        lines = max(self.spec.log_lines, _PROGRESS_LINES)
+        observed_state = self._observe(ViewRequest(lines, dict(self.spec.metrics)))
+        return report(expected_state(self.plan, self.spec), observed_state)
+
+    def _observe(self, request: ViewRequest) -> ObservedState:
+        try:
+            return self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
+        except RecordFormatError as error:
+            raise BackendError(str(error)) from None
+
+
+async def follow(watch: Watch, seconds: float, show: Callable[[str, str], None] | None = None) -> Report:
+    """Observe until the run has ended and all tasks but TensorBoard with it, or `seconds` have passed; the last report.
+
+    Where all tasks serve, it ends when all of them run. `show` gets a row of Pulumi's display and its new text. The observation has
+    its own thread, so that several clusters are waited for in parallel.
+    """
+    deadline = time.monotonic() + seconds
+    loop = asyncio.get_running_loop()
+    rows = LiveRows()
+    warned: set[str] = set()
+    with ThreadPoolExecutor(1, thread_name_prefix=f"tfdeploy-{watch.spec.name}") as executor:
+        while True:
+            latest = await loop.run_in_executor(executor, copy_context().run, watch.look)
+            left = deadline - time.monotonic()
+            if over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
+                return latest
+            _warn_of_waits(watch, latest, warned)
+            if show is not None:
+                for row, text in rows.changes(latest, time.monotonic()).items():
+                    show(row, text)
+            try:
+                await asyncio.wait_for(watch.detached.wait(), min(_POLL_SECONDS, left))
+            except TimeoutError:
+                continue
+
+
+def _warn_of_waits(watch: Watch, latest: Report, warned: set[str]) -> None:
+    """Name each task that waits for a peer which does not respond, once."""
+    for wait in latest.session_waits:
+        if wait.hostname not in warned:
+            warned.add(wait.hostname)
+            pulumi.log.warn(f"{watch.spec.name}: {wait.text} {wait.remedy}")
+
+
+def over(spec: ClusterSpec, latest: Report) -> bool:
+    """Whether there is nothing more to wait for."""
+    is_serving = spec.standalone_servers and all(
+        row["status"] == RUNNING for row in latest.tasks if row["job"] != TENSORBOARD
+    )
+    return is_serving or latest.finished
+
+
+async def observed(watch: Watch, submitted_at: str) -> Report:
+    """The report for the component's outputs; `submitted_at` is ISO 8601.
+
+    A preview observes once. An update waits for at most `wait`. It fails when a run fails that it has submitted or waited for.
+    """
+    if pulumi.runtime.is_dry_run():
+        return await follow(replace(watch, is_preview=True), 0.0)
+    latest = first = await follow(watch, 0.0)
+    if not over(watch.spec, first) and watch.spec.wait > 0:
+        # Logged before the wait: after Ctrl-C, Pulumi passes on no further messages of the program.
+        detach = "Ctrl-C detaches: the training continues, and `pulumi up` observes it again"
+        pulumi.log.info(
+            f"{watch.spec.name}: waiting at most {text_of_number(watch.spec.wait)} s for the run to end. {detach}."
+        )
+        async with _detachable(watch):
+            latest = await follow(watch, watch.spec.wait, _row_writer(watch))
+    submitted = datetime.datetime.fromisoformat(submitted_at).timestamp()
+    _log_result(watch, latest, is_new=not first.decided or submitted >= watch.begun)
+    return latest
+
+
+def _row_writer(watch: Watch) -> Callable[[str, str], None]:
+    """Writes texts into the rows of Pulumi's display, where that has room for them. Elsewhere each would be a line of output."""
+    display = LiveDisplay()
+
+    def write(row: str, text: str) -> None:
+        if row in watch.rows and display.columns >= MIN_COLUMNS:
+            pulumi.log.info(text, watch.rows[row], ephemeral=True)
+
+    return write
+
+
+def narrow_terminal_lines(spec: ClusterSpec, plan: Plan, current: RunState | None) -> list[str]:
+    """What a preview prints if the update will wait for a run, and the terminal is too narrow for its progress."""
+    is_over = (
+        current is not None and current.result is not None and plan.run.id in (current.spec.id, current.spec.content_id)
+    )
+    if is_over or spec.wait <= 0 or not 0 < LiveDisplay().columns < MIN_COLUMNS:
+        return []
+    return [
+        f"progress: `{WATCH_COMMAND}`; `up` itself shows it from {MIN_COLUMNS} columns. Ctrl-C detaches: the training continues"
+    ]
+
+
+@asynccontextmanager
+async def _detachable(watch: Watch) -> AsyncIterator[None]:
+    """Meanwhile Ctrl-C ends the waits of all clusters of this event loop, and not the training."""
+    loop = asyncio.get_running_loop()
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    waiting = loop.create_task(_set_when_cancelled(watch.detached), name=_WAIT_TASK)
+    if is_main_thread:
+        loop.add_signal_handler(signal.SIGINT, _detach)
+    try:
+        yield
+    finally:
+        waiting.cancel()
+        if is_main_thread and not [task for task in _waits() if task is not waiting]:
+            loop.remove_signal_handler(signal.SIGINT)
+
+
+async def _set_when_cancelled(event: asyncio.Event) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        event.set()
+
+
+def _waits() -> list["asyncio.Task[None]"]:
+    return [task for task in asyncio.all_tasks() if task.get_name() == _WAIT_TASK and not task.done()]
+
+
+def _detach() -> None:
+    for task in _waits():
+        task.cancel()
+
+
+def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
+    """Log the report. `is_new`: this update has submitted the run or waited for it, so that its failure is the update's."""
+    name = watch.spec.name
+    pulumi.log.info(f"{name}\n{latest.status}{_further(latest)}")
+    if latest.state == FAILED:
+        sentence = f"{name}: the run failed: {latest.reason}."
+        text = f"{sentence}{_last_lines(latest)}"
+        if is_new:
+            pulumi.log.error(f"{text}\n{way_on(latest.run)}")
+            fail_update(name, sentence)
+        else:
+            pulumi.log.warn(f"{text}\nThis is the same run as before. {way_on(latest.run)}")
+    elif latest.state == UNKNOWN:
+        pulumi.log.warn(f"{name}: {latest.reason}. `{watch.backend.heal_command}` recreates what is missing.")
+    elif not latest.decided and not watch.spec.standalone_servers and watch.spec.wait > 0:
+        pulumi.log.info(f"{name}: still {latest.state} after `wait`; run `pulumi up` to check again.")
+
+
+def _further(latest: Report) -> str:
+    """How to look further; nothing for a run that failed, because the error has it."""
+    if latest.state == FAILED or not latest.tasks:
+        return ""
+    names = [row["hostname"] for row in latest.tasks]
+    leader = next((name for name in _LEADERS if name in names), names[0])
+    watch = "" if latest.decided else " --watch"
+    return f"\nMore: `tfdeploy status{watch}`, `tfdeploy logs {leader}`, `tfdeploy report` (a page)."
+
+
+def _last_lines(latest: Report) -> str:
+    text = ""
+    status = {row["hostname"]: row["status"] for row in latest.tasks}
+    for failed in latest.failures:
+        lines = "".join(f"\n  {line}" for line in failed.lines)
+        text += f"\n{failed.hostname} {status.get(failed.hostname, FAILED)}. Its last lines:{lines or ' none'}\n{failed.remedy}"
+    return text

@@ -1,0 +1,49 @@
+"""The code of a cluster, from its folder to the update that submits its run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pulumi
+
+from .agent.run_spec import RunSpec
+from .agent.run_state import RunState
+from .backends import code_store
+from .paths import output_files
+
+if TYPE_CHECKING:
+    from .plan.code_bundle import Bundle
+
+
+def bundle(name: str, folder: Path, without: Sequence[Path]) -> "Bundle":
+    """The code in a folder. An update keeps the content that was hashed.
+
+    Raises:
+        BundleError: the folder cannot be shipped.
+    """
+    # The package that reads .gitignore takes long to load: only where code is shipped.
+    from .plan.code_bundle import collect
+
+    is_update = not pulumi.runtime.is_dry_run()
+    return collect(name, folder, [*without, *output_files()], with_content=is_update)
+
+
+def output_warnings(code: "Bundle | None") -> list[str]:
+    """Files in the code folder that this command writes: their names decide whether the next update ships them."""
+    if code is None:
+        return []
+    from .plan.code_bundle import is_ignored
+
+    inside = [path for path in output_files() if code.folder.resolve() in path.parents]
+    names = [path.name for path in inside if not is_ignored(code.folder, path)]
+    wrong = "is not shipped now, because this command writes to it"
+    return [f"code: {name} {wrong}. List it in .tfdeployignore, or the next update starts a new run" for name in names]
+
+
+def store(cluster_id: str, code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:
+    """Store the code of a new run until the run is submitted: the folder may change meanwhile."""
+    if code is None or (current is not None and run.id in (current.spec.id, current.spec.content_id)):
+        return
+    from .plan.code_bundle import archive
+
+    code_store.store(cluster_id, code.name, archive(code))

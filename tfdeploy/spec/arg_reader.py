@@ -1,0 +1,202 @@
+"""Typed access to arguments. Each method returns a valid value or raises a `SpecError` that names the argument. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import SpecError, nearest
+from ..units import DURATION_FORM, SIZE_FORM, seconds, size
+from .unknown import is_known
+
+LONGEST_DURATION = 366 * 24 * 3600.0
+
+NEVER_SHOWN = ("secrets", "env")
+"""Arguments with values that no message and no page shows, whether the user marked them as secret or not."""
+
+_LONGEST_SHOWN = 100
+_STRING = "a string without NUL characters and lone surrogates"
+_TYPE_NAMES = {
+    "NoneType": "None",
+    "bool": "a boolean",
+    "dict": "a mapping",
+    "float": "a float",
+    "int": "an integer",
+    "list": "a list",
+    "str": "a string",
+    "tuple": "a tuple",
+}
+
+
+class ArgReader:
+    """The arguments of a cluster, or of one group of them (`ec2`, `jobs.worker`)."""
+
+    def __init__(self, cluster: str, args: Mapping[str, Any], prefix: str = "") -> None:
+        self.cluster = cluster
+        self.args = args
+        self.prefix = prefix
+
+    def error(self, key: str, wrong: str, remedy: str) -> SpecError:
+        """The error for the caller to raise: `mnist: ec2.spot: …`."""
+        return SpecError(f"{self.cluster}: {self.prefix}{key}", wrong, remedy)
+
+    def has(self, key: str) -> bool:
+        """Whether the user has set this argument."""
+        return self.args.get(key) is not None
+
+    def group(self, key: str, names: Sequence[str]) -> "ArgReader":
+        """The arguments of a group, empty when not set.
+
+        Raises:
+            SpecError: the group is not a mapping, or has a name that is not in `names`.
+        """
+        reader = ArgReader(self.cluster, self._value(key, Mapping, "a mapping") or {}, f"{self.prefix}{key}.")
+        reader.refuse_unknown(f"a setting of `{key}`", names)
+        return reader
+
+    def refuse_unknown(self, kind: str, names: Sequence[str], groups: Mapping[str, Sequence[str]] = {}) -> None:
+        """Refuse names that are not in `names`; `groups` are those where the user may have looked for the name.
+
+        Raises:
+            SpecError: there is such a name.
+        """
+        for name in map(str, self.args):
+            if name not in names:
+                raise self.error(name, f"is not {kind}", unknown_remedy(name, names, groups))
+
+    def string(self, key: str, default: str = "") -> str:
+        """A string."""
+        value = self._value(key, str, "a string")
+        if value and not_encodable(value):
+            raise self.error(key, f"{_shown(key, value)} contains {not_encodable(value)}", "Remove it from the string.")
+        text: str = default if value is None else value  # not a copy: it may be `Unknown`
+        return text
+
+    def matching(self, key: str, pattern: re.Pattern[str], form: str) -> str:
+        """A string that matches, or an empty one; `form` describes the pattern."""
+        text = self.string(key)
+        if text and is_known(text) and not pattern.fullmatch(text):
+            raise self.error(key, f"{_shown(key, text)} is not valid", f"Use {form}.")
+        return text
+
+    def choice(self, key: str, choices: Sequence[str], default: str) -> str:
+        """One of these strings."""
+        text = self.string(key) or default
+        if text and text not in choices:
+            *first, last = (f'"{choice}"' for choice in choices)
+            raise self.error(key, f"{_shown(key, text)} is not valid", f"Use {', '.join(first)} or {last}.")
+        return text
+
+    def boolean(self, key: str, default: bool = False) -> bool:
+        """True or False."""
+        value = self._value(key, bool, "True or False")
+        return default if value is None else bool(value)
+
+    def boolean_or_count(self, key: str) -> bool:
+        """True or False; 1 and 0 too."""
+        value = self.args.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value not in (0, 1):
+            raise self.error(key, f"{_shown(key, value)} is not valid", f"Use {key}=True: there can be only one.")
+        return bool(value) if isinstance(value, int) else self.boolean(key)
+
+    def integer(self, key: str, default: int, least: int, most: int) -> int:
+        """An integer within bounds."""
+        value = self._value(key, int, f"an integer from {least} to {most}")
+        if value is None:
+            return default
+        if not least <= value <= most:
+            raise self.error(key, f"{_shown(key, value)} is out of range", f"Use an integer from {least} to {most}.")
+        return int(value)
+
+    def number(self, key: str, default: float = 0.0) -> float:
+        """A number of 0 or more."""
+        value = self._value(key, (int, float), "a number")
+        if value is None:
+            return default
+        if not 0 <= value < 1e6:
+            raise self.error(key, f"{_shown(key, value)} is out of range", "Use a number from 0 to a million.")
+        return float(value)
+
+    def duration(self, key: str, default: float) -> float:
+        """A duration in seconds, from a number or a string such as `10m`."""
+        value = self._value(key, (str, int, float), DURATION_FORM)
+        try:
+            duration = default if value is None else seconds(value) if isinstance(value, str) else float(value)
+        except (ValueError, OverflowError):
+            duration = -1.0
+        if not 0 <= duration <= LONGEST_DURATION:
+            remedy = f"Use {DURATION_FORM}, at most a year."
+            raise self.error(key, f"{_shown(key, value)} is not a valid duration", remedy)
+        return duration
+
+    def bytes(self, key: str, default: int = 0) -> int:
+        """A size in bytes, from a number or a string such as `2GiB`."""
+        value = self._value(key, (str, int), SIZE_FORM)
+        try:
+            number = default if value is None else size(value) if isinstance(value, str) else int(value)
+        except ValueError:
+            number = -1
+        if number < 0:
+            raise self.error(key, f"{_shown(key, value)} is not a valid size", f"Use {SIZE_FORM}.")
+        return number
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """A list of strings."""
+        value = self._value(key, (list, tuple), "a list of strings") or ()
+        for item in value:
+            if not isinstance(item, str) or not_encodable(item):
+                raise self.error(key, f"the item {_shown(key, item)} is not valid", f"Each item must be {_STRING}.")
+        return tuple(value)
+
+    def mapping(self, key: str, names: re.Pattern[str] | None = None, values: type = str) -> dict[str, Any]:
+        """A mapping of names to values of one type."""
+        value = self._value(key, Mapping, "a mapping") or {}
+        for name, item in value.items():
+            if not isinstance(name, str) or not_encodable(name) or (names and not names.fullmatch(name)):
+                remedy = f"Names must match {names.pattern}." if names else f"Names must be {_STRING}."
+                raise self.error(key, f"the name {_shown('', name)} is not valid", remedy)
+            if not isinstance(item, values) or (isinstance(item, str) and not_encodable(item)):
+                form = "a mapping" if values is Mapping else _STRING
+                raise self.error(f"{key}.{name}", f"{_shown(key, item)} is not valid", f"Use {form}.")
+        return dict(value)
+
+    def _value(self, key: str, kind: type | tuple[type, ...], form: str) -> Any:
+        value = self.args.get(key)
+        bool_as_number = isinstance(value, bool) and kind is not bool
+        if value is not None and (bool_as_number or not isinstance(value, kind)):
+            raise self.error(key, f"{_shown(key, value)} is {_type_name(value)}", f"Use {form}.")
+        return value
+
+
+def unknown_remedy(name: str, names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
+    """How to fix an unknown name: the group that has it, or the most similar name."""
+    for group, members in groups.items():
+        if name in members:
+            return f'Move it into the group `{group}`: {group}={{"{name}": …}}.'
+    return nearest(name, names, "Run `tfdeploy options` for all of them.")
+
+
+def _type_name(value: Any) -> str:
+    name = type(value).__name__
+    return _TYPE_NAMES.get(name, f"of type {name}")
+
+
+def _shown(key: str, value: Any) -> str:
+    """A value in an error message: short, and without secrets. Values of `env` are often keys and passwords too."""
+    if key in NEVER_SHOWN:
+        return "the value (not shown)"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
+def not_encodable(text: str) -> str:
+    """The part of a string that command lines, environment variables and file names cannot hold; empty if there is none."""
+    if "\0" in text:
+        return "a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "a lone surrogate"
+    return ""

@@ -1,0 +1,357 @@
+"""The validated specification of a cluster as plain values. Pure: it depends on neither Pulumi nor the file system."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
+from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
+from ..errors import SpecError
+from . import docker, ec2
+from .arg_reader import ArgReader
+from .backends import BACKENDS
+from .docker import ContainerSpec, DockerSpec, JobContainerSpec
+from .ec2 import Ec2Spec, InstanceSpec
+from .environment import (
+    Restart,
+    context,
+    environment,
+    refuse_too_long,
+    restart_policy,
+    secret_environment,
+    secrets,
+)
+
+JOBS = ("chief", "ps", *WORKERS, "evaluator", TENSORBOARD)
+"""The jobs of a cluster in the order in which tables list them."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.KEYS, "docker": docker.DOCKER_KEYS, "ec2": ec2.KEYS}
+"""The groups of arguments and their members."""
+
+JOB_GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.JOB_KEYS, "ec2": ec2.JOB_KEYS}
+"""The same for the arguments of one job."""
+
+
+FLAG_RULES = (AUTO, ALWAYS, NEVER)
+"""Whether the four flags are appended to the command."""
+
+SUCCESS_RULES = ("chief", "worker-0", "all-workers")
+"""The tasks that must succeed for the run to succeed."""
+
+LONGEST_NAME = 40
+
+MOST_TASKS = 1_000
+"""All tasks of a cluster: so many are proven (bench/ and tests/unit/agent)."""
+
+MOST_LOG_LINES = 20_000
+"""`log_lines` of all tasks together: each update stores them in Pulumi's state."""
+
+_ON_DEMAND = ("ps",)
+"""Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
+
+_SERVER = ("python", AGENT, "grpc-server")
+
+_NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
+_ID = re.compile(r"[a-z0-9]{10}")
+"""The id of a cluster, as `identity` draws it."""
+
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """One job: the number of its tasks, and the settings of each."""
+
+    name: str
+    count: int
+    cpus: float = 0.0
+    memory: int = field(default=0, metadata={"unit": "B"})
+    gpus: int = 0
+    port: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    restart: Restart = field(default_factory=Restart)
+    container: JobContainerSpec = field(default_factory=JobContainerSpec)
+    instance: InstanceSpec = field(default_factory=InstanceSpec)
+    command: tuple[str, ...] = ()
+    """Empty for the cluster's command."""
+
+    @property
+    def stem(self) -> str:
+        """The first part of hostnames and machine names; RFC 1123 allows no underscore in them."""
+        return self.name.replace("_", "-")
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """One cluster; see `args.TensorFlowClusterArgs` for the meaning of the fields."""
+
+    name: str
+    command: tuple[str, ...]
+    jobs: tuple[JobSpec, ...]
+    success: str
+    worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
+    flags: str = AUTO
+    code: str = ""
+    standalone_servers: bool = False
+    tf_config_master: bool = False
+    requirements: tuple[str, ...] = ()
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: tuple[str, ...] = ()
+    """The names of the variables of `env` with secret values."""
+    secrets: tuple[str, ...] = ()
+    data_dir: str = ""
+    train_dir: str = ""
+    context: str = "{}"
+    stop_grace_period: float = field(default=10.0, metadata={"unit": "s"})
+    wait: float = field(default=600.0, metadata={"unit": "s"})
+    start_timeout: float = field(default=0.0, metadata={"unit": "s"})
+    retention: float = field(default=0.0, metadata={"unit": "s"})
+    """0 for ever."""
+    run_id: str = ""
+    resume_from: str = ""
+    adopt: str = ""
+    log_lines: int = 20
+    backend: str = "local"
+    container: ContainerSpec = field(default_factory=ContainerSpec)
+    docker: DockerSpec = field(default_factory=DockerSpec)
+    ec2: Ec2Spec = field(default_factory=Ec2Spec)
+    unused_groups: tuple[str, ...] = ()
+    """Groups of arguments that are set and have no effect on this backend."""
+
+    @property
+    def training_jobs(self) -> tuple[JobSpec, ...]:
+        """All jobs but TensorBoard, which takes no part in the training."""
+        return tuple(job for job in self.jobs if job.name != TENSORBOARD)
+
+    def job(self, name: str) -> JobSpec | None:
+        """The job of that name, if the cluster has it."""
+        return next((job for job in self.jobs if job.name == name), None)
+
+
+def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
+    """The specification from the arguments. Groups that the backend does not use are validated, and then left out.
+
+    Raises:
+        SpecError: an argument is not valid.
+    """
+    args = ArgReader(name, values)
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = (
+            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
+        )
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
+    backend = args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)
+    jobs = _jobs(args)
+    env = secret_environment(args)
+    variables = {*env.plain, *env.secret, *(variable for job in jobs for variable in job.env)}
+    spec = ClusterSpec(
+        name=name,
+        command=_command(args),
+        jobs=jobs,
+        success=_success(args, jobs),
+        worker_timeout=_worker_timeout(args),
+        flags=_flags(args),
+        code=args.string("code"),
+        standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
+        tf_config_master=args.boolean("tf_config_master"),
+        requirements=_requirements(args),
+        metrics=_metrics(args),
+        env=env.plain,
+        secret_env=env.secret,
+        secrets=secrets(args, variables),
+        data_dir=args.string("data_dir"),
+        train_dir=args.string("train_dir"),
+        context=context(args),
+        stop_grace_period=args.duration("stop_grace_period", ClusterSpec.stop_grace_period),
+        wait=args.duration("wait", ClusterSpec.wait),
+        start_timeout=args.duration("start_timeout", ClusterSpec.start_timeout),
+        retention=args.duration("retention", ClusterSpec.retention),
+        run_id=args.string("run_id"),
+        adopt=args.matching("adopt", _ID, "the id of a cluster, such as k3v9x2abcd"),
+        resume_from=_resume_from(args),
+        log_lines=args.integer("log_lines", ClusterSpec.log_lines, 0, 10_000),
+        backend=backend,
+        container=docker.container_spec(args.group("container", docker.KEYS)),
+        docker=docker.docker_spec(args.group("docker", docker.DOCKER_KEYS)),
+        ec2=ec2.ec2_spec(args.group("ec2", ec2.KEYS)),
+    )
+    _refuse_many_log_lines(spec, args)
+    return _without_unused_groups(spec, args)
+
+
+def _refuse_many_log_lines(spec: ClusterSpec, args: ArgReader) -> None:
+    tasks = sum(job.count for job in spec.jobs)
+    if spec.log_lines * tasks > MOST_LOG_LINES:
+        wrong = f"{spec.log_lines} lines of {tasks} tasks are more than the {MOST_LOG_LINES} lines that an update stores in the outputs"
+        remedy = f"Use at most {MOST_LOG_LINES // tasks}; `tfdeploy logs` prints any number."
+        raise args.error("log_lines", wrong, remedy)
+
+
+def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
+    used = BACKENDS[spec.backend].groups
+    own = args.mapping("jobs", values=Mapping)
+    set_groups = [group for group in GROUPS if args.args.get(group)]
+    set_groups += [f"jobs.{job}.{group}" for job in own for group in JOB_GROUPS if own[job].get(group)]
+    unused = tuple(group for group in set_groups if group.rpartition(".")[2] not in used)
+    jobs = spec.jobs
+    if "container" not in used:
+        jobs = tuple(replace(job, container=JobContainerSpec()) for job in jobs)
+    if "ec2" not in used:
+        jobs = tuple(replace(job, instance=InstanceSpec()) for job in jobs)
+    return replace(
+        spec,
+        jobs=jobs,
+        container=spec.container if "container" in used else ContainerSpec(),
+        docker=spec.docker if "docker" in used else DockerSpec(),
+        ec2=spec.ec2 if "ec2" in used else Ec2Spec(),
+        unused_groups=unused,
+    )
+
+
+def _command(args: ArgReader) -> tuple[str, ...]:
+    command, servers = args.strings("command"), args.boolean("standalone_servers")
+    if servers and command and not args.args.get("chief"):
+        remedy = "Remove `command`, or set chief=True: then it is the chief's command."
+        raise args.error("command", "cannot be combined with `standalone_servers`", remedy)
+    if servers and not command:
+        return _SERVER
+    if not command and BACKENDS[args.string("backend") or ClusterSpec.backend].runs_containers:
+        return ()
+    if not command or not command[0].strip():
+        raise args.error("command", "is missing", 'Set the program and its arguments, such as ["python", "train.py"].')
+    refuse_too_long(args, "command", "".join(command))
+    return command
+
+
+JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *JOB_GROUPS)
+_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "ec2"))
+
+
+def _counts(args: ArgReader) -> dict[str, int]:
+    return {
+        "chief": int(args.boolean_or_count("chief")),
+        "ps": args.integer("ps", 0, 0, MOST_TASKS),
+        "worker": args.integer("workers", 0, 0, MOST_TASKS),
+        GPU_WORKER: args.integer("gpu_workers", 0, 0, MOST_TASKS),
+        "evaluator": int(args.boolean_or_count("evaluator")),
+    }
+
+
+def _jobs(args: ArgReader) -> tuple[JobSpec, ...]:
+    counts = _counts(args)
+    own = args.mapping("jobs", values=Mapping)
+    has_tensorboard = args.boolean(TENSORBOARD)
+    existing = [name for name in counts if counts[name]] + ([TENSORBOARD] if has_tensorboard else [])
+    for name in own:
+        if name not in existing:
+            remedy = f"Its jobs are: {', '.join(existing) or 'none'}."
+            raise args.error(f"jobs.{name}", "the cluster does not have this job", remedy)
+    _refuse_counts(args, counts)
+    container, instances = args.group("container", docker.KEYS), args.group("ec2", ec2.KEYS)
+    common = JobSpec(
+        "",
+        0,
+        restart=restart_policy(args, Restart()),
+        container=docker.job_container_spec(container, JobContainerSpec()),
+        instance=ec2.instance_spec(instances, InstanceSpec()),
+    )
+    jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
+    if args.boolean("standalone_servers") and args.strings("command"):
+        jobs = [job if job.name in ("chief", "evaluator") else replace(job, command=_SERVER) for job in jobs]
+    return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
+
+
+def _refuse_counts(args: ArgReader, counts: Mapping[str, int]) -> None:
+    if sum(counts.values()) > MOST_TASKS:
+        wrong = f"the cluster has {sum(counts.values())} tasks, and at most {MOST_TASKS} in all are proven to work"
+        raise args.error("workers", wrong, "Ask for fewer tasks, or use several clusters.")
+    if not any(counts.values()):
+        raise args.error("workers", "the cluster has no task", "Set workers=1 or more.")
+    if not args.boolean("standalone_servers") and not any(counts[name] for name in ("chief", *WORKERS)):
+        wrong = f"{' and '.join(name for name in counts if counts[name])} cannot train alone"
+        raise args.error("workers", wrong, "Set workers or chief, or standalone_servers=True.")
+    if args.boolean("tf_config_master") and not counts["chief"]:
+        raise args.error("tf_config_master", "the cluster has no chief", "Set chief=True.")
+
+
+def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+    """TensorBoard has no machine or GPU; the cluster's placement constraints do not apply to it."""
+    ArgReader(args.cluster, own, f"{args.prefix}jobs.{TENSORBOARD}.").refuse_unknown(
+        f"a setting of the job {TENSORBOARD}", _TENSORBOARD_KEYS, {"container": docker.JOB_KEYS}
+    )
+    anywhere = replace(common, container=replace(common.container, placement=()), instance=InstanceSpec())
+    return replace(_job(args, TENSORBOARD, 1, own, anywhere), command=("python3", AGENT, TENSORBOARD))
+
+
+def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
+    job = ArgReader(args.cluster, own, f"{args.prefix}jobs.{name}.")
+    job.refuse_unknown("a setting of a job", JOB_KEYS, JOB_GROUPS)
+    port = job.integer("port", 0, 1, 65535)
+    if port + count - 1 > 65535:
+        raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
+    instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
+    return JobSpec(
+        name=name,
+        count=count,
+        cpus=job.number("cpus"),
+        memory=job.bytes("memory"),
+        gpus=job.integer("gpus", int(name == GPU_WORKER), 0, 1_000),
+        port=port,
+        env=environment(job),
+        restart=restart_policy(job, common.restart),
+        container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
+        instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
+    )
+
+
+def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:
+    existing = {"worker" if job.name in WORKERS else job.name for job in jobs}
+    rule = args.choice("success", SUCCESS_RULES, "")
+    if not rule:
+        return "chief" if "chief" in existing else "worker-0"
+    if args.boolean("standalone_servers"):
+        remedy = "Remove it: the servers run until they are stopped."
+        raise args.error("success", "cannot be combined with `standalone_servers`", remedy)
+    needed = "chief" if rule == "chief" else "worker"
+    if needed not in existing:
+        raise args.error("success", f"{rule!r} needs a {needed}, which the cluster does not have", "Use another rule.")
+    return rule
+
+
+def _worker_timeout(args: ArgReader) -> float:
+    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+    if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
+        raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
+    return timeout
+
+
+def _flags(args: ArgReader) -> str:
+    rule = args.choice("flags", FLAG_RULES, "")
+    if rule and args.boolean("standalone_servers") and not args.strings("command"):
+        raise args.error("flags", "cannot be combined with `standalone_servers`", "Remove it: there is no `command`.")
+    return rule or ClusterSpec.flags
+
+
+def _resume_from(args: ArgReader) -> str:
+    return args.matching("resume_from", _RUN, "the id of an earlier run, such as 0123456789ab")
+
+
+def _requirements(args: ArgReader) -> tuple[str, ...]:
+    lines = args.strings("requirements")
+    for line in lines:
+        if not line.strip() or line.strip().startswith(("-", "#")) or "\n" in line:
+            raise args.error("requirements", f"{line!r} is not a package", 'Use requirements such as "pandas==2.2.3".')
+    return lines
+
+
+def _metrics(args: ArgReader) -> dict[str, str]:
+    patterns = args.mapping("metrics")
+    for name, pattern in patterns.items():
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            wrong = f"{pattern!r} is not a valid regular expression ({error})"
+            raise args.error(f"metrics.{name}", wrong, "Fix the pattern.") from None
+    return patterns

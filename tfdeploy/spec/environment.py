@@ -1,0 +1,169 @@
+"""Environment variables, secrets, context and restart policy of tasks. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..agent.settings import SECRET_VARIABLE
+from .arg_reader import ArgReader, not_encodable
+from .unknown import Unknown, is_known
+
+LONGEST_TEXT = 100_000
+"""Bytes of a command, of the context, of an environment variable: Linux refuses a single one above 128 KiB."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_RESERVED = ("TF_CONFIG", "CUDA_VISIBLE_DEVICES")
+_RESTART_ON = re.compile(r"any|signal|oom|([0-9]{1,3})(-([0-9]{1,3}))?")
+
+
+def refuse_too_long(args: ArgReader, key: str, text: str) -> None:
+    """Refuse a text above the system's limit.
+
+    Raises:
+        SpecError: the text is too long.
+    """
+    length = len(text.encode())
+    if length > LONGEST_TEXT:
+        remedy = "Put the data into a file in the folder `code`."
+        raise args.error(key, f"{length} bytes are more than the limit of {LONGEST_TEXT}", remedy)
+
+
+@dataclass(frozen=True)
+class SecretText:
+    """A secret value of `env`: of the stack's configuration, or of an Output that is secret as a whole."""
+
+    value: str = field(repr=False)
+
+
+def secret_texts(env: Mapping[str, object]) -> dict[str, object]:
+    """An `env` with its texts marked as secret. Other values are left for the validation to report."""
+    return {name: SecretText(value) if isinstance(value, str) else value for name, value in env.items()}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The variables of `env`."""
+
+    plain: Mapping[str, str]
+    secret: tuple[str, ...]
+    """The names of the variables with values that come from secret configuration, or are secret Outputs."""
+
+
+def environment(args: ArgReader) -> dict[str, str]:
+    """The variables of a job's `env`, where a value cannot be secret.
+
+    Raises:
+        SpecError: a name is not valid or reserved, or a value is not a string or too long.
+    """
+    variables = secret_environment(args)
+    for name in variables.secret:
+        remedy = "Use a string here, and move a secret or an Output into the cluster's `env` or `secrets`."
+        raise args.error(f"env.{name}", "the value (not shown) is not a string", remedy)
+    return dict(variables.plain)
+
+
+def secret_environment(args: ArgReader) -> Environment:
+    """The variables of the cluster's `env`.
+
+    Raises:
+        SpecError: a name is not valid or reserved, or a value is of the wrong type or too long.
+    """
+    values = args.mapping("env", _VARIABLE, object)
+    for name, value in values.items():
+        where = f"env.{name}"
+        if _is_reserved(name):
+            raise args.error(where, "the variable is set by tfdeploy", "Use another name.")
+        _refuse_type(args, where, value)
+        _refuse_variable(args, where, value)
+    plain = {name: value for name, value in values.items() if isinstance(value, str)}
+    return Environment(plain, tuple(name for name in values if name not in plain))
+
+
+def secrets(args: ArgReader, env: set[str]) -> tuple[str, ...]:
+    """The names of `secrets`, none of which may be in `env`.
+
+    Raises:
+        SpecError: a name or a value is not valid.
+    """
+    values = args.mapping("secrets", _SECRET, object)
+    for name, value in values.items():
+        where = f"secrets.{name}"
+        _refuse_type(args, where, value)
+        if name in env:
+            raise args.error(where, "the same name is in `env`", "Use another name.")
+        if _is_reserved(name):
+            raise args.error(where, "the variable is set by tfdeploy", "Use another name.")
+        if SECRET_VARIABLE.fullmatch(name):
+            _refuse_variable(args, where, value)
+    return tuple(values)
+
+
+def _refuse_type(args: ArgReader, where: str, value: object) -> None:
+    if value is None or isinstance(value, (int, float, bytes, list, tuple, Mapping)):
+        wrong = f"the value (not shown) is of type {type(value).__name__}"
+        raise args.error(where, wrong, "Use a string, or an Output of a string.")
+
+
+def _refuse_variable(args: ArgReader, where: str, value: object) -> None:
+    """Refuse a value that an environment variable cannot hold; that of an Output is checked by the update."""
+    text = value.value if isinstance(value, SecretText) else value if isinstance(value, str) else ""
+    if wrong := not_encodable(text):
+        raise args.error(where, f"the value (not shown) contains {wrong}", "Remove it from the string.")
+    refuse_too_long(args, where, text)
+
+
+def context(args: ArgReader) -> str:
+    """`context` as JSON.
+
+    Raises:
+        SpecError: a value has no JSON form, or the JSON is too long.
+    """
+    value = args.mapping("context", values=object)
+    remedy = "Use strings, numbers, lists and mappings only."
+    try:
+        text = json.dumps(value, sort_keys=True, allow_nan=False)
+    except TypeError as error:
+        raise args.error("context", f"cannot be converted to JSON ({error})", remedy) from None
+    except (ValueError, RecursionError):
+        # The standard library's text differs between versions of Python.
+        wrong = "contains a NaN, an infinite number or a value that contains itself, which JSON does not have"
+        raise args.error("context", wrong, remedy) from None
+    refuse_too_long(args, "context", text)
+    return text if is_known(value) else Unknown("context")
+
+
+@dataclass(frozen=True)
+class Restart:
+    """When a failed task is restarted."""
+
+    maximum: int = 3
+    backoff: float = field(default=1.0, metadata={"unit": "s"})
+    on: tuple[str, ...] = ("signal",)
+
+
+RESTART_KEYS = ("maximum", "backoff", "on")
+
+
+def restart_policy(args: ArgReader, default: Restart) -> Restart:
+    """The restart policy: `restart` over `default`, setting by setting.
+
+    Raises:
+        SpecError: a setting is not valid.
+    """
+    policy = args.group("restart", RESTART_KEYS)
+    on = policy.strings("on") if policy.has("on") else default.on
+    for reason in on:
+        match = _RESTART_ON.fullmatch(reason)
+        low, high = (int(match.group(n) or match.group(1) or 0) for n in (1, 3)) if match else (1, 0)
+        if not low <= high <= 255:
+            remedy = 'Use "any", "signal", "oom", an exit code ("3") or a range ("64-78").'
+            raise policy.error("on", f"{reason!r} is not valid", remedy)
+    return Restart(
+        policy.integer("maximum", default.maximum, 0, 1_000_000), policy.duration("backoff", default.backoff), on
+    )
+
+
+def _is_reserved(name: str) -> bool:
+    return name in _RESERVED or name.startswith("TFDEPLOY_")

@@ -1,0 +1,1 @@
+"""The smoke test on AWS itself: `make aws-smoke`."""
