@@ -43,7 +43,7 @@ from tfdeploy.backends.ec2.iam_policy import allowed_actions, document, everythi
 PLUGINS = Path(__file__).with_name("provider")
 COMMANDS = Path(__file__).with_name("aws")
 
-USER, PROFILE_USER, ADMINISTRATOR = "box", "AKIAML", "administrator"
+USER, PROFILE_USER, ADMINISTRATOR = "box", "AKIABOX", "administrator"
 """Access keys: of whoever uses the box by its `environment` or by a profile, and of the tests themselves, which may do everything."""
 
 ACTIONS = allowed_actions(document(everything()))

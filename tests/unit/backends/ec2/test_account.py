@@ -49,7 +49,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tupl
         monkeypatch.delenv(name, raising=False)
     profiles = tmp_path / "config"
     profiles.write_text(
-        "[profile ml]\nregion = eu-central-1\naws_access_key_id = AKIAML\naws_secret_access_key = x\n"
+        "[profile ml]\nregion = eu-central-1\naws_access_key_id = AKIAUNIT\naws_secret_access_key = x\n"
         f"[profile assumed]\nrole_arn = arn:aws:iam::{OTHER}:role/deploy\nsource_profile = ml\n"
     )
     monkeypatch.setenv("AWS_CONFIG_FILE", str(profiles))
@@ -107,7 +107,7 @@ def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch)
     configure(profile="ml")
     assert account.connect(ASKED, None) == "eu-central-1"
     credentials = aws_session._session(aws_session.current()).get_credentials()
-    assert credentials.access_key == "AKIAML", "a profile that the stack names wins over keys of the environment"
+    assert credentials.access_key == "AKIAUNIT", "a profile that the stack names wins over keys of the environment"
     configure(profile="ml", region=REGION)
     assert account.connect(ASKED, None) == REGION
     monkeypatch.setenv("AWS_REGION", "eu-west-2")
