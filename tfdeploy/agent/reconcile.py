@@ -291,6 +291,8 @@ def inherit_fences(run: RunState, before: RunState) -> None:
     """Launchers that were fenced in the run before are fenced in this one: a launcher lives longer than a run. Its last report is known
     until it reports again."""
     run.last_seen.update({name: before.seen(name) for name in {*before.tasks, *before.last_seen}})
+    instances = {**before.removed, **{hostname: task.instance for hostname, task in before.tasks.items()}}
+    run.removed.update({name: instance for name, instance in instances.items() if name not in run.tasks})
     for hostname, task in run.tasks.items():
         earlier = before.tasks.get(hostname)
         if earlier is not None:

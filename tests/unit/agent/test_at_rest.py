@@ -1,6 +1,7 @@
 """Whose program may still run on a machine that does not respond: a task that is removed, or of a run that has ended."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,6 +82,18 @@ def test_the_next_run_knows_that_it_may_still_run(cut: Cut) -> None:
     cut.world.job = RunState(before.spec, cut.world.now)
     reconcile.inherit_fences(cut.world.job, before)
     assert cut.silent() == 20.0
+
+
+def test_a_task_that_the_next_run_does_not_have_is_waited_for_until_its_launcher_reports_that_nothing_runs(
+    cut: Cut,
+) -> None:
+    before = cut.world.job
+    spec = replace(before.spec, tasks=[task for task in before.spec.tasks if task.hostname != "worker-1"])
+    cut.world.job = RunState(spec, cut.world.now)
+    reconcile.inherit_fences(cut.world.job, before)
+    assert cut.silent() == 20.0
+    cut.back()
+    assert cut.silent() == 0.0
 
 
 def test_a_removed_task_whose_launcher_has_stopped_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
