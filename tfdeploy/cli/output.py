@@ -1,6 +1,5 @@
 """How log lines and tables are written: to a terminal with colours and in its width, to a pipe or file unchanged, or as JSON."""
 
-import datetime
 import io
 import json
 import os
@@ -15,8 +14,7 @@ from typing import BinaryIO
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
 from ..report.escapes import RESET, safe
-from ..report.tables import Table, heading, machine_table, task_table, text_table
-from ..units import counted
+from ..report.tables import fit, heading, machine_table, task_table, text_table, with_ages
 from .common import has_colours, print_styled
 from .snapshot import LogLine
 
@@ -99,25 +97,12 @@ def _to_dict(line: LogLine) -> dict[str, object]:
     return {"at": line.at, "task": line.hostname, "stream": line.pipe, "attempt": line.attempt, "text": text}
 
 
-_MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "size": 10, "created": 10}
-"""Columns that are cut in a narrow terminal, in this order, and to which width. Others identify a row, or are its status."""
-
-_EMPTY_COLUMNS = ("public_ip", "region", "container")
-"""Columns that a narrow terminal does not show if they are empty."""
-
-_DROPPED_COLUMNS = ("command", "container", "created", "role", "provider", "size", "age", "where", "started")
-"""Columns that a terminal does not show if it is too narrow for all of them, in this order."""
-
 _STATE_STYLES = {
     "green": ("running", "succeeded", "connected", "ok"),
     "red": ("failed", "killed", "out of memory", "lost", "gone", "unreachable", "rejected", "left over"),
     "dim": ("stopped", "ended", "destroyed"),
 }
 """Colour to the beginnings of states; every other state is on its way to one of these."""
-
-_UNLIMITED = 10_000
-_GAP, _NARROW_GAP = 3, 2
-_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def screen_width(wide: bool = False) -> int:
@@ -127,9 +112,7 @@ def screen_width(wide: bool = False) -> int:
 
 def cluster_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, colours: bool = False) -> str:
     """The tables of machines and tasks in so many columns; 0 for no limit."""
-    now = time.time()
-    relative = [{**row, "created": ago(row["created"], now)} for row in task_table(tasks).rows]
-    tables = [machine_table(machines), Table("Tasks", task_table(tasks).columns, relative)]
+    tables = [machine_table(machines), with_ages(task_table(tasks), time.time())]
     return "\n\n".join(table_lines(table.rows, table.columns, width, colours) for table in tables)
 
 
@@ -143,11 +126,12 @@ def table_lines(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width
     rows = _one_line(rows)
     if not width and not colours:
         return text_table(rows, columns)
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
-    widths, gap = _fit(rows, columns, width or _UNLIMITED)
+    widths, gap = fit(rows, columns, width, cell_len)
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=True, header_style="bold")
     for column, column_width in widths.items():
         grid.add_column(heading(column), width=column_width, no_wrap=True, overflow="ellipsis")
@@ -173,36 +157,3 @@ def _style(column: str, text: str) -> str:
 def _one_line(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """The cells without line breaks and without what would move the cursor."""
     return [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
-
-
-def _fit(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int) -> tuple[dict[str, int], int]:
-    """The columns that are shown, with their widths; and the gap between them."""
-    from rich.cells import cell_len
-
-    widths = {name: max([len(name), *(cell_len(row[name]) for row in rows)]) for name in columns}
-    gap = _GAP if _excess(widths, _GAP, width) <= 0 else _NARROW_GAP
-    for name in _EMPTY_COLUMNS:
-        if name in widths and _excess(widths, gap, width) > 0 and not any(row[name] for row in rows):
-            del widths[name]
-    for name, minimum in _MINIMUM_WIDTHS.items():
-        excess = _excess(widths, gap, width)
-        if name in widths and excess > 0:
-            widths[name] = min(widths[name], max(minimum, len(name), widths[name] - excess))
-    for name in _DROPPED_COLUMNS:
-        if name in widths and _excess(widths, gap, width) > 0:
-            del widths[name]
-    return widths, gap
-
-
-def _excess(widths: Mapping[str, int], gap: int, width: int) -> int:
-    return sum(widths.values()) + gap * (len(widths) - 1) - width
-
-
-def ago(moment: str, now: float) -> str:
-    """A time of the outputs relative to now: `2 minutes ago`; empty if there is none."""
-    if not moment:
-        return ""
-    at = datetime.datetime.strptime(moment, "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=datetime.UTC).timestamp()
-    age = max(0, round(now - at))
-    seconds, unit = next((size for size in _UNITS if age >= size[0]), _UNITS[-1])
-    return f"{counted(age // seconds, unit)} ago"

@@ -1,13 +1,27 @@
 """The tables of machines and tasks: one definition of the columns for the stack output, the terminal and the page. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..outputs import MachineRow, TaskRow
-from ..units import dollars
+from ..units import counted, dollars
 
 _COMMAND_LENGTH = 40
+
+_MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "size": 10, "created": 10}
+"""Columns that are cut in a narrow terminal, in this order, and to which width. Others identify a row, or are its status."""
+
+_EMPTY_COLUMNS = ("public_ip", "region", "container")
+"""Columns that a narrow terminal does not show if they are empty."""
+
+_DROPPED_COLUMNS = ("command", "container", "created", "role", "provider", "size", "age", "where", "started")
+"""Columns that a terminal does not show if it is too narrow for all of them, in this order."""
+
+_UNLIMITED = 10_000
+_GAP, _NARROW_GAP = 3, 2
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 @dataclass(frozen=True)
@@ -34,19 +48,78 @@ def task_table(tasks: Sequence[TaskRow]) -> Table:
     return Table("Tasks", columns, [_cells(task, columns) for task in tasks])
 
 
-def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow]) -> str:
-    """Both tables as plain text, with short commands."""
+def with_ages(table: Table, now: float) -> Table:
+    """The table with the age of each task instead of the time of its creation."""
+    return replace(table, rows=[{**row, "created": ago(row["created"], now)} for row in table.rows])
+
+
+def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int = 0, now: float = 0.0) -> str:
+    """Both tables as plain text, with short commands.
+
+    In a terminal of `width` columns the tables fit into it, as far as possible, and show the ages of tasks at `now`.
+    """
     short = [{**row, "command": _shorten(row["command"])} for row in task_table(tasks).rows]
-    machine_rows = machine_table(machines)
-    return f"{text_table(machine_rows.rows, machine_rows.columns)}\n\n{text_table(short, task_table(tasks).columns)}"
+    tables = [machine_table(machines), replace(task_table(tasks), rows=short)]
+    text = _joined(tables)
+    if width and any(len(line) > width for line in text.splitlines()):
+        return _joined([tables[0], with_ages(tables[1], now)], width)
+    return text
 
 
-def text_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """A table as plain text: column names in capitals, columns as wide as their longest cell, three spaces between them."""
-    lines = [[heading(column) for column in columns]]
-    lines += [[str(row[column] or "") for column in columns] for row in rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-    return "\n".join("   ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+def _joined(tables: Sequence[Table], width: int = 0) -> str:
+    return "\n\n".join(text_table(table.rows, table.columns, width) for table in tables)
+
+
+def text_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int = 0) -> str:
+    """A table as plain text: column names in capitals, columns as wide as their longest cell, three spaces between them. `width` is
+    that of the terminal; 0 for no limit."""
+    cells = [{column: str(row[column] or "") for column in columns} for row in rows]
+    widths, gap = fit(cells, columns, width)
+    lines = [{column: heading(column) for column in columns}, *cells]
+    texts = ((_cut(line[name], size).ljust(size) for name, size in widths.items()) for line in lines)
+    return "\n".join((" " * gap).join(line).rstrip() for line in texts)
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+def fit(
+    rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, measure: Callable[[str], int] = len
+) -> tuple[dict[str, int], int]:
+    """The columns that are shown in a terminal of `width` columns, with their widths; and the gap between them. `measure` is the width
+    of a text."""
+    width = width or _UNLIMITED
+    full = {name: max([len(name), *(measure(row[name]) for row in rows)]) for name in columns}
+    widths = dict(full)
+    gap = _GAP if _excess(widths, _GAP, width) <= 0 else _NARROW_GAP
+    for name in _EMPTY_COLUMNS:
+        if name in widths and _excess(widths, gap, width) > 0 and not any(row[name] for row in rows):
+            del widths[name]
+    for name, minimum in _MINIMUM_WIDTHS.items():
+        excess = _excess(widths, gap, width)
+        if name in widths and excess > 0:
+            widths[name] = min(widths[name], max(minimum, len(name), widths[name] - excess))
+    for name in _DROPPED_COLUMNS:
+        if name in widths and _excess(widths, gap, width) > 0:
+            del widths[name]
+    for name, size in widths.items():
+        widths[name] = min(full[name], size + max(0, -_excess(widths, gap, width)))
+    return widths, gap
+
+
+def _excess(widths: Mapping[str, int], gap: int, width: int) -> int:
+    return sum(widths.values()) + gap * (len(widths) - 1) - width
+
+
+def ago(moment: str, now: float) -> str:
+    """A time of the outputs relative to now: `2 minutes ago`; empty if there is none."""
+    if not moment:
+        return ""
+    at = datetime.datetime.strptime(moment, "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=datetime.UTC).timestamp()
+    age = max(0, round(now - at))
+    seconds, unit = next((size for size in _UNITS if age >= size[0]), _UNITS[-1])
+    return f"{counted(age // seconds, unit)} ago"
 
 
 def heading(column: str) -> str:

@@ -25,10 +25,14 @@ from .expected import expected_state
 from .live_display import MIN_COLUMNS, LiveDisplay
 from .live_rows import WATCH_COMMAND, LiveRows
 from .report import Report, report
+from .tables import status_text
 from .update_failure import fail_update
 
 _POLL_SECONDS = 0.5
 _PROGRESS_LINES = 20
+_INDENT = 4
+"""Pulumi indents messages by so many columns."""
+
 _LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
 """The first of these that the cluster has is the task that prints most about the training."""
 
@@ -191,7 +195,9 @@ def _detach() -> None:
 def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     """Log the report. `is_new`: this update has submitted the run or waited for it, so that its failure is the update's."""
     name = watch.spec.name
-    pulumi.log.info(f"{name}\n{latest.status}{_further(latest)}")
+    width = max(0, LiveDisplay().columns - _INDENT)
+    tables = status_text(latest.machines, latest.tasks, width, time.time())
+    pulumi.log.info(f"{name}\n{tables}\n\n{latest.sentences}{_further(latest)}")
     if latest.state == FAILED:
         sentence = f"{name}: the run failed: {latest.reason}."
         text = f"{sentence}{_last_lines(latest)}"

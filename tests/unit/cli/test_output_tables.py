@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tfdeploy.cli.common import has_colours
-from tfdeploy.cli.output import ago, cluster_tables, table_lines
+from tfdeploy.cli.output import cluster_tables, table_lines
 from tfdeploy.outputs import MachineRow, TaskRow
-from tfdeploy.report.tables import text_table
+from tfdeploy.report.tables import ago, status_text, text_table
 
 NOW = 1_795_262_400.0
 """2026-11-21 12:00:00Z."""
@@ -50,6 +50,17 @@ def test_tables_fit_the_terminal(width: int, more: dict[str, str]) -> None:
     assert "worker-0" in found
     assert "stopped (run finished)" in found
     assert ("COMMAND" in found) is (width > 80 or not more), "it goes first, and only where it must"
+
+
+@pytest.mark.parametrize("width", [76, 100])
+def test_the_tables_of_an_update_fit_the_terminal_and_those_of_the_output_are_whole(width: int) -> None:
+    found, whole = status_text([MACHINE], [task()], width, NOW), status_text([MACHINE], [task()])
+    assert max(map(len, found.splitlines())) <= width
+    assert all(text in found for text in ("worker-0", "stopped (run finished)", "2 minutes ago"))
+    assert all(
+        text in whole for text in ("2026-11-21 11:58:00Z", "PUBLIC IP", "python train.py --steps=2000 --batch_si…")
+    )
+    assert status_text([MACHINE], [task()], 500, NOW) == whole
 
 
 LONG = {"status": "unreachable since 2026-11-21 04:12:07Z", "machine": "mnist-worker-m0", "hostname": "gpu-worker-10"}

@@ -17,9 +17,10 @@ from ...errors import BackendError, NotFound, SpecError, TfdeployError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
 from ...report.report import moment
+from ...report.tables import ago
 from ...units import counted, dollars, text_of_size
 from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_result
-from ..output import ago, print_table
+from ..output import print_table
 from ..ownership import (
     BUSY,
     IN_STACK,

@@ -15,9 +15,10 @@ from ...errors import NotFound
 from ...outputs import CostSummary
 from ...registry import Entry
 from ...report.report import moment
+from ...report.tables import ago
 from ...units import dollars
 from ..common import print_json, print_message, print_result
-from ..output import ago, print_table
+from ..output import print_table
 from ..parallel import call_in_parallel
 from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot
