@@ -69,7 +69,7 @@ SERVES = "import os, time\nif os.environ['TFDEPLOY_JOB_NAME'] == 'ps':\n    time
 
 
 def test_a_program_that_refuses_unknown_flags_runs_with_flags_never(cluster: Standing) -> None:
-    cluster.up(STRICT, ps=1, workers=1, restart={"maximum": 0})
+    cluster.up(SERVES + STRICT, ps=1, workers=1, restart={"maximum": 0})
     cluster.until_state("failed")
     assert b"unrecognized arguments: --job_name=" in cluster.output("worker-0", "stderr")
     cluster.up(SERVES + STRICT, ps=1, workers=1, flags="never")

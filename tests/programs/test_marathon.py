@@ -1,6 +1,7 @@
 """The program of people who come from Marathon: the chief's losses, sharded checkpoints, the head of the template as settings."""
 
 import json
+import math
 import re
 import shutil
 import urllib.request
@@ -99,7 +100,8 @@ def test_the_chief_tells_the_loss_of_each_step(trained: Program) -> None:
     assert re.search(r"^worker-1 did [1-9]", log(trained, "worker-1"), re.MULTILINE), "all workers train"
     assert "final loss" not in log(trained, "worker-1")
     losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", log(trained, "worker-0"), re.MULTILINE)]
-    assert losses[-1] < losses[0]
+    # Worker 1 may have trained for a while when worker 0 begins: the first loss here is not that of the first step.
+    assert losses[-1] < math.log(10) / 2, "a model that knows nothing of ten digits has the loss log(10)"
 
 
 def test_variables_and_checkpoints_are_spread_over_both_ps(trained: Program) -> None:
