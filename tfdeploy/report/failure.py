@@ -39,6 +39,7 @@ _NOISE = re.compile(
 )
 """What TensorFlow prints at each start, and other lines that do not explain why a program failed."""
 
+_LOG_LINE = re.compile(_logged("[IWE]"))
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):|  File \"")
 _UNRAISABLE = re.compile(r"Exception ignored ")
 _ERROR = re.compile(
@@ -95,6 +96,10 @@ def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
             in_traceback = True
         elif in_traceback and (not text.strip() or text.startswith("  ")):
             continue
+        elif in_traceback and (
+            _LOG_LINE.match(text) or is_noise(text)
+        ):  # a thread of TensorFlow's prints at the same time
+            others += [] if is_noise(text) else [text]
         elif in_traceback:
             in_traceback = False
             if not is_ignored:

@@ -46,6 +46,10 @@ Traceback (most recent call last):
     self.close()
 TypeError: 'NoneType' object is not callable
 """
+ABORTED = (
+    "W0000 00:00:1795262401.445678   12345 local_rendezvous.cc:412] Local rendezvous is aborting: Step 5 cancelled."
+)
+"""What a thread of TensorFlow's logs while Python prints a traceback."""
 
 
 def lines_of(stderr: str, stdout: str = "") -> list[str]:
@@ -66,6 +70,10 @@ def why(stderr: str, stdout: str = "") -> tuple[list[str], str]:
     [
         (STARTUP + TRACEBACK, ["ValueError: the data is not there"]),
         ("step 5\n" + TRACEBACK + STARTUP, ["ValueError: the data is not there", "step 5"]),
+        (
+            TRACEBACK.replace("ValueError", f"{ABORTED}\n{STARTUP}ValueError"),
+            ["ValueError: the data is not there", ABORTED],
+        ),
         (TRACEBACK.partition("\n")[2], ["ValueError: the data is not there"]),
         (
             CHAINED,
