@@ -28,6 +28,7 @@ def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tm
     (tmp_path / "code/train.py").write_text(CODE)
     chosen = {
         "folder": tmp_path / "smoke",
+        "report": tmp_path / "smoke.txt",
         "code": tmp_path / "code",
         "command": "python train.py",
         "image": box_image,
@@ -43,9 +44,8 @@ def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tm
         text=True,
         check=False,
     )
-    text = (tmp_path / "smoke.txt").read_text()
-    print(text)
     assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "smoke.txt").read_text()
     assert "## Result\neverything did what it should\n" in text
     for section in ("Properties, where they differ from the table of the box", "Left after destroy"):
         assert f"## {section}\n(nothing)\n" in text
