@@ -179,7 +179,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
         else:
             with _errors_as_sentences(name):
                 registry.write(_entry(declaration))
-                shipped_code.store(declaration.identity.id, declaration.bundle, plan.run, declaration.inventory.run)
+                shipped_code.store(declaration.bundle, plan.run, declaration.inventory.run)
             _print_notices(declaration)
             for archive in _expired_archives(declaration):
                 shutil.rmtree(archive, ignore_errors=True)

@@ -1,31 +1,58 @@
-"""What records do not have of a run: its arguments, versions, machines and code, as they were when it was submitted.
+"""What records do not have of a run, or lose: what was submitted and how it went, for `tfdeploy runs` and `tfdeploy diff`.
 
-They are in the user's state folder on the computer that submitted the run, for `tfdeploy runs` and `tfdeploy diff`. Nothing else
-needs them: a file that is missing or damaged leaves a part of their output out.
+Receipts and code are in the user's state folder on the computer that submitted the run. Nothing else depends on them: a file that is
+missing or damaged leaves a part of their output out. An update also stores the code of its run here when the run
+is planned, and the submission reads it, because the folder may change meanwhile.
 """
 
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .agent.files import write_whole
+from .agent.run_spec import RunSpec
 from .errors import BackendError
 from .paths import cluster_folder, make_private, state_folder
 
 _MAX_RECEIPTS = 200
-"""How many receipts of one cluster are stored; the oldest are deleted first."""
+"""How many receipts of one cluster are stored; those that were written longest ago are deleted first."""
+
+_MAX_ALL_RECEIPTS = 2000
+"""How many of all clusters are stored, destroyed ones too, in the same order."""
 
 _MAX_ARCHIVES, _MAX_BYTES = 200, 200 * 1024 * 1024
 """How many code archives are stored, and how many bytes of them; the oldest are deleted first. A larger one is not stored."""
 
 
 @dataclass(frozen=True)
+class RunOutcome:
+    """How a run went, as far as it was observed. Times are in seconds since 1970."""
+
+    submitted: float
+    ended: float | None = None
+    """The end of its last task; None while it runs."""
+    result: str = ""
+    reason: str = ""
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    """Job to the number of its tasks."""
+    metrics: Mapping[str, str | None] = field(default_factory=dict)
+    """Name to what its pattern has matched; None for nothing."""
+    steps_per_second: float | None = None
+    """The last speed; None where the output has no steps."""
+    cost: float | None = None
+    """What the machines cost from the submission to the end, in USD; None where that is not known."""
+    is_final: bool = False
+    """Whether the run and its tasks have ended, so that nothing of this changes."""
+
+
+@dataclass(frozen=True)
 class Receipt:
-    """What was submitted."""
+    """What was submitted, and how it went."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     """The arguments as the user wrote them, without secrets."""
@@ -33,6 +60,13 @@ class Receipt:
     """Python and packages on the computer of the user."""
     machines: Mapping[str, int] = field(default_factory=dict)
     """The size of machines, such as `g6.xlarge`, to how many there were."""
+    spec: RunSpec | None = None
+    """The specification of the run, without its tasks; None in the receipt of an earlier version."""
+    code_files: int = 0
+    code_bytes: int = 0
+    """The code's number of files, and their size; 0 where that is not known."""
+    outcome: RunOutcome | None = None
+    """None until the run was observed."""
 
 
 def write(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
@@ -42,15 +76,61 @@ def write(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
         make_private(path.parent)
         write_whole(path, json.dumps(asdict(receipt), indent=1), mode=0o600)
         _remove_oldest(path.parent, "*.json", _MAX_RECEIPTS)
+        _remove_oldest(_receipts_folder(), "*/*.json", _MAX_ALL_RECEIPTS)
+
+
+def write_submitted(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
+    """Store what was submitted. Where the run has ended, its receipt stays: no task of it starts again."""
+    before = read(cluster, run)
+    outcome = before.outcome if before else None
+    if outcome is None or not outcome.is_final:
+        write(cluster, run, replace(receipt, outcome=outcome))
+
+
+def write_outcome(cluster: Mapping[str, object], run: str, outcome: RunOutcome) -> None:
+    """Add to a receipt how its run went. A run that was submitted from another computer gets no receipt."""
+    receipt = read(cluster, run)
+    if receipt is not None and receipt.outcome != outcome:
+        write(cluster, run, replace(receipt, outcome=outcome))
 
 
 def read(cluster: Mapping[str, object], run: str) -> Receipt | None:
     """The receipt of a run; None if this computer has none that can be read."""
+    return _read(_path(cluster, run))
+
+
+def read_all(cluster: Mapping[str, object]) -> dict[str, Receipt]:
+    """Run to receipt, for all receipts of a cluster that can be read."""
+    paths = (_receipts_folder() / cluster_folder(cluster)).glob("*.json")
+    receipts = {path.stem: _read(path) for path in sorted(paths)}
+    return {run: receipt for run, receipt in receipts.items() if receipt is not None}
+
+
+def _read(path: Path) -> Receipt | None:
     try:
-        data: Any = json.loads(_path(cluster, run).read_bytes())
-        return Receipt(dict(data["options"]), dict(data["versions"]), dict(data["machines"]))
-    except (OSError, ValueError, LookupError, TypeError):
+        return _receipt(json.loads(path.read_bytes()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+
+
+def _receipt(data: dict[str, Any]) -> Receipt:
+    """From JSON. Fields of a newer version are ignored, and those that an earlier version did not have are missing."""
+    spec, outcome = data.get("spec"), data.get("outcome")
+    return Receipt(
+        dict(data["options"]),
+        dict(data["versions"]),
+        dict(data["machines"]),
+        RunSpec.from_dict(spec) if spec else None,
+        int(data.get("code_files", 0)),
+        int(data.get("code_bytes", 0)),
+        _outcome(outcome) if outcome else None,
+    )
+
+
+def _outcome(data: dict[str, Any]) -> RunOutcome:
+    fields = {name: data[name] for name in RunOutcome.__dataclass_fields__ if name in data}
+    times = {"submitted": float(data["submitted"]), "ended": None if data["ended"] is None else float(data["ended"])}
+    return RunOutcome(**{**fields, **times, "tasks": dict(data["tasks"]), "metrics": dict(data["metrics"])})
 
 
 def machine_counts(sizes: Iterable[str]) -> dict[str, int]:
@@ -75,19 +155,44 @@ def code_path(name: str) -> Path | None:
     return path if path.exists() else None
 
 
+def load_code(name: str) -> bytes | None:
+    """The stored archive of this name; None if there is none that can be read."""
+    try:
+        return (_code_folder() / f"{name}.zip").read_bytes()
+    except OSError:
+        return None
+
+
+def code_size(name: str) -> tuple[int, int]:
+    """The number of files in a stored archive, and their size in bytes; 0 where there is none that can be read."""
+    path = code_path(name) if name else None
+    try:
+        with zipfile.ZipFile(path or "") as archive:
+            sizes = [item.file_size for item in archive.infolist()]
+    except (OSError, zipfile.BadZipFile):
+        return 0, 0
+    return len(sizes), sum(sizes)
+
+
 def _code_folder() -> Path:
     return state_folder() / "code"
 
 
+def _receipts_folder() -> Path:
+    return state_folder() / "receipts"
+
+
 def _path(cluster: Mapping[str, object], run: str) -> Path:
-    return state_folder() / "receipts" / cluster_folder(cluster) / f"{run}.json"
+    return _receipts_folder() / cluster_folder(cluster) / f"{run}.json"
 
 
 def _remove_oldest(folder: Path, pattern: str, count: int, size: float = float("inf")) -> None:
-    """Delete the oldest files beyond so many, and beyond so many bytes."""
+    """Delete the oldest files beyond so many, and beyond so many bytes; and the folders that they leave empty."""
     files = sorted(((path.stat(), path) for path in folder.glob(pattern)), key=lambda item: -item[0].st_mtime_ns)
     total = 0
     for place, (status, path) in enumerate(files):
         total += status.st_size
         if place >= count or total > size:
             path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.parent.rmdir()

@@ -8,12 +8,16 @@ import hmac
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from . import receipts, registry
+from .agent.record import RecordFormatError, ViewRequest
+from .agent.run_spec import RunSpec
 from .backends.base import (
     ClusterRef,
     Retain,
@@ -26,10 +30,15 @@ from .backends.base import (
     same_cluster,
 )
 from .backends.stack_config import StackProvider
+from .errors import TfdeployError
+from .report.run_outcomes import observed_source, store_outcomes
 from .spec import environment
 from .spec.arg_reader import ArgReader
 
 Props = dict[str, Any]
+
+_OUTCOME_SECONDS = 10.0
+"""So long `pulumi destroy` reads metrics that nothing has read before."""
 
 
 def _runner(props: Mapping[str, Any]) -> TaskRunner:
@@ -128,6 +137,7 @@ class RunProvider(StackProvider):
         """Stop the run."""
         plain = cast(RunProps, plain_values(props))
         _runner(plain).stop_run(plain)
+        _store_outcomes(plain["cluster"])
 
 
 def _submit(props: RunProps) -> RunOutputs:
@@ -136,9 +146,21 @@ def _submit(props: RunProps) -> RunOutputs:
     entry = registry.stored(props["cluster"])
     if entry is not None:
         sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
-        receipt = receipts.Receipt(entry.options, entry.versions, sizes)
-        receipts.write(props["cluster"], props["run"]["id"], receipt)
+        spec = replace(RunSpec.from_dict(props["run"]), tasks=[])
+        code = receipts.code_size(spec.code)
+        receipt = receipts.Receipt(entry.options, entry.versions, sizes, spec, *code)
+        receipts.write_submitted(props["cluster"], spec.id, receipt)
     return outputs
+
+
+def _store_outcomes(cluster: ClusterRef) -> None:
+    """Store how the runs went, as long as it can be observed what they cost. Nothing else depends on it."""
+    entry, outcomes = registry.stored(cluster), [item.outcome for item in receipts.read_all(cluster).values()]
+    if entry is None or all(outcome is not None and outcome.is_final for outcome in outcomes):
+        return
+    with suppress(TfdeployError, RecordFormatError, OSError):
+        observed = load(cluster["backend"]).runner.observe(cluster, "", ViewRequest(events=0))
+        store_outcomes(observed_source(cluster, observed, entry.expected.metrics), _OUTCOME_SECONDS)
 
 
 def _final(props: Any) -> RunProps:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pulumi
 
+from . import receipts
 from .agent.run_spec import RunSpec
 from .agent.run_state import RunState
-from .backends import code_store
 from .paths import output_files
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def output_warnings(code: "Bundle | None") -> list[str]:
     return [f"code: {name} {wrong}. List it in .tfdeployignore, or the next update starts a new run" for name in names]
 
 
-def store(cluster_id: str, code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:
-    """Store the code of a new run until the run is submitted: the folder may change meanwhile."""
+def store(code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:
+    """Store the code of a new run, from where its submission reads it: the folder may change meanwhile."""
     if code is None or (current is not None and run.id in (current.spec.id, current.spec.content_id)):
         return
     from .plan.code_bundle import archive
 
-    code_store.store(cluster_id, code.name, archive(code))
+    receipts.store_code(code.name, archive(code))

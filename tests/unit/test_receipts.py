@@ -1,15 +1,22 @@
 """What is stored of a run on the computer that submitted it, and what is not."""
 
+import io
+import json
 import os
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.clusters import cluster_ref
+from tests.unit.cases import plan
 from tfdeploy import receipts
-from tfdeploy.receipts import Receipt
+from tfdeploy.receipts import Receipt, RunOutcome
 
-RECEIPT = Receipt({"workers": "2"}, {"python": "3.11.7"}, {"c7i.large": 2})
+SPEC = replace(plan(workers=2, env={"LR": "0.1"}).run, tasks=[])
+RECEIPT = Receipt({"workers": "2"}, {"python": "3.11.7"}, {"c7i.large": 2}, SPEC, 3, 4096)
+ENDED = RunOutcome(1.0, 91.0, "succeeded", "worker-0 succeeded", {"worker": 2}, {"accuracy": None}, 12.5, 0.08, True)
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +57,56 @@ def test_a_disk_that_cannot_be_written_is_ignored(state_folder: Path) -> None:
     receipts.write(cluster_ref(), "run1", RECEIPT)
     receipts.store_code("a", b"x")
     assert receipts.read(cluster_ref(), "run1") is None
+
+
+def test_receipts_of_other_versions_are_read(state_folder: Path) -> None:
+    receipts.write(cluster_ref(), "run1", replace(RECEIPT, outcome=ENDED))
+    path = next(state_folder.rglob("run1.json"))
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "later": 1, "outcome": {**data["outcome"], "later": 2}}))
+    assert receipts.read(cluster_ref(), "run1") == replace(RECEIPT, outcome=ENDED)
+    path.write_text(json.dumps({name: data[name] for name in ("options", "versions", "machines")}))
+    assert receipts.read(cluster_ref(), "run1") == Receipt(RECEIPT.options, RECEIPT.versions, RECEIPT.machines)
+    path.write_text(json.dumps({**data, "outcome": {"submitted": "yesterday"}}))
+    assert receipts.read_all(cluster_ref()) == {}
+
+
+def test_all_clusters_have_one_limit(monkeypatch: pytest.MonkeyPatch, state_folder: Path) -> None:
+    monkeypatch.setattr(receipts, "_MAX_ALL_RECEIPTS", 2)
+    clusters = [cluster_ref(cluster_id=letter * 10) for letter in "abc"]
+    for place, cluster in enumerate(clusters):
+        receipts.write(cluster, "run1", RECEIPT)
+        for path in state_folder.rglob(f"*{cluster['id']}/run1.json"):
+            os.utime(path, (place, place))
+    assert [list(receipts.read_all(cluster)) for cluster in clusters] == [[], ["run1"], ["run1"]]
+    assert sorted(path.name for path in (state_folder / "receipts").iterdir()) == [
+        "mnist-bbbbbbbbbb",
+        "mnist-cccccccccc",
+    ]
+
+
+def test_the_receipt_of_a_run_that_has_ended_stays() -> None:
+    later = replace(RECEIPT, machines={"c7i.large": 5})
+    receipts.write_submitted(cluster_ref(), "run1", RECEIPT)
+    receipts.write_outcome(cluster_ref(), "run1", replace(ENDED, ended=None, is_final=False))
+    receipts.write_submitted(cluster_ref(), "run1", later)
+    assert receipts.read(cluster_ref(), "run1") == replace(later, outcome=replace(ENDED, ended=None, is_final=False))
+    receipts.write_outcome(cluster_ref(), "run1", ENDED)
+    receipts.write_submitted(cluster_ref(), "run1", RECEIPT)
+    assert receipts.read(cluster_ref(), "run1") == replace(later, outcome=ENDED)
+
+
+def test_a_run_of_another_computer_gets_no_receipt() -> None:
+    receipts.write_outcome(cluster_ref(), "run1", ENDED)
+    assert receipts.read(cluster_ref(), "run1") is None
+
+
+def test_the_size_of_stored_code() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("train.py", "12345")
+        archive.writestr("empty", "")
+    receipts.store_code("good", buffer.getvalue())
+    receipts.store_code("damaged", b"x")
+    assert [receipts.code_size(name) for name in ("good", "damaged", "missing", "")] == [(2, 5), (0, 0), (0, 0), (0, 0)]
+    assert (receipts.load_code("good"), receipts.load_code("missing")) == (buffer.getvalue(), None)

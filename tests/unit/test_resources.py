@@ -1,12 +1,23 @@
-"""The final id of a run with secret variables, and what the update refuses that only it knows."""
+"""The final id of a run with secret variables, what the update refuses that only it knows, and the receipts of runs."""
 
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.unit.cases import plan
-from tfdeploy.errors import SpecError
-from tfdeploy.resources import _final
+from tests.clusters import cluster_ref
+from tests.unit.cases import plan, spec
+from tests.unit.report.test_run_history import BASE, finished
+from tests.unit.report.test_wait import sight
+from tests.unit.simulation import World
+from tfdeploy import receipts, registry, resources
+from tfdeploy.agent.record import Record
+from tfdeploy.backends.base import ObservedState
+from tfdeploy.errors import SpecError, Unreachable
+from tfdeploy.report.expected import expected_state
+from tfdeploy.resources import RunProvider, _final
 from tfdeploy.spec.environment import SecretText
 
 CANARY = "canary-91b2aa"
@@ -36,3 +47,71 @@ def test_an_output_that_is_not_a_valid_secret_is_refused_without_showing_it(secr
     with pytest.raises(SpecError, match=r"mnist: (env|secrets)\.KEY: ") as refusal:
         final({"KEY": value}, secret_env)
     assert CANARY not in str(refusal.value)
+
+
+class Runner:
+    """A backend's task runner that shows one state, and notes what is asked of it."""
+
+    def __init__(self, shown: ObservedState) -> None:
+        self.shown = shown
+        self.calls: list[str] = []
+
+    def submit_run(self, props: Any) -> dict[str, str]:
+        self.calls.append("submit")
+        return {"submitted_at": "now"}
+
+    def stop_run(self, props: Any) -> None:
+        self.calls.append("stop")
+
+    def observe(self, cluster: Any, token: str, query: Any) -> ObservedState:
+        self.calls.append("observe")
+        if not self.shown.record_folder:
+            raise Unreachable("the engine does not respond")
+        return self.shown
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """That of a cluster whose run has ended, on a machine that costs $1 an hour."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    state = finished(1_000.0, code="code")
+    Record(tmp_path / "record").save(state)
+    world = World(**BASE)
+    world.job = state
+    billed = {"billed": [(0.0, 9_000.0, 1.0)]}
+    made = Runner(replace(sight(world), record_folder=str(tmp_path / "record"), cost=billed))
+    monkeypatch.setattr(resources, "load", lambda backend: SimpleNamespace(runner=made))
+    expected = expected_state(plan(**BASE), spec(**BASE))
+    registry.write(registry.Entry(cluster_ref(), "/program", expected, {"workers": "2"}, {"python": "3.11.7"}))
+    return made
+
+
+def props(**args: Any) -> dict[str, Any]:
+    return {"cluster": cluster_ref(), "token": "t" * 32, "run": plan(**{**BASE, **args}).run.to_dict(), "secrets": {}}
+
+
+def test_the_receipt_of_a_run_is_stored_when_it_is_submitted_and_its_cost_before_the_machines_are_deleted(
+    runner: Runner,
+) -> None:
+    run = props(code="code")
+    RunProvider().create(run)
+    receipt = receipts.read(cluster_ref(), run["run"]["id"])
+    assert receipt is not None
+    assert (receipt.options, receipt.outcome) == ({"workers": "2"}, None)
+    assert receipt.spec is not None
+    assert (receipt.spec.command, receipt.spec.tasks) == (run["run"]["command"], [])
+    RunProvider().delete("", run)
+    receipt = receipts.read(cluster_ref(), run["run"]["id"])
+    assert receipt is not None
+    assert receipt.outcome is not None
+    assert (receipt.outcome.result, receipt.outcome.cost) == ("succeeded", 0.025)
+    RunProvider().delete("", run)
+    assert runner.calls == ["submit", "stop", "observe", "stop"], "all is known: it is not observed again"
+
+
+def test_destroy_does_not_need_the_receipts(runner: Runner) -> None:
+    run = props(code="code")
+    RunProvider().create(run)
+    runner.shown = replace(runner.shown, record_folder="")
+    RunProvider().delete("", run)
+    assert runner.calls == ["submit", "stop", "observe"]

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy import shipped_code
+from tfdeploy import receipts, shipped_code
 from tfdeploy.agent.run_spec import RunSpec
-from tfdeploy.backends import code_store, controller_calls
+from tfdeploy.backends import controller_calls
 from tfdeploy.errors import BackendError
 
 
@@ -29,7 +29,7 @@ def submitted(folder: Path, code: str) -> str:
 def test_the_code_of_a_new_run_is_that_of_the_plan_although_the_folder_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "train.py").write_text("original")
@@ -37,12 +37,14 @@ def test_the_code_of_a_new_run_is_that_of_the_plan_although_the_folder_changes(
     run = RunSpec("0123", [], {}, code=code.name)
     current = World(workers=1).job
     current.spec = run
-    shipped_code.store("abc", code, run, current)
-    assert not (tmp_path / "cache").exists(), "the record has the run"
-    shipped_code.store("abc", code, run, None)
+    shipped_code.store(code, run, current)
+    assert not (tmp_path / "state").exists(), "the record has the run"
+    shipped_code.store(code, run, None)
     (folder / "train.py").write_text("changed")
     assert submitted(folder, code.name) == "original"
-    code_store.discard("abc", code.name)
+    stored = receipts.code_path(code.name)
+    assert stored is not None
+    stored.unlink()
     with pytest.raises(BackendError, match="was changed after the plan was made"):
         submitted(folder, code.name)
 

@@ -198,7 +198,7 @@ class ObservedMachines:
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Machine to its public address, where it has one."""
     cost: Mapping[str, Any] = field(default_factory=dict)
-    """The component's output `cost`, and `machines`: each machine's `per_hour` and `spent`. Empty where nothing is billed."""
+    """The output `cost`; `machines`: `per_hour` and `spent` of each; `billed`: begin, end, price of each instance. Empty if none is."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
     problems: tuple[str, ...] = ()

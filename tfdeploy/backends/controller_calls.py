@@ -15,7 +15,6 @@ from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
 from ..errors import BackendError, Unreachable
 from ..paths import output_files
-from . import code_store
 from .base import RunProps
 
 _POLL_SECONDS = 0.05
@@ -63,7 +62,6 @@ def submit(
         raise BackendError(f"{name}: {error}") from None
     if archive:
         receipts.store_code(run.code, archive)
-        code_store.discard(props["cluster"]["id"], run.code)
     return responses[-1]
 
 
@@ -142,7 +140,7 @@ def _archive(props: RunProps) -> bytes:
     Raises:
         BackendError: the folder has other code now.
     """
-    stored = code_store.load(props["cluster"]["id"], props["run"]["code"])
+    stored = receipts.load_code(props["run"]["code"])
     if stored is not None:
         return stored
     from ..plan import code_bundle  # takes long to load, and the command ships nothing

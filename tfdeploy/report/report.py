@@ -307,7 +307,7 @@ def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
     """The output `cost`: what the machines cost, and when they terminate themselves."""
     if not observed.cost:
         return {}
-    cost = {key: value for key, value in observed.cost.items() if key != "machines"}
+    cost = {key: value for key, value in observed.cost.items() if key not in ("machines", "billed")}
     return cast(CostSummary, {**cost, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime})
 
 

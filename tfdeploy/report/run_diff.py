@@ -3,13 +3,15 @@
 import difflib
 import stat
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..receipts import RunOutcome
 from ..units import text_of_size
 from .escapes import safe
+from .receipt_text import counts_text, speed_text
 from .run_history import RunSummary
 from .tables import text_table
 
@@ -24,6 +26,7 @@ _SENTENCES = {
     NEW_EMPTY: "is new and empty.",
     REMOVED_EMPTY: "is removed. It was empty.",
 }
+CODE_IS_MISSING = "The code of one of the runs is not stored on this computer, so it is not compared."
 EXECUTABLE, NOT_EXECUTABLE = "executable", "not executable"
 
 
@@ -64,31 +67,60 @@ class RunDiff:
             ],
         }
 
+    def receipt_tables(self) -> dict[str, list[tuple[str, str, str]]]:
+        """What differs between the receipts, as tables by title: name, older, newer. None where a run has no receipt."""
+        older, newer = self.older.run.receipt, self.newer.run.receipt
+        if older is None or newer is None:
+            return {}
+        parts = {
+            "Arguments": (older.options, newer.options),
+            "Machines": (older.machines, newer.machines),
+            "Versions": (older.versions, newer.versions),
+        }
+        tables = {title: _differing_rows(*both) for title, both in parts.items()}
+        return {title: rows for title, rows in tables.items() if rows}
+
     def text(self, now: float) -> str:
         """For a terminal or a file: a table, what had changed, and the diff of the code."""
         parts = [_table(self.older, self.newer, now)]
         parts.append("\n".join(["Changed:", *(f"  {name}" for name in self.changed or ["nothing"])]))
         if self.code is None:
-            parts.append("The code of one of the runs is not stored on this computer, so it is not compared.")
-        parts += [_file(change) for change in self.code or ()]
+            parts.append(CODE_IS_MISSING)
+        parts += [file_text(change) for change in self.code or ()]
         return "\n\n".join(parts)
 
 
-def _table(older: RunSummary, newer: RunSummary, now: float) -> str:
-    cells = [{**run.cells(now), "tasks": _tasks(run)} for run in (older, newer)]
-    names = [name for name in dict.fromkeys([*cells[0], *cells[1]]) if name not in _NOT_COMPARED]
-    rows = [{"": name, "older": cells[0].get(name, ""), "newer": cells[1].get(name, "")} for name in names]
-    return text_table(rows, ["", "older", "newer"])
+def _differing_rows(older: Mapping[str, object], newer: Mapping[str, object]) -> list[tuple[str, str, str]]:
+    names = sorted({*older, *newer})
+    rows = [(name, str(older.get(name, "")), str(newer.get(name, ""))) for name in names]
+    return [row for row in rows if row[1] != row[2]]
 
 
 _NOT_COMPARED = ("cluster", "changed")
 
 
-def _tasks(run: RunSummary) -> str:
-    return ", ".join(f"{job}: {count}" for job, count in run.tasks.items())
+def compared(older: RunSummary, newer: RunSummary, now: float) -> list[tuple[str, str, str]]:
+    """What is known of both runs, side by side: the name of each thing, and its text for the older and the newer run."""
+    cells = [{**run.cells(now), **_more_cells(run.run.outcome)} for run in (older, newer)]
+    names = [name for name in dict.fromkeys([*cells[0], *cells[1]]) if name not in _NOT_COMPARED]
+    rows = [(name, cells[0].get(name, ""), cells[1].get(name, "")) for name in names]
+    return [row for row in rows if row[0] not in _NOT_ALWAYS_KNOWN or any(row[1:])]
 
 
-def _file(change: FileChange) -> str:
+_NOT_ALWAYS_KNOWN = ("cost", "steps/s")
+
+
+def _more_cells(outcome: RunOutcome) -> dict[str, str]:
+    return {"steps/s": speed_text(outcome), "tasks": counts_text(outcome.tasks)}
+
+
+def _table(older: RunSummary, newer: RunSummary, now: float) -> str:
+    rows = [{"": name, "older": before, "newer": after} for name, before, after in compared(older, newer, now)]
+    return text_table(rows, ["", "older", "newer"])
+
+
+def file_text(change: FileChange) -> str:
+    """How a file differs: sentences, and the diff."""
     path = safe(change.path, False)
     sentences = [f"{path} {_SENTENCES[change.kind]}"] if change.kind in _SENTENCES else []
     mode = [f"{path}: mode: now {change.mode}."] if change.mode else []

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agent.run_spec import RunSpec
-from ..agent.run_state import RunState
-from ..receipts import Receipt
-from ..units import text_of_number, text_of_seconds
+from ..agent.run_state import FINAL, TENSORBOARD, RunState
+from ..receipts import Receipt, RunOutcome
+from ..units import dollars, text_of_number, text_of_seconds
 from .events import result_text
 from .report import metric_value, moment
 
@@ -30,6 +30,7 @@ _FIELDS = {
     "master": "tf_config_master",
     "flags": "flags",
     "success": "success",
+    "worker_timeout": "worker_timeout",
     "grace": "stop_grace_period",
     "start_timeout": "start_timeout",
 }
@@ -38,67 +39,63 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One run as a record has it."""
+    """One run, as its record or its receipt has it."""
 
     key: tuple[str, ...]
     """Which cluster it is of, with those before it: `registry.Entry.stack_key`."""
     cluster: str
     """The title of its cluster, which clusters of different logins share."""
+    cluster_id: str
     backend: str
-    state: RunState
-    metrics: Mapping[str, str | None]
-    """Name to what its pattern has matched; None for nothing."""
+    spec: RunSpec
+    outcome: RunOutcome
     receipt: Receipt | None = None
     is_current: bool = False
     """Whether it is the current run of a cluster that exists."""
+    folder: str = ""
+    """Where its record is; empty where only the receipt is left."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run, compared with the run before it of the same cluster. Times are in seconds since 1970."""
+    """One run, compared with the run before it of the same cluster."""
 
-    key: tuple[str, ...]
-    cluster: str
-    backend: str
-    run: str
-    submitted: float
-    ended: float | None
-    tasks: Mapping[str, int]
+    run: StoredRun
     changed: tuple[str, ...] | None
     """What differs from the run before it; None for the first run."""
-    result: str
-    reason: str
-    metrics: Mapping[str, str | None]
-    is_current: bool = False
-    """Whether it is the current run of a cluster that exists."""
 
     def cells(self, now: float) -> dict[str, str]:
         """Its row in a table, with a column for each metric."""
+        run, outcome = self.run, self.run.outcome
         return {
-            "cluster": self.cluster,
-            "run": self.run,
-            "started": moment(self.submitted),
-            "took": text_of_seconds(max(0.0, (self.ended or now) - self.submitted)),
-            "where": self.backend,
+            "cluster": run.cluster,
+            "run": run.spec.id,
+            "started": moment(outcome.submitted),
+            "took": text_of_seconds(max(0.0, (outcome.ended or now) - outcome.submitted)),
+            "where": run.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
-            "result": self.result,
-            **{name: _cell(metric_value(text)) for name, text in self.metrics.items()},
+            "result": outcome.result,
+            **{name: _cell(metric_value(text)) for name, text in outcome.metrics.items()},
+            "cost": "" if outcome.cost is None else dollars(outcome.cost),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Its document in JSON output."""
+        run, outcome = self.run, self.run.outcome
         return {
-            "cluster": self.cluster,
-            "backend": self.backend,
-            "run": self.run,
-            "submitted_at": self.submitted,
-            "ended_at": self.ended,
-            "tasks": dict(self.tasks),
+            "cluster": run.cluster,
+            "backend": run.backend,
+            "run": run.spec.id,
+            "submitted_at": outcome.submitted,
+            "ended_at": outcome.ended,
+            "tasks": dict(outcome.tasks),
             "changed": None if self.changed is None else list(self.changed),
-            "current": self.is_current,
-            "result": self.result,
-            "reason": self.reason,
-            "metrics": {name: metric_value(text) for name, text in self.metrics.items()},
+            "current": run.is_current,
+            "result": outcome.result,
+            "reason": outcome.reason,
+            "metrics": {name: metric_value(text) for name, text in outcome.metrics.items()},
+            "steps_per_second": outcome.steps_per_second,
+            "cost_usd": outcome.cost,
         }
 
 
@@ -106,30 +103,36 @@ def summaries(runs: Iterable[StoredRun]) -> list[RunSummary]:
     """A summary of each run, the newest first."""
     before: dict[tuple[str, ...], StoredRun] = {}
     rows = []
-    for run in sorted(runs, key=lambda run: run.state.submitted_at):
-        rows.append(_summary(run, before.get(run.key)))
+    for run in sorted(runs, key=lambda run: run.outcome.submitted):
+        earlier = before.get(run.key)
+        rows.append(RunSummary(run, None if earlier is None else tuple(changes(earlier, run))))
         before[run.key] = run
     return rows[::-1]
 
 
-def _summary(run: StoredRun, before: StoredRun | None) -> RunSummary:
-    state, result = run.state, run.state.result
+def outcome_of(state: RunState, metrics: Mapping[str, str | None], is_current: bool) -> RunOutcome:
+    """How a run went, from its state in the record; without what it cost, and its speed."""
+    result = state.result
     ends = [task.ended for task in state.training_tasks]
-    ended = max([result.at, *ends]) if result else None if run.is_current else max([state.submitted_at, *ends])
-    return RunSummary(
-        key=run.key,
-        cluster=run.cluster,
-        backend=run.backend,
-        run=state.spec.id,
+    ended = max([result.at, *ends]) if result else None if is_current else max([state.submitted_at, *ends])
+    return RunOutcome(
         submitted=state.submitted_at,
         ended=ended,
-        tasks=_counts(state.spec),
-        changed=None if before is None else tuple(changes(before, run)),
-        result=result.state if result else "running" if run.is_current else UNFINISHED,
+        result=result.state if result else "running" if is_current else UNFINISHED,
         reason=result_text(result) if result else "",
-        metrics=run.metrics,
-        is_current=run.is_current,
+        tasks=_counts(state),
+        metrics=metrics,
+        is_final=bool(result) and (not is_current or all(task.state in FINAL for task in state.training_tasks)),
     )
+
+
+def _counts(state: RunState) -> dict[str, int]:
+    """Job to the number of its tasks. A run that has ended has those it ran with, whatever later updates of the cluster have."""
+    planned = Counter(task.job for task in state.spec.tasks)
+    if state.result is None or not state.address_book:
+        return dict(planned)
+    trained = Counter(name.rpartition("-")[0].replace("-", "_") for name in state.address_book)
+    return dict(trained | Counter({job: count for job, count in planned.items() if job == TENSORBOARD}))
 
 
 def changes(older: StoredRun, newer: StoredRun) -> list[str]:
@@ -137,14 +140,14 @@ def changes(older: StoredRun, newer: StoredRun) -> list[str]:
 
     Arguments that the record does not have, versions and machines are compared where both runs have a receipt.
     """
-    before, after = older.state.spec, newer.state.spec
+    before, after = older.spec, newer.spec
     named = [name for field, name in _FIELDS.items() if getattr(before, field) != getattr(after, field)]
     named += _changed_env("", before.env, after.env)
     for job in sorted({*before.jobs, *after.jobs}):
         if job in before.jobs and job in after.jobs:
             named += _changed_job(job, before, after)
     named += [f"secret {name}" for name in sorted({*before.secret_env} ^ {*after.secret_env})]
-    counts = _changed_counts(_counts(before), _counts(after))
+    counts = _changed_counts(older.outcome.tasks, newer.outcome.tasks)
     if older.receipt is None or newer.receipt is None:
         is_other_content = before.id != after.id and not any(name not in _POLICIES for name in named)
         return [*named, *([OTHER_CONTENT] if is_other_content else []), *counts]
@@ -194,7 +197,7 @@ def _changed_versions(older: Mapping[str, str], newer: Mapping[str, str]) -> lis
     return [f"{name} {older.get(name, 'none')} -> {newer.get(name, 'none')}" for name in _differing(older, newer)]
 
 
-_POLICIES = ("success", "stop_grace_period", "start_timeout")
+_POLICIES = ("success", "worker_timeout", "stop_grace_period", "start_timeout")
 """Arguments that can change within a run."""
 
 
@@ -208,16 +211,13 @@ def _changed_job(job: str, older: RunSpec, newer: RunSpec) -> list[str]:
     return [*command, *_changed_env(f"{job} ", before.env, after.env)]
 
 
-def _counts(spec: RunSpec) -> dict[str, int]:
-    return dict(Counter(task.job for task in spec.tasks))
-
-
 def _cell(value: object) -> str:
     return text_of_number(value) if isinstance(value, float) else str(value or "")
 
 
 def columns(rows: Sequence[RunSummary], is_of_all: bool) -> list[str]:
-    """The columns of the table; the cluster's only where there are several."""
-    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
+    """The columns of the table; the cluster's only where there are several, and the cost's only where one is known."""
+    metrics = dict.fromkeys(name for row in rows for name in row.run.outcome.metrics)
     first = ["cluster"] if is_of_all else []
-    return [*first, "run", "started", "took", "where", "changed", "result", *metrics]
+    last = ["cost"] if any(row.run.outcome.cost is not None for row in rows) else []
+    return [*first, "run", "started", "took", "where", "changed", "result", *metrics, *last]

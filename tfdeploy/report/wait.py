@@ -25,6 +25,7 @@ from .expected import expected_state
 from .live_display import MIN_COLUMNS, LiveDisplay
 from .live_rows import WATCH_COMMAND, LiveRows
 from .report import Report, report
+from .run_outcomes import observed_source, store_outcomes
 from .tables import status_text
 from .update_failure import fail_update
 
@@ -32,6 +33,9 @@ _POLL_SECONDS = 0.5
 _PROGRESS_LINES = 20
 _INDENT = 4
 """Pulumi indents messages by so many columns."""
+
+_OUTCOME_SECONDS = 2.0
+"""So long an update reads metrics of earlier runs that nothing has read before."""
 
 _LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
 """The first of these that the cluster has is the task that prints most about the training."""
@@ -56,6 +60,8 @@ class Watch:
     is_preview: bool = False
     rows: Mapping[str, pulumi.Resource] = field(default_factory=dict)
     """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
+    _has_outcomes: bool = False
+    """Whether the outcomes of earlier runs were stored."""
 
     def look(self) -> Report:
         """The present report.
@@ -65,7 +71,11 @@ class Watch:
         """
         lines = max(self.spec.log_lines, _PROGRESS_LINES)
         observed_state = self._observe(ViewRequest(lines, dict(self.spec.metrics)))
-        return report(expected_state(self.plan, self.spec), observed_state)
+        latest = report(expected_state(self.plan, self.spec), observed_state)
+        if not self.is_preview and (latest.finished or not self._has_outcomes):
+            self._has_outcomes = True
+            store_outcomes(observed_source(self.cluster, observed_state, self.spec.metrics), _OUTCOME_SECONDS)
+        return latest
 
     def _observe(self, request: ViewRequest) -> ObservedState:
         try:

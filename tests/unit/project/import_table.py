@@ -12,7 +12,6 @@ BASE = ("errors", "paths", "units", "agent.files", "agent.polling")
 SHARED_BY_BACKENDS = (
     "receipts",
     "backends.base",
-    "backends.code_store",
     "backends.controller_calls",
     "backends.port_forward",
     "backends.record_copy",
@@ -30,7 +29,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "tracebacks": ("errors",),
     "units": (),
     "paths": ("errors", "agent.files"),
-    "receipts": (*BASE,),
+    "receipts": (*BASE, "agent.run_spec"),
     "spec": (*BASE, "spec", "agent.flags", "agent.run_state", "agent.settings"),
     "plan": (
         *BASE,
@@ -55,8 +54,10 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "registry",
         "backends.base",
         "backends.stack_config",
+        "report.run_outcomes",
         "spec.arg_reader",
         "spec.environment",
+        "errors",
         "agent",
     ),
     "args": (),
@@ -66,7 +67,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "config": (*BASE, "args", "spec"),
     "identity": (*BASE, "backends.base", "plan.inventory", "report.report"),
     "stored_resources": ("identity",),
-    "shipped_code": ("paths", "backends.code_store", "plan.code_bundle", "agent.run_spec", "agent.run_state"),
+    "shipped_code": ("paths", "receipts", "plan.code_bundle", "agent.run_spec", "agent.run_state"),
     "cluster": (
         *BASE,
         "shipped_code",

@@ -97,7 +97,7 @@ def test_the_text_has_results_changes_and_code(tmp_path: Path) -> None:
     difference = RunDiff(first, second, changes(*runs), code)
     assert difference.text(9_000.0).splitlines() == [
         "           OLDER                  NEWER",
-        f"run        {first.run}           {second.run}",
+        f"run        {first.run.spec.id}           {second.run.spec.id}",
         "started    1970-01-01 00:16:40Z   1970-01-01 01:23:20Z",
         "took       1m30s                  1m30s",
         "where      local                  local",

@@ -5,11 +5,20 @@ from typing import Any
 
 import pytest
 
+from tests.clusters import ID
 from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt
-from tfdeploy.report.run_history import OTHER_CONTENT, UNFINISHED, StoredRun, changes, columns, summaries
+from tfdeploy.report.run_history import (
+    OTHER_CONTENT,
+    UNFINISHED,
+    StoredRun,
+    changes,
+    columns,
+    outcome_of,
+    summaries,
+)
 
 BASE: dict[str, Any] = {"ps": 1, "workers": 2}
 
@@ -26,7 +35,9 @@ BASE: dict[str, Any] = {"ps": 1, "workers": 2}
         ({"workers": 3}, ["2 -> 3 worker"]),
         ({"ps": 0}, ["1 -> 0 ps"]),
         ({"flags": "never"}, ["flags"]),
+        ({"worker_timeout": "5m"}, ["worker_timeout"]),
         ({"run_id": "again"}, [OTHER_CONTENT]),
+        ({"run_id": "again", "worker_timeout": "5m"}, ["worker_timeout", OTHER_CONTENT]),
         ({"run_id": "again", "stop_grace_period": "1m"}, ["stop_grace_period", OTHER_CONTENT]),
     ],
 )
@@ -36,7 +47,7 @@ def test_changes_are_named(args: dict[str, Any], expected: list[str]) -> None:
 
 def test_another_rule_of_success_is_named_although_the_run_is_the_same() -> None:
     older, newer = (submitted(**BASE, success=rule) for rule in ("worker-0", "all-workers"))
-    assert (older.state.spec.id, changes(older, newer)) == (newer.state.spec.id, ["success"])
+    assert (older.spec.id, changes(older, newer)) == (newer.spec.id, ["success"])
 
 
 def test_what_receipts_have_is_named_too() -> None:
@@ -65,8 +76,10 @@ def finished(at: float, **args: Any) -> RunState:
     return world.job
 
 
-def stored(state: RunState, **more: Any) -> StoredRun:
-    return replace(StoredRun(("mine", "p/dev/mnist"), "p/dev/mnist", "local", state, {"accuracy": "0.950"}), **more)
+def stored(state: RunState, accuracy: str | None = "0.950", is_current: bool = False, **more: Any) -> StoredRun:
+    went = outcome_of(state, {"accuracy": accuracy}, is_current)
+    run = StoredRun(("mine", "p/dev/mnist"), "p/dev/mnist", ID, "local", state.spec, went, is_current=is_current)
+    return replace(run, **more)
 
 
 def test_the_newest_run_is_first_and_each_is_compared_with_the_one_before() -> None:
@@ -75,13 +88,14 @@ def test_the_newest_run_is_first_and_each_is_compared_with_the_one_before() -> N
     assert [row.changed for row in rows] == [("env LR",), None]
     assert rows[1].cells(9_000.0) == {
         "cluster": "p/dev/mnist",
-        "run": first.state.spec.id,
+        "run": first.spec.id,
         "started": "1970-01-01 00:16:40Z",
         "took": "1m30s",
         "where": "local",
         "changed": "first run",
         "result": "succeeded",
         "accuracy": "0.95",
+        "cost": "",
     }
     assert rows[0].to_dict()["metrics"] == {"accuracy": 0.95}
     assert rows[0].to_dict()["tasks"] == {"ps": 1, "worker": 2}
@@ -97,9 +111,7 @@ def test_runs_of_other_clusters_are_not_compared() -> None:
 def test_a_run_without_a_result_is_running_or_unfinished() -> None:
     world = World(**BASE)
     world.come()
-    current, replaced = (
-        stored(world.job, is_current=is_current, metrics={"accuracy": None}) for is_current in (True, False)
-    )
+    current, replaced = (stored(world.job, accuracy=None, is_current=is_current) for is_current in (True, False))
     assert summaries([current])[0].cells(1_060.0) | {"run": ""} == {
         "cluster": "p/dev/mnist",
         "run": "",
@@ -109,6 +121,41 @@ def test_a_run_without_a_result_is_running_or_unfinished() -> None:
         "changed": "first run",
         "result": "running",
         "accuracy": "",
+        "cost": "",
     }
-    row = summaries([replaced])[0]
-    assert (row.result, row.ended) == (UNFINISHED, 1_000.0)
+    assert (replaced.outcome.result, replaced.outcome.ended) == (UNFINISHED, 1_000.0)
+
+
+def test_a_finished_run_has_the_tasks_it_ran_with_whatever_later_updates_have() -> None:
+    world = World(**BASE, tensorboard=True)
+    world.come()
+    for hostname in ("worker-0", "worker-1"):
+        world.exit(hostname)
+    world.give(**{**BASE, "workers": 5}, tensorboard=True)
+    assert len(world.job.spec.tasks) == 7
+    assert stored(world.job).outcome.tasks == {"ps": 1, "worker": 2, "tensorboard": 1}
+
+
+def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:
+    world = World(gpu_workers=1)
+    world.come()
+    world.give(gpu_workers=2)
+    world.come("gpu-worker-1")
+    assert stored(world.job, is_current=True).outcome.tasks == {"gpu_worker": 2}
+    for hostname in ("gpu-worker-0", "gpu-worker-1"):
+        world.exit(hostname)
+    assert world.job.result is not None
+    assert stored(world.job).outcome.tasks == {"gpu_worker": 2}
+
+
+def test_the_cost_is_the_last_column_where_one_is_known() -> None:
+    first, second = stored(finished(1_000.0)), stored(finished(5_000.0, env={"LR": "0.1"}))
+    paid = replace(second, outcome=replace(second.outcome, cost=0.0832, steps_per_second=41.25))
+    assert "cost" not in columns(summaries([first, second]), False)
+    rows = summaries([first, paid])
+    assert columns(rows, False)[-2:] == ["accuracy", "cost"]
+    assert [row.cells(9_000.0)["cost"] for row in rows] == ["$0.0832", ""]
+    assert [(row.to_dict()["cost_usd"], row.to_dict()["steps_per_second"]) for row in rows] == [
+        (0.0832, 41.25),
+        (None, None),
+    ]

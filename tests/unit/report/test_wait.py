@@ -11,6 +11,7 @@ from typing import Any, cast
 import pulumi
 import pytest
 
+from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.record import RecordView, StoredLine
@@ -48,7 +49,7 @@ def sight(world: World, *lines: tuple[float, str], hostname: str = "worker-0") -
 
 def watch(sights: Sequence[ObservedState], **args: Any) -> tuple[Watch, Looks]:
     looks = Looks(sights)
-    return Watch(cast(Backend, looks), cast(ClusterRef, {}), spec(**args), plan(**args)), looks
+    return Watch(cast(Backend, looks), cluster_ref(), spec(**args), plan(**args)), looks
 
 
 def followed(sights: Sequence[ObservedState], seconds: float = 60.0, **args: Any) -> tuple[Report, int]:
@@ -280,3 +281,16 @@ def test_an_update_that_the_user_has_detached_does_not_detach_the_next_one() -> 
     second, looks = watch([*sights, sight(world)], workers=1)
     assert finish(follow(second, 60.0)).state == "succeeded"
     assert looks.count == 2
+
+
+def test_the_first_observation_and_that_of_the_end_are_stored_in_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored: list[bool] = []
+    monkeypatch.setattr(wait, "store_outcomes", lambda source, seconds: stored.append(True))
+    world = running(ps=1, workers=1)
+    before = sight(world)
+    world.exit("worker-0")
+    followed([before, before, before, sight(world)], ps=1, workers=1)
+    assert stored == [True, True]
+    preview, _ = watch([before], ps=1, workers=1)
+    replace(preview, is_preview=True).look()
+    assert stored == [True, True], "a preview writes nothing"

@@ -73,7 +73,7 @@ def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> No
 
 
 def current_cost(cluster: ClusterRef) -> dict[str, Any]:
-    """The output `cost` and the cost of each machine (`ObservedState.cost`), as of the last observation."""
+    """`ObservedState.cost`: the output `cost`, the cost of each machine, and the times of each instance. As of the last observation."""
     region, ledger, now = ssh.region(cluster), _read(cluster), time.time()
     live = [entry for entry in ledger.entries if entry.ended is None]
     hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in live)
@@ -89,6 +89,7 @@ def current_cost(cluster: ClusterRef) -> dict[str, Any]:
         "prices_date": prices.price_table().date,
         "billed_after": list(ledger.billed_after),
         "machines": {name: _machine_cost(ledger.entries, name, region, now) for name in names},
+        "billed": cost_ledger.billed(ledger.entries, region, now),
     }
 
 

@@ -3,16 +3,23 @@
 import time
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ... import receipts
+from ...agent.record import Record
 from ...errors import NotFound
+from ...report.escapes import shown_text
+from ...report.log_metrics import Curve, curves
 from ...report.run_diff import FileChange, RunDiff, code_changes
 from ...report.run_history import StoredRun, changes, summaries
+from ...report.run_outcomes import speed
 from ..common import print_json, print_result
 from ..select import ClusterQuery, select_cluster
+from .report import ALL_PAGE_LINES, PAGE_LINES, write_page
 from .runs import collect_runs
 
 
@@ -20,27 +27,67 @@ def diff(
     query: ClusterQuery,
     older: Annotated[str, typer.Argument(help="Id of a run, or its beginning.", show_default="the run before")] = "",
     newer: Annotated[str, typer.Argument(help="Id of a later run.", show_default="the last run")] = "",
+    html: Annotated[
+        Path | None,
+        typer.Option(help="File for a page with the curves of both runs over each other.", show_default=False),
+    ] = None,
 ) -> None:
-    """Compare two runs: results, metrics, arguments, versions and code.
+    """Compare two runs: results, metrics, speed, cost, arguments, versions and code.
 
     `tfdeploy runs` shows their ids. The code of a run is compared if it was submitted from this computer.
     """
     entry = select_cluster(query)
-    runs = sorted(collect_runs([entry]), key=lambda run: run.state.submitted_at)
+    runs = sorted(collect_runs([entry]), key=lambda run: run.outcome.submitted)
     if len(runs) < 2:
         raise NotFound(f"{entry.title} has fewer than two runs.")
     second = _find(entry.title, runs, newer) if newer else runs[-1]
     others = [run for run in runs if run is not second]
     first = _find(entry.title, others, older) if older else _before(others, second)
-    result = _compare(first, second)
-    if query.as_json:
+    result = _compare(_with_speed(first), _with_speed(second))
+    if html is not None:
+        _write_page(html, result, query.as_json)
+    elif query.as_json:
         print_json(result.to_dict())
     else:
         print_result(result.text(time.time()))
 
 
+def _with_speed(run: StoredRun) -> StoredRun:
+    """The run with its steps a second, from the record where its receipt does not have them."""
+    record = Record(Path(run.folder))
+    state = record.load(run.spec.id) if run.folder and run.outcome.steps_per_second is None else None
+    if state is None:
+        return run
+    return replace(run, outcome=replace(run.outcome, steps_per_second=speed(record, state)))
+
+
+def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:
+    from ...report.html.comparison import comparison_page  # takes long to load
+
+    older, newer = (_curves(run.run) for run in (result.older, result.newer))
+    text = comparison_page(result, older, newer, time.time())
+    write_page(path, text, "--html")
+    if as_json:
+        print_json({"file": str(path.absolute()), "bytes": len(text.encode())})
+    else:
+        print_result(str(path))
+
+
+def _curves(run: StoredRun) -> dict[str, Curve]:
+    """The curves in the output of a run; none where its record is gone."""
+    record = Record(Path(run.folder))
+    state = record.load(run.spec.id) if run.folder else None
+    if state is None:
+        return {}
+    logs = {hostname: record.log(run.spec.id, hostname) for hostname in state.tasks}
+    count = min(PAGE_LINES, ALL_PAGE_LINES // max(1, len(logs)))
+    return curves(
+        {hostname: [(line.at, shown_text(line.text)) for line in log.tail(count)] for hostname, log in logs.items()}
+    )
+
+
 def _before(others: Sequence[StoredRun], newer: StoredRun) -> StoredRun:
-    earlier = [run for run in others if run.state.submitted_at <= newer.state.submitted_at]
+    earlier = [run for run in others if run.outcome.submitted <= newer.outcome.submitted]
     return earlier[-1] if earlier else others[0]
 
 
@@ -50,19 +97,19 @@ def _find(title: str, runs: Sequence[StoredRun], name: str) -> StoredRun:
     Raises:
         NotFound: there is none, or the beginning fits several.
     """
-    matches = [run for run in runs if run.state.spec.id.startswith(name)]
-    ids = list(dict.fromkeys(run.state.spec.id for run in matches))
+    matches = [run for run in runs if run.spec.id.startswith(name)]
+    ids = list(dict.fromkeys(run.spec.id for run in matches))
     if len(ids) > 1:
         raise NotFound(f"{title}: {name!r} is the beginning of several runs: {', '.join(ids)}.")
     if not ids:
-        run_ids = ", ".join(dict.fromkeys(run.state.spec.id for run in runs))
+        run_ids = ", ".join(dict.fromkeys(run.spec.id for run in runs))
         raise NotFound(f"{title} has no other run {name!r}. Its runs are: {run_ids}.")
     return matches[-1]
 
 
 def _compare(older: StoredRun, newer: StoredRun) -> RunDiff:
     first, second = (summaries([run])[0] for run in (older, newer))
-    return RunDiff(first, second, changes(older, newer), _code(older.state.spec.code, newer.state.spec.code))
+    return RunDiff(first, second, changes(older, newer), _code(older.spec.code, newer.spec.code))
 
 
 def _code(older: str, newer: str) -> list[FileChange] | None:

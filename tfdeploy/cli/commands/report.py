@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ... import receipts
+from ...backends.base import ObservedState
 from ...errors import BackendError
+from ...receipts import Receipt
 from ...registry import Entry
+from ...report.receipt_text import receipt_facts
+from ...report.run_outcomes import observed_source, outcome
 from ..common import print_json, print_message, print_result
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
@@ -16,7 +21,7 @@ from ..snapshot import take_snapshot
 if TYPE_CHECKING:
     from ...report.html.content import Content
 
-_LINES, _ALL_LINES = 20_000, 200_000
+PAGE_LINES, ALL_PAGE_LINES = 20_000, 200_000
 """How many lines of each task, from the end, are read for the curves, and how many of all tasks."""
 
 
@@ -28,7 +33,7 @@ def report(
 ) -> None:
     """Write an HTML page about the cluster.
 
-    It has the tables, endpoints, a timeline, curves and the last log lines, and opens without a network.
+    It has the tables, endpoints, a timeline, curves, the last log lines and the receipt of the run, and opens without a network.
     """
     from ...report.html.document import page  # imported here: it is a fifth of the start-up time of every command
 
@@ -38,14 +43,23 @@ def report(
         return
     path = save if save.name else Path(f"{entry.cluster['name']}.html")
     text = page(page_content(entry))
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BackendError(f"cannot write {path}: {error.strerror}. Use another file: --save FILE.") from None
+    write_page(path, text, "--save")
     if query.as_json:
         print_json({"file": str(path.absolute()), "bytes": len(text.encode())})
     else:
         print_result(str(path))
+
+
+def write_page(path: Path, text: str, option: str) -> None:
+    """Write a page to the file of an option.
+
+    Raises:
+        BackendError: the file cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BackendError(f"cannot write {path}: {error.strerror}. Use another file: {option} FILE.") from None
 
 
 def page_content(entry: Entry) -> "Content":
@@ -53,7 +67,9 @@ def page_content(entry: Entry) -> "Content":
     from ...report.html.content import Content
 
     tasks = max(1, len(entry.expected.tasks))
-    snapshot = take_snapshot(entry, min(_LINES, _ALL_LINES // tasks))
+    snapshot = take_snapshot(entry, min(PAGE_LINES, ALL_PAGE_LINES // tasks))
+    state = snapshot.run_state
+    receipt = receipts.read(entry.cluster, state.spec.id) if state else None
     return Content(
         name=entry.cluster["name"],
         backend=entry.cluster["backend"],
@@ -62,9 +78,18 @@ def page_content(entry: Entry) -> "Content":
         report=snapshot.report,
         events=snapshot.events,
         lines=snapshot.report.timed,
-        options=entry.options,
-        versions=entry.versions,
+        options=receipt.options if receipt else entry.options,
+        versions=receipt.versions if receipt else entry.versions,
+        receipt=_receipt_facts(entry, snapshot.observed, receipt),
     )
+
+
+def _receipt_facts(entry: Entry, observed: ObservedState, receipt: Receipt | None) -> dict[str, str]:
+    state = observed.view.run_state
+    if state is None:
+        return {}
+    source = observed_source(entry.cluster, observed, {})
+    return receipt_facts(state.spec, outcome(source, state, 0.0, receipt.outcome if receipt else None), receipt)
 
 
 def _serve(query: ClusterQuery, entry: Entry, port: int) -> None:

@@ -1,18 +1,21 @@
 """`tfdeploy runs`: the runs of a cluster, or of all clusters, with what had changed and how they ended."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ... import receipts, registry
 from ...agent.record import Record
+from ...agent.run_spec import RunSpec
+from ...backends.base import ClusterRef
 from ...paths import cluster_folder
+from ...receipts import Receipt, RunOutcome
 from ...registry import Entry
 from ...report.run_history import RunSummary, StoredRun, columns, summaries
+from ...report.run_outcomes import RecordSource, observed_source, outcome, store_outcomes
 from ..common import print_json, print_message, print_result
 from ..output import print_table
 from ..parallel import call_in_parallel
@@ -35,7 +38,7 @@ def runs(
     """Show the runs of a cluster, the newest first, also after `pulumi destroy`.
 
     CHANGED names what differs from the run before it: arguments, variables of the environment, and the number of tasks. TOOK is the
-    time from `pulumi up` to the end of the last task.
+    time from `pulumi up` to the end of the last task, and COST what the machines cost in this time, where that is known.
     """
     rows = summaries(collect_runs(_stacks() if everything else [select_cluster(query)]))
     if query.as_json:
@@ -45,16 +48,16 @@ def runs(
 
 
 def collect_runs(stacks: Sequence[Entry]) -> list[StoredRun]:
-    """All runs of these clusters, and of earlier ones of their stacks."""
-    records = call_in_parallel({place: partial(_records, entry) for place, entry in enumerate(stacks)}, _SECONDS)
+    """All runs of these clusters, and of earlier ones of their stacks: those in records, and those of which only receipts are left."""
+    records = call_in_parallel({place: partial(_sources, entry) for place, entry in enumerate(stacks)}, _SECONDS)
     deadline = time.monotonic() + _METRIC_SECONDS
     runs: list[StoredRun] = []
     for place, result in records.items():
         entry = stacks[place]
         if isinstance(result, Exception):
-            print_message(f"{entry.title}: {result}. Only the runs of destroyed clusters are shown.")
-        folders = _archives(entry) if isinstance(result, Exception) else result
-        runs += _runs(entry, folders, deadline)
+            print_message(f"{entry.title}: {result}. Its runs are shown as this computer observed them last.")
+        recorded = list(_recorded(entry, _archives(entry) if isinstance(result, Exception) else result, deadline))
+        runs += [*recorded, *_unrecorded(entry, {(run.cluster_id, run.spec.id) for run in recorded})]
     return runs
 
 
@@ -63,36 +66,63 @@ def _stacks() -> list[Entry]:
     return list({entry.stack_key: entry for entry in reversed(registry.entries())}.values())
 
 
-def _records(entry: Entry) -> list[tuple[Entry, Path, str]]:
-    """The records of a cluster and of earlier ones of its stack, the current one first, each with the id of its current run."""
+def _sources(entry: Entry) -> list[RecordSource]:
+    """The records of a cluster and of earlier ones of its stack, the current one first."""
+    if entry.ended:
+        return _archives(entry)
     snapshot = take_snapshot(entry, events=0)
-    state = snapshot.run_state
-    archives = _archives(entry)
-    if entry.ended or state is None:
-        return archives
-    return [(entry, Path(snapshot.observed.record_folder), state.spec.id), *archives]
+    if snapshot.run_state is None:
+        return _archives(entry)
+    return [observed_source(entry.cluster, snapshot.observed, entry.expected.metrics), *_archives(entry)]
 
 
-def _archives(entry: Entry) -> list[tuple[Entry, Path, str]]:
+def _archives(entry: Entry) -> list[RecordSource]:
     entries = {cluster_folder(other.cluster): other for other in registry.entries()}
-    return [(entries.get(path.parents[1].name, entry), path, "") for path in registry.stored_records(entry)]
+    owners = {path: entries.get(path.parents[1].name, entry) for path in registry.stored_records(entry)}
+    return [
+        RecordSource(owner.cluster, Record(path, stores_matches=True), owner.expected.metrics)
+        for path, owner in owners.items()
+    ]
 
 
-def _runs(title: Entry, records: Sequence[tuple[Entry, Path, str]], deadline: float) -> Iterator[StoredRun]:
+def _recorded(title: Entry, sources: Sequence[RecordSource], deadline: float) -> Iterator[StoredRun]:
     """The runs of these records. A record of another version is skipped with a message."""
-    for entry, folder, current in records:
-        record = Record(folder, stores_matches=True)
+    for source in sources:
+        record, cluster = source.record, source.cluster
         if not record.is_readable():
-            print_message(f"{folder}: this version of tfdeploy cannot read the record.")
+            print_message(f"{record.folder}: this version of tfdeploy cannot read the record.")
             continue
+        store_outcomes(source, max(0.0, deadline - time.monotonic()))
         for run_id in record.runs():
-            state = record.load(run_id)
+            state, receipt = record.load(run_id), receipts.read(cluster, run_id)
             if state is not None:
-                values = record.metrics(state, dict(entry.expected.metrics), max(0.0, deadline - time.monotonic()))
-                metrics = {name: values.get(name) for name in entry.expected.metrics}
-                receipt = receipts.read(entry.cluster, run_id)
-                backend = entry.cluster["backend"]
-                yield StoredRun(title.stack_key, title.title, backend, state, metrics, receipt, run_id == current)
+                earlier = receipt.outcome if receipt else None
+                went, is_current = outcome(source, state, deadline, earlier), run_id == source.current
+                yield _run(title, cluster, state.spec, went, receipt, is_current, str(record.folder))
+
+
+def _unrecorded(title: Entry, recorded: Collection[tuple[str, str]]) -> Iterator[StoredRun]:
+    """The runs that no record has any more. `recorded` are the others, each by the id of its cluster and its own."""
+    for entry in registry.entries():
+        if entry.stack_key == title.stack_key:
+            for run_id, receipt in receipts.read_all(entry.cluster).items():
+                spec, went = receipt.spec, receipt.outcome
+                if spec is not None and went is not None and (entry.cluster["id"], run_id) not in recorded:
+                    yield _run(title, entry.cluster, spec, went, receipt)
+
+
+def _run(
+    title: Entry,
+    cluster: ClusterRef,
+    spec: RunSpec,
+    went: RunOutcome,
+    receipt: Receipt | None,
+    is_current: bool = False,
+    folder: str = "",
+) -> StoredRun:
+    return StoredRun(
+        title.stack_key, title.title, cluster["id"], cluster["backend"], spec, went, receipt, is_current, folder
+    )
 
 
 def _print(rows: Sequence[RunSummary], everything: bool, wide: bool) -> None:
@@ -102,7 +132,7 @@ def _print(rows: Sequence[RunSummary], everything: bool, wide: bool) -> None:
     now = time.time()
     shown = columns(rows, everything)
     print_table([{**dict.fromkeys(shown, ""), **row.cells(now)} for row in rows], shown, wide)
-    newest = {row.key: row for row in reversed(rows)}
+    newest = {row.run.key: row for row in reversed(rows)}
     for row in rows:
-        if row.is_current and row is not newest[row.key]:
-            print_message(f"{row.cluster}: the current run is {row.run}.")
+        if row.run.is_current and row is not newest[row.run.key]:
+            print_message(f"{row.run.cluster}: the current run is {row.run.spec.id}.")

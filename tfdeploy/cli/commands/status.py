@@ -19,7 +19,8 @@ from ...agent.record import Record
 from ...registry import Entry
 from ...report.escapes import safe
 from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
-from ..common import console, has_colours, print_json, print_result, print_styled
+from ...report.report import moment
+from ..common import console, has_colours, print_json, print_message, print_result, print_styled
 from ..output import cluster_tables, screen_width
 from ..select import ClusterQuery, label, select_clusters
 from ..snapshot import Snapshot, take_snapshot
@@ -81,33 +82,37 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
     """Show the clusters until their runs end or q is pressed: redrawn in a terminal, otherwise printed after each change."""
     clusters = [WatchedCluster(entry) for entry in entries]
     try:
-        if console().is_terminal:
-            _redraw(clusters)
-        else:
-            _print_changes(clusters)
+        had_ended = _redraw(clusters) if console().is_terminal else _print_changes(clusters)
     finally:
         for cluster in clusters:
             cluster.store()
+    if had_ended:
+        print_message("This is the last state: nothing runs any more, so there is nothing to watch.")
 
 
-def _redraw(clusters: Sequence[WatchedCluster]) -> None:
+def _redraw(clusters: Sequence[WatchedCluster]) -> bool:
+    """Whether all had ended before the first observation."""
     from rich.live import Live
     from rich.text import Text
 
-    screen = console()
+    screen, is_first = console(), True
     with _quit_key() as quit_pressed, Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             snapshots = [cluster.take_snapshot() for cluster in clusters]
             lines = _lines(clusters, snapshots)
             live.update(_crop(lines, screen.size.height), refresh=True)
-            if all(snapshot.is_finished for snapshot in snapshots) or quit_pressed(_POLL_SECONDS):
+            ended = all(snapshot.is_finished for snapshot in snapshots)
+            if ended or quit_pressed(_POLL_SECONDS):
                 break
+            is_first = False
         live.update(Text(""), refresh=True)
     print_styled("\n".join(lines).rstrip())
+    return ended and is_first
 
 
-def _print_changes(clusters: Sequence[WatchedCluster]) -> None:
-    printed = ""
+def _print_changes(clusters: Sequence[WatchedCluster]) -> bool:
+    """Whether all had ended before the first observation."""
+    printed, is_first = "", True
     while True:
         snapshots = [cluster.take_snapshot() for cluster in clusters]
         reports = [snapshot.report for snapshot in snapshots]
@@ -119,7 +124,8 @@ def _print_changes(clusters: Sequence[WatchedCluster]) -> None:
             for cluster, snapshot in zip(clusters, snapshots, strict=True):
                 for line in cluster.progress_lines(snapshot):
                     print_result(line)
-            return
+            return is_first
+        is_first = False
         sleep_while_read(_POLL_SECONDS)
 
 
@@ -213,7 +219,16 @@ def cluster_text(snapshot: Snapshot, wide: bool = False) -> str:
     """A cluster as text in the width of the terminal, or with all columns in full."""
     report = snapshot.report
     tables = cluster_tables(report.machines, report.tasks, screen_width(wide), has_colours())
-    return f"{tables}\n\n" + "\n".join(safe(line, False) for line in report.sentences.split("\n"))
+    lines = [*report.sentences.split("\n"), *_destroyed(snapshot.entry)]
+    return f"{tables}\n\n" + "\n".join(safe(line, False) for line in lines)
+
+
+def _destroyed(entry: Entry) -> list[str]:
+    if not entry.ended:
+        return []
+    return [
+        f"The cluster was destroyed at {moment(entry.ended)}; this is its last record. `pulumi up` creates it again."
+    ]
 
 
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:

@@ -23,3 +23,5 @@ class Content:
     options: Mapping[str, str] = field(default_factory=dict)
     """The arguments of the component, without secrets."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    receipt: Mapping[str, str] = field(default_factory=dict)
+    """What was submitted, and what it cost, by name; empty where no receipt of the run is stored."""

@@ -104,18 +104,23 @@ _ICON = (
 
 def page(content: Content, live: bool = False) -> str:
     """The document. A live page requests `fragment` from its server every two seconds; others have no script."""
+    return whole_page(f"{content.name}: {content.report.state}", fragment(content), live)
+
+
+def whole_page(title: str, main: Html, live: bool = False) -> str:
+    """A document with a title and a content."""
     head = [
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=policy(live)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="generator", content="tfdeploy"),
-        element("title", f"{content.name}: {content.report.state}"),
+        element("title", title),
         element("link", rel="icon", href=f"data:image/svg+xml,{quote(_ICON)}"),
         element("style", Html(_asset("page.css"))),
     ]
     banner = element("p", id="silence", role="status", hidden=True)
-    body = [*([banner] if live else []), element("main", fragment(content), id="page")]
+    body = [*([banner] if live else []), element("main", main, id="page")]
     if live:
         body.append(element("script", Html(_asset("live.js"))))
     document = element("html", element("head", *head), element("body", *body), lang="en")
@@ -148,20 +153,23 @@ def fragment(content: Content) -> Html:
         ("curves", "Curves", gallery(quantities)),
         ("timeline", "Timeline", _timeline(content)),
         ("logs", "Last log lines", _logs(content)),
+        ("receipt", "Receipt", pairs("Receipt", content.receipt, "what", "value") if content.receipt else Html("")),
         ("configuration", "Configuration", _configuration(content)),
     ]
+    return laid_out(_header(content), sections, content.report.observed_at)
+
+
+def laid_out(header: Html, sections: Sequence[tuple[str, str, Html]], observed_at: str) -> Html:
+    """The content of a page: its header, and those of the sections (id, title, content) that have a content."""
     shown = [section for section in sections if section[2]]
     links = [element("li", element("a", title, href=f"#{name}")) for name, title, _ in shown]
+    observed = f". Observed at {observed_at}" if observed_at else ""
     return joined(
-        _header(content),
+        header,
         element("nav", element("ul", *links), id="contents", aria_label="On this page"),
         *(element("section", element("h2", title), body, id=name) for name, title, body in shown),
-        element("footer", element("p", "Written by tfdeploy", _observed_text(content.report), "."), id="end"),
+        element("footer", element("p", "Written by tfdeploy", observed, "."), id="end"),
     )
-
-
-def _observed_text(report: Report) -> str:
-    return f". Observed at {report.observed_at}" if report.observed_at else ""
 
 
 def _header(content: Content) -> Html:

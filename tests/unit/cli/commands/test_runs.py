@@ -1,6 +1,8 @@
 """`tfdeploy runs` and `tfdeploy diff`: what records of existing and destroyed clusters have."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,14 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
-from tfdeploy import registry
+from tfdeploy import receipts, registry
 from tfdeploy.agent.log import STDOUT
 from tfdeploy.agent.record import Record
 from tfdeploy.cli.main import app
-from tfdeploy.errors import NotFound
+from tfdeploy.errors import BackendError, NotFound
+from tfdeploy.receipts import Receipt
 from tfdeploy.report.expected import expected_state
+from tfdeploy.report.run_history import outcome_of
 
 METRICS = {"accuracy": r"accuracy (\S+)"}
 
@@ -121,3 +125,62 @@ def test_diff_needs_two_runs(state_folder: Path) -> None:
     add(Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record", 1_000.0, "0.9")
     done = CliRunner().invoke(app, ["diff"])
     assert str(done.exception) == "p/dev/mnist has fewer than two runs."
+
+
+SUBMITTED = Receipt({"workers": "2", "ec2": "{}"}, {"python": "3.11.7"}, {"c7i.large": 3})
+
+
+def test_a_run_that_no_record_has_any_more_keeps_its_line(state_folder: Path) -> None:
+    earlier = entry("aaaaaaaaaa", "mnist", state_folder, ended=3_000.0)
+    archive = state_folder / "retained/mnist-aaaaaaaaaa/19700101T005000.000000Z"
+    first = add(archive / "record", 1_000.0, "0.91")
+    receipts.write(earlier.cluster, first, replace(SUBMITTED, spec=finished(1_000.0).spec))
+    now = entry(ID, "mnist", state_folder)
+    record = Path(now.cluster["home"]) / "record"
+    second, third = (add(record, at, "0.95", env={"LR": str(at)}) for at in (5_000.0, 9_000.0))
+    for run_id, at in ((second, 5_000.0), (third, 9_000.0)):
+        receipts.write(now.cluster, run_id, replace(SUBMITTED, spec=finished(at, env={"LR": str(at)}).spec))
+    before = json.loads(call("--json")[0])
+    assert [row["run"] for row in before] == [third, second, first]
+    shutil.rmtree(archive)
+    shutil.rmtree(Record(record).run_folder(second))
+    after = json.loads(call("--json")[0])
+    speeds = [row.pop("steps_per_second") for row in (*before, *after)]
+    assert after == before
+    assert speeds == [None] * 6, "its output has no steps"
+    assert [row["changed"] for row in after] == [["env LR"], ["env LR"], None]
+    assert "is gone" in page(state_folder, second, third)
+
+
+def test_what_a_run_cost_is_shown_after_its_cluster_was_destroyed(state_folder: Path) -> None:
+    gone = entry(ID, "mnist", state_folder, ended=3_000.0)
+    run_id = add(state_folder / f"retained/mnist-{ID}/19700101T005000.000000Z/record", 1_000.0, "0.91")
+    state = finished(1_000.0)
+    receipts.write(gone.cluster, run_id, replace(SUBMITTED, spec=state.spec))
+    went = replace(outcome_of(state, {"accuracy": "0.91"}, False), cost=0.0832)
+    receipts.write_outcome(gone.cluster, run_id, went)
+    heading, row = call("--cluster", ID)[0].splitlines()
+    assert (heading.split()[-2:], row.split()[-2:]) == (["ACCURACY", "COST"], ["0.91", "$0.0832"])
+    assert json.loads(call("--cluster", ID, "--json")[0])[0]["cost_usd"] == 0.0832
+
+
+def page(folder: Path, *names: str) -> str:
+    """The page that compares two runs."""
+    file = folder / "page.html"
+    assert call(*names, "--html", str(file), verb="diff")[0] == f"{file}\n"
+    return file.read_text()
+
+
+def test_diff_has_the_speed_and_a_page_with_both_curves(state_folder: Path) -> None:
+    record = Path(entry(ID, "mnist", state_folder).cluster["home"]) / "record"
+    for place in (1, 2):
+        run_id = add(record, 1_000.0 * place, "0.9", env={"LR": str(place)})
+        steps = [(STDOUT, f"step {place * count} loss {1 / (1 + count)}\n".encode()) for count in range(9)]
+        write(Record(record).log(run_id, "worker-0"), steps, begin=1_000.0 * place)
+    table = [line.split() for line in call(verb="diff")[0].splitlines()]
+    assert ["steps/s", "1", "2"] in table
+    text = page(state_folder)
+    assert all(words in text for words in ("older: worker-0", "newer: worker-0", "Loss", "env LR"))
+    done = CliRunner().invoke(app, ["diff", "--html", str(state_folder / "missing" / "page.html")])
+    assert isinstance(done.exception, BackendError)
+    assert str(done.exception).endswith("No such file or directory. Use another file: --html FILE.")

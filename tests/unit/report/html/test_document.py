@@ -207,3 +207,11 @@ def test_attributes_are_escaped_too() -> None:
 )
 def test_states_have_their_colours(status: str, colour: str) -> None:
     assert kind(status) == colour
+
+
+def test_the_receipt_is_on_the_page() -> None:
+    receipt = {"command": "python train.py", "cost": "$0.08"}
+    shown = page(replace(content(), receipt=receipt))
+    assert Outline(shown).ids().count("receipt") == 1
+    assert "<code>$0.08</code>" in shown
+    assert "receipt" not in Outline(page(content())).ids()

@@ -1,0 +1,133 @@
+"""How runs went, as receipts get it from records: results, times, metrics, speed and cost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tests.unit.printing import write
+from tests.unit.report.test_run_history import BASE, finished
+from tests.unit.simulation import World
+from tfdeploy import receipts
+from tfdeploy.agent import events
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.log import STDOUT
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.receipts import Receipt, RunOutcome
+from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
+
+PATTERNS = {"accuracy": r"accuracy (\S+)"}
+HOUR = 3600.0
+MACHINE = (0.0, 10 * HOUR, 0.5)
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "tfdeploy"
+
+
+def recorded(folder: Path, state: RunState) -> RecordSource:
+    """The record of a run that printed steps and an accuracy; its receipt is stored."""
+    record, run_id = Record(folder), state.spec.id
+    record.save(state)
+    steps = [(STDOUT, f"step {10 * second} loss 0.5\n".encode()) for second in range(5)]
+    write(record.log(run_id, "worker-0"), [*steps, (STDOUT, b"accuracy 0.95\n")], begin=state.submitted_at)
+    receipts.write(cluster_ref(), run_id, Receipt(spec=state.spec))
+    return RecordSource(cluster_ref(), record, PATTERNS)
+
+
+def known(run_id: str) -> RunOutcome | None:
+    receipt = receipts.read(cluster_ref(), run_id)
+    return receipt.outcome if receipt else None
+
+
+@pytest.mark.parametrize(
+    ("billed", "cost"),
+    [
+        ([], None),
+        ([MACHINE], 0.5),
+        ([MACHINE, (2.5 * HOUR, 9 * HOUR, 1.0)], 1.0),
+        ([(0.0, 2.25 * HOUR, 0.4)], 0.1),
+        ([MACHINE, (2.0 * HOUR, 9 * HOUR, None)], None),
+        ([MACHINE, (4.0 * HOUR, 9 * HOUR, None)], 0.5),
+        ([(4.0 * HOUR, 9 * HOUR, 1.0)], None),
+    ],
+)
+def test_a_run_costs_what_its_machines_cost_meanwhile(
+    billed: list[tuple[float, float, float | None]], cost: float | None
+) -> None:
+    assert run_cost(billed, 2 * HOUR, 3 * HOUR) == cost
+
+
+def test_what_is_known_of_a_run_that_has_ended_is_stored_once(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    source = replace(recorded(tmp_path / "record", state), billed=[MACHINE])
+    store_outcomes(source, 60.0)
+    run_id = state.spec.id
+    assert known(run_id) == RunOutcome(
+        1_000.0,
+        1_090.0,
+        "succeeded",
+        "worker-0 succeeded",
+        {"ps": 1, "worker": 2},
+        {"accuracy": "0.95"},
+        10.0,
+        0.0125,
+        True,
+    )
+    store_outcomes(replace(source, billed=[], patterns={}), 60.0)
+    stored = known(run_id)
+    assert stored is not None
+    assert (stored.cost, stored.metrics) == (0.0125, {"accuracy": "0.95"}), "nothing of it changes any more"
+    later = outcome(replace(source, billed=[]), state, 0.0, stored)
+    assert (later.cost, later.steps_per_second) == (0.0125, 10.0)
+
+
+def test_a_run_that_is_submitted_again_after_its_record_was_lost_is_another_one(tmp_path: Path) -> None:
+    first, again = finished(1_000.0), finished(5_000.0)
+    store_outcomes(recorded(tmp_path / "first", first), 60.0)
+    Record(tmp_path / "again").save(again)
+    store_outcomes(RecordSource(cluster_ref(), Record(tmp_path / "again"), {}), 60.0)
+    stored = known(again.spec.id)
+    assert stored is not None
+    assert stored.submitted == 5_000.0
+
+
+def test_a_run_that_still_runs_is_not_final(tmp_path: Path) -> None:
+    world = World(**BASE)
+    world.come()
+    state = world.job
+    source = replace(recorded(tmp_path / "record", state), current=state.spec.id)
+    store_outcomes(source, 60.0)
+    stored = known(state.spec.id)
+    assert stored is not None
+    assert (stored.result, stored.ended, stored.is_final) == ("running", None, False)
+
+
+def test_what_a_resumed_run_cost_is_not_known(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    source = replace(recorded(tmp_path / "record", state), billed=[MACHINE])
+    source.record.add_events(state.spec.id, [Event(events.RUN_RESUMED, 1_050.0)])
+    assert outcome(source, state, 0.0).cost is None
+
+
+def test_without_time_nothing_is_stored_and_a_damaged_run_is_left_out(tmp_path: Path) -> None:
+    state, other = finished(1_000.0), finished(5_000.0, env={"LR": "0.1"})
+    source = recorded(tmp_path / "record", state)
+    recorded(tmp_path / "record", other)
+    store_outcomes(source, -1.0)
+    assert (known(state.spec.id), known(other.spec.id)) == (None, None)
+    for path in source.record.run_folder(state.spec.id).glob("run_state.*"):
+        path.write_text("{")
+    store_outcomes(source, 60.0)
+    assert known(state.spec.id) is None
+    assert known(other.spec.id) is not None
+
+
+def test_a_run_without_steps_has_no_speed(tmp_path: Path) -> None:
+    record, state = Record(tmp_path), finished(1_000.0)
+    record.save(state)
+    assert speed(record, state) is None

@@ -1,0 +1,39 @@
+"""A receipt as text: what was submitted, and what it cost. Pure."""
+
+from collections.abc import Mapping
+
+from ..agent.flags import shown_command
+from ..agent.run_spec import RunSpec
+from ..receipts import Receipt, RunOutcome
+from ..units import counted, dollars, text_of_size
+
+
+def receipt_facts(spec: RunSpec, outcome: RunOutcome, receipt: Receipt | None) -> dict[str, str]:
+    """What a receipt has beside arguments and versions, by name; without what is not known."""
+    commands = {f"command of {name}": shown_command(job.command) for name, job in spec.jobs.items() if job.command}
+    facts = {
+        "command": shown_command(spec.command),
+        **commands,
+        "tasks": counts_text(outcome.tasks),
+        "machines": counts_text(receipt.machines) if receipt else "",
+        "code": _code(spec.code, receipt),
+        "steps/s": speed_text(outcome),
+        "cost": "" if outcome.cost is None else dollars(outcome.cost),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _code(name: str, receipt: Receipt | None) -> str:
+    if not name or receipt is None or not receipt.code_files:
+        return name
+    return f"{name} ({counted(receipt.code_files, 'file')}, {text_of_size(receipt.code_bytes)})"
+
+
+def speed_text(outcome: RunOutcome) -> str:
+    """The steps a second of a run; empty where they are not known."""
+    return "" if outcome.steps_per_second is None else f"{outcome.steps_per_second:.4g}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Names with their numbers: `ps: 1, worker: 2`."""
+    return ", ".join(f"{name}: {count}" if name else str(count) for name, count in counts.items())

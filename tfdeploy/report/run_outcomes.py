@@ -1,0 +1,102 @@
+"""How the runs of a record went, and what each cost; stored in their receipts, because records lose runs, and prices are only known
+while a cluster exists."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .. import receipts
+from ..agent import events
+from ..agent.record import Record, RecordFormatError
+from ..agent.run_state import RunState
+from ..agent.success_policy import deciding_tasks
+from ..backends.base import ClusterRef, ObservedState
+from ..receipts import RunOutcome
+from .progress import Training
+from .run_history import outcome_of
+
+_SPEED_LINES = 1000
+"""So many last lines of a task are read for its speed."""
+
+Billed = tuple[float, float, float | None]
+"""When an instance began and ended, in seconds since 1970, and its price per hour in USD."""
+
+
+@dataclass(frozen=True)
+class RecordSource:
+    """A record, and what is known beside it."""
+
+    cluster: ClusterRef
+    record: Record
+    patterns: Mapping[str, str]
+    """Name of a metric to its pattern."""
+    current: str = ""
+    """The id of the current run, if the cluster exists."""
+    billed: Sequence[Billed] = field(default_factory=tuple)
+
+
+def observed_source(cluster: ClusterRef, observed: ObservedState, patterns: Mapping[str, str]) -> RecordSource:
+    """The record of a cluster that was just observed."""
+    run, record = observed.view.run_state, Record(Path(observed.record_folder), stores_matches=True)
+    return RecordSource(cluster, record, patterns, run.spec.id if run else "", observed.cost.get("billed", ()))
+
+
+def store_outcomes(source: RecordSource, seconds: float) -> None:
+    """Store how the runs of a record went, where a receipt does not have that yet. It takes little more than `seconds`: what is missing
+    is left to the next call. A run that cannot be read is left out."""
+    deadline = time.monotonic() + seconds
+    for run_id, receipt in receipts.read_all(source.cluster).items():
+        if time.monotonic() <= deadline:
+            with suppress(OSError, RecordFormatError):
+                _store_outcome(source, run_id, receipt.outcome, deadline)
+
+
+def _store_outcome(source: RecordSource, run_id: str, earlier: RunOutcome | None, deadline: float) -> None:
+    state = source.record.load(run_id)
+    if state is None or _is_settled(earlier, state):
+        return
+    latest = replace(outcome(source, state, deadline), steps_per_second=speed(source.record, state))
+    if time.monotonic() <= deadline:  # else some metrics may not have been read
+        receipts.write_outcome(source.cluster, run_id, latest)
+
+
+def _is_settled(earlier: RunOutcome | None, state: RunState) -> bool:
+    """Whether nothing changes any more of what is known of this run; it is another one where the record was lost."""
+    return earlier is not None and earlier.is_final and earlier.submitted == state.submitted_at
+
+
+def outcome(source: RecordSource, state: RunState, deadline: float, earlier: RunOutcome | None = None) -> RunOutcome:
+    """How a run went. `earlier` is what its receipt has: cost and speed of a run that has ended are taken from there."""
+    record, run_id = source.record, state.spec.id
+    values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
+    metrics = {name: values.get(name) for name in source.patterns}
+    latest = outcome_of(state, metrics, run_id == source.current)
+    if earlier is not None and _is_settled(earlier, state):
+        return replace(latest, cost=earlier.cost, steps_per_second=earlier.steps_per_second)
+    was_resumed = bool(source.billed) and any(event.kind == events.RUN_RESUMED for event in record.events(run_id))
+    end = time.time() if latest.ended is None else latest.ended
+    # Other runs were between the two parts of a run that was resumed.
+    return latest if was_resumed else replace(latest, cost=run_cost(source.billed, latest.submitted, end))
+
+
+def run_cost(billed: Sequence[Billed], begin: float, end: float) -> float | None:
+    """What instances cost in this time, in USD; None where there was none, or the price of one is unknown."""
+    spans = [(min(until, end) - max(since, begin), price) for since, until, price in billed]
+    used = [(seconds / 3600.0, price) for seconds, price in spans if seconds > 0]
+    costs = [hours * price for hours, price in used if price is not None]
+    return round(sum(costs), 4) if costs and len(costs) == len(used) else None
+
+
+def speed(record: Record, state: RunState) -> float | None:
+    """The last steps a second in the output of the first task that prints steps; the deciding tasks come first."""
+    deciding = [task.hostname for task in deciding_tasks(state)]
+    for hostname in dict.fromkeys([*deciding[:1], "chief-0", "worker-0"]):
+        if hostname in state.tasks:
+            training = Training()
+            lines = record.log(state.spec.id, hostname).tail(_SPEED_LINES)
+            training.add_lines((line.at, line.text) for line in lines)
+            if training.progress.rate is not None:
+                return training.progress.rate
+    return None
