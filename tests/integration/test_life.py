@@ -1,6 +1,8 @@
 """The life of a job through the real engine."""
 
 import re
+import shutil
+from pathlib import Path
 
 from tests.cli.calling import tfdeploy
 from tests.integration.conftest import COUNTER, Project
@@ -56,6 +58,10 @@ def test_changed_arguments_code_or_run_id_are_a_new_run(project: Project) -> Non
     difference = tfdeploy(project, "diff", runs[2]["run"], runs[1]["run"], "--json").data
     assert [change["path"] for change in difference["code"]] == ["train.py"]
     assert difference["code"][0]["diff"].endswith("\n+# changed")
+    file = project.program / "diff.html"
+    assert tfdeploy(project, "diff", "--html", str(file), "--json").data["bytes"] == len(file.read_bytes())
+    shutil.rmtree(Path(project.env["XDG_STATE_HOME"], "tfdeploy", "retained"))
+    assert tfdeploy(project, "runs", "--json").data == runs, "the receipts are left"
 
 
 def test_a_failed_job_fails_the_update_and_its_outputs_are_recorded(project: Project) -> None:

@@ -1,7 +1,10 @@
 """How runs went, as receipts get it from records: results, times, metrics, speed and cost."""
 
+import itertools
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +19,7 @@ from tfdeploy.agent.log import STDOUT
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt, RunOutcome
+from tfdeploy.report import run_outcomes
 from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
@@ -125,6 +129,14 @@ def test_without_time_nothing_is_stored_and_a_damaged_run_is_left_out(tmp_path: 
     store_outcomes(source, 60.0)
     assert known(state.spec.id) is None
     assert known(other.spec.id) is not None
+
+
+def test_what_took_too_long_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = finished(1_000.0)
+    source, clock = recorded(tmp_path / "record", state), itertools.chain([0.0, 0.0], itertools.repeat(61.0))
+    monkeypatch.setattr(run_outcomes, "time", SimpleNamespace(monotonic=lambda: next(clock), time=time.time))
+    store_outcomes(source, 60.0)
+    assert known(state.spec.id) is None
 
 
 def test_a_run_without_steps_has_no_speed(tmp_path: Path) -> None:
