@@ -231,9 +231,9 @@ class Ec2Args(TypedDict, total=False):
     """The time without tasks after which a machine terminates itself; "never" disables it."""
 
     budget: pulumi.Input[float]
-    """The highest cost of all machines until the end of `max_lifetime`, in USD. A plan above it, or with an unknown price, is
-    refused. It counts the machines of one plan: one that is created again begins a new lifetime, and what machines before it have
-    cost is not counted, but is in the output `cost`. By default there is no limit."""
+    """The highest cost of the cluster's machines, in USD. A plan is refused if its machines may cost more until the end of
+    `max_lifetime`, or if a price is unknown. The run is stopped when all machines together, those before them included, have cost
+    so much. By default there is no limit."""
 
     ami: pulumi.Input[str]
     """The machine image: "ami-…"; "ssm:/PARAMETER", a public parameter that contains one; "deep-learning" for Amazon's Deep
@@ -350,6 +350,11 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     metrics: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Metrics by name: a regular expression that is searched in the log of the tasks that decide success, then in the other logs. The
     value is the last match (of group 1 if there is one), as a number if possible, and None without a match."""
+
+    until: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Comparisons that end the run as succeeded: a name of `metrics`, and `>=`, `<=`, `>` or `<` with a number, such as
+    {"accuracy": ">= 0.95"}. All of them must hold for the last values of their metrics. The tasks are then stopped as by
+    `tfdeploy stop`, so that the program has `stop_grace_period` to save. A change is not a new run."""
 
     env: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Environment variables of all tasks; values may contain the placeholders. A change is a new run. Secret Outputs and secret

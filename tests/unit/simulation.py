@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan
-from tfdeploy.agent import reconcile, sync
+from tfdeploy.agent import reconcile, sync, until
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
 from tfdeploy.agent.sync import ExitReport, LauncherReport, Order
+from tfdeploy.agent.until import LoggedValue
 from tfdeploy.report.events import result_text, task_detail
 
 BEGIN = 1_000.0
@@ -173,6 +174,16 @@ class World:
     def stop(self, auxiliary: bool = True, time_limit: float = 0.0) -> None:
         """The user's request, or the end of the time limit."""
         self.note(reconcile.stop_run(self.job, self.now, auxiliary, time_limit))
+        self.settle()
+
+    def pay(self, **cost: Any) -> None:
+        """A new `up`, which knows this about the cost of the machines."""
+        self.note(reconcile.update_spec(self.job, replace(self.job.spec, **cost), self.now))
+        self.settle()
+
+    def measure(self, **values: LoggedValue) -> None:
+        """The controller has read these values of metrics in the logs."""
+        until.apply_values(self.job, values, self.now)
         self.settle()
 
     def states(self) -> str:

@@ -29,6 +29,7 @@ EVERY: dict[str, Any] = {
     "tensorboard": True,
     "jobs": {"worker": {"memory": "2GiB", "restart": {"maximum": 1}}},
     "metrics": {"accuracy": r"accuracy: (\S+)"},
+    "until": {"accuracy": ">= 0.95"},
     "env": {"A": "1"},
     "secrets": {"TOKEN": "hush"},
     "data_dir": "data",
@@ -121,7 +122,7 @@ def test_a_cluster_may_come_from_the_configuration_alone() -> None:
     assert cluster_spec("mnist", read()) == cluster_spec("mnist", all_that_go_together)
 
 
-MAPPINGS = ("jobs", "metrics", "env", "secrets", "context", "restart", "container", "docker", "ec2")
+MAPPINGS = ("jobs", "metrics", "until", "env", "secrets", "context", "restart", "container", "docker", "ec2")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in MAPPINGS])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from . import events, reconcile, record_sync, workdir
+from . import events, reconcile, record_sync, until, workdir
 from .events import Event
 from .files import write_whole
 from .record import Record, RecordView, ViewRequest
@@ -190,13 +190,29 @@ class Controller:
         return record_sync.changes_since(self._record, run, position, self._clock.read())
 
     def read_metrics(self) -> None:
-        """Read new log lines in the background, for the metrics of the last view, so that the next view is quick. Never returns."""
+        """Read new log lines in the background: for the conditions of `until`, and for the metrics of the last view, so that the next
+        view is quick. Never returns."""
         while True:
             time.sleep(METRICS_SECONDS)
+            with suppress(OSError):
+                self.decide_until()
             with self._metrics_lock, suppress(OSError):
                 run = self._snapshot()
                 if run is not None and self._patterns:
                     self._record.metrics(run, self._patterns, VIEW_SECONDS / 2)
+
+    def decide_until(self) -> None:
+        """End the run as succeeded if the metrics that are logged now satisfy all conditions of `until`."""
+        with self._metrics_lock:
+            run = self._snapshot()
+            if run is None or run.result is not None or not run.spec.until:
+                return
+            patterns = {condition.metric: condition.pattern for condition in run.spec.until}
+            values = self._record.logged_values(run, patterns, VIEW_SECONDS / 2)
+        with self._lock:
+            if self._run is not None and _decide_alike(self._run.spec, run.spec):
+                until.apply_values(self._run, values, self._now())
+                self._commit([])
 
     def _snapshot(self) -> Optional[RunState]:
         with self._lock:
@@ -258,6 +274,11 @@ def _fields(run: RunState, hostname: str) -> Dict[str, Any]:
     """The state of one task, for comparison: without the time of the last report, which is not worth saving."""
     task = run.tasks.get(hostname)
     return {**vars(task), "seen": 0.0} if task else {}
+
+
+def _decide_alike(spec: RunSpec, other: RunSpec) -> bool:
+    """Whether values of metrics that were read for one specification may decide the other."""
+    return (spec.id, spec.until) == (other.id, other.until)
 
 
 class _SpecJson:

@@ -3,10 +3,11 @@
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import AbstractSet, Any, Dict, Iterator, List, Optional, Tuple
+from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from . import matcher
 from .log import Line, Log, Reader
+from .steps import step_in
 
 LINE_CHARACTERS = 4096
 """Of a longer line, a pattern sees the beginning of what a terminal would show."""
@@ -16,6 +17,9 @@ BATCH_LINES, BATCH_BYTES = 4096, 1024 * 1024
 
 _TRIES = 3
 """A batch that ends the matcher's process so often is left out."""
+
+STEP_LINES = 100
+"""A line without a step has that of one of so many lines before it."""
 
 MAX_SLOW = 3
 """A pattern that takes too long for so many batches of a task is no longer searched for in its output."""
@@ -35,6 +39,16 @@ class SlowPattern:
         return self.batches >= MAX_SLOW
 
 
+class Match(NamedTuple):
+    """The last match of a pattern in some lines."""
+
+    at: float
+    text: str
+    attempt: int = 0
+    step: Optional[int] = None
+    """The step that the line reports, or else a line before it in the same attempt; None if none of them does."""
+
+
 class LogMatches:
     """What the patterns have matched in one task's output, and how far it was read."""
 
@@ -43,9 +57,8 @@ class LogMatches:
         state = state or {}
         self._reader = Reader(log, state=state.get("reader"))
         self._patterns = patterns
-        self._latest: Dict[str, Tuple[float, str]] = {
-            name: (at, text) for name, (at, text) in state.get("latest", {}).items()
-        }
+        self._latest = {name: Match(*match) for name, match in state.get("latest", {}).items()}
+        self._step: Optional[_LoggedStep] = None
         self.slow = {name: SlowPattern(batches, at) for name, (batches, at) in state.get("slow", {}).items()}
         """Name of a pattern that took too long for a part of the output, and for how much."""
         self._skipped: AbstractSet[str] = frozenset()
@@ -53,12 +66,17 @@ class LogMatches:
         self._batch: List[Line] = []
         self._tries = 0
         self._unfinished: List[Line] = []
-        self._matched: Dict[str, Tuple[float, str]] = {}
+        self._matched: Dict[str, Match] = {}
 
     @property
     def is_complete(self) -> bool:
         """Whether all that was read was searched too, so that the state can be stored."""
         return self._more is None and not self._batch
+
+    @property
+    def in_whole_lines(self) -> Dict[str, Match]:
+        """What each pattern matched last in a line that has ended: a number at the end of another line may lack digits."""
+        return self._latest
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
@@ -74,12 +92,12 @@ class LogMatches:
             if matches is None:
                 break
             self._latest.update(matches)
-            self._batch = []
+            self._step, self._batch = self._step_at(self._batch, len(self._batch) - 1), []
         latest = dict(self._latest)
         unfinished = self._match_unfinished() if time.monotonic() <= deadline else self._matched
         for name, match in unfinished.items():
-            latest[name] = max(match, latest.get(name, match), key=lambda pair: pair[0])
-        return {name: text for name, (_, text) in latest.items()}
+            latest[name] = max(match, latest.get(name, match), key=lambda each: each.at)
+        return {name: match.text for name, match in latest.items()}
 
     def _next_batch(self) -> bool:
         """Read the next lines, unless there are some that were not searched; whether there are any."""
@@ -95,7 +113,7 @@ class LogMatches:
                 self._more = None
         return bool(self._batch)
 
-    def _match_unfinished(self) -> Dict[str, Tuple[float, str]]:
+    def _match_unfinished(self) -> Dict[str, Match]:
         unfinished = self._reader.unfinished() if self.is_complete else []
         if unfinished != self._unfinished:
             matches = self._search(unfinished)
@@ -103,8 +121,8 @@ class LogMatches:
                 self._unfinished, self._matched = unfinished, matches
         return self._matched
 
-    def _search(self, lines: List[Line]) -> Optional[Dict[str, Tuple[float, str]]]:
-        """The last match of each pattern in these lines, with its time; None where the search is to be repeated."""
+    def _search(self, lines: List[Line]) -> Optional[Dict[str, Match]]:
+        """The last match of each pattern in these lines; None where the search is to be repeated."""
         disabled = {name for name, pattern in self.slow.items() if pattern.is_disabled} | self._skipped
         patterns = {name: text for name, text in self._patterns.items() if name not in disabled}
         if not lines or not patterns:
@@ -116,7 +134,26 @@ class LogMatches:
         for name in result.slow:
             batches = self.slow[name].batches if name in self.slow else 0
             self.slow[name] = SlowPattern(batches + 1, time.time())
-        return {name: (lines[number].at, text) for name, (number, text) in result.last.items()}
+        return {name: self._match(lines, number, text) for name, (number, text) in result.last.items()}
+
+    def _match(self, lines: List[Line], number: int, text: str) -> Match:
+        line, logged = lines[number], self._step_at(lines, number)
+        step = logged.step if logged and logged.attempt == line.attempt else None
+        return Match(line.at, text, line.attempt, step)
+
+    def _step_at(self, lines: Sequence[Line], number: int) -> "Optional[_LoggedStep]":
+        """The last step that was logged until this line, itself included; None where that was long before it."""
+        first = number - STEP_LINES
+        for line in reversed(lines[max(0, first) : number + 1]):
+            step = step_in(_searched(line))
+            if step is not None:
+                return _LoggedStep(line.attempt, step)
+        return self._step if first < 0 else None
+
+
+class _LoggedStep(NamedTuple):
+    attempt: int
+    step: int
 
 
 def _searched(line: Line) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import List, Optional
 
 from . import events, sync
+from .budget import over_budget
 from .events import Event
 from .flags import TaskAddress
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
@@ -28,6 +29,7 @@ from .run_state import (
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
 from .success_policy import decide, may_finish
 from .sync import LauncherReport, Order
+from .until import until_result
 
 ROLLING_RESTART_SECONDS = 2.0
 """A rolling restart continues with the next task when the present one has run this long."""
@@ -193,6 +195,9 @@ def advance(run: RunState, now: float) -> List[Event]:
         happened += advance_barrier(run, now)
         happened += _advance_rolling_restart(run, now)
         run.result = startup_timeout(run, now) or decide(run, now)
+        if run.result is None:
+            run.result = until_result(run, now) or over_budget(run, now)
+            run.stopped_at = now if run.result else run.stopped_at
         if run.result is not None:
             happened.append(Event(events.RUN_ENDED, result=run.result))
     if run.result is not None:
@@ -274,7 +279,9 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
     before = [task.hostname for task in run.training_tasks]
     planned = {task.hostname for task in spec.tasks}
     run.last_seen.update({name: run.seen(name) for name in run.tasks if name not in planned})
-    run.spec, run.stop_requested = spec, False
+    if run.spec.until != spec.until:
+        run.reached = []
+    run.spec, run.stop_requested, run.cost_since = spec, False, now
     run.tasks = {task.hostname: run.tasks.get(task.hostname) or TaskState(**vars(task)) for task in spec.tasks}
     after = [task.hostname for task in run.training_tasks]
     changed = after != before and run.result is None
@@ -304,6 +311,8 @@ def shift_clock(run: RunState, seconds: float) -> None:
     run.waiting_since += seconds
     run.restart_from += seconds
     run.stopped_at += seconds if run.stopped_at else 0.0
+    run.cost_since += seconds
+    run.reached_at += seconds
     for task in run.tasks.values():
         task.not_before += seconds
         task.since += seconds
@@ -317,6 +326,8 @@ def recover_clock(run: RunState, now: float) -> None:
     """The clock may have been set back while no controller ran: nothing waits longer than it would have."""
     run.restart_from = min(run.restart_from, now + GATHER_SECONDS)
     run.stopped_at = min(run.stopped_at, now)
+    run.cost_since = min(run.cost_since, now)
+    run.reached_at = min(run.reached_at, now)
     if run.result is not None:
         run.result = replace(run.result, at=min(run.result.at, now))
     for task in run.tasks.values():

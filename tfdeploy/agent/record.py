@@ -31,6 +31,7 @@ from .matcher import PATTERN_SECONDS
 from .rpc import PROTOCOL
 from .run_state import DEAD, RESTARTING, WORKERS, RunState
 from .success_policy import deciding_tasks
+from .until import LoggedValue
 
 FORMAT = "2"
 """The version of the record's format. Version 1 had events as sentences, and no file `format`."""
@@ -327,9 +328,7 @@ class Record:
         """
         if not patterns:
             return {}
-        deciding = [task.hostname for task in deciding_tasks(run)]
-        tasks = sorted(run.training_tasks, key=lambda task: (task.hostname not in deciding, task.job not in WORKERS))
-        order = [task.hostname for task in tasks]
+        order = _search_order(run)
         values: Dict[str, str] = {}
         deadline = time.monotonic() + seconds
         matches = self._matches_of(run.spec.id, patterns)
@@ -346,6 +345,16 @@ class Record:
         if self._stores_matches:
             self._store_matches(run.spec.id, patterns, matches, before)
         return values
+
+    def logged_values(self, run: RunState, patterns: Dict[str, str], seconds: float) -> Dict[str, LoggedValue]:
+        """The same in lines that have ended, with the task, its attempt and the step that belong to each value."""
+        self.metrics(run, patterns, seconds)
+        matches = self._matches_of(run.spec.id, patterns)
+        return {
+            name: LoggedValue(hostname, match.attempt, match.text, match.step)
+            for hostname in reversed(_search_order(run))
+            for name, match in matches[hostname].in_whole_lines.items()
+        }
 
     def _matches_of(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
         """What was searched so far, by hostname."""
@@ -409,6 +418,14 @@ class Record:
             if count
         ]
         return warnings + (_pattern_warnings(self._matches_of(run.spec.id, patterns), patterns) if patterns else [])
+
+
+def _search_order(run: RunState) -> List[str]:
+    """The hostnames of the training tasks: those that decide the result, then workers, then the others. The first that has logged a
+    metric has its value."""
+    deciding = [task.hostname for task in deciding_tasks(run)]
+    tasks = sorted(run.training_tasks, key=lambda task: (task.hostname not in deciding, task.job not in WORKERS))
+    return [task.hostname for task in tasks]
 
 
 def _slow_tasks(matches: Dict[str, LogMatches]) -> Dict[str, List[str]]:

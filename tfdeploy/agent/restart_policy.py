@@ -5,7 +5,9 @@ from typing import List, Optional
 from . import events, sync
 from .events import Event
 from .run_state import (
+    AT_BUDGET,
     AT_TIME_LIMIT,
+    BUDGET,
     BY_REQUEST,
     FAILED,
     INTERRUPTED,
@@ -105,5 +107,6 @@ def _is_retried(kinds: List[str], exit_: TaskExit) -> bool:
 def stop_task(task: TaskState, result: RunResult, now: float) -> None:
     """Put a task in its final state because of the run's result."""
     reasons = {SUCCEEDED: RUN_FINISHED, FAILED: RUN_FAILED}
-    stopped = AT_TIME_LIMIT if result.cause == TIME_LIMIT else BY_REQUEST
+    limits = {TIME_LIMIT: AT_TIME_LIMIT, BUDGET: AT_BUDGET}
+    stopped = limits.get(result.cause, BY_REQUEST)
     task.state, task.reason, task.ended = STOPPED, reasons.get(result.state, stopped), now

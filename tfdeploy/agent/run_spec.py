@@ -36,6 +36,18 @@ class RunJob:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A comparison of a metric with a number. When all conditions of a run hold, the run has succeeded."""
+
+    metric: str
+    pattern: str
+    """The metric's pattern."""
+    comparison: str
+    """One of `until.COMPARISONS`."""
+    threshold: float
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """One run. Its `id` is a hash of what determines the training; counts, limits and policies can change within a run."""
 
@@ -70,6 +82,14 @@ class RunSpec:
     """Seconds between SIGTERM and SIGKILL."""
     start_timeout: float = 0.0
     """Seconds that the first start barrier waits for all tasks; 0 for any time."""
+    until: List[Condition] = field(default_factory=list)
+    """The run succeeds as soon as all of these hold; with none, when its tasks have succeeded."""
+    budget: float = 0.0
+    """The highest cost of the machines, in USD; 0 for none."""
+    cost_per_hour: float = 0.0
+    """What the machines cost, in USD, as it was known when the run was submitted."""
+    cost_before: float = 0.0
+    """What the machines of the cluster had cost when the run was submitted, in USD."""
     content_id: str = ""
     """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""
 
@@ -86,4 +106,8 @@ class RunSpec:
         }
         tasks = [TaskSpec(**task) for task in data["tasks"]]
         plain = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        return cls(**{**plain, "tasks": tasks, "jobs": jobs})
+        until = [
+            Condition(**{name: item[name] for name in Condition.__dataclass_fields__ if name in item})
+            for item in data.get("until", [])
+        ]
+        return cls(**{**plain, "tasks": tasks, "jobs": jobs, "until": until})

@@ -27,7 +27,8 @@ GPU_WORKER = "gpu_worker"
 WORKERS = ("worker", GPU_WORKER)
 """The jobs that form TensorFlow's job `worker`, in the order of their tasks there. TensorFlow does not know which have GPUs."""
 
-RUN_FINISHED, RUN_FAILED, BY_REQUEST, AT_TIME_LIMIT = "run finished", "run failed", "by request", "time limit"
+RUN_FINISHED, RUN_FAILED, BY_REQUEST = "run finished", "run failed", "by request"
+AT_TIME_LIMIT, AT_BUDGET = "time limit", "budget"
 """Why a task was stopped."""
 
 TASKS_SUCCEEDED, TASK_FAILED, STARTUP_TIMEOUT, STOP_REQUESTED = (
@@ -37,6 +38,7 @@ TASKS_SUCCEEDED, TASK_FAILED, STARTUP_TIMEOUT, STOP_REQUESTED = (
     "stop_requested",
 )
 LAUNCHERS_LOST, ENDED_EARLY, TIME_LIMIT = "launchers_lost", "ended_early", "time_limit"
+UNTIL, BUDGET = "until", "budget"
 """Why a run ended."""
 
 
@@ -140,6 +142,26 @@ class TaskState:
 
 
 @dataclass(frozen=True)
+class ReachedMetric:
+    """A metric with the value by which a condition of `until` held."""
+
+    metric: str
+    value: float
+    comparison: str
+    threshold: float
+    task: str
+    """The hostname of the task that has logged it."""
+    attempt: int = 0
+    step: Optional[int] = None
+    """The step that the task had logged with it, or last before it; None if it had logged none."""
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "ReachedMetric":
+        """From JSON. Fields of a newer version are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+
+
+@dataclass(frozen=True)
 class RunResult:
     """How a run ended."""
 
@@ -155,12 +177,20 @@ class RunResult:
     """How long the start barrier waited, or the time limit of the run."""
     count: int = 0
     """How many launchers in a row were lost."""
+    reached: List[ReachedMetric] = field(default_factory=list)
+    """The metrics by which the conditions of `until` held."""
+    spent: float = 0.0
+    """What the machines had cost when the budget was used up, in USD."""
+    budget: float = 0.0
+    """The budget, in USD."""
 
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "RunResult":
         """From JSON. Fields of a newer version are ignored."""
         values = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        return cls(**{**values, "exit": TaskExit(**data["exit"]) if data["exit"] else None})
+        reached = [ReachedMetric.from_dict(item) for item in data.get("reached", [])]
+        exit_ = TaskExit(**data["exit"]) if data["exit"] else None
+        return cls(**{**values, "exit": exit_, "reached": reached})
 
 
 @dataclass
@@ -190,7 +220,13 @@ class RunState:
     stop_requested: bool = False
     """The user has stopped the run, auxiliary tasks included."""
     stopped_at: float = 0.0
-    """When the user stopped the training, or its time limit was over; 0 if neither. From then on no worker has time left."""
+    """When the user stopped the training, its time limit was over, its budget was used up, or a condition of `until` held; else 0. From
+    then on no worker has time left."""
+    reached: List[ReachedMetric] = field(default_factory=list)
+    """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
+    reached_at: float = 0.0
+    cost_since: float = 0.0
+    """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
 
     def __post_init__(self) -> None:
         self.waiting_since = self.waiting_since or self.submitted_at
@@ -222,6 +258,7 @@ class RunState:
             "tasks": {hostname: task.to_dict() for hostname, task in self.tasks.items()},
             "address_book": dict(self.address_book),
             "result": asdict(self.result) if self.result else None,
+            "reached": [asdict(metric) for metric in self.reached],
             "restart_queue": list(self.restart_queue),
             "removed": dict(self.removed),
             "last_seen": dict(self.last_seen),
@@ -234,6 +271,7 @@ class RunState:
         spec = RunSpec.from_dict(data["spec"])
         tasks = {hostname: TaskState.from_dict(task) for hostname, task in data["tasks"].items()}
         result = RunResult.from_dict(data["result"]) if data["result"] else None
-        run = cls(**{**data, "spec": spec, "result": result})
+        reached = [ReachedMetric.from_dict(metric) for metric in data.get("reached", [])]
+        run = cls(**{**data, "spec": spec, "result": result, "reached": reached})
         run.tasks = tasks  # none, where all were removed
         return run

@@ -16,7 +16,7 @@ from ..agent.success_policy import deciding_tasks, is_worker
 from ..errors import PlacementError, SpecError
 from ..spec.cluster import ClusterSpec, JobSpec
 from ..spec.unknown import Unknown, is_known
-from ..units import counted, text_of_seconds
+from ..units import counted, text_of_number, text_of_seconds
 from .change import CREATE, DELETE, UPDATE, Change
 from .constraints import Constraint, parse
 from .inventory import Inventory
@@ -111,7 +111,9 @@ class Plan:
         time = text_of_seconds(self.run.worker_timeout)
         have, them = ("has", "itself") if len(others) == 1 else ("have", "themselves")
         end = f"; {_names(others)} then {have} {time} to end by {them}" if others else ""
-        return f"The run succeeds when {_names(tasks)} {verb}{end}."
+        conditions = [f"{it.metric} {it.comparison} {text_of_number(it.threshold)}" for it in self.run.until]
+        earlier = f" It succeeds before that if {' and '.join(conditions)}." if conditions else ""
+        return f"The run succeeds when {_names(tasks)} {verb}{end}.{earlier}"
 
     def __str__(self) -> str:
         return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])
@@ -301,6 +303,11 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         worker_timeout=spec.worker_timeout,
         grace=spec.stop_grace_period,
         start_timeout=spec.start_timeout,
+        until=[
+            run_spec.Condition(name, spec.metrics[name], limit.comparison, limit.threshold)
+            for name, limit in sorted(spec.until.items())
+        ],
+        budget=spec.ec2.budget,
     )
 
 

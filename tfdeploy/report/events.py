@@ -7,6 +7,7 @@ from typing import Any
 from ..agent import events
 from ..agent.events import Event
 from ..agent.run_state import (
+    BUDGET,
     BY_REQUEST,
     ENDED_EARLY,
     FAILED,
@@ -17,12 +18,14 @@ from ..agent.run_state import (
     SUCCEEDED,
     TASK_FAILED,
     TIME_LIMIT,
+    UNTIL,
     WAITING,
+    ReachedMetric,
     RunResult,
     TaskExit,
     TaskState,
 )
-from ..units import text_of_number, text_of_seconds
+from ..units import dollars, text_of_number, text_of_seconds
 
 
 def exit_text(exit_: TaskExit | None) -> str:
@@ -53,7 +56,18 @@ def result_text(result: RunResult) -> str:
         return f"{names} ended before its workers"
     if result.cause == TIME_LIMIT:
         return f"after its time limit of {text_of_seconds(result.seconds)}"
+    if result.cause == BUDGET:
+        return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}"
+    if result.cause == UNTIL:
+        return " and ".join(map(_reached_text, result.reached))
     return f"{names} succeeded" if result.state == SUCCEEDED else BY_REQUEST
+
+
+def _reached_text(metric: ReachedMetric) -> str:
+    """How a condition of `until` held: `accuracy 0.953 reached >= 0.95 at step 4,200`."""
+    step = "" if metric.step is None else f" at step {metric.step:,}"
+    value, threshold = text_of_number(metric.value), text_of_number(metric.threshold)
+    return f"{metric.metric} {value} reached {metric.comparison} {threshold}{step}"
 
 
 def task_detail(task: TaskState) -> str:

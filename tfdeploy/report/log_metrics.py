@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..agent.steps import IS, step_in
 from .escapes import plain
 
 STEP, EPOCH, TIME = "step", "epoch", "time"
@@ -42,16 +43,11 @@ _LONGEST = 4000
 """What is printed beyond this many characters of a line is ignored."""
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))"
-_COUNT = r"(\d{1,3}(?:,\d{3})+|\d+)(?![\d,]*\.?\d)(?!\w)"
-_IS = r"""["']?\s{0,3}[:=\#]?\s{0,3}["'\[(]?"""
 
 _WORTH_READING = re.compile(
     r"loss|acc|cost|entropy|perplexity|precision|recall|auc|mse|mae|error|step|epoch|iter", re.IGNORECASE
 )
-_GLOBAL_STEP = re.compile(rf"(?<![\w/.])global[ _-]?step{_IS}{_COUNT}", re.IGNORECASE)
-_STEP = re.compile(rf"(?<![\w/.-])(?<!per )(?:step|iteration|iter){_IS}{_COUNT}", re.IGNORECASE)
-_AFTER = re.compile(rf"\bafter {_COUNT} (?:training )?(?:step|iteration)", re.IGNORECASE)
-_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{_IS}(\d+(?:\.\d+)?)(?![\d.]*\w)""", re.IGNORECASE)
+_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{IS}(\d+(?:\.\d+)?)(?![\d.]*\w)""", re.IGNORECASE)
 _PROGRESS = re.compile(r"^\s*(\d+)/(\d+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
 
 _QUANTITY = re.compile(
@@ -102,9 +98,8 @@ def _reading(line: str) -> Reading:
     """Cached, as a live page reads lines repeatedly."""
     if not _WORTH_READING.search(line):
         return Reading(None, None, None, {})
-    lowered = line.lower()
-    step = (_GLOBAL_STEP.search(line) if "global" in lowered else None) or _STEP.search(line) or _AFTER.search(line)
-    epoch = _EPOCH.search(line) if "epoch" in lowered else None
+    step = step_in(line)
+    epoch = _EPOCH.search(line) if "epoch" in line.lower() else None
     progress = _PROGRESS.match(line)
     values: dict[str, float] = {}
     for match in _QUANTITY.finditer(line):
@@ -112,7 +107,7 @@ def _reading(line: str) -> Reading:
         if name and value is not None:
             values.setdefault(name, value)
     return Reading(
-        float(step[1].replace(",", "")) if step and len(step[1]) < 16 else None,
+        None if step is None else float(step),
         float(epoch[1]) if epoch and len(epoch[1]) < 16 else None,
         _part(progress) if progress else None,
         values,

@@ -1,5 +1,6 @@
 """The validated specification of a cluster as plain values. Pure: it depends on neither Pulumi nor the file system."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +8,8 @@ from typing import Any
 
 from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
 from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
-from ..errors import SpecError
+from ..agent.until import COMPARISONS
+from ..errors import SpecError, nearest
 from . import docker, ec2
 from .arg_reader import ArgReader
 from .backends import BACKENDS
@@ -56,7 +58,17 @@ _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
 _ID = re.compile(r"[a-z0-9]{10}")
 """The id of a cluster, as `identity` draws it."""
 
+_COMPARISON = re.compile(rf"\s*({'|'.join(COMPARISONS)})\s*(\S+)\s*")
+
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a metric is compared with by `until`."""
+
+    comparison: str
+    threshold: float
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,7 @@ class ClusterSpec:
     tf_config_master: bool = False
     requirements: tuple[str, ...] = ()
     metrics: Mapping[str, str] = field(default_factory=dict)
+    until: Mapping[str, Comparison] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     secret_env: tuple[str, ...] = ()
     """The names of the variables of `env` with secret values."""
@@ -158,6 +171,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         tf_config_master=args.boolean("tf_config_master"),
         requirements=_requirements(args),
         metrics=_metrics(args),
+        until=_until(args),
         env=env.plain,
         secret_env=env.secret,
         secrets=secrets(args, variables),
@@ -355,3 +369,26 @@ def _metrics(args: ArgReader) -> dict[str, str]:
             wrong = f"{pattern!r} is not a valid regular expression ({error})"
             raise args.error(f"metrics.{name}", wrong, "Fix the pattern.") from None
     return patterns
+
+
+def _until(args: ArgReader) -> dict[str, Comparison]:
+    texts, metrics = args.mapping("until", values=object), args.mapping("metrics")
+    for name in texts:
+        if name not in metrics:
+            remedy = nearest(name, list(metrics)) if metrics else f'Add metrics={{"{name}": …}}.'
+            raise args.error(f"until.{name}", "is not a metric of `metrics`", remedy)
+    if texts and args.boolean("standalone_servers") and not args.strings("command"):
+        raise args.error("until", "cannot be combined with `standalone_servers`", "Remove it: servers log no metrics.")
+    return {name: _comparison(args, name, text) for name, text in texts.items()}
+
+
+def _comparison(args: ArgReader, name: str, text: object) -> Comparison:
+    match = _COMPARISON.fullmatch(text) if isinstance(text, str) else None
+    try:
+        threshold = float(match[2]) if match else math.nan
+    except ValueError:
+        threshold = math.nan
+    if match is None or not math.isfinite(threshold):
+        remedy = f'Use one of {" ".join(COMPARISONS)} and a number, such as ">= 0.95".'
+        raise args.error(f"until.{name}", f"{text!r} is not a comparison with a number", remedy)
+    return Comparison(match[1], threshold)

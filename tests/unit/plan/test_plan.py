@@ -121,6 +121,7 @@ def test_a_run_is_a_new_one_when_its_chief_gets_the_old_name() -> None:
         {"wait": "0"},
         {"log_lines": 3},
         {"metrics": {"a": "b"}},
+        {"metrics": {"a": "b"}, "until": {"a": ">= 1"}},
         {"stop_grace_period": "1s"},
         {"restart": {"maximum": 0}},
         {"success": "all-workers"},

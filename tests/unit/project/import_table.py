@@ -30,7 +30,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "units": (),
     "paths": ("errors", "agent.files"),
     "receipts": (*BASE, "agent.run_spec"),
-    "spec": (*BASE, "spec", "agent.flags", "agent.run_state", "agent.settings"),
+    "spec": (*BASE, "spec", "agent.flags", "agent.run_state", "agent.settings", "agent.until"),
     "plan": (
         *BASE,
         "plan",

@@ -7,6 +7,7 @@ from tests.unit.snapshots import section
 from tfdeploy.agent import events as kinds
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.restart_policy import MAX_BACKOFF, MAX_LOSSES
+from tfdeploy.agent.until import LoggedValue
 from tfdeploy.report.events import describe, with_waits
 
 _SLOW = "its pattern takes more than 1 s: (a*)*b"
@@ -18,6 +19,8 @@ def events() -> str:
         "a run that fails": failing(),
         "restarts by request, and a stop": requested(),
         "the end of the time limit": limited(),
+        "a metric that is good enough": good_enough(),
+        "a budget that is used up": spent(),
         "other tasks": changed(),
         "faults": faulty(),
     }
@@ -51,6 +54,25 @@ def limited() -> World:
     run = World(workers=1)
     run.come()
     run.stop(time_limit=7200.0)
+    return run
+
+
+def good_enough() -> World:
+    """The conditions of `until` hold."""
+    metrics = {"accuracy": r"accuracy: (\S+)", "loss": r"loss: (\S+)"}
+    run = World(ps=1, workers=1, metrics=metrics, until={"accuracy": ">= 0.95", "loss": "< 2"})
+    run.come()
+    run.wait(60)
+    run.measure(accuracy=LoggedValue("worker-0", 1, "0.953", 4200), loss=LoggedValue("worker-0", 1, "1e-3"))
+    return run
+
+
+def spent() -> World:
+    """The machines have cost the budget."""
+    run = World(workers=1)
+    run.pay(budget=5.0, cost_per_hour=3.0, cost_before=2.0)
+    run.come()
+    run.wait(3600)
     return run
 
 

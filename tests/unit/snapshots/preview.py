@@ -16,6 +16,9 @@ PLANS: dict[str, Plan] = {
     "servers": plan(standalone_servers=True, ps=1, workers=2),
     "a chief": plan(chief=1, workers=1),
     "many workers": plan(workers=6, worker_timeout="5m"),
+    "a metric may end it earlier": plan(
+        workers=2, metrics={"loss": "l", "acc": "a"}, until={"loss": "<1", "acc": ">= 0.95"}
+    ),
     "all workers decide": plan(chief=1, workers=2, success="all-workers"),
     "two machines": standing_plan([BOX, AWAY], ON_AWAY, workers=2, placement=["hostname:UNIQUE"]),
     "on ec2": fleets.plan(ps=1, workers=2),

@@ -124,6 +124,14 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         {"metrics": {"a": "x{99999999999}"}},
         "metrics.a",
     ),
+    ({"metrics": {"accuracy": "a", "loss": "l"}, "until": {"acuracy": ">= 0.95"}}, "until.acuracy"),
+    ({"until": {"accuracy": ">= 0.95"}}, "until.accuracy"),
+    *(
+        ({"metrics": {"a": "a"}, "until": {"a": text}}, "until.a")
+        for text in ("0.95", "=> 0.95", ">= 95%", "> nan", "< inf", "", ">=", ">= 1 2", 0.95)
+    ),
+    ({"metrics": {"a": "a"}, "until": ">= 1"}, "until"),
+    ({"metrics": {"a": "a"}, "until": {"a": "> 1"}, "command": None, "standalone_servers": True}, "until"),
     ({"env": {"A B": "1"}}, "env"),
     ({"env": {"A": 1}}, "env.A"),
     ({"env": {"TF_CONFIG": "1"}}, "env.TF_CONFIG"),

@@ -93,6 +93,15 @@ def current_cost(cluster: ClusterRef) -> dict[str, Any]:
     }
 
 
+def for_run(cluster: ClusterRef) -> dict[str, float]:
+    """The fields of `RunSpec` about cost, as of the last observation. Unknown prices, and instances that only another computer has
+    observed, are not counted."""
+    region, ledger = ssh.region(cluster), _read(cluster)
+    hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in ledger.entries if entry.ended is None)
+    spent = cost_ledger.spent(ledger.entries, region, time.time())
+    return {"cost_per_hour": hourly.usd, "cost_before": spent.usd}
+
+
 def _machine_cost(entries: Iterable[LedgerEntry], name: str, region: str, now: float) -> dict[str, float | None]:
     """The price of the present instance of a machine, and the cost of all its instances."""
     instances = [entry for entry in entries if entry.machine == name]

@@ -5,12 +5,13 @@ from dataclasses import replace
 from functools import partial
 
 from ...agent.record import ViewRequest
+from ...agent.run_spec import RunSpec
 from ...errors import BackendError, SpecError
-from ..base import GONE, ClusterRef, MachineProvider, ObservedState, Retain, RunProps
+from ..base import GONE, ClusterRef, MachineProvider, ObservedState, Retain, RunOutputs, RunProps
 from ..docker.controller_client import ControllerClient
 from ..docker.task_runner import DockerTaskRunner
 from ..record_copy import RecordCopy
-from . import account, record_bucket, ssh
+from . import account, costs, record_bucket, ssh
 
 
 class Ec2TaskRunner:
@@ -24,10 +25,27 @@ class Ec2TaskRunner:
         self.update_task = self._docker.update_task
         self.delete_task = self._docker.delete_task
         self.task_exists = self._docker.task_exists
-        self.submit_run = self._docker.submit_run
         self.delete_unlisted = self._docker.delete_unlisted
         self.build_image = self._docker.build_image
         self.has_image = self._docker.has_image
+
+    def submit_run(self, props: RunProps) -> RunOutputs:
+        """As on `docker`; a run with a budget gets what the machines have cost, and what they cost per hour."""
+        if RunSpec.from_dict(props["run"]).budget:
+            props = {**props, "run": {**props["run"], **self._cost(props["cluster"])}}
+        return self._docker.submit_run(props)
+
+    def _cost(self, cluster: ClusterRef) -> dict[str, float]:
+        """What the controller counts against the budget.
+
+        Raises:
+            BackendError: EC2 does not respond.
+        """
+        with account.of(cluster):
+            problems = self._machine_provider.observe(cluster).problems
+        if problems:
+            raise BackendError(f"{cluster['name']}: ec2.budget: the cost is not known: {'; '.join(problems)}")
+        return costs.for_run(cluster)
 
     def run_is_current(self, props: RunProps) -> bool:
         """As on `docker`; a refresh with another account fails."""

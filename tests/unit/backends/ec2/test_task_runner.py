@@ -1,14 +1,22 @@
-"""One observation of a cluster on EC2: what it writes, and that a preview writes nothing."""
+"""One observation of a cluster on EC2: what it writes, and that a preview writes nothing; a run and the cost of its machines."""
 
+import datetime
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit import props
+from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import CLUSTER, instance
 from tfdeploy.agent.record import ViewRequest
-from tfdeploy.backends.ec2 import aws_api, record_bucket
+from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.backends.base import RunProps
+from tfdeploy.backends.ec2 import aws_api, costs, record_bucket
 from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.errors import BackendError, Unreachable
 
 
 @pytest.mark.parametrize("is_preview", [True, False])
@@ -24,3 +32,55 @@ def test_only_what_is_no_preview_writes(tmp_path: Path, monkeypatch: pytest.Monk
     BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
     assert (tmp_path / "state").exists() != is_preview
     assert asked == ([] if is_preview else [CLUSTER])
+
+
+@pytest.fixture
+def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunProps]:
+    """What docker's task runner gets; it submits nothing."""
+    runs: list[RunProps] = []
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(BACKEND.runner._docker, "submit_run", runs.append)  # type: ignore[attr-defined]
+    return runs
+
+
+def run(**args: Any) -> RunProps:
+    return {**props.run_props(), "cluster": CLUSTER, "run": fleets.plan(workers=1, **args).run.to_dict()}
+
+
+def test_a_run_with_a_budget_gets_the_cost_of_all_machines(
+    submitted: list[RunProps], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_795_262_400.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    machine = replace(instance("mnist-worker-m0"), launched=now - 3600)
+    earlier = replace(machine, instance_id="i-earlier", launched=now - 3 * 3600)
+    monkeypatch.setattr(aws_api, "instances", lambda *_: [earlier])
+    costs.save_plan(CLUSTER, fleets.spec(workers=1), fleets.plan(workers=1))
+    BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+    monkeypatch.setattr(aws_api, "instances", lambda *_: [machine])
+    ended = datetime.datetime.fromtimestamp(now - 2 * 3600, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S GMT")
+    monkeypatch.setattr(aws_api, "transition_reasons", lambda *_: {"i-earlier": f"User initiated ({ended})"})
+    BACKEND.runner.submit_run(run(ec2={"budget": 20}))
+    [made] = submitted
+    spec = RunSpec.from_dict(made["run"])
+    assert spec.budget == 20
+    assert spec.cost_per_hour == pytest.approx(0.1008 + 100 * 0.08 / 720 + 0.005)
+    assert spec.cost_before == pytest.approx(2 * spec.cost_per_hour), "an hour of each machine"
+
+
+def test_a_run_without_a_budget_asks_nobody(submitted: list[RunProps], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aws_api, "instances", lambda *_: pytest.fail("EC2 was asked"))
+    BACKEND.runner.submit_run(run())
+    assert RunSpec.from_dict(submitted[0]["run"]).cost_per_hour == 0
+
+
+def test_a_run_with_a_budget_is_not_submitted_while_its_cost_is_not_known(
+    submitted: list[RunProps], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: Any) -> None:
+        raise Unreachable("EC2 does not respond")
+
+    monkeypatch.setattr(aws_api, "instances", silent)
+    with pytest.raises(BackendError, match="EC2 does not respond"):
+        BACKEND.runner.submit_run(run(ec2={"budget": 20}))
+    assert submitted == []

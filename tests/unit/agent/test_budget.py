@@ -1,0 +1,133 @@
+"""A budget that is used up ends the run: what is counted, and when."""
+
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from tests.unit.cases import plan
+from tests.unit.simulation import World
+from tfdeploy.agent import reconcile
+from tfdeploy.agent.budget import spent
+from tfdeploy.agent.controller import Clock, Controller
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.run_state import BUDGET, RunResult, RunState
+
+HOUR = 3600.0
+
+
+def world(**cost: float) -> World:
+    """A job of which all tasks run, and what its machines cost."""
+    made = World(ps=1, workers=2, tensorboard=True)
+    made.pay(**cost)
+    made.come()
+    return made
+
+
+def test_a_run_is_stopped_when_its_machines_have_cost_the_budget() -> None:
+    job = world(budget=5.0, cost_per_hour=2.0, cost_before=1.0)
+    job.wait(2 * HOUR - 1)
+    assert job.verdict() == "none"
+    job.wait(1)
+    assert job.job.result == RunResult("stopped", BUDGET, job.now, spent=5.0, budget=5.0)
+    assert job.running() == "tensorboard-0/1"
+    assert job.states().startswith("ps-0 stopped (budget), worker-0 stopped (budget)")
+
+
+def test_a_budget_that_is_used_up_before_stops_the_run_before_its_first_start() -> None:
+    job = world(budget=5.0, cost_per_hour=2.0, cost_before=5.0)
+    assert "worker" not in job.running()
+    assert job.job.result is not None
+
+
+@pytest.mark.parametrize("cost", [{}, {"cost_per_hour": 9.0, "cost_before": 100.0}, {"budget": 5.0}])
+def test_without_a_budget_or_a_price_nothing_is_stopped(cost: dict[str, float]) -> None:
+    job = world(**cost)
+    job.wait(1000 * HOUR)
+    assert job.verdict() == "none"
+
+
+def test_another_up_begins_to_count_from_what_it_knows() -> None:
+    job = world(budget=5.0, cost_per_hour=2.0)
+    job.wait(2 * HOUR)
+    job.pay(budget=5.0, cost_per_hour=1.0, cost_before=4.0)
+    job.wait(HOUR - 1)
+    assert job.verdict() == "none"
+    job.wait(1)
+    assert job.verdict().startswith("stopped")
+
+
+def test_a_stopped_run_stays_stopped_with_a_higher_budget() -> None:
+    job = world(budget=5.0, cost_per_hour=5.0)
+    job.wait(HOUR)
+    job.pay(budget=50.0, cost_per_hour=5.0, cost_before=5.0)
+    job.come()
+    assert job.verdict().startswith("stopped")
+    assert "worker" not in job.running()
+
+
+def test_a_success_in_the_same_moment_wins() -> None:
+    job = world(budget=5.0, cost_per_hour=5.0)
+    job.launchers["worker-0"].end_child(0, job.now)
+    reconcile.apply_report(job.job, job.launchers["worker-0"].report(), job.now)
+    job.wait(HOUR)
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+@pytest.mark.parametrize("step", [-HOUR, HOUR])
+def test_a_clock_that_is_set_costs_nothing(tmp_path: Path, step: float) -> None:
+    wall, steady = 1_000_000.0, 50.0
+    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady))
+    spec = plan(workers=1).run.to_dict()
+    target.submit_run(RunSpec.from_dict({**spec, "budget": 1.0, "cost_per_hour": 2.0}))
+    wall += step
+    target.tick()
+    wall, steady = wall + HOUR / 2 - 1, steady + HOUR / 2 - 1
+    target.tick()
+    assert _result(tmp_path) is None
+    wall, steady = wall + 2, steady + 2
+    target.tick()
+    assert _result(tmp_path) is not None
+
+
+def test_a_controller_that_was_killed_counts_on(tmp_path: Path) -> None:
+    wall, steady = 1_000_000.0, 50.0
+    clock = Clock(lambda: wall, lambda: steady)
+    spec = plan(workers=1).run.to_dict()
+    Controller(Record(tmp_path), clock=clock).submit_run(
+        RunSpec.from_dict({**spec, "budget": 1.0, "cost_per_hour": 2.0})
+    )
+    wall, steady = wall + HOUR / 2, 1.0
+    Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady)).tick()
+    assert _result(tmp_path) is not None
+
+
+def _result(folder: Path) -> RunResult | None:
+    run = Record(folder).current()
+    assert run is not None
+    return run.result
+
+
+USD = st.floats(0.01, 1e4)
+
+
+@given(USD, USD, st.floats(0.0, 1e4), st.lists(st.floats(1.0, 1e5), max_size=8))
+def test_no_run_is_stopped_before_the_budget_is_used_up_nor_later(
+    budget: float, per_hour: float, before: float, waits: list[float]
+) -> None:
+    job = world(budget=budget, cost_per_hour=per_hour, cost_before=before)
+    for seconds in [0.0, *waits]:
+        job.wait(seconds)
+        cost = before + per_hour * (job.now - job.job.cost_since) / HOUR
+        assert spent(job.job, job.now) == cost
+        assert (job.job.result is not None) == (cost >= budget)
+        if job.job.result:
+            return
+
+
+def test_a_state_of_an_older_version_has_no_budget() -> None:
+    state = world().job.to_dict()
+    del state["cost_since"]
+    assert RunState.from_dict(state).cost_since == 0.0

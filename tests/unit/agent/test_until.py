@@ -1,0 +1,345 @@
+"""Metrics that end a run: when they do, when they must not, and what is known of it afterwards."""
+
+import json
+import operator
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from tests.examples import examples
+from tests.unit.cases import plan
+from tests.unit.printing import Chunk, folder, write
+from tests.unit.simulation import Launcher, World
+from tfdeploy.agent import events, reconcile, until
+from tfdeploy.agent.controller import Controller
+from tfdeploy.agent.log import STDERR, STDOUT
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import Condition, RunSpec
+from tfdeploy.agent.run_state import UNTIL, ReachedMetric, RunResult, RunState
+from tfdeploy.agent.sync import RUN, STOP
+from tfdeploy.agent.until import COMPARISONS, LoggedValue
+
+METRICS = {"accuracy": r"accuracy: (\S+)", "loss": r"loss: (\S+)"}
+GOOD = LoggedValue("worker-0", 1, "0.953", 4200)
+
+
+def world(conditions: dict[str, str], **args: Any) -> World:
+    """A job of which all tasks run."""
+    made = World(**{"ps": 1, "workers": 2, **args}, metrics=METRICS, until=conditions)
+    made.come()
+    made.events.clear()
+    return made
+
+
+def test_a_metric_that_is_good_enough_ends_the_run_as_succeeded() -> None:
+    job = world({"accuracy": ">= 0.95"}, worker_timeout="1h", evaluator=True)
+    job.measure(accuracy=GOOD)
+    assert job.job.result == RunResult(
+        "succeeded",
+        UNTIL,
+        job.now,
+        ["worker-0"],
+        reached=[ReachedMetric("accuracy", 0.953, ">=", 0.95, "worker-0", 1, 4200)],
+    )
+    assert job.running() == "", "neither other workers nor the evaluator have time left"
+    assert set(job.states().split(", ")) == {f"{name} stopped (run finished)" for name in job.job.tasks}
+    assert job.happened()[0] == (events.RUN_ENDED, "")
+    assert RunState.from_dict(json.loads(json.dumps(job.job.to_dict()))) == job.job
+
+
+def test_tensorboard_goes_on() -> None:
+    job = world({"accuracy": ">= 0.95"}, tensorboard=True)
+    job.measure(accuracy=GOOD)
+    assert job.running() == "tensorboard-0/1"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        GOOD._replace(text="0.9499"),
+        GOOD._replace(text="nan"),
+        GOOD._replace(text="inf"),
+        GOOD._replace(text="good"),
+        GOOD._replace(text=""),
+        GOOD._replace(attempt=0),
+        GOOD._replace(attempt=2),
+        GOOD._replace(task="worker-7"),
+        GOOD._replace(task="tensorboard-0"),
+    ],
+)
+def test_what_is_no_good_value_of_the_current_attempt_of_a_training_task_ends_nothing(
+    value: LoggedValue | None,
+) -> None:
+    job = world({"accuracy": ">= 0.95"}, tensorboard=True)
+    job.measure(**({"accuracy": value} if value else {}))
+    assert job.job.result is None
+
+
+def test_all_conditions_must_hold() -> None:
+    job = world({"accuracy": ">= 0.95", "loss": "< 0.1"})
+    job.measure(accuracy=GOOD)
+    job.measure(accuracy=GOOD, loss=LoggedValue("worker-1", 1, "0.1"))
+    assert job.verdict() == "none"
+    job.measure(accuracy=GOOD, loss=LoggedValue("worker-1", 1, "0.09"))
+    assert job.job.result is not None
+    assert [metric.metric for metric in job.job.result.reached] == ["accuracy", "loss"]
+    assert job.job.result.tasks == ["worker-0", "worker-1"]
+
+
+def test_a_value_from_before_a_restart_does_not_count() -> None:
+    job = world({"accuracy": ">= 0.95"}, restart={"maximum": 1, "backoff": "0", "on": ["any"]})
+    job.exit("worker-0", 1)
+    job.wait(1)
+    assert job.running() == "ps-0/1, worker-0/2, worker-1/1"
+    job.measure(accuracy=GOOD)
+    assert job.job.result is None
+    job.measure(accuracy=GOOD._replace(attempt=2))
+    assert job.verdict().startswith("succeeded: accuracy")
+
+
+@pytest.mark.parametrize(("code", "cause"), [(0, "tasks_succeeded"), (3, "task_failed")])
+def test_the_end_of_the_program_wins_over_a_value_that_it_has_just_logged(code: int, cause: str) -> None:
+    job = world({"accuracy": ">= 0.95"}, restart={"maximum": 0})
+    job.now += 1
+    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.note(reconcile.advance(job.job, job.now))
+    assert job.verdict() == "none", "worker-0 has not reported since then"
+    job.exit("worker-0", code)
+    assert job.job.result is not None
+    assert job.job.result.cause == cause
+
+
+def test_a_program_that_was_restarted_after_it_had_logged_the_metric_goes_on() -> None:
+    job = world({"accuracy": ">= 0.95"}, restart={"maximum": 1, "backoff": "0", "on": ["any"]})
+    job.now += 1
+    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.exit("worker-0", 1)
+    job.wait(1)
+    assert job.verdict() == "none"
+    assert "worker-0/2" in job.running()
+
+
+def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_controller() -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.now += 1
+    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.restart_controller()
+    job.sync("worker-1")
+    assert job.verdict() == "none"
+    job.sync("worker-0")
+    assert job.verdict().startswith("succeeded: accuracy")
+
+
+def test_a_finished_run_stays_finished_whatever_until_is_then() -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.measure(accuracy=GOOD)
+    before = job.job.result
+    job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.99"})
+    job.come()
+    assert job.job.result == before
+    assert job.running() == ""
+
+
+def test_a_changed_condition_of_a_run_counts_at_once() -> None:
+    job = world({"accuracy": ">= 0.99"})
+    job.measure(accuracy=GOOD)
+    assert job.verdict() == "none"
+    job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.95"})
+    assert job.running() == "ps-0/1, worker-0/1, worker-1/1", "nothing restarts"
+    job.measure(accuracy=GOOD)
+    assert job.job.result is not None
+
+
+def test_a_comparison_of_a_newer_version_never_holds() -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.job.spec = replace(job.job.spec, until=[Condition("accuracy", "a", "between", 0.95)])
+    job.measure(accuracy=GOOD)
+    assert job.job.result is None
+
+
+def test_specifications_and_results_of_other_versions_are_read() -> None:
+    spec = world({"accuracy": ">= 0.95"}).job.spec
+    data = spec.to_dict()
+    newer = {**data, "until": [{**data["until"][0], "for_seconds": 3}]}
+    assert RunSpec.from_dict(json.loads(json.dumps(newer))) == spec
+    older = {name: value for name, value in data.items() if name not in ("until", "budget")}
+    assert RunSpec.from_dict(older).until == []
+    result = {"state": "succeeded", "cause": UNTIL, "at": 1.0, "exit": None}
+    assert RunResult.from_dict(result) == RunResult("succeeded", UNTIL, 1.0)
+    reached = {"metric": "a", "value": 1.0, "comparison": ">", "threshold": 0.5, "task": "worker-0", "epoch": 3}
+    assert RunResult.from_dict({**result, "reached": [reached]}).reached[0].step is None
+
+
+COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+NUMBERS = st.one_of(st.sampled_from([0.0, 0.95, 0.953, 1.0, -1.0, 1e30]), st.floats(allow_nan=True))
+CONDITIONS = st.dictionaries(
+    st.sampled_from([*METRICS]),
+    st.tuples(st.sampled_from(COMPARISONS), st.floats(allow_nan=False, allow_infinity=False)),
+    min_size=1,
+)
+VALUES = st.dictionaries(st.sampled_from([*METRICS]), st.tuples(st.sampled_from(["worker-0", "ps-0"]), NUMBERS))
+
+
+@given(CONDITIONS, st.lists(VALUES, max_size=6))
+def test_a_run_ends_with_the_first_values_that_satisfy_all_conditions_and_not_before(
+    conditions: dict[str, tuple[str, float]], history: list[dict[str, tuple[str, float]]]
+) -> None:
+    job = world({name: f"{comparison} {number!r}" for name, (comparison, number) in conditions.items()})
+    for values in history:
+        hold = all(
+            name in values and abs(values[name][1]) < float("inf") and COMPARE[comparison](values[name][1], number)
+            for name, (comparison, number) in conditions.items()
+        )
+        job.measure(**{name: LoggedValue(task, 1, repr(value)) for name, (task, value) in values.items()})
+        assert (job.job.result is not None) == hold
+        if hold:
+            return
+
+
+def started(folder: Path, conditions: dict[str, str], **args: Any) -> tuple[Controller, dict[str, Launcher], Record]:
+    """A controller with launchers that run attempt 1."""
+    record = Record(folder)
+    made = Controller(record)
+    made.submit_run(plan(**{"workers": 1, **args}, metrics=METRICS, until=conditions).run)
+    run = record.current()
+    assert run is not None
+    launchers = {name: Launcher(name) for name in run.tasks}
+    for _ in range(8):
+        for launcher in launchers.values():
+            launcher.obey(made.sync(launcher.report()), 1.0)
+        made.tick()
+    assert all(launcher.running for launcher in launchers.values())
+    return made, launchers, record
+
+
+def log(record: Record, hostname: str, *lines: str, attempt: int = 1) -> None:
+    """What the task prints."""
+    run = record.current()
+    assert run is not None
+    write(record.log(run.spec.id, hostname), [(STDOUT, line.encode()) for line in lines], attempt)
+
+
+def decide(target: Controller, launchers: dict[str, Launcher]) -> None:
+    """The controller reads the logs, and the launchers report once more."""
+    target.decide_until()
+    for launcher in launchers.values():
+        target.sync(launcher.report())
+    target.tick()
+
+
+def result_of(record: Record) -> RunResult | None:
+    """The result that is stored."""
+    run = record.current()
+    assert run is not None
+    return run.result
+
+
+def test_the_controller_decides_by_the_log_without_an_observer(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "step 4,100 loss: 0.3\n", "accuracy: 0.91\n")
+    decide(target, launchers)
+    assert result_of(record) is None
+    assert target.sync(launchers["worker-0"].report()).action == RUN
+    log(record, "worker-0", "step 4,200 loss: 0.2\n", "accuracy: 0.953\n")
+    decide(target, launchers)
+    result = result_of(record)
+    assert result is not None
+    assert result.reached == [ReachedMetric("accuracy", 0.953, ">=", 0.95, "worker-0", 1, 4200)]
+    assert target.sync(launchers["worker-0"].report()).action == STOP
+
+
+def test_the_beginning_of_a_line_is_no_value(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {"loss": "<= 2"})
+    log(record, "worker-0", "loss: 1")
+    decide(target, launchers)
+    assert result_of(record) is None
+    log(record, "worker-0", "0\n")
+    decide(target, launchers)
+    assert result_of(record) is None
+    log(record, "worker-0", "loss: 1\n")
+    decide(target, launchers)
+    assert result_of(record) is not None
+
+
+def test_the_value_is_that_of_the_output_metrics(tmp_path: Path) -> None:
+    """worker-0 decides: what another task has logged counts only until worker-0 logs the metric itself."""
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"}, workers=2)
+    log(record, "worker-0", "accuracy: 0.5\n")
+    log(record, "worker-1", "accuracy: 0.99\n")
+    decide(target, launchers)
+    assert result_of(record) is None
+
+
+def test_a_value_of_another_attempt_in_the_log_does_not_count(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "accuracy: 0.99\n", attempt=2)
+    decide(target, launchers)
+    assert result_of(record) is None
+
+
+def test_a_controller_that_was_killed_decides_by_what_was_logged_before(tmp_path: Path) -> None:
+    _, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "accuracy: 0.96\n")
+    decide(Controller(Record(tmp_path)), launchers)
+    assert result_of(Record(tmp_path)) is not None
+
+
+PIECES = st.lists(st.sampled_from([b" loss: 5\n", b" loss: 50\n", b" loss: 5", b"0", b"\n", b"step 7\n"]), max_size=8)
+
+
+@settings(max_examples=examples(20))
+@given(PIECES)
+def test_a_run_ends_only_by_whole_lines(pieces: list[bytes]) -> None:
+    """The bytes of a pipe arrive in any pieces."""
+    with folder() as place:
+        target, launchers, record = started(place, {"loss": "<= 9"})
+        run = record.current()
+        assert run is not None
+        printed = b""
+        for piece in pieces:
+            write(record.log(run.spec.id, "worker-0"), [(STDOUT, piece)])
+            printed += piece
+            decide(target, launchers)
+            whole_lines = printed.rpartition(b"\n")[0].decode().split("\n")
+            found = [float(text) for line in whole_lines for text in re.findall(METRICS["loss"], line)]
+            ends = found[-1:] <= [9.0] and bool(found)
+            assert (result_of(record) is not None) == ends
+            if ends:
+                return
+
+
+@pytest.mark.parametrize(
+    ("chunks", "step"),
+    [
+        ([(STDOUT, b"step 7 accuracy: 1\n")], 7),
+        ([(STDOUT, b"step 7\n"), (STDERR, b"accuracy: 1\n")], 7),
+        ([(STDOUT, b"step 7\n"), (STDOUT, b"accuracy: 1\n"), (STDOUT, b"step 8\n")], 7),
+        ([(STDOUT, b"accuracy: 1\n"), (STDOUT, b"step 8\n")], None),
+        ([(STDOUT, b"step 7\n"), *[(STDOUT, b"-\n")] * 200, (STDOUT, b"accuracy: 1\n")], None),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_step_is_the_last_one_that_was_logged_before(
+    tmp_path: Path, chunks: list[Chunk], step: int | None, at_once: bool
+) -> None:
+    record, run = Record(tmp_path), World(workers=1, metrics=METRICS).job
+    values: dict[str, LoggedValue] = {}
+    for part in [chunks] if at_once else [[chunk] for chunk in chunks]:
+        write(record.log(run.spec.id, "worker-0"), part)
+        values = record.logged_values(run, METRICS, 10.0)
+    if at_once or len(chunks) < 100:
+        assert values["accuracy"] == LoggedValue("worker-0", 1, "1", step)
+
+
+def test_a_step_of_another_attempt_is_not_the_step(tmp_path: Path) -> None:
+    record, run = Record(tmp_path), World(workers=1, metrics=METRICS).job
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"step 7\n")])
+    record.logged_values(run, METRICS, 10.0)
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 1\n")], attempt=2)
+    assert record.logged_values(run, METRICS, 10.0)["accuracy"].step is None

@@ -1,0 +1,79 @@
+"""The argument `until`: which values of metrics end a run. Pure."""
+
+import math
+from typing import Dict, List, NamedTuple, Optional
+
+from .run_spec import Condition
+from .run_state import FINAL, SUCCEEDED, UNTIL, ReachedMetric, RunResult, RunState
+
+COMPARISONS = (">=", "<=", ">", "<")
+"""A comparison that begins with another one comes before it."""
+
+
+class LoggedValue(NamedTuple):
+    """The last value of a metric in a run: in the whole lines of the task that the output `metrics` has it from."""
+
+    task: str
+    attempt: int
+    text: str
+    step: Optional[int] = None
+
+
+def apply_values(run: RunState, values: Dict[str, LoggedValue], now: float) -> None:
+    """Note the metrics by which all conditions hold, if these values satisfy them."""
+    if run.result is None and not run.reached:
+        run.reached, run.reached_at = _reached_metrics(run, values), now
+
+
+def until_result(run: RunState, now: float) -> Optional[RunResult]:
+    """The success of a run with conditions that held; None for another one.
+
+    A task that has just logged a metric may have ended by itself, and its end decides. So its launcher reports first.
+    """
+    tasks = [run.tasks.get(metric.task) for metric in run.reached]
+    if any(task is None or task.attempt != metric.attempt for task, metric in zip(tasks, run.reached)):
+        run.reached = []
+    has_reported = all(task and (task.state in FINAL or task.seen >= run.reached_at) for task in tasks)
+    if not run.reached or not has_reported:
+        return None
+    hostnames = sorted({metric.task for metric in run.reached})
+    return RunResult(SUCCEEDED, UNTIL, now, hostnames, reached=run.reached)
+
+
+def _reached_metrics(run: RunState, values: Dict[str, LoggedValue]) -> List[ReachedMetric]:
+    """The metrics by which all conditions of the run hold; empty where one of them does not. A value of an earlier attempt of its task
+    does not count: the program has begun again since then."""
+    metrics = [_reached(run, condition, values.get(condition.metric)) for condition in run.spec.until]
+    held = [metric for metric in metrics if metric is not None]
+    return held if len(held) == len(metrics) else []
+
+
+def _reached(run: RunState, condition: Condition, logged: Optional[LoggedValue]) -> Optional[ReachedMetric]:
+    task = run.tasks.get(logged.task) if logged else None
+    if logged is None or task is None or task.is_auxiliary or task.attempt != logged.attempt:
+        return None
+    value = _number(logged.text)
+    if not _holds(condition, value):
+        return None
+    return ReachedMetric(
+        condition.metric, value, condition.comparison, condition.threshold, logged.task, task.attempt, logged.step
+    )
+
+
+def _number(text: str) -> float:
+    """The value; NaN, which satisfies no comparison, where it is not a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def _holds(condition: Condition, value: float) -> bool:
+    """Whether the comparison holds. One of a newer version never does."""
+    return {
+        ">=": value >= condition.threshold,
+        "<=": value <= condition.threshold,
+        ">": value > condition.threshold,
+        "<": value < condition.threshold,
+    }.get(condition.comparison, False)
