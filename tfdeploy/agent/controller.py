@@ -204,8 +204,8 @@ class Controller:
     def decide_until(self) -> None:
         """End the run as succeeded if the metrics that are logged now satisfy all conditions of `until`."""
         with self._metrics_lock:
-            run = self._snapshot()
-            if run is None or run.result is not None or not run.spec.until:
+            run = self._snapshot() if self._awaits_metrics() else None
+            if run is None:
                 return
             patterns = {condition.metric: condition.pattern for condition in run.spec.until}
             values = self._record.logged_values(run, patterns, VIEW_SECONDS / 2)
@@ -213,6 +213,11 @@ class Controller:
             if self._run is not None and _decide_alike(self._run.spec, run.spec):
                 until.apply_values(self._run, values, self._now())
                 self._commit([])
+
+    def _awaits_metrics(self) -> bool:
+        with self._lock:
+            run = self._run
+            return run is not None and bool(run.spec.until) and run.result is None and not run.reached
 
     def _snapshot(self) -> Optional[RunState]:
         with self._lock:

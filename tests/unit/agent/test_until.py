@@ -156,6 +156,14 @@ def test_a_changed_condition_of_a_run_counts_at_once() -> None:
     assert job.job.result is not None
 
 
+def test_a_condition_that_was_changed_before_the_report_is_not_that_of_the_run() -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.now += 1
+    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.99"})
+    assert job.verdict() == "none"
+
+
 def test_a_comparison_of_a_newer_version_never_holds() -> None:
     job = world({"accuracy": ">= 0.95"})
     job.job.spec = replace(job.job.spec, until=[Condition("accuracy", "a", "between", 0.95)])
