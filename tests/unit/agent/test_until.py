@@ -298,7 +298,7 @@ def test_a_controller_that_was_killed_decides_by_what_was_logged_before(tmp_path
     assert result_of(Record(tmp_path)) is not None
 
 
-PIECES = st.lists(st.sampled_from([b" loss: 5\n", b" loss: 50\n", b" loss: 5", b"0", b"\n", b"step 7\n"]), max_size=8)
+PIECES = st.lists(st.sampled_from([b" loss: 5\n", b" loss: 50\n", b" loss: 5", b"0", b"\n", b" step 7\n"]), max_size=8)
 
 
 @settings(max_examples=examples(20))
