@@ -5,8 +5,11 @@ missing or damaged leaves a part of their output out. An update also stores the 
 is planned, and the submission reads it, because the folder may change meanwhile.
 """
 
+import io
 import json
+import math
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -27,6 +30,12 @@ _MAX_ALL_RECEIPTS = 2000
 
 _MAX_ARCHIVES, _MAX_BYTES = 200, 200 * 1024 * 1024
 """How many code archives are stored, and how many bytes of them; the oldest are deleted first. A larger one is not stored."""
+
+UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, zlib.error)
+"""What reading a damaged archive raises."""
+
+_END_OF_TIME = 253402300800.0
+"""The year 10000, which no date can show."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ def read_all(cluster: Mapping[str, object]) -> dict[str, Receipt]:
 def _read(path: Path) -> Receipt | None:
     try:
         return _receipt(json.loads(path.read_bytes()))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return None
 
 
@@ -128,9 +137,29 @@ def _receipt(data: dict[str, Any]) -> Receipt:
 
 
 def _outcome(data: dict[str, Any]) -> RunOutcome:
-    fields = {name: data[name] for name in RunOutcome.__dataclass_fields__ if name in data}
-    times = {"submitted": float(data["submitted"]), "ended": None if data["ended"] is None else float(data["ended"])}
-    return RunOutcome(**{**fields, **times, "tasks": dict(data["tasks"]), "metrics": dict(data["metrics"])})
+    return RunOutcome(
+        submitted=_time(data["submitted"]),
+        ended=None if data["ended"] is None else _time(data["ended"]),
+        result=str(data["result"]),
+        reason=str(data["reason"]),
+        tasks={job: int(count) for job, count in data["tasks"].items()},
+        metrics={name: None if text is None else str(text) for name, text in data["metrics"].items()},
+        steps_per_second=_number(data["steps_per_second"]),
+        cost=_number(data["cost"]),
+        is_final=bool(data["is_final"]),
+    )
+
+
+def _number(value: Any) -> float | None:
+    if value is None or math.isfinite(value):
+        return None if value is None else float(value)
+    raise ValueError(value)
+
+
+def _time(value: Any) -> float:
+    if 0 <= value < _END_OF_TIME:
+        return float(value)
+    raise ValueError(value)
 
 
 def machine_counts(sizes: Iterable[str]) -> dict[str, int]:
@@ -156,10 +185,12 @@ def code_path(name: str) -> Path | None:
 
 
 def load_code(name: str) -> bytes | None:
-    """The stored archive of this name; None if there is none that can be read."""
+    """The stored archive of this name; None if there is none that is whole."""
     try:
-        return (_code_folder() / f"{name}.zip").read_bytes()
-    except OSError:
+        archive = (_code_folder() / f"{name}.zip").read_bytes()
+        with zipfile.ZipFile(io.BytesIO(archive)) as files:
+            return archive if files.testzip() is None else None
+    except UNREADABLE:
         return None
 
 
@@ -169,7 +200,7 @@ def code_size(name: str) -> tuple[int, int]:
     try:
         with zipfile.ZipFile(path or "") as archive:
             sizes = [item.file_size for item in archive.infolist()]
-    except (OSError, zipfile.BadZipFile):
+    except UNREADABLE:
         return 0, 0
     return len(sizes), sum(sizes)
 

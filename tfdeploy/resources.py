@@ -16,7 +16,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from . import receipts, registry
-from .agent.record import RecordFormatError, ViewRequest
+from .agent.record import ViewRequest
 from .agent.run_spec import RunSpec
 from .backends.base import (
     ClusterRef,
@@ -30,7 +30,6 @@ from .backends.base import (
     same_cluster,
 )
 from .backends.stack_config import StackProvider
-from .errors import TfdeployError
 from .report.run_outcomes import observed_source, store_outcomes
 from .spec import environment
 from .spec.arg_reader import ArgReader
@@ -155,12 +154,11 @@ def _submit(props: RunProps) -> RunOutputs:
 
 def _store_outcomes(cluster: ClusterRef) -> None:
     """Store how the runs went, as long as it can be observed what they cost. Nothing else depends on it."""
-    entry, outcomes = registry.stored(cluster), [item.outcome for item in receipts.read_all(cluster).values()]
-    if entry is None or all(outcome is not None and outcome.is_final for outcome in outcomes):
-        return
-    with suppress(TfdeployError, RecordFormatError, OSError):
-        observed = load(cluster["backend"]).runner.observe(cluster, "", ViewRequest(events=0))
-        store_outcomes(observed_source(cluster, observed, entry.expected.metrics), _OUTCOME_SECONDS)
+    with suppress(Exception):
+        entry, outcomes = registry.stored(cluster), [item.outcome for item in receipts.read_all(cluster).values()]
+        if entry is not None and not all(outcome is not None and outcome.is_final for outcome in outcomes):
+            observed = load(cluster["backend"]).runner.observe(cluster, "", ViewRequest(events=1))
+            store_outcomes(observed_source(cluster, observed, entry.expected.metrics), _OUTCOME_SECONDS)
 
 
 def _final(props: Any) -> RunProps:

@@ -110,3 +110,43 @@ def test_the_size_of_stored_code() -> None:
     receipts.store_code("damaged", b"x")
     assert [receipts.code_size(name) for name in ("good", "damaged", "missing", "")] == [(2, 5), (0, 0), (0, 0), (0, 0)]
     assert (receipts.load_code("good"), receipts.load_code("missing")) == (buffer.getvalue(), None)
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("cost", '"x"'),
+        ("cost", "1e999"),
+        ("steps_per_second", "NaN"),
+        ("submitted", "1e300"),
+        ("ended", '"x"'),
+        ("tasks", '{"worker": 1e999}'),
+        ("metrics", "1"),
+    ],
+)
+def test_a_damaged_receipt_is_none(field: str, text: str, state_folder: Path) -> None:
+    receipts.write(cluster_ref(), "run1", replace(RECEIPT, outcome=ENDED))
+    path = next(state_folder.rglob("run1.json"))
+    data = json.loads(path.read_text())
+    data["outcome"][field] = "here"
+    path.write_text(json.dumps(data).replace('"here"', text))
+    assert receipts.read(cluster_ref(), "run1") is None
+    path.write_text(json.dumps({**data, "code_files": 1}).replace('"code_files": 1', '"code_files": 1e999'))
+    assert receipts.read_all(cluster_ref()) == {}
+
+
+def test_code_that_is_not_whole_is_not_shipped(state_folder: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("train.py", "print('training')" * 100)
+    whole = buffer.getvalue()
+    zeroed = whole.replace(b"training", bytes(8), 1)
+    later_version = whole.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xff")
+    assert whole not in (zeroed, later_version)
+    for damaged in (b"", whole[:-30], whole[:100], zeroed, later_version):
+        receipts.store_code("code", damaged)
+        assert receipts.load_code("code") is None
+    receipts.store_code("code", later_version)
+    assert receipts.code_size("code") == (0, 0)
+    receipts.store_code("code", whole)
+    assert receipts.load_code("code") == whole

@@ -71,13 +71,19 @@ class RunSummary:
             "cluster": run.cluster,
             "run": run.spec.id,
             "started": moment(outcome.submitted),
-            "took": text_of_seconds(max(0.0, (outcome.ended or now) - outcome.submitted)),
+            "took": self._took(now),
             "where": run.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
             "result": outcome.result,
-            **{name: _cell(metric_value(text)) for name, text in outcome.metrics.items()},
+            **{metric_column(name): _cell(metric_value(text)) for name, text in outcome.metrics.items()},
             "cost": "" if outcome.cost is None else dollars(outcome.cost),
         }
+
+    def _took(self, now: float) -> str:
+        """How long it took until now, or until its end; empty if its end was not observed."""
+        outcome = self.run.outcome
+        end = now if outcome.ended is None and self.run.is_current else outcome.ended
+        return "" if end is None else text_of_seconds(max(0.0, end - outcome.submitted))
 
     def to_dict(self) -> dict[str, Any]:
         """Its document in JSON output."""
@@ -99,6 +105,14 @@ class RunSummary:
         }
 
 
+_COLUMNS = ("cluster", "run", "started", "took", "where", "changed", "result", "cost", "tasks", "steps/s")
+
+
+def metric_column(name: str) -> str:
+    """The column of a metric, which may have the name of another column."""
+    return f"metric {name}" if name in _COLUMNS else name
+
+
 def summaries(runs: Iterable[StoredRun]) -> list[RunSummary]:
     """A summary of each run, the newest first."""
     before: dict[tuple[str, ...], StoredRun] = {}
@@ -113,7 +127,8 @@ def summaries(runs: Iterable[StoredRun]) -> list[RunSummary]:
 def outcome_of(state: RunState, metrics: Mapping[str, str | None], is_current: bool) -> RunOutcome:
     """How a run went, from its state in the record; without what it cost, and its speed."""
     result = state.result
-    ends = [task.ended for task in state.training_tasks]
+    # The controller does not follow the tasks of a run that another run has replaced.
+    ends = [task.ended if result else max(task.ended, task.seen) for task in state.training_tasks]
     ended = max([result.at, *ends]) if result else None if is_current else max([state.submitted_at, *ends])
     return RunOutcome(
         submitted=state.submitted_at,
@@ -217,7 +232,7 @@ def _cell(value: object) -> str:
 
 def columns(rows: Sequence[RunSummary], is_of_all: bool) -> list[str]:
     """The columns of the table; the cluster's only where there are several, and the cost's only where one is known."""
-    metrics = dict.fromkeys(name for row in rows for name in row.run.outcome.metrics)
+    metrics = dict.fromkeys(metric_column(name) for row in rows for name in row.run.outcome.metrics)
     first = ["cluster"] if is_of_all else []
     last = ["cost"] if any(row.run.outcome.cost is not None for row in rows) else []
     return [*first, "run", "started", "took", "where", "changed", "result", *metrics, *last]

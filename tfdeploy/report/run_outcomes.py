@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import receipts
 from ..agent import events
-from ..agent.record import Record, RecordFormatError
+from ..agent.record import Record
 from ..agent.run_state import RunState
 from ..agent.success_policy import deciding_tasks
 from ..backends.base import ClusterRef, ObservedState
@@ -49,32 +49,40 @@ def store_outcomes(source: RecordSource, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     for run_id, receipt in receipts.read_all(source.cluster).items():
         if time.monotonic() <= deadline:
-            with suppress(OSError, RecordFormatError):
+            with suppress(Exception):  # no update fails because a former run cannot be read
                 _store_outcome(source, run_id, receipt.outcome, deadline)
 
 
 def _store_outcome(source: RecordSource, run_id: str, earlier: RunOutcome | None, deadline: float) -> None:
     state = source.record.load(run_id)
-    if state is None or _is_settled(earlier, state):
+    if state is None or _is_settled(source, _same_run(earlier, state)):
         return
-    latest = replace(outcome(source, state, deadline), steps_per_second=speed(source.record, state))
+    latest = replace(outcome(source, state, deadline, earlier), steps_per_second=speed(source.record, state))
     if time.monotonic() <= deadline:  # else some metrics may not have been read
         receipts.write_outcome(source.cluster, run_id, latest)
 
 
-def _is_settled(earlier: RunOutcome | None, state: RunState) -> bool:
-    """Whether nothing changes any more of what is known of this run; it is another one where the record was lost."""
-    return earlier is not None and earlier.is_final and earlier.submitted == state.submitted_at
+def _same_run(earlier: RunOutcome | None, state: RunState) -> RunOutcome | None:
+    """What the receipt has of this run; it is that of another one where the record was lost."""
+    return earlier if earlier is not None and earlier.submitted == state.submitted_at else None
+
+
+def _is_settled(source: RecordSource, earlier: RunOutcome | None) -> bool:
+    """Whether nothing changes any more of what is known of a run, and nothing more can be observed."""
+    return earlier is not None and earlier.is_final and (earlier.cost is not None or not source.billed)
 
 
 def outcome(source: RecordSource, state: RunState, deadline: float, earlier: RunOutcome | None = None) -> RunOutcome:
-    """How a run went. `earlier` is what its receipt has: cost and speed of a run that has ended are taken from there."""
+    """How a run went. `earlier` is what its receipt has: what cannot be observed any more is taken from there."""
     record, run_id = source.record, state.spec.id
+    stored = _same_run(earlier, state)
     values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
-    metrics = {name: values.get(name) for name in source.patterns}
+    former = stored.metrics if stored else {}
+    metrics = {name: values.get(name, former.get(name)) for name in source.patterns}
     latest = outcome_of(state, metrics, run_id == source.current)
-    if earlier is not None and _is_settled(earlier, state):
-        return replace(latest, cost=earlier.cost, steps_per_second=earlier.steps_per_second)
+    latest = replace(latest, steps_per_second=stored.steps_per_second if stored else None)
+    if stored is not None and (not source.billed or _is_settled(source, stored)):
+        return replace(latest, cost=stored.cost)
     was_resumed = bool(source.billed) and any(event.kind == events.RUN_RESUMED for event in record.events(run_id))
     end = time.time() if latest.ended is None else latest.ended
     # Other runs were between the two parts of a run that was resumed.

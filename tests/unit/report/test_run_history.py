@@ -10,6 +10,7 @@ from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt
+from tfdeploy.report.run_diff import compared
 from tfdeploy.report.run_history import (
     OTHER_CONTENT,
     UNFINISHED,
@@ -159,3 +160,14 @@ def test_the_cost_is_the_last_column_where_one_is_known() -> None:
         (0.0832, 41.25),
         (None, None),
     ]
+
+
+def test_a_metric_with_the_name_of_a_column_has_one_of_its_own() -> None:
+    run = stored(finished(1_000.0))
+    metrics = {"cost": "0.31", "tasks": "7", "accuracy": "0.95"}
+    rows = summaries([replace(run, outcome=replace(run.outcome, metrics=metrics, cost=0.08))])
+    assert columns(rows, False)[-4:] == ["metric cost", "metric tasks", "accuracy", "cost"]
+    cells = rows[0].cells(9_000.0)
+    assert (cells["metric cost"], cells["metric tasks"], cells["cost"]) == ("0.31", "7", "$0.08")
+    side_by_side = {name: older for name, older, _ in compared(rows[0], rows[0], 9_000.0)}
+    assert (side_by_side["metric cost"], side_by_side["tasks"]) == ("0.31", "ps: 1, worker: 2")

@@ -20,6 +20,7 @@ from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
+from tfdeploy.report.run_history import UNFINISHED
 from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
@@ -143,3 +144,48 @@ def test_a_run_without_steps_has_no_speed(tmp_path: Path) -> None:
     record, state = Record(tmp_path), finished(1_000.0)
     record.save(state)
     assert speed(record, state) is None
+
+
+def test_what_a_replaced_run_took_and_cost_stays_known(tmp_path: Path) -> None:
+    world = World(**BASE)
+    world.begin_at(1_000.0)
+    world.come()
+    world.wait(0.5 * HOUR)
+    state = world.job
+    state.tasks["worker-1"].ended = 1_100.0  # it failed once
+    source = replace(recorded(tmp_path / "record", state), current="other", billed=[MACHINE])
+    store_outcomes(source, 60.0)
+    stored = known(state.spec.id)
+    assert stored is not None
+    assert (stored.result, stored.ended, stored.is_final) == (UNFINISHED, 1_000.0 + 0.5 * HOUR, False)
+    assert (stored.cost, stored.steps_per_second) == (0.25, 10.0)
+    destroyed = replace(source, current="", billed=[])
+    store_outcomes(destroyed, 60.0)
+    assert known(state.spec.id) == stored
+    assert outcome(destroyed, state, 0.0, stored) == stored
+
+
+def test_metrics_that_there_was_no_time_to_read_are_those_of_the_receipt(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    source = recorded(tmp_path / "record", state)
+    store_outcomes(source, 60.0)
+    late = replace(source, record=Record(tmp_path / "record"), patterns={"accuracy": r"accuracy (0\S+)"})
+    assert outcome(late, state, -1.0, known(state.spec.id)).metrics == {"accuracy": "0.95"}
+
+
+def test_a_price_that_is_known_later_counts(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    source = replace(recorded(tmp_path / "record", state), billed=[(0.0, HOUR, None)])
+    store_outcomes(source, 60.0)
+    first = known(state.spec.id)
+    store_outcomes(replace(source, billed=[MACHINE]), 60.0)
+    second = known(state.spec.id)
+    assert first is not None
+    assert second is not None
+    assert (first.cost, second.cost) == (None, 0.0125)
+
+
+def test_a_run_that_cannot_be_read_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = recorded(tmp_path / "record", finished(1_000.0))
+    monkeypatch.setattr(run_outcomes, "outcome_of", lambda *_: next(iter(())))
+    store_outcomes(source, 60.0)

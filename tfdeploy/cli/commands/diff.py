@@ -1,7 +1,6 @@
 """`tfdeploy diff`: two runs of a cluster side by side, what had changed between them, and the difference of their code."""
 
 import time
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -118,5 +117,5 @@ def _code(older: str, newer: str) -> list[FileChange] | None:
     paths = [receipts.code_path(name) for name in (older, newer)]
     try:
         return code_changes(paths[0], paths[1]) if paths[0] and paths[1] else None
-    except (OSError, zipfile.BadZipFile):
+    except receipts.UNREADABLE:
         return None

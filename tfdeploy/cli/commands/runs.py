@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from ...backends.base import ClusterRef
 from ...paths import cluster_folder
 from ...receipts import Receipt, RunOutcome
 from ...registry import Entry
-from ...report.run_history import RunSummary, StoredRun, columns, summaries
+from ...report.run_history import UNFINISHED, RunSummary, StoredRun, columns, summaries
 from ...report.run_outcomes import RecordSource, observed_source, outcome, store_outcomes
 from ..common import print_json, print_message, print_result
 from ..output import print_table
@@ -108,6 +109,8 @@ def _unrecorded(title: Entry, recorded: Collection[tuple[str, str]]) -> Iterator
             for run_id, receipt in receipts.read_all(entry.cluster).items():
                 spec, went = receipt.spec, receipt.outcome
                 if spec is not None and went is not None and (entry.cluster["id"], run_id) not in recorded:
+                    if entry.ended and went.ended is None:  # its end was not observed
+                        went = replace(went, result=UNFINISHED)
                     yield _run(title, entry.cluster, spec, went, receipt)
 
 

@@ -87,7 +87,7 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
         for cluster in clusters:
             cluster.store()
     if had_ended:
-        print_message("This is the last state: nothing runs any more, so there is nothing to watch.")
+        print_message("This is the last state: the training has ended, so there is nothing to watch.")
 
 
 def _redraw(clusters: Sequence[WatchedCluster]) -> bool:

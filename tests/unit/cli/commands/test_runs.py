@@ -13,6 +13,7 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
+from tests.unit.simulation import World
 from tfdeploy import receipts, registry
 from tfdeploy.agent.log import STDOUT
 from tfdeploy.agent.record import Record
@@ -184,3 +185,15 @@ def test_diff_has_the_speed_and_a_page_with_both_curves(state_folder: Path) -> N
     done = CliRunner().invoke(app, ["diff", "--html", str(state_folder / "missing" / "page.html")])
     assert isinstance(done.exception, BackendError)
     assert str(done.exception).endswith("No such file or directory. Use another file: --html FILE.")
+
+
+def test_a_run_whose_end_nobody_has_observed_runs_no_more(state_folder: Path) -> None:
+    gone = entry(ID, "mnist", state_folder, ended=3_000.0)
+    world = World(ps=1, workers=2)
+    world.come()
+    receipts.write(gone.cluster, world.job.spec.id, replace(SUBMITTED, spec=world.job.spec))
+    receipts.write_outcome(gone.cluster, world.job.spec.id, outcome_of(world.job, {}, True))
+    (row,) = json.loads(call("--cluster", ID, "--json")[0])
+    assert (row["result"], row["ended_at"]) == ("unfinished", None)
+    heading, line = call("--cluster", ID)[0].splitlines()
+    assert line[heading.index("TOOK") : heading.index("WHERE")].strip() == ""

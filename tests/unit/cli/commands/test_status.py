@@ -11,7 +11,7 @@ from tfdeploy.report.progress import Progress
 
 __all__ = ["state_folder"]
 
-NOTHING_TO_WATCH = "This is the last state: nothing runs any more, so there is nothing to watch.\n"
+NOTHING_TO_WATCH = "This is the last state: the training has ended, so there is nothing to watch.\n"
 
 
 def test_a_million_steps_are_written_without_an_exponent() -> None:
