@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 from . import matcher
 from .log import Line, Log, Reader
@@ -61,6 +61,10 @@ class LogMatches:
         self._step: Optional[_LoggedStep] = None
         self.slow = {name: SlowPattern(batches, at) for name, (batches, at) in state.get("slow", {}).items()}
         """Name of a pattern that took too long for a part of the output, and for how much."""
+        self.unsearched: Set[str] = set()
+        """The names of patterns whose last match may be an old one: they did not see some lines after it."""
+        self.is_at_end = False
+        """Whether the last search has reached the end of the output."""
         self._skipped: AbstractSet[str] = frozenset()
         self._more: Optional[Iterator[Line]] = None
         self._batch: List[Line] = []
@@ -86,12 +90,14 @@ class LogMatches:
     def latest(self, deadline: float = float("inf"), skipped: AbstractSet[str] = frozenset()) -> Dict[str, str]:
         """The text that each pattern matched last, as far as it was searched before `deadline`, by the monotonic clock. New output is
         not searched for the patterns `skipped`."""
-        self._skipped = skipped
-        while time.monotonic() <= deadline and self._next_batch():
-            matches = self._search(self._batch)
+        self._skipped, self.is_at_end = skipped, False
+        while time.monotonic() <= deadline:
+            self.is_at_end = not self._next_batch()
+            matches = None if self.is_at_end else self._search(self._batch)
             if matches is None:
                 break
             self._latest.update(matches)
+            self.unsearched.difference_update(matches)
             self._step, self._batch = self._step_at(self._batch, len(self._batch) - 1), []
         latest = dict(self._latest)
         unfinished = self._match_unfinished() if time.monotonic() <= deadline else self._matched
@@ -125,12 +131,16 @@ class LogMatches:
         """The last match of each pattern in these lines; None where the search is to be repeated."""
         disabled = {name for name, pattern in self.slow.items() if pattern.is_disabled} | self._skipped
         patterns = {name: text for name, text in self._patterns.items() if name not in disabled}
+        if lines:
+            self.unsearched |= disabled
         if not lines or not patterns:
             return {}
         result = matcher.SHARED.search(patterns, [_searched(line) for line in lines])
         self._tries = self._tries + 1 if result is None else 0
         if result is None:
+            self.unsearched.update(patterns)
             return {} if self._tries >= _TRIES else None
+        self.unsearched.update(result.slow)
         for name in result.slow:
             batches = self.slow[name].batches if name in self.slow else 0
             self.slow[name] = SlowPattern(batches + 1, time.time())

@@ -20,7 +20,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from . import event_log
 from .events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
@@ -347,14 +347,21 @@ class Record:
         return values
 
     def logged_values(self, run: RunState, patterns: Dict[str, str], seconds: float) -> Dict[str, LoggedValue]:
-        """The same in lines that have ended, with the task, its attempt and the step that belong to each value."""
+        """The same in lines that have ended, with the task, its attempt and the step that belong to each value. A value is missing while
+        lines of its task, or of a task before it, were not searched for its pattern: it could be an old one."""
         self.metrics(run, patterns, seconds)
         matches = self._matches_of(run.spec.id, patterns)
-        return {
-            name: LoggedValue(hostname, match.attempt, match.text, match.step)
-            for hostname in reversed(_search_order(run))
-            for name, match in matches[hostname].in_whole_lines.items()
-        }
+        values: Dict[str, LoggedValue] = {}
+        unknown: Set[str] = set()
+        for hostname in _search_order(run):
+            searched = matches.get(hostname)
+            if searched is None or not searched.is_at_end:
+                break
+            unknown |= searched.unsearched
+            for name, match in searched.in_whole_lines.items():
+                if name not in unknown:
+                    values.setdefault(name, LoggedValue(hostname, match.attempt, match.text, match.step))
+        return values
 
     def _matches_of(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
         """What was searched so far, by hostname."""

@@ -15,9 +15,10 @@ from tests.examples import examples
 from tests.unit.cases import plan
 from tests.unit.printing import Chunk, folder, write
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, reconcile, until
+from tfdeploy.agent import events, log_matches, matcher, reconcile, until
 from tfdeploy.agent.controller import Controller
 from tfdeploy.agent.log import STDERR, STDOUT
+from tfdeploy.agent.matcher import Matches
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import Condition, RunSpec
 from tfdeploy.agent.run_state import UNTIL, ReachedMetric, RunResult, RunState
@@ -351,3 +352,43 @@ def test_a_step_of_another_attempt_is_not_the_step(tmp_path: Path) -> None:
     record.logged_values(run, METRICS, 10.0)
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 1\n")], attempt=2)
     assert record.logged_values(run, METRICS, 10.0)["accuracy"].step is None
+
+
+def test_a_log_that_is_not_searched_to_its_end_has_no_value_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor have the tasks after it: the first one that has logged the metric decides."""
+    record, run = Record(tmp_path), World(workers=2, metrics=METRICS).job
+    write(record.log(run.spec.id, "worker-1"), [(STDOUT, b"accuracy: 0.99\n")])
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.9\n"), (STDOUT, b"accuracy: 0.5\n")])
+    found = iter([Matches({"accuracy": (0, "0.9")}, []), None, Matches({"accuracy": (0, "0.99")}, [])])
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(log_matches, "BATCH_LINES", 1)
+        interrupted.setattr(matcher.SHARED, "search", lambda *_: next(found))
+        assert record.logged_values(run, METRICS, 10.0) == {}
+    assert record.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.5"
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.4\n")])
+    assert record.logged_values(run, METRICS, -1.0) == {}, "the time is over before the first line"
+    assert record.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.4"
+
+
+@pytest.mark.parametrize("last", ["unanswered", "slow", "disabled"])
+def test_an_old_value_of_a_pattern_that_did_not_see_the_last_lines_is_no_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """A pattern that took too long, is switched off, or ends its process. A later match of it counts again."""
+    record, run = Record(tmp_path), World(workers=2, metrics=METRICS).job
+    for hostname in ("worker-0", "worker-1"):
+        write(record.log(run.spec.id, hostname), [(STDOUT, b"accuracy: 0.99\n")])
+    assert record.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.99"
+    answer = None if last == "unanswered" else Matches({}, [*METRICS])
+    with monkeypatch.context() as broken:
+        broken.setattr(matcher.SHARED, "search", lambda *_: answer)
+        for batch in range(1 if last == "slow" else 3):
+            if batch == 0 or last == "disabled":
+                write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.1\n")])
+            assert record.logged_values(run, METRICS, 10.0) == {}
+    assert record.logged_values(run, METRICS, 10.0) == {}
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.98\n")])
+    values = record.logged_values(run, METRICS, 10.0)
+    assert [value.text for value in values.values()] == ([] if last == "disabled" else ["0.98"])
