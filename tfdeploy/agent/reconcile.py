@@ -12,7 +12,7 @@ from .budget import over_budget
 from .events import Event
 from .flags import TaskAddress
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
-from .run_spec import RunSpec
+from .run_spec import RunSpec, TaskSpec
 from .run_state import (
     FINAL,
     RUNNING,
@@ -119,6 +119,7 @@ def remove_tasks(run: RunState, hostnames: List[str]) -> List[Event]:
         run.removed[name] = run.tasks[name].instance
         run.last_seen[name] = run.seen(name)
         if run.result is None or run.tasks[name].is_auxiliary:
+            run.removed_attempts[name] = run.tasks[name].attempt
             del run.tasks[name]
     return [Event(events.TASK_REMOVED, task=name) for name in present]
 
@@ -144,8 +145,14 @@ def _restore_removed_task(run: RunState, report: LauncherReport) -> Optional[Tas
     if report.instance != run.removed.get(report.hostname, report.instance):
         for task in run.spec.tasks:
             if task.hostname == report.hostname:
-                run.tasks[task.hostname] = TaskState(**vars(task), fenced=[run.removed.get(task.hostname, "")])
+                run.tasks[task.hostname] = _added_task(run, task)
+                run.tasks[task.hostname].fenced = [run.removed.get(task.hostname, "")]
     return run.tasks.get(report.hostname)
+
+
+def _added_task(run: RunState, task: TaskSpec) -> TaskState:
+    """A task at its beginning; one that was removed before goes on with the next attempt."""
+    return TaskState(**vars(task), attempt=run.removed_attempts.get(task.hostname, 0) + 1)
 
 
 def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
@@ -279,10 +286,11 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
     before = [task.hostname for task in run.training_tasks]
     planned = {task.hostname for task in spec.tasks}
     run.last_seen.update({name: run.seen(name) for name in run.tasks if name not in planned})
+    run.removed_attempts.update({name: task.attempt for name, task in run.tasks.items() if name not in planned})
     if run.spec.until != spec.until:
         run.reached = []
     run.spec, run.stop_requested, run.cost_since = spec, False, now
-    run.tasks = {task.hostname: run.tasks.get(task.hostname) or TaskState(**vars(task)) for task in spec.tasks}
+    run.tasks = {task.hostname: run.tasks.get(task.hostname) or _added_task(run, task) for task in spec.tasks}
     after = [task.hostname for task in run.training_tasks]
     changed = after != before and run.result is None
     for task in run.training_tasks if changed else []:

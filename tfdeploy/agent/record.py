@@ -347,8 +347,8 @@ class Record:
         return values
 
     def logged_values(self, run: RunState, patterns: Dict[str, str], seconds: float) -> Dict[str, LoggedValue]:
-        """The same in lines that have ended, with the task, its attempt and the step that belong to each value. A value is missing while
-        lines of its task, or of a task before it, were not searched for its pattern: it could be an old one."""
+        """The same in lines that have ended, with the task, its attempt and the step that belong to each value. A value is missing
+        while lines of its task, or of a task before it, were not searched for its pattern: it could be an old one."""
         self.metrics(run, patterns, seconds)
         matches = self._matches_of(run.spec.id, patterns)
         values: Dict[str, LoggedValue] = {}

@@ -214,6 +214,8 @@ class RunState:
     """The rolling restart does not begin earlier."""
     removed: Dict[str, str] = field(default_factory=dict)
     """Hostname of a removed task to its launcher's identity. That launcher must not register again; another one may."""
+    removed_attempts: Dict[str, int] = field(default_factory=dict)
+    """Hostname of a removed task to its attempt. If it is added again, its log has this attempt already."""
     last_seen: Dict[str, float] = field(default_factory=dict)
     """Hostname to the last report of a launcher that was not at rest when its task was removed, or the run before ended: while its
     machine does not respond, its program may still run."""
@@ -261,6 +263,7 @@ class RunState:
             "reached": [asdict(metric) for metric in self.reached],
             "restart_queue": list(self.restart_queue),
             "removed": dict(self.removed),
+            "removed_attempts": dict(self.removed_attempts),
             "last_seen": dict(self.last_seen),
         }
 

@@ -392,3 +392,21 @@ def test_an_old_value_of_a_pattern_that_did_not_see_the_last_lines_is_no_value(
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.98\n")])
     values = record.logged_values(run, METRICS, 10.0)
     assert [value.text for value in values.values()] == ([] if last == "disabled" else ["0.98"])
+
+
+@pytest.mark.parametrize("by_request", [True, False])
+def test_what_a_removed_task_had_logged_does_not_count_when_it_is_added_again(by_request: bool) -> None:
+    job = world({"accuracy": ">= 0.95"})
+    job.restart_controller()
+    if by_request:
+        job.note(reconcile.remove_tasks(job.job, ["worker-1"]))
+        job.settle()
+    else:
+        job.give(ps=1, workers=1, metrics=METRICS, until={"accuracy": ">= 0.95"})
+    job.give(ps=1, workers=2, metrics=METRICS, until={"accuracy": ">= 0.95"})
+    job.come("worker-1")
+    assert "worker-1" in job.running()
+    job.measure(accuracy=GOOD._replace(task="worker-1"))
+    assert job.verdict() == "none"
+    job.measure(accuracy=GOOD._replace(task="worker-1", attempt=job.job.tasks["worker-1"].attempt))
+    assert job.verdict().startswith("succeeded: accuracy")

@@ -68,6 +68,24 @@ def test_a_run_with_a_budget_gets_the_cost_of_all_machines(
     assert spec.cost_before == pytest.approx(2 * spec.cost_per_hour), "an hour of each machine"
 
 
+def test_a_machine_that_is_no_longer_planned_costs_the_run_nothing_more(
+    submitted: list[RunProps], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi deletes it after the run was submitted."""
+    now = 1_795_262_400.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    machines = [
+        replace(instance(f"mnist-worker-m{index}"), instance_id=f"i-{index}", launched=now - 3600) for index in (0, 1)
+    ]
+    monkeypatch.setattr(aws_api, "instances", lambda *_: machines)
+    for workers in (2, 1):
+        costs.save_plan(CLUSTER, fleets.spec(workers=workers), fleets.plan(workers=workers))
+        BACKEND.runner.submit_run(run(ec2={"budget": 20}))
+    before, after = (RunSpec.from_dict(made["run"]) for made in submitted)
+    assert after.cost_per_hour == before.cost_per_hour / 2
+    assert after.cost_before == before.cost_before
+
+
 def test_a_run_without_a_budget_asks_nobody(submitted: list[RunProps], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aws_api, "instances", lambda *_: pytest.fail("EC2 was asked"))
     BACKEND.runner.submit_run(run())
