@@ -95,6 +95,8 @@ class World:
         self.job = RunState(plan(**args).run, self.now)
         self.launchers: dict[str, Launcher] = {}
         self.events: list[Event] = []
+        self.saving: set[str] = set()
+        """The tasks whose program goes on for a while when it is stopped."""
 
     def begin_at(self, now: float) -> None:
         """Have it begin at another moment."""
@@ -125,7 +127,8 @@ class World:
     def sync(self, hostname: str) -> Order:
         launcher = self.launchers[hostname]
         order = self.take(launcher.report())
-        launcher.obey(order, self.now)
+        if not (order.action == sync.STOP and hostname in self.saving):
+            launcher.obey(order, self.now)
         if launcher.ended:
             del self.launchers[hostname]
         return order

@@ -5,6 +5,7 @@ from typing import List, Optional
 
 from .restart_policy import MAX_LOSSES
 from .run_state import (
+    BUDGET,
     DEAD,
     ENDED_EARLY,
     FAILED,
@@ -15,6 +16,7 @@ from .run_state import (
     SUCCEEDED,
     TASK_FAILED,
     TASKS_SUCCEEDED,
+    UNTIL,
     WORKERS,
     RunResult,
     RunState,
@@ -69,12 +71,16 @@ def _ended_early(task: TaskState, now: float) -> bool:
 
 
 def may_finish(run: RunState, task: TaskState, now: float) -> bool:
-    """Whether a task may still run after the success of the run.
+    """Whether a task may still run after the end of the run.
 
-    The evaluator has `grace` seconds to end by itself, and the other workers have `worker_timeout` seconds. Meanwhile the parameter
-    servers serve these workers. When the user stops the run, or at its time limit, no task has time left.
+    After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have `worker_timeout`
+    seconds. Meanwhile the parameter servers serve these workers; so they do when `until` or the budget stops workers, which have `grace`
+    seconds to save the variables. When the user stops the run, or at its time limit, no task has time left.
     """
     result = run.result
+    if result is not None and result.cause in (UNTIL, BUDGET):
+        is_needed = task.job == "ps" and any(_trains(run, other) for other in run.training_tasks)
+        return is_needed and _has_started(run, task) and now < result.at + run.spec.grace
     if result is None or result.state != SUCCEEDED or run.stopped_at or not _has_started(run, task):
         return False
     if task.job == "evaluator":

@@ -21,7 +21,7 @@ from tfdeploy.agent.log import STDERR, STDOUT
 from tfdeploy.agent.matcher import Matches
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import Condition, RunSpec
-from tfdeploy.agent.run_state import UNTIL, ReachedMetric, RunResult, RunState
+from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
 from tfdeploy.agent.sync import RUN, STOP
 from tfdeploy.agent.until import COMPARISONS, LoggedValue
 
@@ -410,3 +410,27 @@ def test_what_a_removed_task_had_logged_does_not_count_when_it_is_added_again(by
     assert job.verdict() == "none"
     job.measure(accuracy=GOOD._replace(task="worker-1", attempt=job.job.tasks["worker-1"].attempt))
     assert job.verdict().startswith("succeeded: accuracy")
+
+
+@pytest.mark.parametrize("cause", [UNTIL, BUDGET])
+@pytest.mark.parametrize("ends", [True, False])
+def test_ps_serve_the_workers_that_save(cause: str, ends: bool) -> None:
+    """They stop after the workers, or with the time that workers have to save."""
+    job = world({"accuracy": ">= 0.95"}, stop_grace_period="60s")
+    job.saving = {"worker-0"}
+    if cause == UNTIL:
+        job.measure(accuracy=GOOD)
+    else:
+        job.pay(budget=1.0, cost_before=1.0)
+    assert job.job.result is not None
+    assert job.job.result.cause == cause
+    assert job.running() == "ps-0/1, worker-0/1"
+    job.restart_controller()
+    job.wait(59)
+    assert job.running() == "ps-0/1, worker-0/1"
+    job.saving = set() if ends else job.saving
+    job.wait(0 if ends else 1)
+    assert job.running() == ("" if ends else "worker-0/1"), "the launcher ends worker-0 then"
+    job.saving = set()
+    job.settle()
+    assert job.done()

@@ -95,7 +95,8 @@ def current_cost(cluster: ClusterRef) -> dict[str, Any]:
 
 def for_run(cluster: ClusterRef) -> dict[str, float]:
     """The fields of `RunSpec` about cost, as of the last observation. Unknown prices, and instances that only another computer has
-    observed, are not counted. A machine that is no longer planned still exists at this moment, and is deleted next: it costs no more."""
+    observed, are not counted. A machine that is no longer planned still exists at this moment, and is
+    deleted next: it costs no more."""
     region, ledger = ssh.region(cluster), _read(cluster)
     staying = (entry for entry in ledger.entries if entry.ended is None and entry.machine in ledger.planned)
     hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in staying)
