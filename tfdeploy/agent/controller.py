@@ -79,7 +79,7 @@ class Controller:
         self._spec_json = _SpecJson()
         self._run = record.current()
         if self._run is not None:
-            reconcile.recover_clock(self._run, self._clock.read())
+            reconcile.recover_clock(self._run, self._clock.read(), record.last_alive())
             if not self._run.barrier_passed:
                 self._run.waiting_since = self._clock.read()
 
@@ -170,8 +170,9 @@ class Controller:
     def tick(self) -> None:
         """Apply the passing of time, and save."""
         with self._lock:
-            self._record.touch()
-            self._settle(self._now())
+            now = self._now()
+            self._record.touch(now)
+            self._settle(now)
 
     def view(self, request: ViewRequest) -> RecordView:
         """The current state, the last lines, metrics and events."""

@@ -41,6 +41,9 @@ GATHER_SECONDS = 1.0
 _MAX_FENCED = 32
 """How many earlier launchers of a task are remembered."""
 
+MAX_UNOBSERVED_SECONDS = 3600.0
+"""While no controller runs, so much time at most counts for the budget: the clock of a machine that has just booted may be wrong."""
+
 RESTARTED, REPLACED = "restarted", "replaced"
 """What a user can request for one task."""
 
@@ -330,14 +333,17 @@ def shift_clock(run: RunState, seconds: float) -> None:
         run.result = replace(run.result, at=run.result.at + seconds)
 
 
-def recover_clock(run: RunState, now: float) -> None:
-    """The clock may have been set back while no controller ran: nothing waits longer than it would have."""
+def recover_clock(run: RunState, now: float, last_alive: float) -> None:
+    """The clock may have been set while no controller ran, since `last_alive`: nothing waits longer than it would have, and the budget
+    is not used up by that. Metrics by which conditions of `until` held are read again."""
     run.restart_from = min(run.restart_from, now + GATHER_SECONDS)
     run.stopped_at = min(run.stopped_at, now)
-    run.cost_since = min(run.cost_since, now)
-    run.reached_at = min(run.reached_at, now)
+    counted_until = max(run.cost_since, last_alive)
+    unobserved = now - counted_until
+    run.cost_since += unobserved - min(max(0.0, unobserved), MAX_UNOBSERVED_SECONDS)
+    run.reached = []
     if run.result is not None:
         run.result = replace(run.result, at=min(run.result.at, now))
     for task in run.tasks.values():
         task.not_before = min(task.not_before, now + max(task.restart_delay, MAX_BACKOFF if task.losses > 1 else 0.0))
-        task.since = min(task.since, now)
+        task.since, task.seen = min(task.since, now), min(task.seen, now)

@@ -73,9 +73,9 @@ def _ended_early(task: TaskState, now: float) -> bool:
 def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     """Whether a task may still run after the end of the run.
 
-    After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have `worker_timeout`
-    seconds. Meanwhile the parameter servers serve these workers; so they do when `until` or the budget stops workers, which have `grace`
-    seconds to save the variables. When the user stops the run, or at its time limit, no task has time left.
+    After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have
+    `worker_timeout` seconds. Meanwhile the parameter servers serve these workers; so they do when `until` or the budget stops workers,
+    which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no task has time left.
     """
     result = run.result
     if result is not None and result.cause in (UNTIL, BUDGET):

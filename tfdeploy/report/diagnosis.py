@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agent.run_state import (
+    BUDGET,
     DEAD,
     ENGINE_STARTING,
     FAILED,
@@ -89,7 +90,10 @@ def _cluster(facts: Facts) -> Iterator[Finding]:
         yield Finding("", f"The run succeeded: {reason}.{left}", wrong=False)
         yield from _relative_checkpoints(facts)
     elif state == "stopped":
-        yield Finding("", f"The run was stopped {reason}.", after_stop(facts.report.run), wrong=False)
+        run = facts.sight.view.run_state
+        cause = run.result.cause if run and run.result else ""
+        text = f"The run was stopped{':' if cause == BUDGET else ''} {reason}."
+        yield Finding("", text, after_stop(facts.report.run, cause), wrong=False)
     elif state == FAILED:
         yield from _failed(facts)
     else:
@@ -106,10 +110,11 @@ def _destroyed(facts: Facts) -> Iterator[Finding]:
         yield from _failed_tasks(facts)
 
 
-def after_stop(run_id: str) -> str:
+def after_stop(run_id: str, cause: str = "") -> str:
     """How to continue after a run was stopped."""
     resumed = f'`resume_from="{run_id}"` starts a run from its last checkpoint'
-    return f"It stays stopped. {resumed}; another `run_id` starts from the beginning."
+    higher = "To continue, raise `ec2.budget` first. " if cause == BUDGET else ""
+    return f"It stays stopped. {higher}{resumed}; another `run_id` starts from the beginning."
 
 
 def way_on(run_id: str) -> str:

@@ -1,5 +1,6 @@
 """A budget that is used up ends the run: what is counted, and when."""
 
+import json
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -104,6 +105,34 @@ def test_a_controller_that_was_killed_counts_on(tmp_path: Path) -> None:
     assert _result(tmp_path) is not None
 
 
+@pytest.mark.parametrize(("step", "counted"), [(-24 * HOUR, 0.0), (24 * HOUR, HOUR)])
+def test_a_wrong_clock_at_the_start_of_a_controller_does_not_use_up_the_budget(
+    tmp_path: Path, step: float, counted: float
+) -> None:
+    """As on a machine that boots and gets the time later: for the time without a controller, an hour at most is counted."""
+    wall, steady = 1_000_000.0, 50.0
+    clock = Clock(lambda: wall, lambda: steady)
+    target = Controller(Record(tmp_path), clock=clock)
+    spec = plan(workers=1).run.to_dict()
+    target.submit_run(RunSpec.from_dict({**spec, "budget": 3.0, "cost_per_hour": 2.0}))
+    wall, steady = wall + HOUR / 4, steady + HOUR / 4
+    target.tick()
+    wall, steady = wall + step, 1.0
+    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady))
+    target.tick()
+    assert _result(tmp_path) is None
+    wall, steady = wall - step, steady + 1
+    target.tick()
+    assert _result(tmp_path) is None
+    rest = 1.25 * HOUR - counted
+    wall, steady = wall + rest - 2, steady + rest - 2
+    target.tick()
+    assert _result(tmp_path) is None
+    wall, steady = wall + 3, steady + 3
+    target.tick()
+    assert _result(tmp_path) is not None
+
+
 def _result(folder: Path) -> RunResult | None:
     run = Record(folder).current()
     assert run is not None
@@ -128,6 +157,18 @@ def test_no_run_is_stopped_before_the_budget_is_used_up_nor_later(
 
 
 def test_a_state_of_an_older_version_has_no_budget() -> None:
-    state = world().job.to_dict()
-    del state["cost_since"]
-    assert RunState.from_dict(state).cost_since == 0.0
+    """It counts from the moment in which this controller gets the specification."""
+    job = world()
+    state = job.job.to_dict()
+    del state["cost_since"], state["reached"], state["reached_at"], state["removed_attempts"]
+    for name in ("budget", "cost_per_hour", "cost_before", "until"):
+        del state["spec"][name]
+    job.job = RunState.from_dict(json.loads(json.dumps(state)))
+    reconcile.recover_clock(job.job, job.now, job.now)
+    job.wait(1000 * HOUR)
+    assert job.verdict() == "none"
+    job.pay(budget=5.0, cost_per_hour=5.0)
+    job.wait(HOUR - 1)
+    assert job.verdict() == "none"
+    job.wait(1)
+    assert job.verdict().startswith("stopped")

@@ -265,7 +265,7 @@ def test_a_clock_that_was_set_back_gives_the_workers_no_more_time() -> None:
     job = world(ps=1, workers=2, worker_timeout="20s")
     job.exit("worker-0")
     job.now -= 1_000
-    reconcile.recover_clock(job.job, job.now)
+    reconcile.recover_clock(job.job, job.now, job.now)
     job.wait(20)
     assert job.done()
 

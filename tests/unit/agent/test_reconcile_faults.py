@@ -81,7 +81,7 @@ def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -
     job = world(workers=1, restart={"maximum": 3, "backoff": "5s", "on": ["any"]})
     job.exit("worker-0", 1)
     job.now -= HOUR
-    reconcile.recover_clock(job.job, job.now)
+    reconcile.recover_clock(job.job, job.now, job.now)
     job.wait(6)
     assert job.running() == "worker-0/2"
 

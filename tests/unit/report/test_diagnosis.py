@@ -57,6 +57,12 @@ def stopped() -> World:
     return made
 
 
+def out_of_budget() -> World:
+    made = world()
+    made.pay(budget=5.0, cost_before=5.0)
+    return made
+
+
 def finishing() -> World:
     made = world()
     made.exit("worker-0")

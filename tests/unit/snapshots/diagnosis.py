@@ -33,6 +33,8 @@ CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
     "nothing exists": (cases.nothing(), {}),
     "succeeded": (sight(finished()), {}),
     "succeeded, and a worker still trains": (sight(cases.finishing()), {}),
+    "stopped by request": (sight(cases.stopped()), {}),
+    "stopped by its budget": (sight(cases.out_of_budget()), {}),
     "running": (sight(world(), engine=ALL), {}),
     "serving": (sight(world(), engine=ALL), {"serve": True}),
     "succeeded, then destroyed": (sight(finished()), {"ended": NOON}),

@@ -66,7 +66,8 @@ def _print_end(query: ClusterQuery, entry: Entry, run: RunState, end: Snapshot) 
     elif result is not None and result.state != STOPPED:
         _print(query, entry, end, f"The run {run.spec.id} of {entry.title} had already ended: {result.state}.")
     else:
-        _print(query, entry, end, f"The run {run.spec.id} was stopped. {after_stop(run.spec.id)}")
+        way_on = after_stop(run.spec.id, result.cause if result else "")
+        _print(query, entry, end, f"The run {run.spec.id} was stopped. {way_on}")
 
 
 def _effect(entry: Entry, run: RunState) -> str:
