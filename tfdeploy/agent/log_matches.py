@@ -153,17 +153,19 @@ class LogMatches:
 
     def _step_at(self, lines: Sequence[Line], number: int) -> "Optional[_LoggedStep]":
         """The last step that was logged until this line, itself included; None where that was long before it."""
-        first = number - STEP_LINES
-        for line in reversed(lines[max(0, first) : number + 1]):
-            step = step_in(_searched(line))
+        window = lines[max(0, number - STEP_LINES) : number + 1]
+        for distance, line in enumerate(reversed(window)):
+            step = step_in(_searched(line).rstrip("\r").rpartition("\r")[2])
             if step is not None:
-                return _LoggedStep(line.attempt, step)
-        return self._step if first < 0 else None
+                return _LoggedStep(line.attempt, step, distance)
+        distance = (self._step.lines_since if self._step else 0) + number + 1
+        return self._step._replace(lines_since=distance) if self._step and distance <= STEP_LINES else None
 
 
 class _LoggedStep(NamedTuple):
     attempt: int
     step: int
+    lines_since: int
 
 
 def _searched(line: Line) -> str:

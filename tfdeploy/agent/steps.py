@@ -3,14 +3,12 @@
 import re
 from typing import Optional
 
-COUNT = r"(\d{1,3}(?:,\d{3})+|\d+)(?![\d,]*\.?\d)(?!\w)"
+COUNT = r"(\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?![\d,]*\.?\d)(?!\w)"
 IS = r"""["']?\s{0,3}[:=\#]?\s{0,3}["'\[(]?"""
 
 _GLOBAL_STEP = re.compile(rf"(?<![\w/.])global[ _-]?step{IS}{COUNT}", re.IGNORECASE)
 _STEP = re.compile(rf"(?<![\w/.-])(?<!per )(?:step|iteration|iter){IS}{COUNT}", re.IGNORECASE)
 _AFTER = re.compile(rf"\bafter {COUNT} (?:training )?(?:step|iteration)", re.IGNORECASE)
-
-_MAX_DIGITS = 15
 
 
 def step_in(line: str) -> Optional[int]:
@@ -18,4 +16,4 @@ def step_in(line: str) -> Optional[int]:
     lowered = line.lower()
     match = _GLOBAL_STEP.search(line) if "global" in lowered else None
     match = match or _STEP.search(line) or _AFTER.search(line)
-    return int(match[1].replace(",", "")) if match and len(match[1]) <= _MAX_DIGITS else None
+    return int(match[1].replace(",", "")) if match else None
