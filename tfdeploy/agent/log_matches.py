@@ -62,7 +62,7 @@ class LogMatches:
         self.slow = {name: SlowPattern(batches, at) for name, (batches, at) in state.get("slow", {}).items()}
         """Name of a pattern that took too long for a part of the output, and for how much."""
         self.unsearched: Set[str] = set()
-        """The names of patterns whose last match may be an old one: they did not see some lines after it."""
+        """Names of patterns that did not see some lines after their last match: it may be an old one."""
         self.is_at_end = False
         """Whether the last search has reached the end of the output."""
         self._skipped: AbstractSet[str] = frozenset()

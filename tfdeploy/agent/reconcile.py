@@ -154,7 +154,7 @@ def _restore_removed_task(run: RunState, report: LauncherReport) -> Optional[Tas
 
 
 def _added_task(run: RunState, task: TaskSpec) -> TaskState:
-    """A task at its beginning; one that was removed before goes on with the next attempt."""
+    """A task at its beginning; one that was removed before continues with the next attempt."""
     return TaskState(**vars(task), attempt=run.removed_attempts.get(task.hostname, 0) + 1)
 
 
