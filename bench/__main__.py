@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
-from . import ending, engine, needs, table
+from . import ending, engine, forecast, needs, table
 from .pairs import log
 from .processes import BenchError, LeftOut
 
@@ -23,10 +23,12 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "first-step": ("first_step", needs.nothing),
     "command": ("command", needs.nothing),
     "ends": ("ends", needs.nothing),
+    "scale": ("scale", needs.nothing),
     "flood": ("flood", needs.nothing),
     "docker-steps": ("docker_steps", needs.docker),
     "docker-edit": ("docker_edit", needs.docker),
     "docker-many": ("docker_many", needs.docker),
+    "forecast": ("forecast", needs.nothing),
     "ec2-machines": ("ec2_machines", needs.ec2),
 }
 """The module of each row, and what it needs: a function that returns why it is not available."""
@@ -49,7 +51,7 @@ def main() -> int:
         rows, missing, failed = _measure(names or list(ROWS), stack)
     print("", *table.lines(rows), "", *missing, sep="\n")
     if not names:
-        table.write(rows, missing, PAGE)
+        table.write(rows, missing, [forecast.section()] if "forecast" in ROWS else [], PAGE)
     return 0 if not failed and all(row.met for row in rows) else 1
 
 

@@ -79,18 +79,23 @@ def limit(measure: str, values: Sequence[float], target: float, unit: str) -> Ro
 
 def lines(rows: Sequence[Row]) -> list[str]:
     """The table as Markdown."""
-    cells = [COLUMNS, *(row.cells() for row in rows)]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(COLUMNS))]
+    return markdown([COLUMNS, *(row.cells() for row in rows)])
+
+
+def markdown(cells: Sequence[Sequence[str]]) -> list[str]:
+    """A table as Markdown; its columns are the first of these rows."""
+    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in cells]
     padded.insert(1, ["-" * width for width in widths])
     return [f"| {' | '.join(line)} |" for line in padded]
 
 
-def write(rows: Sequence[Row], missing: Sequence[str], target: Path) -> None:
-    """Write the page with the table, and what is missing in it."""
+def write(rows: Sequence[Row], missing: Sequence[str], sections: Sequence[str], target: Path) -> None:
+    """Write the page with the table, what is missing in it, and further sections."""
     preamble = _PREAMBLE.format(date=datetime.date.today().isoformat(), machine=machine(), software=software())
     target.parent.mkdir(exist_ok=True)
-    target.write_text(preamble + "\n".join([*lines(rows), *(f"\n{line}" for line in missing)]) + "\n")
+    table = "\n".join([*lines(rows), *(f"\n{line}" for line in missing)])
+    target.write_text("\n".join([f"{preamble}{table}\n", *sections]))
 
 
 def machine() -> str:

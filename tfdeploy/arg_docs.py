@@ -19,6 +19,7 @@ from .units import text_of_seconds
 CLASSES: Mapping[str, str] = {
     "": "TensorFlowClusterArgs",
     "restart.": "RestartArgs",
+    "elastic.": "ElasticArgs",
     "jobs.JOB.": "JobArgs",
     "jobs.JOB.container.": "JobContainerArgs",
     "jobs.JOB.ec2.": "JobEc2Args",

@@ -1,7 +1,7 @@
 """The arguments of a `TensorFlowCluster`. Their defaults are those of the dataclasses in `spec/`.
 
-Outputs of other resources are valid in all of them; groups of arguments (`restart`, `jobs`, `container`, `docker`, `ec2`) are
-mappings with members that may be Outputs.
+Outputs of other resources are valid in all of them; groups of arguments (`restart`, `elastic`, `jobs`, `container`, `docker`, `ec2`)
+are mappings with members that may be Outputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,6 +72,13 @@ class RestartArgs(TypedDict, total=False):
 
     on: pulumi.Input[Sequence[pulumi.Input[str]]]
     """The failures after which a task is restarted: "any", "signal", "oom", an exit code ("3") or a range of exit codes ("64-78")."""
+
+
+class ElasticArgs(TypedDict, total=False):
+    """Workers that are added, removed or lost while the others train."""
+
+    max: pulumi.Input[int]
+    """The highest number of workers. Every task knows the addresses of so many from its start. A change restarts all tasks."""
 
 
 class JobContainerArgs(TypedDict, total=False):
@@ -326,6 +333,11 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     workers: pulumi.Input[int]
     """The number of workers."""
 
+    elastic: ElasticArgs
+    """That `workers` may change, up to a maximum, during the training: no other task restarts, and the loss of a worker other
+    than worker 0 never fails the run. For asynchronous training with parameter servers; the sessions of the program need device
+    filters."""
+
     gpu_workers: pulumi.Input[int]
     """The number of workers with GPUs: the tasks gpu-worker-0, … of the job gpu_worker. TensorFlow sees them as workers, after those
     of `workers`."""
@@ -371,6 +383,11 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     train_dir: pulumi.Input[str]
     """The folder for checkpoints, relative to the Pulumi program, or a URL: $TFDEPLOY_TRAIN_DIR in the tasks. Each run has a
     subfolder. By default a folder of the cluster."""
+
+    artifacts: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """What is stored of `train_dir` with the record when the run ends or is stopped: glob patterns of files in the folder of the run.
+    `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, and `**` for any
+    number of folders. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
 
     context: pulumi.Input[Mapping[str, Any]]
     """Data for the program: $TFDEPLOY_CONTEXT, as JSON."""

@@ -1,16 +1,15 @@
 """The component `TensorFlowCluster`: spec → inventory → plan → rendered → resources → report."""
 
 import asyncio
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
-from weakref import WeakKeyDictionary
 
 import pulumi
 from pulumi.resource import DependencyResource
@@ -28,8 +27,8 @@ from .backends.base import (
     load,
 )
 from .backends.zipapp import version
-from .config import resolved, shown
-from .errors import SpecError, TfdeployError, file_error
+from .config import environment_arguments, resolved, shown
+from .errors import TfdeployError, file_error
 from .identity import (
     Identity,
     choose_identity,
@@ -38,10 +37,12 @@ from .identity import (
     place_of,
     refuse_other_name,
     refuse_other_place,
+    refuse_second,
     register_identity,
     stored_cluster,
+    stored_names,
 )
-from .outputs import CostSummary, MachineRow, TaskRow
+from .outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from .paths import cluster_folder
 from .plan import retained_data
 from .plan.inventory import Inventory, PlaceRef
@@ -51,11 +52,12 @@ from .report.live_rows import CLUSTER_ROW, RUN_ROW
 from .report.report import Report
 from .report.wait import Watch, narrow_terminal_lines, observed
 from .resources import Cleanup, Run, Task
+from .run_forecast import forecast_lines
+from .run_moves import Move, described, move_of
 from .spec.cluster import ClusterSpec, cluster_spec
 from .spec.environment import SecretText
 from .spec.unknown import Unknown, unknowns, without_unused
 from .stored_resources import register_stored
-from .units import DURATION_FORM, seconds
 
 if TYPE_CHECKING:
     from .plan.code_bundle import Bundle
@@ -65,10 +67,19 @@ TYPE = "tfdeploy:index:TensorFlowCluster"
 _LONG_AGO = "1970-01-01T00:00:00+00:00"
 """The time at which a run was submitted that is finished and has no machines left."""
 
-_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-"""Monitor of a run of a Pulumi program to the names of its clusters; an entry is removed at the end of that run."""
-
-_OUTPUTS = ("status", "tasks", "machines", "state", "run", "logs", "metrics", "endpoints", "cost")
+_OUTPUTS = (
+    "status",
+    "tasks",
+    "machines",
+    "state",
+    "run",
+    "logs",
+    "metrics",
+    "endpoints",
+    "train_dir",
+    "artifacts",
+    "cost",
+)
 """The outputs that are registered. `observed_at` is not: it would show a difference in each update of a run that is over."""
 
 
@@ -108,6 +119,12 @@ class TensorFlowCluster(pulumi.ComponentResource):
     endpoints: pulumi.Output[dict[str, str]]
     """The address of each task, by hostname: host:port."""
 
+    train_dir: pulumi.Output[str]
+    """The folder of the run in `train_dir`, as its tasks have it: a folder of their machine or container, or a URL."""
+
+    artifacts: pulumi.Output[list[ArtifactRow]]
+    """What was stored of `train_dir` when the run ended: models and the newest checkpoint, or what the argument `artifacts` names."""
+
     cost: pulumi.Output[CostSummary]
     """The cost of the machines on `ec2`; empty on `local` and `docker`."""
 
@@ -123,21 +140,13 @@ class TensorFlowCluster(pulumi.ComponentResource):
     ) -> None:
         arguments = {**args, **kwargs}
         with _errors_as_sentences(name):
-            _refuse_second(name)
+            refuse_second(name)
             refuse_other_name(name, TYPE, (opts.aliases if opts else None) or ())
             declaration = None if has_outputs(arguments) else _declare(name, arguments, _providers(opts))
         super().__init__(TYPE, name, {}, opts)
         report = self._register(name, declaration).report if declaration else self._register_later(name, arguments)
-        self.status = report.apply(lambda report: report.status)
-        self.tasks = report.apply(lambda report: report.tasks)
-        self.machines = report.apply(lambda report: report.machines)
-        self.state = report.apply(lambda report: report.state)
-        self.run = report.apply(lambda report: report.run)
-        self.logs = report.apply(lambda report: report.logs)
-        self.metrics = report.apply(lambda report: report.metrics)
-        self.endpoints = report.apply(lambda report: report.endpoints)
-        self.cost = report.apply(lambda report: report.cost)
-        self.observed_at = report.apply(lambda report: report.observed_at)
+        for output in (*_OUTPUTS, "observed_at"):
+            setattr(self, output, report.apply(attrgetter(output)))
         self.register_outputs({output: getattr(self, output) for output in _OUTPUTS})
 
     def _register_later(self, name: str, args: Mapping[str, Any]) -> pulumi.Output[Report]:
@@ -178,21 +187,23 @@ class TensorFlowCluster(pulumi.ComponentResource):
             _print_preview(declaration)
         else:
             with _errors_as_sentences(name):
-                registry.write(_entry(declaration))
+                registry.write_for_update(_entry(declaration))
                 shipped_code.store(declaration.bundle, plan.run, declaration.inventory.run)
             _print_notices(declaration)
             for archive in _expired_archives(declaration):
                 shutil.rmtree(archive, ignore_errors=True)
         identity = register_identity(name, declaration.identity, self)
+        move = declaration.move
         cleanup = Cleanup(
-            f"{name}-cleanup",
+            f"{move.prefix}-cleanup",
             declaration.cluster,
             declaration.place,
             [task.hostname for task in plan.tasks],
             {"volumes": spec.container.retain_volumes, "record": spec.ec2.retain_record},
             pulumi.ResourceOptions(parent=self, depends_on=[identity, *after]),
+            move.token,
         )
-        tasks = self._register_tasks(name, declaration, cleanup) if plan.needed_tasks else None
+        tasks = self._register_tasks(move.prefix, declaration, cleanup) if plan.needed_tasks else None
         watch = Watch(
             declaration.backend,
             declaration.cluster,
@@ -200,6 +211,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
             plan,
             begun=declaration.begun,
             rows={**tasks.rows, CLUSTER_ROW: self} if tasks else {},
+            leaves=tuple(cluster["backend"] for cluster in move.clusters),
         )
 
         async def observe(values: list[Any]) -> Report:
@@ -211,11 +223,11 @@ class TensorFlowCluster(pulumi.ComponentResource):
         report: pulumi.Output[Report] = pulumi.Output.all(cleanup.token, *times).apply(observe)
         return _Registration(pulumi.Output.unsecret(report), tasks.run.urn if tasks else cleanup.urn)
 
-    def _register_tasks(self, name: str, declaration: "_Declaration", cleanup: Cleanup) -> "_Tasks":
+    def _register_tasks(self, prefix: str, declaration: "_Declaration", cleanup: Cleanup) -> "_Tasks":
         """Register tasks, run, and what they need."""
         after_cleanup = pulumi.ResourceOptions(parent=self, depends_on=[cleanup])
         request = DependencyRequest(
-            name,
+            prefix,
             declaration.cluster,
             declaration.spec,
             declaration.plan,
@@ -226,11 +238,13 @@ class TensorFlowCluster(pulumi.ComponentResource):
         )
         dependencies = declaration.backend.planner.register_dependencies(request)
         tasks = [
-            Task(f"{name}-{task.hostname}", _task_props(declaration, task, cleanup.token, dependencies), after_cleanup)
+            Task(
+                f"{prefix}-{task.hostname}", _task_props(declaration, task, cleanup.token, dependencies), after_cleanup
+            )
             for task in declaration.plan.needed_tasks
         ]
         run = Run(
-            f"{name}-run",
+            f"{prefix}-run",
             _run_props(declaration, cleanup.token, dependencies),
             pulumi.ResourceOptions(parent=self, depends_on=[cleanup, *tasks]),
         )
@@ -275,6 +289,7 @@ class _Declaration:
 
     backend: Backend
     identity: Identity
+    move: Move
     cluster: ClusterRef
     spec: ClusterSpec
     inventory: Inventory
@@ -297,25 +312,30 @@ def _declare(name: str, args: Mapping[str, Any], providers: Mapping[str, pulumi.
     """Inspect, plan, validate and render a cluster, or refuse it."""
     begun = time.time()
     args = resolved(name, args, pulumi.Config("tfdeploy"))
-    if "TFDEPLOY_WAIT" in os.environ:
-        args["wait"] = _wait(os.environ["TFDEPLOY_WAIT"])
+    args.update(environment_arguments())
     spec = cluster_spec(name, args)
     backend = load(spec.backend)
     planner = backend.planner
     stored = stored_cluster(name, TYPE)
     identity = choose_identity(name, stored, spec.adopt)
-    spec = replace(spec, adopt=cluster_to_adopt(stored, spec.adopt, has_network=spec.backend == "docker"))
+    move = move_of(spec, stored, partial(stored_names, TYPE))
+    spec = replace(spec, adopt=cluster_to_adopt(stored, spec.adopt, spec.backend))
     cluster = _cluster_ref(planner, identity, spec, providers)
     inventory = planner.inspect(cluster, spec, Path.cwd())
     refuse_other_place(cluster, stored, inventory)
-    code_without = _code_without(inventory)
+    code_without = shipped_code.not_shipped(inventory)
     bundle = shipped_code.bundle(name, Path.cwd() / spec.code, code_without) if spec.code else None
     plan = make_plan(spec, inventory, bundle.name if bundle else "")
-    warnings = planner.validate(cluster, spec, plan, inventory, bundle.files if bundle else ())
+    move = described(move, spec, plan, inventory)
+    without_record = (
+        replace(spec, resume_from="") if move.origins else spec
+    )  # the run to resume is in the record that moves
+    warnings = planner.validate(cluster, without_record, plan, inventory, bundle.files if bundle else ())
     rendered = planner.render(cluster, spec, plan, inventory)
     return _Declaration(
         backend=backend,
         identity=identity,
+        move=move,
         cluster=cluster,
         spec=spec,
         inventory=inventory,
@@ -381,7 +401,8 @@ def _print_preview(declaration: _Declaration) -> None:
     unknown = [f"`{item.what}` is known after the update" for item in declaration.unknown]
     notices = declaration.bundle.notices if declaration.bundle else ()
     progress = narrow_terminal_lines(declaration.spec, plan, declaration.inventory.run)
-    details = [*not_used, *unknown, *plan.placement, *changes, *notices, *retained, *progress]
+    details = [*declaration.move.lines, *not_used, *unknown, *plan.placement, *changes, *_forecast(declaration)]
+    details += [*notices, *retained, *progress]
     pulumi.log.info("\n".join([f"{plan.summary}{code}", plan.success_rule, *details]))
     _print_warnings(declaration)
 
@@ -392,12 +413,16 @@ def _print_warnings(declaration: _Declaration) -> None:
 
 
 def _print_notices(declaration: _Declaration) -> None:
-    """What an update without a preview reports too: files that are not shipped, what `pulumi destroy` will keep and remove, and
-    the warnings, among them that a cluster of the same project, stack and name exists."""
+    """What an update without a preview reports too: the forecast, files that are not shipped, what `pulumi destroy` will keep and
+    remove, and the warnings, among them that a cluster of the same project, stack and name exists."""
     _print_warnings(declaration)
     notices = declaration.bundle.notices if declaration.bundle else ()
-    if lines := (*notices, *_retention_lines(declaration)):
+    if lines := (*declaration.move.lines, *_forecast(declaration), *notices, *_retention_lines(declaration)):
         pulumi.log.info("\n".join([f"{declaration.spec.name}:", *lines]))
+
+
+def _forecast(declaration: _Declaration) -> list[str]:
+    return forecast_lines(_entry(declaration), declaration.plan, declaration.inventory)
 
 
 def _retention_lines(declaration: _Declaration) -> tuple[str, ...]:
@@ -429,30 +454,11 @@ def _entry(declaration: _Declaration) -> registry.Entry:
     )
 
 
-def _code_without(inventory: Inventory) -> tuple[Path, ...]:
-    folders = (inventory.data_dir, inventory.train_dir)
-    return (Path.cwd() / "__main__.py", *(Path(folder) for folder in folders if folder.startswith("/")))
-
-
 def _secret_values(spec: ClusterSpec, args: Mapping[str, Any]) -> dict[str, pulumi.Input[str]]:
     """The values of `secrets`, and the secret ones of `env`."""
     secret_env = {name: args["env"][name] for name in spec.secret_env}
     plain = {name: value.value if isinstance(value, SecretText) else value for name, value in secret_env.items()}
     return {**args.get("secrets", {}), **plain}
-
-
-def _wait(text: str) -> float:
-    try:
-        return seconds(text)
-    except ValueError:
-        raise SpecError("TFDEPLOY_WAIT", f"{text!r} is not a valid duration", f"It takes {DURATION_FORM}.") from None
-
-
-def _refuse_second(name: str) -> None:
-    names = _names.setdefault(pulumi.runtime.settings.get_monitor(), set())
-    if name in names:
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is used twice in this program", "Choose another.")
-    names.add(name)
 
 
 def _task_props(
@@ -485,4 +491,5 @@ def _run_props(
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),
         "container": with_unknown_outputs(declaration.rendered.controller),
         "dependencies": dependencies.of_job(declaration.spec.jobs[0].name),
+        **({"moved_from": declaration.move.clusters} if declaration.move.origins else {}),
     }

@@ -5,6 +5,7 @@ are merged key by key, groups of arguments at every level. The program's values 
 """
 
 import json
+import os
 from collections import abc
 from collections.abc import Callable, Mapping
 from typing import Any, Union, get_args, get_origin, is_typeddict
@@ -17,6 +18,7 @@ from .errors import SpecError
 from .spec.arg_reader import NEVER_SHOWN, unknown_remedy
 from .spec.cluster import GROUPS
 from .spec.environment import secret_texts
+from .units import DURATION_FORM, seconds
 
 
 def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[str, Any]:
@@ -170,3 +172,16 @@ def _without_env_values(own: Any) -> Any:
 def _names_only(env: Any) -> Any:
     """An environment without its values, which are often keys and passwords."""
     return dict.fromkeys(env, "…") if isinstance(env, Mapping) else "(an output)"
+
+
+def environment_arguments() -> dict[str, float]:
+    """The arguments that the environment sets for one call.
+
+    Raises:
+        SpecError: `TFDEPLOY_WAIT` is not a duration.
+    """
+    text = os.environ.get("TFDEPLOY_WAIT")
+    try:
+        return {} if text is None else {"wait": seconds(text)}
+    except ValueError:
+        raise SpecError("TFDEPLOY_WAIT", f"{text!r} is not a valid duration", f"It takes {DURATION_FORM}.") from None

@@ -12,11 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pulumi
 
 from .backends.base import ClusterRef, DiscoveredCluster
 from .errors import SpecError
+from .places import StoredPlace, find_places
 from .plan.inventory import Inventory, PlaceRef
 from .report.report import moment
 
@@ -27,8 +29,10 @@ _HALF_WRITTEN = "failed to load checkpoint"
 """In the engine's message, where the file of a stack in a `file://` backend was read while the same engine wrote it."""
 
 _READ_ATTEMPTS, _READ_PAUSE = 10, 0.2
-_STASH, _CLEANUP = "pulumi:index:Stash", "pulumi-python:dynamic/tfdeploy:Cleanup"
-_NETWORK = "docker:index/network:Network"
+_STASH = "pulumi:index:Stash"
+
+_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""Monitor of a run of a Pulumi program to the names of its clusters; an entry is removed at the end of that run."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,23 @@ class StoredCluster:
     """What the state of the stack has of a cluster."""
 
     identity: Identity
-    home: str = ""
-    place: PlaceRef | None = None
-    """None after a first update that was interrupted before it created anything."""
-    has_network: bool = False
-    """Whether the state has the cluster's overlay network."""
+    places: tuple[StoredPlace, ...] = ()
+    """Where it is. Empty after a first update that was interrupted before it created anything."""
+
+    def at(self, backend: str) -> StoredPlace | None:
+        """What the state has of it on this backend."""
+        return next((place for place in self.places if place.cluster["backend"] == backend), None)
 
 
 def stored_cluster(name: str, component: str) -> StoredCluster | None:
     """What the current stack's state has of the component resource with this name and type; None before its first update."""
     result = _read_state()
     return find_stored((result.value or {}).get("outputs") or {}, name, component)
+
+
+def stored_names(component: str) -> list[str]:
+    """The names of all components of this type in the current stack's state."""
+    return [urn.rpartition("::")[2] for urn in stored_urns() if urn.split("::")[2].split("$")[-1] == component]
 
 
 def stored_urns() -> list[str]:
@@ -81,12 +91,7 @@ def find_stored(resources: Mapping[str, Any], name: str, component: str) -> Stor
     if not stash:
         return None
     identity = Identity(**stash["output"])
-    cleanup = by_name.get((f"{component}${_CLEANUP}", f"{name}-cleanup"))
-    if not cleanup:
-        return StoredCluster(identity)
-    network = f"{component}${_NETWORK}"
-    has_network = any((network, f"{name}-network{suffix}") in by_name for suffix in ("", "-encrypted"))
-    return StoredCluster(identity, cleanup["cluster"]["home"], cleanup["place"], has_network)
+    return StoredCluster(identity, find_places(by_name, name, component, identity.id))
 
 
 def _type_of(urn: str) -> str:
@@ -106,6 +111,14 @@ def choose_identity(name: str, stored: StoredCluster | None, adopt: str) -> Iden
         wrong = f"the stack already has the cluster {stored.identity.id}, not {adopt}"
         raise SpecError(f"{name}: adopt", wrong, "Remove `adopt`, or use another stack.")
     return stored.identity
+
+
+def refuse_second(name: str) -> None:
+    """Refuse a second cluster of this name in one program."""
+    names = _names.setdefault(pulumi.runtime.settings.get_monitor(), set())
+    if name in names:
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is used twice in this program", "Choose another.")
+    names.add(name)
 
 
 def refuse_other_name(name: str, component: str, aliases: Sequence[Any]) -> None:
@@ -129,13 +142,15 @@ def _name_of_alias(alias: Any) -> str:
     return former if isinstance(former, str) else ""
 
 
-def cluster_to_adopt(stored: StoredCluster | None, adopt: str, has_network: bool) -> str:
+def cluster_to_adopt(stored: StoredCluster | None, adopt: str, backend: str) -> str:
     """The id of the cluster that this update adopts. It is empty once an update has done so, although the argument is still set.
 
-    On a backend that `has_network` that is so when the network is in the state: an update that was interrupted before leaves the
-    cluster with its former network alone. Elsewhere it is so from the beginning, because what that update created is the cluster's.
+    On `docker` that is so when the network is in the state: an update that was interrupted before leaves the cluster with its former
+    network alone. Elsewhere it is so from the beginning, because what that update created is the cluster's. A cluster that moves to
+    another backend adopts nothing there.
     """
-    is_adopted = stored and stored.place and (stored.has_network or not has_network)
+    stored_place = stored.at(backend) if stored else None
+    is_adopted = stored_place.has_network or backend != "docker" if stored_place else bool(stored and stored.places)
     return "" if is_adopted else adopt
 
 
@@ -170,10 +185,11 @@ def refuse_other_place(cluster: ClusterRef, stored: StoredCluster | None, invent
     Raises:
         SpecError: with the names of both.
     """
-    place = stored.place if stored else None
-    if not stored or not place or not place["id"] or place["id"] == inventory.place_id:
+    stored_place = stored.at(cluster["backend"]) if stored else None
+    place = stored_place.place if stored_place else None
+    if not stored_place or not place or not place["id"] or place["id"] == inventory.place_id:
         return
-    if not inventory.single_machine and stored.home != cluster["home"]:
+    if not inventory.single_machine and stored_place.cluster["home"] != cluster["home"]:
         return  # the user has chosen another place
     responding = _title(place_of(inventory))
     if inventory.place_swarm and place.get("swarm") == inventory.place_swarm:

@@ -74,6 +74,27 @@ class MachineRow(TypedDict):
     """On `ec2`: the cost so far in USD; None if the price is unknown."""
 
 
+class ArtifactRow(TypedDict):
+    """One artifact of the run, or one that could not be stored."""
+
+    name: str
+    """The path below `train_dir`: the folder of a model, a file, or a checkpoint without the suffixes of its files. For other files
+    the pattern of `artifacts`."""
+
+    kind: str
+    """model (a SavedModel), keras, checkpoint or files; empty if it could not be stored."""
+
+    size: int
+    """The size in bytes."""
+
+    path: str
+    """Where it is on this computer: a folder or a file; for a checkpoint its prefix, as `tf.train.Checkpoint.restore` takes it. Empty
+    if it is not there."""
+
+    problem: str
+    """Why it is not there, and what to do; empty if it is."""
+
+
 class CostSummary(TypedDict, total=False):
     """The cost of the machines on `ec2`; empty on `local` and `docker`. A price that is unknown is None."""
 

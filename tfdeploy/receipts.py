@@ -34,6 +34,9 @@ _MAX_ARCHIVES, _MAX_BYTES = 200, 200 * 1024 * 1024
 UNREADABLE = (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, zlib.error)
 """What reading a damaged archive raises."""
 
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What a receipt raises in which something has another form."""
+
 _END_OF_TIME = 253402300800.0
 """The year 10000, which no date can show."""
 
@@ -103,6 +106,13 @@ def write_outcome(cluster: Mapping[str, object], run: str, outcome: RunOutcome) 
         write(cluster, run, replace(receipt, outcome=outcome))
 
 
+def reopen(cluster: Mapping[str, object], run: str) -> None:
+    """A run that has moved continues: how it went so far is not final."""
+    receipt = read(cluster, run)
+    if receipt is not None and receipt.outcome is not None and receipt.outcome.is_final:
+        write(cluster, run, replace(receipt, outcome=replace(receipt.outcome, ended=None, is_final=False)))
+
+
 def read(cluster: Mapping[str, object], run: str) -> Receipt | None:
     """The receipt of a run; None if this computer has none that can be read."""
     return _read(_path(cluster, run))
@@ -117,12 +127,12 @@ def read_all(cluster: Mapping[str, object]) -> dict[str, Receipt]:
 
 def _read(path: Path) -> Receipt | None:
     try:
-        return _receipt(json.loads(path.read_bytes()))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        return from_dict(json.loads(path.read_bytes()))
+    except (OSError, *DAMAGED):
         return None
 
 
-def _receipt(data: dict[str, Any]) -> Receipt:
+def from_dict(data: Mapping[str, Any]) -> Receipt:
     """From JSON. Fields of a newer version are ignored, and those that an earlier version did not have are missing."""
     spec, outcome = data.get("spec"), data.get("outcome")
     return Receipt(

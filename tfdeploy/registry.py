@@ -10,6 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -78,6 +79,31 @@ def login() -> str:
 def folder() -> Path:
     """The folder of the files."""
     return state_folder() / "registry"
+
+
+def write_for_update(entry: Entry) -> None:
+    """Store the entry when an update begins. While its run moves, the entry of the former place stays until the run is submitted at the
+    new one: the command shows the cluster where the run is."""
+    before = stored(entry.cluster)
+    if before is None or before.ended or before.cluster["backend"] == entry.cluster["backend"]:
+        write(entry)
+    else:
+        make_private(folder())
+        write_whole(
+            _moving_path(entry.cluster),
+            json.dumps(asdict(replace(entry, created=before.created)), indent=1),
+            mode=0o600,
+        )
+
+
+def confirm_move(cluster: ClusterRef) -> None:
+    """The run was submitted at the new place."""
+    with suppress(FileNotFoundError):
+        _moving_path(cluster).replace(path_of(cluster))
+
+
+def _moving_path(cluster: ClusterRef) -> Path:
+    return folder() / f".{cluster_folder(cluster)}.moving"
 
 
 def path_of(cluster: ClusterRef) -> Path:
@@ -149,9 +175,9 @@ def _warn(text: str) -> None:
 
 
 def mark_destroyed(cluster: ClusterRef) -> None:
-    """Store that a cluster was destroyed, if it has an entry."""
+    """Store that a cluster was destroyed, if it has an entry. One that has moved to another backend exists there."""
     entry = stored(cluster)
-    if entry is not None:
+    if entry is not None and entry.cluster["backend"] == cluster["backend"]:
         write(replace(entry, ended=time.time()))
 
 

@@ -18,6 +18,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 from . import receipts, registry
 from .agent.record import ViewRequest
 from .agent.run_spec import RunSpec
+from .backends import moving
 from .backends.base import (
     ClusterRef,
     Retain,
@@ -29,7 +30,9 @@ from .backends.base import (
     plain_values,
     same_cluster,
 )
+from .backends.run_mover import MovedRunProps
 from .backends.stack_config import StackProvider
+from .report.arrival import last_step
 from .report.run_outcomes import observed_source, store_outcomes
 from .spec import environment
 from .spec.arg_reader import ArgReader
@@ -58,7 +61,7 @@ class CleanupProvider(StackProvider):
 
     def create(self, props: Props) -> CreateResult:
         """Create nothing but the token, so that an interruption leaves nothing behind."""
-        return CreateResult(props["cluster"]["name"], {**props, "token": secrets.token_hex(16)})
+        return CreateResult(props["cluster"]["name"], {**props, "token": props.get("token") or secrets.token_hex(16)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """A cluster at another place is another cluster."""
@@ -119,8 +122,11 @@ class RunProvider(StackProvider):
         return CreateResult(plain["run"]["id"], {**props, **_submit(plain)})
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
-        """A new run is an update, never a replacement: the controller continues."""
-        return _diff(olds, news, ["cluster"])
+        """A new run is an update, never a replacement: the controller continues. One that moves is submitted in each update: another
+        place may have a newer record of it again."""
+        result = _diff(olds, news, ["cluster"])
+        result.changes = result.changes or bool(news.get("moved_from"))
+        return result
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
         """Submit the new run to the controller."""
@@ -136,12 +142,20 @@ class RunProvider(StackProvider):
         """Stop the run."""
         plain = cast(RunProps, plain_values(props))
         _runner(plain).stop_run(plain)
-        _store_outcomes(plain["cluster"])
+        entry = registry.stored(plain["cluster"])
+        if entry is None or entry.cluster["backend"] == plain["cluster"]["backend"]:  # else the run continues there
+            _store_outcomes(plain["cluster"])
 
 
 def _submit(props: RunProps) -> RunOutputs:
-    """Submit a run, and store its receipt."""
+    """Submit a run, with its record where that is at another place, and store its receipt."""
+    moved = cast(MovedRunProps, props) if props.get("moved_from") else None
+    for sentence in moving.carry(moved, last_step) if moved else ():
+        print(f"{props['cluster']['name']}: {sentence}.")
     outputs = _runner(props).submit_run(props)
+    if moved:
+        moving.note_move(moved)
+        registry.confirm_move(props["cluster"])
     entry = registry.stored(props["cluster"])
     if entry is not None:
         sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
@@ -194,13 +208,15 @@ class Cleanup(Resource, module="tfdeploy", name="Cleanup"):
         hostnames: Sequence[str],
         retain: Retain,
         opts: pulumi.ResourceOptions,
+        token: str = "",
     ) -> None:
+        """`token` is that of the cluster at its former place; empty for a new one."""
         props = {
             "cluster": cluster,
             "place": dict(place),
             "hostnames": list(hostnames),
             "retain": dict(retain),
-            "token": None,
+            "token": pulumi.Output.secret(token) if token else None,
         }
         secret = pulumi.ResourceOptions(additional_secret_outputs=["token"])
         super().__init__(CleanupProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))

@@ -10,9 +10,16 @@ from . import receipts
 from .agent.run_spec import RunSpec
 from .agent.run_state import RunState
 from .paths import output_files
+from .plan.inventory import Inventory
 
 if TYPE_CHECKING:
     from .plan.code_bundle import Bundle
+
+
+def not_shipped(inventory: Inventory) -> tuple[Path, ...]:
+    """Files and folders that are not part of the code, although they are in its folder."""
+    folders = (inventory.data_dir, inventory.train_dir)
+    return (Path.cwd() / "__main__.py", *(Path(folder) for folder in folders if folder.startswith("/")))
 
 
 def bundle(name: str, folder: Path, without: Sequence[Path]) -> "Bundle":

@@ -63,7 +63,7 @@ def test_a_signal_while_a_training_is_stopped(folder: Path, number: signal.Signa
         bench.send_signal(number)
         said, _ = bench.communicate()
     assert bench.returncode == 128 + number, said
-    assert left(folder) == []
+    until(lambda: not left(folder), "the end of all processes", seen=lambda: left(folder))
     assert list(folder.iterdir()) == []
 
 
@@ -78,4 +78,4 @@ def test_a_training_that_fails(folder: Path, task: str, what: str) -> None:
     assert f"{task} fails on purpose" in said
     assert what in said
     assert "not within" not in said
-    assert left(folder) == []
+    until(lambda: not left(folder), "the end of all processes", seen=lambda: left(folder))

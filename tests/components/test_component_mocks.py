@@ -59,7 +59,19 @@ def test_everything_is_made_after_the_cleanup_and_the_run_last() -> None:
 
 
 def test_the_outputs_are_registered() -> None:
-    outputs = ["cost", "endpoints", "logs", "machines", "metrics", "run", "state", "status", "tasks"]
+    outputs = [
+        "artifacts",
+        "cost",
+        "endpoints",
+        "logs",
+        "machines",
+        "metrics",
+        "run",
+        "state",
+        "status",
+        "tasks",
+        "train_dir",
+    ]
     assert run(lambda: declare(workers=1)).outputs == outputs
 
 
@@ -184,6 +196,7 @@ def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything
     cluster = schema["resources"][TYPE]
     assert set(map(snake, cluster["inputProperties"])) == set(TensorFlowClusterArgs.__annotations__)
     assert set(map(snake, cluster["properties"])) == {
+        "artifacts",
         "cost",
         "endpoints",
         "logs",
@@ -194,6 +207,7 @@ def test_pulumi_makes_a_schema_of_the_component_with_a_description_of_everything
         "state",
         "status",
         "tasks",
+        "train_dir",
     }
     assert cluster.get("requiredInputs", []) == []
     holders = [cluster, *schema["types"].values()]

@@ -221,8 +221,14 @@ def test_unknown_members_of_a_group_that_is_not_used_do_not_matter() -> None:
     def program() -> None:
         ec2 = {"subnet_id": unknown(), "ssh_cidrs": [unknown()], "max_machines": unknown()}
         jobs = {"worker": {"cpus": 0.5, "ec2": {"spot": unknown()}}}
-        declare(workers=1, container={"image": unknown()}, ec2=ec2, jobs=jobs, docker=unknown())
+        declare(workers=1, container={"volumes": [unknown()]}, ec2=ec2, jobs=jobs, docker=unknown())
 
     recorder = run(program, preview=True)
     assert recorder.inputs["mnist-worker-0"]["cpus"] == 0.5
-    assert isinstance(recorder.inputs["mnist-run"]["run"]["id"], str), "the image is not used"
+    assert isinstance(recorder.inputs["mnist-run"]["run"]["id"], str)
+
+
+def test_an_unknown_image_counts_in_the_name_of_a_run_that_does_not_use_it() -> None:
+    recorder = run(lambda: declare(workers=1, container={"image": unknown()}), preview=True)
+    assert recorder.inputs["mnist-worker-0"]["memory"] == 0
+    assert not isinstance(recorder.inputs["mnist-run"]["run"]["id"], str)

@@ -91,6 +91,27 @@ def enters(project: DockerProject, verbs: Verbs) -> None:
     assert terminal.end() == 5
 
 
+def copies(project: DockerProject, verbs: Verbs) -> None:
+    """Files of a container, one of them of many parts, as the user of its program."""
+    makes = (
+        "mkdir out; head -c 5000000 /dev/urandom > out/big; chmod 600 out/big; ln -s /etc/passwd out/far; cat out/big"
+    )
+    _, content, _ = verbs.call("exec", "worker-0", "--", "sh", "-c", makes)
+    assert len(content) == 5_000_000
+    code, said, beside = verbs.call("cp", "worker-0:out", ".", "--json")
+    assert code == 0, beside
+    assert (verbs.folder / "out" / "big").read_bytes() == content
+    assert json.loads(said)["skipped"] == {"far": "a link to /etc/passwd, outside of the folder"}
+    assert json.loads(verbs.call("cp", "worker-0:out", ".", "--json")[1])["received"] == 0
+    (verbs.folder / "out" / "big").unlink()
+    assert verbs.call("cp", "worker-0:out/big", "-") == (0, content, "")
+    assert verbs.call("cp", "worker-0:/tmp/worker-0", "-") == (0, b"x", "")
+    train = project.job().spec.train_dir
+    assert verbs.call("cp", "worker-0:train_dir/worker-0", "-") == (0, b"x", "")
+    code, _, beside = verbs.call("cp", "worker-0:train_dir/none", ".")
+    assert (code, f"worker-0:train_dir/none does not exist. {train} has: " in beside) == (3, True)
+
+
 def leads_there(verbs: Verbs) -> None:
     """A way to two tasks, of which nothing listens on the machine."""
     with verbs.locked("tunnel", "ps-0", "worker-0") as addresses:
@@ -113,6 +134,7 @@ def test_a_task_of_a_swarm_is_restarted_replaced_entered_and_reached(project: Do
         verbs = Verbs(project.program, project.env)
         starts_again(project, verbs)
         enters(project, verbs)
+        copies(project, verbs)
         leads_there(verbs)
         used = json.loads(verbs.call("top", "--json")[1])
         assert [row["hostname"] for row in used if row["memory"] > 0] == ["ps-0", "worker-0"]

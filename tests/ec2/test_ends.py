@@ -18,6 +18,7 @@ from tests.ec2.training import JOB, MANAGER, TASKS, WATCHDOG, WORKER, limit, lin
 from tests.waiting import until
 from tfdeploy.backends.ec2 import ssh
 from tfdeploy.backends.ec2.record_bucket import MANIFEST, bucket_of
+from tfdeploy.backends.record_copy import RecordCopy
 
 pytestmark = pytest.mark.full
 
@@ -28,6 +29,7 @@ step = int(checkpoint.read_text()) if checkpoint.exists() else 0
 
 def save(*_):
     checkpoint.write_text(str(step))
+    checkpoint.with_suffix(".keras").write_text("saved")
     print("saved at", step, flush=True)
     sys.exit(0)
 
@@ -43,6 +45,7 @@ gate = pathlib.Path(os.environ["COUNTER"], "{GATE}")
 while not gate.exists() or os.environ["TFDEPLOY_JOB_NAME"] == "ps":
     step += 1
     time.sleep(0.1)
+checkpoint.with_suffix(".keras").write_bytes(bytes(64 << 20))
 print("accuracy: 0.5")
 """
 """Saves its step only when it is asked to stop."""
@@ -62,6 +65,15 @@ def session_commands(life: Ec2Project, tmp_path_factory: pytest.TempPathFactory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{folders}:{os.environ['PATH']}")
         yield
+
+
+def artifacts(project: Ec2Project) -> dict[str, int]:
+    """The artifacts of the present run on this computer, with their sizes."""
+    record = RecordCopy(project.cluster).record
+    run = record.current()
+    assert run is not None
+    folder = record.artifacts_folder(run.spec.id)
+    return {path.name: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
 
 
 def policies(project: Ec2Project, name: str) -> tuple[list[str], list[str]]:
@@ -91,6 +103,7 @@ def test_a_notice_lets_tasks_save(project: Ec2Project) -> None:
     happened = [(event.task, event.reason) for event in project.look().view.events]
     assert any(task == "worker-0" and "spot instance is taken away at" in reason for task, reason in happened), happened
     assert project.sees()["worker-0"] == "interrupted"
+    assert artifacts(project) == {"worker-0.keras": 5}
     assert f"{WORKER}: will be created: m7i.large" in project.call("preview", "--stack", project.stack).output
 
 
@@ -149,6 +162,8 @@ def test_a_job_that_ends_unseen_leaves_its_record_and_no_machine(project: Ec2Pro
     outputs = project.outputs()
     assert (outputs["state"], outputs["metrics"]) == ("succeeded", {"accuracy": 0.5})
     assert outputs["logs"]["worker-0"][-1] == "accuracy: 0.5"
+    assert artifacts(project) == {"worker-0.keras": 64 << 20, "ps-0.keras": 5}
+    assert [row["problem"] for row in outputs["artifacts"]] == ["", ""]
     assert project.box.calls("RunInstances") == runs
     assert project.up().steps().keys() == {"unchanged"}
 

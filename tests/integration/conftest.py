@@ -33,7 +33,7 @@ import pulumi
 from tfdeploy import TensorFlowCluster
 
 cluster = TensorFlowCluster("test", {arguments})
-for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "cost"):
+for name in ("status", "tasks", "machines", "state", "logs", "metrics", "endpoints", "artifacts", "cost"):
     pulumi.export(name, getattr(cluster, name))
 """
 

@@ -6,8 +6,8 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,9 @@ from tfdeploy.backends.base import (
     TaskProps,
     TaskUsage,
 )
+from tfdeploy.backends.connection import Connection
+from tfdeploy.backends.controller_calls import ControllerApi
+from tfdeploy.backends.run_mover import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import application, version
 from tfdeploy.errors import BackendError
@@ -49,6 +52,9 @@ from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan
 from tfdeploy.plan.scheduler import MANAGER_ROLE, Machine
 from tfdeploy.spec.cluster import ClusterSpec
+
+BROKEN = "broken"
+"""The name of a project whose runs cannot move to the toy backend."""
 
 _STOP_MARGIN = 30.0
 _MACHINE = platform.node().partition(".")[0] or "localhost"
@@ -150,11 +156,11 @@ class _Home:
             self.group(hostname).stop(self.stop_seconds())
             shutil.rmtree(self.task(hostname), ignore_errors=True)
 
-    def stop_run(self) -> None:
+    def stop_run(self, to_move: bool = False) -> None:
         if self.record.current() is not None:
             with self.controller() as controller:
                 has_ended = lambda: not any(self.group(name).alive() for name in self.hostnames())  # noqa: E731
-                controller_calls.stop(controller, has_ended, self.stop_seconds())
+                controller_calls.stop(controller, has_ended, self.stop_seconds(), to_move)
 
 
 class ToyTaskRunner:
@@ -231,11 +237,37 @@ class ToyTaskRunner:
         home.stop_run()
         home.remove(home.hostnames())
         home.group(CONTROLLER).stop(_STOP_MARGIN)
-        archive = set_aside(home.folder, home.record.folder, home.folder / "train")
+        run = home.record.current()
+        has_moved = run is not None and bool(run.moved_to)
+        parts = [home.folder / "train"] if has_moved else [home.record.folder, home.folder / "train"]
+        archive = set_aside(home.folder, *parts)
         shutil.rmtree(home.folder, ignore_errors=True)
         home.socket.unlink(missing_ok=True)
         (runtime_root() / f"{home.socket.name}.lock").unlink(missing_ok=True)
         return f"the record and the checkpoints are kept in {archive}" if archive else ""
+
+
+class ToyRunMover:
+    """The contract is `backends.run_mover.RunMover`."""
+
+    def stop(self, cluster: ClusterRef) -> StoppedRun:
+        home = _Home(cluster)
+        home.stop_run(to_move=True)
+        return StoppedRun(home.record.folder, is_current=True)
+
+    def note_move(self, cluster: ClusterRef, to: str) -> None:
+        with _Home(cluster).controller() as controller:
+            controller_calls.note_move(controller, to)
+
+    @contextmanager
+    def controller(self, props: RunProps) -> Iterator[ControllerApi]:
+        home = _Home(props["cluster"])
+        if props["cluster"]["project"] == BROKEN:
+            raise BackendError("the toy backend creates no controller for this project")
+        home.prepare(props["cluster"], props["token"])
+        with home.controller() as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"])
+            yield controller
 
 
 class ToyAccess:
@@ -266,6 +298,9 @@ class ToyAccess:
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         raise _unsupported()
 
+    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
+        raise _unsupported()
+
 
 def _unsupported() -> BackendError:
     return BackendError("the toy backend does not support this")
@@ -282,4 +317,11 @@ def health(place: str = "") -> list[Check]:
     return [Check("python", OK, platform.python_version())]
 
 
-BACKEND = Backend(ToyPlanner(), ToyTaskRunner(), ToyAccess(), Discovery(discover, health), "pulumi up --refresh")
+BACKEND = Backend(
+    ToyPlanner(),
+    ToyTaskRunner(),
+    ToyAccess(),
+    Discovery(discover, health),
+    "pulumi up --refresh",
+    mover=ToyRunMover(),
+)

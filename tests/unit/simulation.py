@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan
-from tfdeploy.agent import reconcile, sync, until
+from tfdeploy.agent import elastic, reconcile, sync, until
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
@@ -37,6 +37,8 @@ class Launcher:
         self.generation = 0
         self.instance = f"{hostname}#{next(self._count)}"
         self.port = port or _PORTS[job] + int(index)
+        self.takes_ports = not port
+        """It uses the port that an order names, as long as that is free."""
         self.created = now
         self.run = ""
         self.attempt = 0
@@ -81,6 +83,7 @@ class Launcher:
             self.ended = True
         elif order.action == sync.PREPARE:
             self.run, self.attempt, self.exit = order.run_id, 0, None
+            self.port = order.port if order.port and self.takes_ports else self.port
         elif order.action == sync.RUN and not same:
             assert order.run_id == self.run, "ordered to run what it has not prepared"
             self.attempt, self.running, self.started, self.exit = order.attempt, True, now, None
@@ -95,6 +98,7 @@ class World:
         self.job = RunState(plan(**args).run, self.now)
         self.launchers: dict[str, Launcher] = {}
         self.events: list[Event] = []
+        self._free_ports = itertools.count(25_000)
         self.saving: set[str] = set()
         """The tasks whose program goes on for a while when it is stopped."""
 
@@ -116,8 +120,13 @@ class World:
         """What the controller does with a report: the next order."""
         report = LauncherReport.from_dict(json.loads(json.dumps(report.to_dict())))
         self.note(reconcile.apply_report(self.job, report, self.now))
-        self.note(reconcile.advance(self.job, self.now))
+        self.advance()
         return reconcile.make_order(self.job, report, self.now)
+
+    def advance(self) -> None:
+        """What the controller does at each of its steps."""
+        elastic.reserve_addresses(self.job, lambda: next(self._free_ports))
+        self.note(reconcile.advance(self.job, self.now))
 
     def note(self, events: list[Event]) -> None:
         self.events += [
@@ -146,7 +155,7 @@ class World:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.note(reconcile.advance(self.job, self.now))
+        self.advance()
         self.settle()
 
     def give(self, **args: Any) -> None:

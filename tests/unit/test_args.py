@@ -25,6 +25,7 @@ EVERY: dict[str, Any] = {
     "chief": True,
     "tf_config_master": True,
     "evaluator": True,
+    "elastic": {"max": 8},
     "gpu_workers": 1,
     "tensorboard": True,
     "jobs": {"worker": {"memory": "2GiB", "restart": {"maximum": 1}}},
@@ -34,6 +35,7 @@ EVERY: dict[str, Any] = {
     "secrets": {"TOKEN": "hush"},
     "data_dir": "data",
     "train_dir": "runs",
+    "artifacts": ["export/**"],
     "context": {"steps": 5},
     "success": "chief",
     "worker_timeout": "2m",
@@ -117,12 +119,12 @@ def test_an_argument_may_come_from_the_configuration(name: str) -> None:
 
 
 def test_a_cluster_may_come_from_the_configuration_alone() -> None:
-    all_that_go_together = {**EVERY, "container": {**EVERY["container"], "build": ""}}
+    all_that_go_together = {**EVERY, "gpu_workers": 0, "container": {**EVERY["container"], "build": ""}}
     configure(all_that_go_together)
     assert cluster_spec("mnist", read()) == cluster_spec("mnist", all_that_go_together)
 
 
-MAPPINGS = ("jobs", "metrics", "until", "env", "secrets", "context", "restart", "container", "docker", "ec2")
+MAPPINGS = ("elastic", "jobs", "metrics", "until", "env", "secrets", "context", "restart", "container", "docker", "ec2")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in MAPPINGS])

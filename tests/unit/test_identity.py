@@ -14,12 +14,15 @@ from tfdeploy import identity
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import Identity, StoredCluster
+from tfdeploy.places import StoredPlace
+from tfdeploy.plan.inventory import PlaceRef
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
 STASH = f"{TYPE}$pulumi:index:Stash"
 CLEANUP = f"{TYPE}$pulumi-python:dynamic/tfdeploy:Cleanup"
 MINE = Identity(ID, OWNER)
-LAPTOP = {"id": "m1", "name": "laptop"}
+LAPTOP: PlaceRef = {"id": "m1", "name": "laptop"}
+DOCKER = StoredPlace("mnist", cluster_ref(home="unix:///d.sock"), LAPTOP, "secret", False, False)
 
 
 def state(*resources: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
@@ -37,9 +40,7 @@ def cleanup(home: str = "unix:///d.sock") -> tuple[str, str, dict[str, Any]]:
 def test_the_state_of_the_stack_has_the_cluster() -> None:
     assert identity.find_stored({}, "mnist", TYPE) is None
     assert identity.find_stored(state(stash()), "mnist", TYPE) == StoredCluster(MINE)
-    assert identity.find_stored(state(stash(), cleanup()), "mnist", TYPE) == StoredCluster(
-        MINE, "unix:///d.sock", {"id": "m1", "name": "laptop"}
-    )
+    assert identity.find_stored(state(stash(), cleanup()), "mnist", TYPE) == StoredCluster(MINE, (DOCKER,))
 
 
 def test_a_component_in_a_component_and_others_of_the_stack_do_not_matter() -> None:
@@ -69,15 +70,16 @@ def test_a_cluster_is_adopted_only_by_a_stack_that_has_none() -> None:
 
 
 def test_a_cluster_is_adopted_once_although_the_argument_remains() -> None:
-    created = StoredCluster(MINE, "unix:///d.sock", {"id": "m1", "name": "laptop"})
-    complete = replace(created, has_network=True)
+    def adopted(backend: str) -> list[str]:
+        created = replace(DOCKER, cluster=cluster_ref(backend=backend))
+        places = ((), (created,), (replace(created, has_network=True),))
+        states = (None, *(StoredCluster(MINE, stored) for stored in places))
+        return [identity.cluster_to_adopt(stored, ID, backend) for stored in states]
 
-    def adopted(has_network: bool) -> list[str]:
-        states = (None, StoredCluster(MINE), created, complete)
-        return [identity.cluster_to_adopt(stored, ID, has_network) for stored in states]
-
-    assert adopted(has_network=True) == [ID, ID, ID, ""], "an interrupted update has not replaced the former network"
-    assert adopted(has_network=False) == [ID, ID, "", ""]
+    assert adopted("docker") == [ID, ID, ID, ""], "an interrupted update has not replaced the former network"
+    assert adopted("local") == [ID, ID, "", ""]
+    moving = StoredCluster(MINE, (replace(DOCKER, cluster=cluster_ref(backend="local")),))
+    assert identity.cluster_to_adopt(moving, ID, "docker") == "", "what moves is the cluster's own"
 
 
 @pytest.mark.parametrize("network", ["mnist-network", "mnist-network-encrypted"])
@@ -86,8 +88,9 @@ def test_the_state_has_the_network_of_the_cluster(network: str) -> None:
         stored = identity.find_stored(
             state(stash(), cleanup(), (f"{TYPE}$docker:index/network:Network", name, {})), "mnist", TYPE
         )
-        assert stored is not None
-        return stored.has_network
+        here = stored.at("docker") if stored else None
+        assert here is not None
+        return here.has_network
 
     assert has_network(network)
     assert not has_network(f"other-{network}")
@@ -114,7 +117,8 @@ def test_another_machine_or_engine_behind_the_same_address_is_refused(
     inventory = cases.inventory(
         spec, single_machine=single_machine, place_id=place_id, place_name="desktop", place_swarm=swarms[1]
     )
-    stored = StoredCluster(MINE, "unix:///d.sock", {"id": "m1", "name": "laptop", "swarm": swarms[0]})
+    place: PlaceRef = {"id": "m1", "name": "laptop", "swarm": swarms[0]}
+    stored = StoredCluster(MINE, (replace(DOCKER, place=place),))
     if not is_refused:
         identity.refuse_other_place(cluster_ref(home=home), stored, inventory)
         return

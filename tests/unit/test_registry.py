@@ -166,3 +166,22 @@ def test_an_outline_is_the_same_after_json_and_known_from_a_job_alone() -> None:
     assert [task.hostname for task in found.tasks] == ["worker-0"]
     assert [machine.machine for machine in found.machines] == ["lab"]
     assert expected_of(None).tasks == ()
+
+
+def test_a_cluster_that_moves_is_shown_where_its_run_is() -> None:
+    local = entry(1.0)
+    moving = replace(entry(2.0), cluster={**CLUSTER, "backend": "docker"})
+    registry.write_for_update(local)
+    registry.write_for_update(moving)
+    assert registry.entries() == [local], "the run is still there"
+    registry.mark_destroyed(moving.cluster)
+    assert registry.entries() == [local], "what the failed update created is deleted"
+    registry.confirm_move(moving.cluster)
+    assert registry.entries() == [replace(moving, created=1.0)]
+    registry.confirm_move(moving.cluster)
+    registry.mark_destroyed(local.cluster)
+    assert registry.entries()[0].ended == 0.0, "only the former place is deleted"
+    registry.mark_destroyed(moving.cluster)
+    assert registry.entries()[0].ended > 0.0
+    registry.write_for_update(entry(3.0))
+    assert registry.entries()[0].cluster["backend"] == "local", "a cluster that was destroyed does not move"

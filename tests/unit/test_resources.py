@@ -115,3 +115,9 @@ def test_destroy_does_not_need_the_receipts(runner: Runner) -> None:
     runner.shown = replace(runner.shown, record_folder="")
     RunProvider().delete("", run)
     assert runner.calls == ["submit", "stop", "observe"]
+
+
+def test_a_run_that_moves_is_submitted_in_each_update() -> None:
+    news = {"cluster": {"id": "a", "backend": "local", "home": "/x"}, "moved_from": [{"id": "a"}]}
+    assert RunProvider().diff("", news, news).changes
+    assert not RunProvider().diff("", news, {"cluster": news["cluster"]}).changes

@@ -13,14 +13,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-from . import events, reconcile, record_sync, until, workdir
+from . import (
+    artifact_restore,
+    elastic,
+    events,
+    moved_train_dir,
+    reconcile,
+    record_import,
+    record_sync,
+    run_move,
+    until,
+    uploads,
+    workdir,
+)
+from .artifact_store import read_part
 from .events import Event
 from .files import write_whole
+from .port_reservations import PortReservations
 from .record import Record, RecordView, ViewRequest
+from .record_import import ImportRequest
 from .record_sync import CopyChanges, CopyPosition
 from .run_spec import RunSpec
 from .run_state import FINAL, RunState
 from .sync import NOTHING, PREPARE, RUN, RUNNING, WAIT, LauncherReport, Order
+from .upload_calls import UploadCalls, UploadRefused
 
 POLL_SOON, POLL_LATER = 0.2, 1.0
 """Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
@@ -39,6 +55,9 @@ _SETTLE_SECONDS, _SETTLE_SECONDS_PER_TASK = 0.02, 0.0005
 
 _STEP_SECONDS = 1.0
 """A smaller change of the clock is not corrected."""
+
+MAX_PART = 16 << 20
+"""The most bytes of an artifact that one call returns."""
 
 _MAX_UNWRITTEN = 10_000
 """How many events wait while the record cannot be written, as on a full disk."""
@@ -75,9 +94,12 @@ class Controller:
         self._patterns: Dict[str, str] = {}
         self._journal = Journal(record)
         self._is_settled = True
+        self._imported = ""
         self._settle_at = 0.0
         self._spec_json = _SpecJson()
-        self._run = record.current()
+        self._ports = PortReservations()
+        self._upload_calls = UploadCalls(record, self._clock.steady)
+        self._run = _submitted_here(record.current())
         if self._run is not None:
             reconcile.recover_clock(self._run, self._clock.read(), record.last_alive())
             if not self._run.barrier_passed:
@@ -87,6 +109,8 @@ class Controller:
         """Make this the current run. A run that the record has continues where it was, or stays finished."""
         with self._lock:
             now = self._now()
+            before = self._run or self._record.current()
+            spec = moved_train_dir.settle(self._record, spec, self._train_mode)
             spec = replace(spec, train_dir=workdir.train_dir(self._record, spec, self._train_mode))
             happened: List[Event] = []
             if self._run is None or self._run.spec.id != spec.id:
@@ -99,6 +123,10 @@ class Controller:
                 if earlier is not None:
                     reconcile.resume_run(earlier, now)
                 self._run = run
+            if run_move.continues(self._run):
+                happened = happened or [Event(events.RUN_RESUMED)]
+                run_move.continue_run(self._run, now)
+            self._run.moves = max(self._run.moves, run_move.moves_after(before))
             happened += reconcile.update_spec(self._run, spec, now)
             self._add(happened, now)
             self._settle(now)
@@ -114,6 +142,7 @@ class Controller:
 
     def sync(self, report: LauncherReport) -> Order:
         """Take a launcher's report, and return its next order. The cost does not grow with the number of tasks."""
+        self._upload_calls.hear(report.hostname)
         with self._lock:
             now, run = self._now(), self._run
             if run is None:
@@ -156,22 +185,63 @@ class Controller:
             if self._run is not None:
                 self._commit(reconcile.announce_new_launcher(self._run, hostname, action))
 
-    def stop(self, hostnames: List[str], auxiliary: bool = True, time_limit: float = 0.0) -> None:
+    def stop(
+        self, hostnames: List[str], auxiliary: bool = True, time_limit: float = 0.0, to_move: bool = False
+    ) -> None:
         """Remove these tasks; without hostnames, stop the run, with or without its auxiliary tasks. `time_limit` is that of the run, in
-        seconds, where that is over."""
+        seconds, where that is over; `to_move`: it continues on another backend."""
         with self._lock:
             if self._run is None:
                 return
             if hostnames:
                 self._commit(reconcile.remove_tasks(self._run, hostnames))
             elif not self._run.stop_requested:
-                self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit))
+                self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
+
+    def note_move(self, backend: str) -> None:
+        """This backend has the record now, and continues the run: this record is not the only one any more."""
+        with self._lock:
+            if self._run is not None:
+                self._run.moved_to = backend
+                self._commit([])
+
+    def put_import(self, position: int, data: bytes) -> Dict[str, int]:
+        """Store a part of another controller's record."""
+        return {"end": record_import.put(self._record.folder, position, data)}
+
+    def finish_import(self, request: ImportRequest) -> None:
+        """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted."""
+        with self._metrics_lock, self._lock:
+            now = self._now()
+            self._settle(now)
+            record_import.finish(self._record, self._run, request, now)
+            self._record = Record(self._record.folder)
+            self._journal, self._run = Journal(self._record), None
+            self._upload_calls = UploadCalls(self._record, self._clock.steady)
+            self._imported = request.sha256
+
+    def imported(self) -> Dict[str, str]:
+        """The hash of the record that was imported last: for a caller that did not wait for the end of the import."""
+        return {"sha256": self._imported}
+
+    def restorable(self, run_id: str) -> Dict[str, Any]:
+        """The artifacts of a run in the record, for launchers with an empty `train_dir`."""
+        folder = self._record.artifacts_folder(run_id)
+        return {"folder": str(folder), "files": [file._asdict() for file in artifact_restore.restorable(folder)]}
+
+    def restored_file(self, run_id: str, path: str) -> Path:
+        """One of these artifacts."""
+        return artifact_restore.restored_path(self._record.artifacts_folder(run_id), path)
 
     def tick(self) -> None:
         """Apply the passing of time, and save."""
         with self._lock:
             now = self._now()
             self._record.touch(now)
+            if self._run is not None and uploads.are_open(self._run):
+                self._journal.add(
+                    self._run.spec.id, uploads.expire(self._run, now, self._upload_calls.silent_seconds), now
+                )
             self._settle(now)
 
     def view(self, request: ViewRequest) -> RecordView:
@@ -230,7 +300,67 @@ class Controller:
             if not self._is_settled:
                 self._settle(self._now())
             run = self._run
-            return run is None or (run.result is not None and all(task.state in FINAL for task in run.tasks.values()))
+            if run is None:
+                return True
+            has_ended = run.result is not None and all(task.state in FINAL for task in run.tasks.values())
+            return has_ended and not uploads.are_open(run)
+
+    def is_uploading(self) -> bool:
+        """Whether a launcher uploads artifacts of the run, or is about to."""
+        with self._lock:
+            return self._run is not None and uploads.are_open(self._run)
+
+    def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[int]:
+        """A launcher declares what it uploads; how much of each file is stored already."""
+        with self._upload_calls.contact(hostname):
+            run = self._uploaded_run(run_id, hostname)
+            ends, happened = self._upload_calls.begin(run, hostname, data)
+            with self._lock:
+                uploads.reopen(run, hostname, self._now())
+                self._commit_upload(run, happened)
+            return ends
+
+    def put_part(self, run_id: str, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
+        """Store a part of an artifact; the end of its file."""
+        with self._upload_calls.contact(hostname):
+            return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, sha256, data)
+
+    def finish_file(self, run_id: str, hostname: str, index: int, sha256: str) -> int:
+        """A file of an artifact was sent; -1 when it is complete, else how many bytes of it are there."""
+        with self._upload_calls.contact(hostname):
+            return self._upload_calls.finish_file(self._uploaded_run(run_id, hostname), hostname, index, sha256)
+
+    def end_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
+        """A launcher has uploaded what it can."""
+        with self._upload_calls.contact(hostname):
+            run = self._uploaded_run(run_id, hostname)
+            happened = self._upload_calls.end(run, hostname, data)
+            with self._lock:
+                uploads.finish(run, hostname)
+                self._commit_upload(run, happened)
+
+    def read_artifact(self, run_id: str, name: str, offset: int, size: int) -> bytes:
+        """A part of a stored file, of at most `MAX_PART` bytes."""
+        if run_id not in self._record.runs():
+            raise ValueError(f"there is no run {run_id!r}")
+        return read_part(self._record.run_folder(run_id), name, max(0, offset), max(0, min(size, MAX_PART)))
+
+    def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
+        """The run that artifacts are uploaded of: it may have been replaced meanwhile."""
+        with self._lock:
+            run = self._run if self._run is not None and self._run.spec.id == run_id else self._record.load(run_id)
+        if run is None:
+            raise UploadRefused(f"there is no run {run_id}")
+        if not uploads.is_taken(run, hostname, run is self._run, self._clock.read()):
+            raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run_id}")
+        return run
+
+    def _commit_upload(self, run: RunState, happened: List[Event]) -> None:
+        if run is self._run:
+            self._commit(happened)
+        else:
+            self._record.save_other(run)
+            self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
 
     def put_log(self, run_id: str, hostname: str, stream: str, position: int, data: bytes) -> int:
         """Write bytes of a log, and return its new end."""
@@ -260,6 +390,7 @@ class Controller:
         if self._run is not None:
             self._journal.add(self._run.spec.id, happened, now)
             self._is_settled = False
+            self._ports.hold(elastic.unused_ports(self._run))
 
     def _commit(self, happened: List[Event]) -> None:
         now = self._now()
@@ -270,10 +401,17 @@ class Controller:
         """Apply the consequences of all changes and of time, and save state and events. On a full disk the next call does it."""
         if self._run is None:
             return
+        elastic.reserve_addresses(self._run, self._ports.choose)
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
+        self._ports.hold(elastic.unused_ports(self._run))
         self._is_settled = self._journal.write(self._run, now)
         pause = _SETTLE_SECONDS + _SETTLE_SECONDS_PER_TASK * len(self._run.tasks)
         self._settle_at = self._clock.steady() + pause
+
+
+def _submitted_here(run: Optional[RunState]) -> Optional[RunState]:
+    """The current run, unless its record was imported and it was not submitted here yet."""
+    return None if run is None or run.arrived_from else run
 
 
 def _fields(run: RunState, hostname: str) -> Dict[str, Any]:

@@ -17,15 +17,19 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, cast
+from urllib.parse import unquote
 
 from . import workdir
+from .artifact_store import UploadUnknown
 from .controller import Controller
 from .process import die_with_parent, wait_for_signal
 from .record import Record, ViewRequest
+from .record_import import ImportRequest
 from .record_sync import CopyPosition
-from .rpc import INTERRUPTED_CODE, TOKEN_HEADER, UNIX, launcher_token
+from .rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, launcher_token
 from .run_spec import RunSpec
 from .sync import LauncherReport
+from .upload_calls import UploadRefused
 
 TICK_SECONDS = 0.25
 """How often time takes effect, as for timeouts."""
@@ -36,6 +40,9 @@ MAX_BODY = 4 * 1024 * 1024
 MAX_LOG_BODY = 4 * 1024 * 1024
 MAX_CODE_BODY = 512 * 1024 * 1024
 """The longest code archive. What `code` may contain is limited by the plan."""
+
+MAX_IMPORT_BODY = 32 * 1024 * 1024
+"""The longest part of a record that is imported."""
 
 MAX_CONNECTIONS = 4096
 """Two for each of 1,000 tasks, and some for users."""
@@ -83,6 +90,21 @@ def _routes(controller: Controller) -> List[AllowedCall]:
     def log_ends(_: bytes, run_id: str, hostname: str) -> Any:
         return controller.log_ends(run_id, hostname)
 
+    upload = f"/artifacts/{name}/{name}"
+    number, digest = "([0-9]{1,18})", "([0-9a-f]{64})"
+
+    def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
+        return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
+
+    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, sha256: str) -> Any:
+        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), sha256, body)}
+
+    def finish_file(body: bytes, run_id: str, hostname: str, index: str) -> Any:
+        return {"end": controller.finish_file(run_id, hostname, int(index), json.loads(body)["sha256"])}
+
+    def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
+        return controller.end_upload(run_id, hostname, json.loads(body))
+
     def admin(method: str, path: str, action: Callable[..., Any], longest: int = MAX_BODY) -> AllowedCall:
         return AllowedCall(ADMIN, method, path, longest, action)
 
@@ -91,19 +113,52 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         AllowedCall(LAUNCHER, "PUT", stream, MAX_LOG_BODY, put_log),
         AllowedCall(LAUNCHER, "GET", f"/log/{name}/{name}", _SHORT, log_ends),
         AllowedCall(LAUNCHER, "GET", f"/code/{name}", _SHORT, lambda body, code: controller.code_path(code)),
+        AllowedCall(LAUNCHER, "PUT", upload, MAX_BODY, begin_upload),
+        AllowedCall(LAUNCHER, "PUT", f"{upload}/{number}/{number}/{digest}", MAX_BODY, put_part),
+        AllowedCall(LAUNCHER, "POST", f"{upload}/{number}", _SHORT, finish_file),
+        AllowedCall(LAUNCHER, "POST", upload, MAX_BODY, end_upload),
         admin("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
         admin("POST", "/copy", lambda body: controller.changes_since(_position(body)).to_dict()),
+        admin("POST", "/artifact", lambda body: controller.read_artifact(**json.loads(body)), _SHORT * 4),
         admin("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
         admin("PUT", f"/code/{name}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
         admin("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
         admin("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
         admin("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
-        admin("GET", "/stopped", lambda body: {"stopped": controller.is_stopped()}),
+        admin("GET", "/stopped", lambda body: _stopped(controller)),
     ]
 
 
+def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
+    """The calls for a run that moves from or to this controller."""
+    run = "/restore/([A-Za-z0-9_-][A-Za-z0-9_.-]*)"
+
+    def restored_file(_: bytes, run_id: str, path: str) -> Any:
+        return controller.restored_file(run_id, unquote(path))
+
+    def put_import(body: bytes, position: str) -> Any:
+        return controller.put_import(int(position), body)
+
+    def finish_import(body: bytes) -> Any:
+        return controller.finish_import(ImportRequest.from_dict(json.loads(body)))
+
+    return [
+        AllowedCall(LAUNCHER, "GET", run, _SHORT, lambda body, run_id: controller.restorable(run_id)),
+        AllowedCall(LAUNCHER, "GET", f"{run}/(.+)", _SHORT, restored_file),
+        AllowedCall(ADMIN, "POST", "/moved", _SHORT, lambda body: controller.note_move(json.loads(body)["to"])),
+        AllowedCall(ADMIN, "PUT", "/import/([0-9]{1,18})", MAX_IMPORT_BODY, put_import),
+        AllowedCall(ADMIN, "POST", "/import", _SHORT, finish_import),
+        AllowedCall(ADMIN, "GET", "/import", _SHORT, lambda body: controller.imported()),
+    ]
+
+
+def _stopped(controller: Controller) -> Dict[str, bool]:
+    return {"stopped": controller.is_stopped(), **({"uploading": True} if controller.is_uploading() else {})}
+
+
 def _stop(controller: Controller, data: Dict[str, Any]) -> None:
-    controller.stop(data.get("hostnames", []), data.get("auxiliary", True), data.get("time_limit", 0.0))
+    hostnames, auxiliary = data.get("hostnames", []), data.get("auxiliary", True)
+    controller.stop(hostnames, auxiliary, data.get("time_limit", 0.0), data.get("to_move", False))
 
 
 def _sync(controller: Controller, data: Dict[str, Any]) -> Any:
@@ -197,7 +252,9 @@ def _act(route: AllowedCall, body: bytes, names: Tuple[str, ...]) -> Reply:
         result = route.action(body, *names)
         if isinstance(result, Path):
             return Reply(200, file=result) if result.is_file() else Reply(404, f"there is no {result.name}".encode())
-    except workdir.RunRefused as error:
+    except UploadRefused as error:
+        return Reply(GONE, str(error).encode())
+    except (workdir.RunRefused, UploadUnknown) as error:
         return Reply(409, str(error).encode())
     except OSError as error:
         return Reply(507, f"the record cannot be written: {error.strerror or error}".encode())
@@ -216,7 +273,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def __init__(self, address: str, token: Path, controller: Controller) -> None:
         self._token = token
-        self._routes = [(route, re.compile(route.path)) for route in _routes(controller)]
+        self._routes = [
+            (route, re.compile(route.path)) for route in [*_routes(controller), *_routes_of_moves(controller)]
+        ]
         self._count_lock = threading.Lock()
         self._open: Set[Any] = set()
         self._strangers: Set[Any] = set()

@@ -6,8 +6,10 @@ from typing import Any, Dict, List, Optional
 from .run_state import RunResult, TaskExit
 
 RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
+RUN_MOVED = "run_moved"
 LAUNCHER_REGISTERED, LAUNCHER_REUSED, LAUNCHER_LOST = "launcher_registered", "launcher_reused", "launcher_lost"
 BARRIER_PASSED, ADDRESS_CHANGED, TASKS_CHANGED = "barrier_passed", "address_changed", "tasks_changed"
+WORKERS_CHANGED = "workers_changed"
 TASK_STARTED, TASK_SUCCEEDED, TASK_FAILED, TASK_RESTARTING = (
     "task_started",
     "task_succeeded",
@@ -18,6 +20,13 @@ TASK_INTERRUPTED, TASK_STOPPED, TASK_REMOVED = "task_interrupted", "task_stopped
 RECORD_DAMAGED, RECORD_DELAYED = "record_damaged", "record_delayed"
 LAUNCHER_PROBLEM, OUTPUT_DROPPED = "launcher_problem", "output_dropped"
 PATTERN_SLOW, PATTERN_DISABLED = "pattern_slow", "pattern_disabled"
+ARTIFACTS_BEGUN, ARTIFACTS_STORED, ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_REMOVED = (
+    "artifacts_begun",
+    "artifacts_stored",
+    "artifact_left_out",
+    "artifacts_lost",
+    "artifacts_removed",
+)
 RESTART_REQUESTED, REPLACE_REQUESTED, SETTINGS_CHANGED = "restart_requested", "replace_requested", "settings_changed"
 
 TASK_WAITED, ENGINE_STATE, TASK_LOST, MACHINE_LOST = "task_waited", "engine_state", "task_lost", "machine_lost"
@@ -49,6 +58,12 @@ class Event:
     result: Optional[RunResult] = None
     count: int = 0
     """How many bytes, or entries of the record."""
+    origin: str = ""
+    """The backend that a run has moved from."""
+    place: str = ""
+    """The backend that it has moved to."""
+    artifacts: List[str] = field(default_factory=list)
+    """The names of artifacts; for `artifacts_removed`, the runs that they were of."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""

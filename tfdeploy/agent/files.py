@@ -1,10 +1,22 @@
-"""Atomic file writes."""
+"""Atomic file writes, and hashes of files."""
 
 import errno
+import hashlib
 import os
 import threading
 from pathlib import Path
 from typing import Optional, Union
+
+_PIECE = 1024 * 1024
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, as hexadecimal digits. It reads the file in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for data in iter(lambda: file.read(_PIECE), b""):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def write_whole(path: Path, data: Union[str, bytes], mode: Optional[int] = None, sync: bool = False) -> None:

@@ -19,6 +19,9 @@ from typing import Optional
 from zipfile import BadZipFile
 
 from . import docker_env, flags, sync, workdir
+from .artifact_restore import restore
+from .artifact_sender import ArtifactSender, Interrupted
+from .artifacts import DISK_FULL
 from .flags import TaskAddress
 from .lease import Lease, boot_seconds
 from .log import STDERR, entry
@@ -26,11 +29,11 @@ from .log_shipper import Shipper, close_spool, open_spool
 from .polling import Backoff, wait_until
 from .process import NOT_FOUND, die_with_parent, kill_leftovers, wait_for_signal
 from .program import Program
-from .rpc import INTERRUPTED_CODE, CallError, Client
+from .rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from .run_spec import RunSpec
 from .run_state import TaskExit
 from .settings import TaskSettings
-from .sync import LauncherReport, Order
+from .sync import LauncherReport, Order, UploadRequest
 
 _RETRY_SECONDS = 0.5
 """The next sync after one that got no order."""
@@ -45,6 +48,13 @@ _QUIET_FAILURES = 3
 
 _PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 """Errors that are not the program's: a full disk, a machine that is out of processes, memory or files."""
+
+_UPLOAD_CALL_SECONDS = 60.0
+"""How long a call of an upload may take: the controller reads a large file again, and writes it to the disk."""
+
+_UPLOAD_RETRY_SECONDS = 60.0
+"""For so long an upload is tried again that the controller refuses, as on a full disk."""
+
 _WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 
@@ -64,6 +74,7 @@ class Launcher:
             settings.host,
             created=time.time(),
             lease=settings.lease,
+            can_upload=True,
         )
         self._port = workdir.Port(settings.host)
         self._program = Program(self._folder)
@@ -76,7 +87,8 @@ class Launcher:
         self._spec: Optional[RunSpec] = None
         self._spool: Optional[Shipper] = None
         self._grace = 0.0
-        self._is_interrupted = False
+        self._is_interrupted = self._is_signalled = False
+        self._refused_since = 0.0
 
     def run(self) -> int:
         """Run until the task is finished; the exit code."""
@@ -98,7 +110,7 @@ class Launcher:
 
     def _sleep(self, seconds: float) -> None:
         if wait_for_signal(_WAKING, self._program.seconds_until_kill(seconds)) not in (0, signal.SIGCHLD):
-            self._is_interrupted = True
+            self._is_interrupted = self._is_signalled = True
 
     def _report(self) -> LauncherReport:
         program = self._program
@@ -171,11 +183,7 @@ class Launcher:
             return None
         self._grace = order.grace
         if order.action in (sync.STOP, sync.END):
-            program.stop(sync.STOPPED, self._grace)
-            if order.action == sync.STOP or program.is_running:
-                return None
-            program.forget()
-            return 0
+            return self._end(order)
         run_id = self._spec.id if self._spec else ""
         is_current = (order.run_id, order.attempt) == (run_id, program.attempt)
         if program.is_running:
@@ -191,6 +199,45 @@ class Launcher:
             self._problem = ""
         return None
 
+    def _end(self, order: Order) -> Optional[int]:
+        """Stop the program; for `end` upload what is asked for, and exit with the order after that."""
+        self._program.stop(sync.STOPPED, self._grace)
+        if order.action == sync.STOP or self._program.is_running:
+            return None
+        if order.upload is not None:
+            self._upload(order.upload)
+            return None
+        self._program.forget()
+        return 0
+
+    def _upload(self, request: UploadRequest) -> None:
+        """Upload artifacts. What fails is tried again later, for as long as that may help."""
+        if self._backoff.seconds:
+            return
+        with Client(self._settings.controller, self._client.token, _UPLOAD_CALL_SECONDS) as client:
+            sender = ArtifactSender(client, self._settings.hostname, request, _has_signal)
+            try:
+                if self._refused_since and boot_seconds() - self._refused_since > _UPLOAD_RETRY_SECONDS:
+                    sender.give_up(DISK_FULL)
+                else:
+                    sender.send()
+            except Interrupted:
+                return
+            except CallObsolete:  # the response to the end of the upload was lost
+                self._end_upload()
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                self._try_later("cannot upload artifacts", error)
+            except CallError as error:
+                self._refused_since = self._refused_since or boot_seconds()
+                self._try_later("cannot upload artifacts", error)
+            else:
+                self._end_upload()
+
+    def _end_upload(self) -> None:
+        self._refused_since = 0.0
+        self._backoff.reset()
+        self._problem = ""
+
     def _interrupt(self) -> Optional[int]:
         program = self._program
         program.stop(sync.INTERRUPTED, self._grace)
@@ -201,7 +248,11 @@ class Launcher:
             exit_ = TaskExit(INTERRUPTED_CODE)
             program.fail(run_id, program.attempt, exit_, sync.INTERRUPTED, docker_env.notice())
         was_stopped = program.exit is not None and program.exit.cause == sync.INTERRUPTED
-        if self._sync(self._report()) is not None and was_stopped:
+        order = self._sync(self._report())
+        if order is not None and order.upload is not None and not self._is_signalled:
+            self._upload(order.upload)
+            return None
+        if order is not None and was_stopped:
             program.forget()  # an end by itself is reported again by the next launcher: it may not be in the record yet
         return INTERRUPTED_CODE
 
@@ -210,7 +261,9 @@ class Launcher:
         try:
             self._fetch(spec)
             problem = workdir.train_dir_problem(spec.train_dir)
-        except (OSError, CallError, BadZipFile) as error:
+            if not problem:
+                restore(self._settings.controller, self._client.token, spec.restored_run, spec.train_dir)
+        except (OSError, CallError, BadZipFile, ValueError) as error:
             self._try_later("cannot prepare the run", error)
             return
         self._backoff.reset()
@@ -286,6 +339,11 @@ class Launcher:
             return
         self._backoff.reset()
         self._problem = ""
+
+
+def _has_signal() -> bool:
+    """Whether a signal waits that ends the launcher."""
+    return bool(signal.sigpending() & (_WAKING - {signal.SIGCHLD}))
 
 
 def _command(order: Order, task: TaskAddress, spec: RunSpec, settings: TaskSettings) -> workdir.Command:

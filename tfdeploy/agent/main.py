@@ -42,14 +42,8 @@ def _run(verb: str, rest: List[str]) -> int:
         from .remove_volumes import remove_volumes
 
         return remove_volumes(rest)
-    elif verb == "tcp-relay":
-        from .tcp_relay import relay
-
-        return relay(*rest)
-    elif verb == "exec":
-        from .exec import exec_command
-
-        return exec_command(Path(rest[0]), rest[1:])
+    elif verb in ("exec", "file-server", "tcp-relay"):
+        return _run_for_user(verb, rest)
     elif verb == "grpc-server":
         from .grpc_server import serve
 
@@ -62,3 +56,18 @@ def _run(verb: str, rest: List[str]) -> int:
         print(f"tfdeploy agent: unknown command {verb!r}", file=sys.stderr)
         return 2
     return 0
+
+
+def _run_for_user(verb: str, rest: List[str]) -> int:
+    """Run a command that the user's computer starts in a task, with its streams."""
+    if verb == "exec":
+        from .exec import exec_command
+
+        return exec_command(Path(rest[0]), rest[1:])
+    if verb == "file-server":
+        from .file_server import serve_files
+
+        return serve_files(Path(rest[0]), sys.stdin.buffer, sys.stdout.buffer)
+    from .tcp_relay import relay
+
+    return relay(*rest)

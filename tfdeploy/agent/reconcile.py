@@ -7,7 +7,7 @@ identified by run and attempt; a launcher stops its program when the order names
 from dataclasses import replace
 from typing import List, Optional
 
-from . import events, sync
+from . import elastic, events, sync, uploads
 from .budget import over_budget
 from .events import Event
 from .flags import TaskAddress
@@ -15,6 +15,8 @@ from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_
 from .run_spec import RunSpec, TaskSpec
 from .run_state import (
     FINAL,
+    INTERRUPTED,
+    MOVED,
     RUNNING,
     STARTING,
     STOP_REQUESTED,
@@ -37,6 +39,8 @@ ROLLING_RESTART_SECONDS = 2.0
 GATHER_SECONDS = 1.0
 """A rolling restart begins so long after the last request for it: requests arrive in parallel and in any order."""
 
+LOST_SECONDS = 10.0
+"""A rolling restart waits so long for the launcher of an optional worker."""
 
 _MAX_FENCED = 32
 """How many earlier launchers of a task are remembered."""
@@ -127,14 +131,18 @@ def remove_tasks(run: RunState, hostnames: List[str]) -> List[Event]:
     return [Event(events.TASK_REMOVED, task=name) for name in present]
 
 
-def stop_run(run: RunState, now: float, auxiliary: bool = True, time_limit: float = 0.0) -> List[Event]:
-    """Stop the run, by the user's request or because its time limit, in seconds, is over; with `auxiliary` its auxiliary tasks too,
-    such as TensorBoard. A run that has a result keeps it, and its tasks that still run are stopped."""
+def stop_run(
+    run: RunState, now: float, auxiliary: bool = True, time_limit: float = 0.0, to_move: bool = False
+) -> List[Event]:
+    """Stop the run: by the user's request, because its time limit, in seconds, is over, or `to_move` it to another backend. With
+    `auxiliary` its auxiliary tasks stop too, such as TensorBoard. A run that has a result keeps it, and its tasks that still run are
+    stopped."""
     run.stop_requested = run.stop_requested or auxiliary
     run.stopped_at = run.stopped_at or now
     if run.result is not None:
         return [Event(events.STOP_REQUESTED)] if auxiliary else []
-    run.result = RunResult(STOPPED, TIME_LIMIT if time_limit else STOP_REQUESTED, now, seconds=time_limit)
+    cause = MOVED if to_move else TIME_LIMIT if time_limit else STOP_REQUESTED
+    run.result = RunResult(STOPPED, cause, now, seconds=time_limit)
     return [Event(events.RUN_ENDED, result=run.result)]
 
 
@@ -167,7 +175,8 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
         else:
             apply_loss(task, now)
             task.attempt += 1
-    if task.is_auxiliary and task.state in FINAL and not run.stop_requested:
+    is_started_again = task.is_auxiliary or (bool(task.user_action) and elastic.is_left_out(run, task))
+    if is_started_again and task.state in FINAL and not run.stop_requested:
         task.state, task.attempt, task.failures = STARTING, task.attempt + 1, 0
     if task.state not in FINAL:
         task.state, task.reason = STARTING, ""
@@ -176,7 +185,7 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
     task.generation = max(task.generation + (report.generation == 0), report.generation)
     task.dropped_bytes, task.dropped_reported = 0, 0
     task.fenced = [*task.fenced, *filter(None, [task.instance])][-_MAX_FENCED:]
-    task.instance, task.ready = report.instance, False
+    task.instance, task.ready, task.can_upload = report.instance, False, report.can_upload
     task.container, task.machine, task.created = report.container, report.machine, report.created
     return happened
 
@@ -190,7 +199,7 @@ def _discard_preparation(run: RunState, task: TaskState, now: float) -> List[Eve
     """The launcher has prepared another run: it is not ready for this one, whatever the state of this run has recorded."""
     if not task.ready or task.state in FINAL:
         return []
-    if task.is_auxiliary:
+    if task.is_auxiliary or elastic.is_optional(run.spec, task):
         next_attempt(run, task)
         task.ready = False
     else:
@@ -215,6 +224,7 @@ def advance(run: RunState, now: float) -> List[Event]:
         for task in idle:
             if _is_over(run, task) and not may_finish(run, task, now):
                 stop_task(task, run.result, now)
+    uploads.request_uploads(run, now)
     return happened
 
 
@@ -235,11 +245,15 @@ def _advance_rolling_restart(run: RunState, now: float) -> List[Event]:
         run.restarting_task = name
         next_attempt(run, task)
         return [Event(events.SETTINGS_CHANGED, task=name)]
-    is_done = task is None or task.state in FINAL
+    is_done = task is None or task.state in FINAL or _is_lost_worker(run, task, now)
     if is_done or (task and task.state == RUNNING and now - task.since > ROLLING_RESTART_SECONDS):
         run.restart_queue = [other for other in run.restart_queue if other != name]
         run.restarting_task = ""
     return []
+
+
+def _is_lost_worker(run: RunState, task: TaskState, now: float) -> bool:
+    return elastic.is_optional(run.spec, task) and task.state != RUNNING and now - task.seen > LOST_SECONDS
 
 
 def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
@@ -253,15 +267,20 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
 def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: float) -> Order:
     """The order for a task's current launcher."""
     hostname, grace, run_id = task.hostname, run.spec.grace, run.spec.id
+    if task.state == INTERRUPTED and uploads.is_asked(run, hostname):
+        return Order(sync.STOP, grace, run_id, upload=uploads.request_to(run, hostname))
     if task.state in FINAL:
-        return Order(sync.END, grace)
+        if not uploads.is_asked(run, hostname):
+            return Order(sync.END, grace)
+        request = uploads.request_to(run, hostname)
+        return Order(sync.END, grace, run_id, upload=request) if request else Order(sync.STOP, grace)
     if _is_over(run, task) and not may_finish(run, task, now):
         return Order(sync.STOP, grace)
     wait = Order(sync.WAIT, grace, run_id, task.attempt)
     if now < task.not_before:
         return wait
     if not task.ready:
-        port = task.port or (TENSORBOARD_PORT if task.is_auxiliary else 0)
+        port = task.port or (TENSORBOARD_PORT if task.is_auxiliary else elastic.reserved_port(run, hostname))
         return Order(sync.PREPARE, grace, run_id, task.attempt, run.spec, port)
     if task.is_auxiliary:
         book = [TaskAddress(hostname, task.job, task.index, task.address)]
@@ -270,12 +289,7 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
         return wait
     if (report.phase, report.run_id, report.attempt) == (sync.RUNNING, run_id, task.attempt):
         return Order(sync.RUN, grace, run_id, task.attempt)  # it has its address book, which is long for many tasks
-    book = [
-        TaskAddress(other.hostname, other.job, other.index, run.address_book[other.hostname])
-        for other in run.tasks.values()
-        if other.hostname in run.address_book
-    ]
-    return Order(sync.RUN, grace, run_id, task.attempt, address_book=book)
+    return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run))
 
 
 def resume_run(run: RunState, now: float) -> None:
@@ -285,24 +299,30 @@ def resume_run(run: RunState, now: float) -> None:
 
 
 def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
-    """Apply other counts or policies to the same run. When training tasks were added or removed, all start again with new flags."""
+    """Apply other counts or policies to the same run. When training tasks were added or removed, all start again with new flags; in an
+    elastic run the others continue, if these are optional workers."""
     before = [task.hostname for task in run.training_tasks]
     planned = {task.hostname for task in spec.tasks}
     run.last_seen.update({name: run.seen(name) for name in run.tasks if name not in planned})
     run.removed_attempts.update({name: task.attempt for name, task in run.tasks.items() if name not in planned})
+    is_elastic, is_resized = elastic.tasks_continue(run.spec, spec), run.spec.max_workers != spec.max_workers
     if run.spec.until != spec.until:
         run.reached = []
+    if run.spec.worker_port != spec.worker_port:
+        run.reserved = {}
     run.spec, run.stop_requested, run.cost_since = spec, False, now
     run.tasks = {task.hostname: run.tasks.get(task.hostname) or _added_task(run, task) for task in spec.tasks}
     after = [task.hostname for task in run.training_tasks]
-    changed = after != before and run.result is None
-    for task in run.training_tasks if changed else []:
+    changed = (after != before or is_resized) and run.result is None
+    all_restart = changed and not is_elastic
+    for task in run.training_tasks if all_restart else []:
         if task.state == SUCCEEDED:  # the others would get the address of a program that has ended
             task.state = STARTING
             set_exit(task, None)
-    if changed or not run.barrier_passed:
+    if all_restart or not run.barrier_passed:
         restart_barrier(run, now)
-    return [Event(events.TASKS_CHANGED, tasks=after)] if changed else []
+    kind = events.TASKS_CHANGED if all_restart else events.WORKERS_CHANGED
+    return [Event(kind, tasks=after)] if changed else []
 
 
 def inherit_fences(run: RunState, before: RunState) -> None:
@@ -324,6 +344,7 @@ def shift_clock(run: RunState, seconds: float) -> None:
     run.stopped_at += seconds if run.stopped_at else 0.0
     run.cost_since += seconds
     run.reached_at += seconds
+    uploads.shift_clock(run, seconds)
     for task in run.tasks.values():
         task.not_before += seconds
         task.since += seconds

@@ -8,6 +8,7 @@
 | `runs/ID/run_state.json`, `run_state.copy` | a run's state, twice: one is readable after a crash of the machine |
 | `runs/ID/events.jsonl` | its events, one a line |
 | `runs/ID/logs/HOSTNAME/` | a task's output |
+| `runs/ID/artifacts/`, `artifacts.json` | models and the newest checkpoint, with their paths below `train_dir`, and a list of them |
 | `runs/ID/metrics.json`, `progress.json` | written by observers: which metrics and progress they have read, and how far |
 | `alive` | touched while the controller runs |
 """
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from . import event_log
+from .artifact_store import stored_artifacts
+from .artifacts import LeftOut, StoredArtifact
 from .events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
 from .files import write_whole
 from .log import Log
@@ -113,6 +116,9 @@ class RecordView:
     """Oldest first."""
     protocol: int = PROTOCOL
     """The version of the agent's calls."""
+    artifacts: List[StoredArtifact] = field(default_factory=list)
+    left_out: List[LeftOut] = field(default_factory=list)
+    """What of `train_dir` is not among the artifacts."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
@@ -123,6 +129,8 @@ class RecordView:
             "metrics": self.metrics,
             "events": [event.to_dict() for event in self.events],
             "protocol": self.protocol,
+            "artifacts": [artifact.to_dict() for artifact in self.artifacts],
+            "left_out": [item.to_dict() for item in self.left_out],
         }
 
     @classmethod
@@ -135,6 +143,8 @@ class RecordView:
             data["metrics"],
             [Event.from_dict(event) for event in data["events"]],
             data.get("protocol", 0),
+            [StoredArtifact.from_dict(artifact) for artifact in data.get("artifacts", [])],
+            [LeftOut.from_dict(item) for item in data.get("left_out", [])],
         )
 
 
@@ -160,6 +170,10 @@ class Record:
     def run_folder(self, run_id: str) -> Path:
         """The folder of one run."""
         return self.folder / "runs" / run_id
+
+    def artifacts_folder(self, run_id: str) -> Path:
+        """The folder of a run's artifacts: plain files, with the paths that they have below `train_dir`."""
+        return self.run_folder(run_id) / "artifacts"
 
     def current(self) -> Optional[RunState]:
         """The current run; None before the first."""
@@ -246,7 +260,7 @@ class Record:
         return states
 
     def remove_old_runs(self, keep: Sequence[str]) -> None:
-        """Delete the oldest runs beyond `MAX_RUNS`, except those to keep."""
+        """Delete the oldest runs beyond `MAX_RUNS`, with their artifacts, except those to keep."""
         excess = [run_id for run_id in self.runs() if run_id not in keep]
         if len(excess) <= MAX_RUNS:
             return
@@ -414,7 +428,8 @@ class Record:
         }
         metrics = self.metrics(run, request.metrics, seconds)
         events = self.events(run_id, request.events) + self._warnings(run, request.metrics)
-        return RecordView(now, run, logs, metrics, events)
+        artifacts, left_out = stored_artifacts(self.run_folder(run_id))
+        return RecordView(now, run, logs, metrics, events, artifacts=artifacts, left_out=left_out)
 
     def _warnings(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
         """Events that are not in the record: what of it could not be read, and which patterns are switched off."""

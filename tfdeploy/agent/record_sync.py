@@ -9,6 +9,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from .artifact_store import ArtifactList, load_manifest
 from .log import NAMES, PIPES
 from .log_segments import Stream
 from .record import Record
@@ -71,6 +72,8 @@ class CopyChanges:
     """The controller's time."""
     protocol: int = PROTOCOL
     """The version of the agent's calls."""
+    artifacts: Optional[Dict[str, Any]] = None
+    """The manifest of the run's artifacts; None without artifacts, and from a controller of an older version."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
@@ -113,7 +116,12 @@ def changes_since(record: Record, run: Optional[RunState], since: CopyPosition, 
         logs[hostname], more = pieces, more or not is_complete
         left -= sum(len(piece[1]) for piece in pieces.values())
     events = record.events_from(run_id, begin.events)
-    return CopyChanges(record_id, runs, current, run_id, subject, more or left <= 0, begin.events, events, logs, at)
+    manifest = load_manifest(record.run_folder(run_id))
+    artifacts = manifest.to_dict() if manifest != ArtifactList() else None
+    more = more or left <= 0
+    return CopyChanges(
+        record_id, runs, current, run_id, subject, more, begin.events, events, logs, at, artifacts=artifacts
+    )
 
 
 def _next_pieces(streams: Dict[str, Stream], ends: Dict[str, int], limit: int) -> Tuple[Pieces, bool]:
@@ -183,12 +191,15 @@ def update_copy(record: Record, call: Call, start_over: Callable[[], None]) -> C
     return changes
 
 
-def update_all_runs(record: Record, call: Call) -> None:
-    """Update the copies of all runs, after `update_copy`."""
+def update_all_runs(record: Record, call: Call) -> List[CopyChanges]:
+    """Update the copies of all runs, after `update_copy`; the last reply about each."""
+    replies = []
     for run_id in call(position(record, "")).runs:
         while True:
             before = position(record, run_id)
             changes = call(before)
             apply(record, changes)
             if changes.run_id != run_id or not changes.more or position(record, run_id) == before:
+                replies.append(changes)
                 break
+    return replies

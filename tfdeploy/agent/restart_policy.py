@@ -11,12 +11,14 @@ from .run_state import (
     BY_REQUEST,
     FAILED,
     INTERRUPTED,
+    MOVED,
     RESTARTING,
     RUN_FAILED,
     RUN_FINISHED,
     STOPPED,
     SUCCEEDED,
     TIME_LIMIT,
+    TO_MOVE,
     RunResult,
     RunState,
     TaskExit,
@@ -46,6 +48,7 @@ def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float) -
         requested = f"{task.user_action} {BY_REQUEST}" if task.user_action else ""
         task.reason = report.notice or requested or EXTERNAL_SIGNAL
         task.attempt += 1
+        task.machine_ends = report.notice not in ("", sync.LEASE_ENDED)
         return Event(events.TASK_INTERRUPTED, task=task.hostname, reason=task.reason)
     if report.cause == sync.STOPPED and run.result:
         stop_task(task, run.result, now)
@@ -107,6 +110,6 @@ def _is_retried(kinds: List[str], exit_: TaskExit) -> bool:
 def stop_task(task: TaskState, result: RunResult, now: float) -> None:
     """Put a task in its final state because of the run's result."""
     reasons = {SUCCEEDED: RUN_FINISHED, FAILED: RUN_FAILED}
-    limits = {TIME_LIMIT: AT_TIME_LIMIT, BUDGET: AT_BUDGET}
+    limits = {TIME_LIMIT: AT_TIME_LIMIT, BUDGET: AT_BUDGET, MOVED: TO_MOVE}
     stopped = limits.get(result.cause, BY_REQUEST)
     task.state, task.reason, task.ended = STOPPED, reasons.get(result.state, stopped), now

@@ -7,13 +7,22 @@ A launcher may make only the calls from launchers: its token is derived from the
 | `PUT /run` | backend | this is the current run (JSON) |
 | `PUT /code/HASH`, `GET /code/HASH` | backend, launcher | the code archive |
 | `POST /sync` | launcher | a report; the response is the next order |
+| `GET /restore/RUN`, `GET /restore/RUN/PATH` | launcher | the artifacts of a run in the record, for an empty `train_dir` |
 | `PUT /log/RUN/HOSTNAME/STREAM/POSITION` | launcher | bytes of a log; the response is its end at the controller |
 | `GET /log/RUN/HOSTNAME` | launcher | the ends of the three streams |
+| `PUT /artifacts/RUN/HOSTNAME` | launcher | declares the files that it uploads; the response is how much of each is there |
+| `PUT /artifacts/RUN/HOSTNAME/INDEX/OFFSET/SHA256` | launcher | a part of a declared file; the response is its end |
+| `POST /artifacts/RUN/HOSTNAME/INDEX` | launcher | all parts of a file were sent: its hash |
+| `POST /artifacts/RUN/HOSTNAME` | launcher | the upload has ended; what is left out |
 | `POST /view` | backend | the view of the current run |
 | `POST /copy` | backend | what the record has beyond a copy of it |
+| `POST /artifact` | backend | a part of a stored artifact |
 | `POST /restarts` | backend | restart these tasks, one at a time |
 | `POST /new-launcher` | backend | the user restarts or replaces a task |
 | `POST /stop` | backend | stop the run, with or without its auxiliary tasks, or remove these tasks |
+| `PUT /import/POSITION`, `POST /import` | backend | a part of another controller's record; replace the record by it |
+| `GET /import` | backend | which record has replaced this one |
+| `POST /moved` | backend | another backend has the record now |
 | `GET /stopped` | backend | whether the run and its tasks have stopped |
 """
 
@@ -53,6 +62,14 @@ stops and destroys the clusters of an older agent."""
 
 class CallError(Exception):
     """The controller returned an error."""
+
+
+class CallObsolete(CallError):
+    """What the call is about is over, as an upload that has ended."""
+
+
+GONE = 410
+"""The status of such a response."""
 
 
 class HttpConnection(http.client.HTTPConnection):
@@ -115,7 +132,8 @@ class Client:
         response = self._open.getresponse()
         content = response.read()
         if response.status >= 300:
-            raise CallError(f"{method} {path}: {response.status} {content.decode('utf-8', 'replace')}")
+            kind = CallObsolete if response.status == GONE else CallError
+            raise kind(f"{method} {path}: {response.status} {content.decode('utf-8', 'replace')}")
         return content
 
     def json(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:

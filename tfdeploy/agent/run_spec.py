@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List
 
+from .artifacts import DEFAULT_PATTERNS
+
 
 @dataclass(frozen=True)
 class TaskSpec:
@@ -68,6 +70,8 @@ class RunSpec:
     """In the plan the folder of all runs; in the controller's state the run's own folder."""
     previous_train_dir: str = ""
     """The run's own folder as a lost record had it."""
+    restored_run: str = ""
+    """The run with the artifacts that fill `train_dir` on a machine where it is empty; empty for none."""
     context: str = ""
     resume_from: str = ""
     serve: bool = False
@@ -90,6 +94,12 @@ class RunSpec:
     """What the machines cost, in USD, as it was known when the run was submitted."""
     cost_before: float = 0.0
     """What the machines of the cluster had cost when the run was submitted, in USD."""
+    max_workers: int = 0
+    """In an elastic run: up to so many workers may exist. Every task knows the addresses of all of them. 0: the run is not elastic."""
+    worker_port: int = 0
+    """In an elastic run: the port of worker 0 that the user has chosen; worker 1 has the next one. 0 for any."""
+    artifacts: List[str] = field(default_factory=lambda: list(DEFAULT_PATTERNS))
+    """What is uploaded of `train_dir` when the run ends: glob patterns."""
     content_id: str = ""
     """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""
 

@@ -28,7 +28,7 @@ WORKERS = ("worker", GPU_WORKER)
 """The jobs that form TensorFlow's job `worker`, in the order of their tasks there. TensorFlow does not know which have GPUs."""
 
 RUN_FINISHED, RUN_FAILED, BY_REQUEST = "run finished", "run failed", "by request"
-AT_TIME_LIMIT, AT_BUDGET = "time limit", "budget"
+AT_TIME_LIMIT, AT_BUDGET, TO_MOVE = "time limit", "budget", "to be moved"
 """Why a task was stopped."""
 
 TASKS_SUCCEEDED, TASK_FAILED, STARTUP_TIMEOUT, STOP_REQUESTED = (
@@ -38,7 +38,7 @@ TASKS_SUCCEEDED, TASK_FAILED, STARTUP_TIMEOUT, STOP_REQUESTED = (
     "stop_requested",
 )
 LAUNCHERS_LOST, ENDED_EARLY, TIME_LIMIT = "launchers_lost", "ended_early", "time_limit"
-UNTIL, BUDGET = "until", "budget"
+UNTIL, BUDGET, MOVED = "until", "budget", "moved"
 """Why a run ended."""
 
 
@@ -113,6 +113,10 @@ class TaskState:
     """What its launcher reports of output that it could not store."""
     dropped_reported: int = 0
     """How much of that the events contain."""
+    machine_ends: bool = False
+    """It was interrupted because its machine is about to be shut down."""
+    can_upload: bool = False
+    """Its launcher uploads artifacts."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 
@@ -137,6 +141,26 @@ class TaskState:
 
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "TaskState":
+        """From JSON. Fields of a newer version are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+
+
+UPLOADING, UPLOADED, UPLOAD_LOST = "uploading", "uploaded", "lost"
+"""States of an upload."""
+
+
+@dataclass
+class MachineUpload:
+    """The upload of what a run has in `train_dir` on one machine, which the tasks of the machine share."""
+
+    task: str
+    """The hostname of the task with the launcher that uploads."""
+    at: float
+    """When it was requested, in seconds since 1970."""
+    state: str = UPLOADING
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "MachineUpload":
         """From JSON. Fields of a newer version are ignored."""
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
@@ -202,6 +226,8 @@ class RunState:
     tasks: Dict[str, TaskState] = field(default_factory=dict)
     address_book: Dict[str, str] = field(default_factory=dict)
     """Hostname to address. Empty until all training tasks are ready."""
+    reserved: Dict[str, str] = field(default_factory=dict)
+    """In an elastic run: hostname to address of each worker up to the maximum, but worker 0, whether it exists or not."""
     result: Optional[RunResult] = None
     waiting_since: float = 0.0
     """When the start barrier began."""
@@ -227,8 +253,17 @@ class RunState:
     reached: List[ReachedMetric] = field(default_factory=list)
     """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
     reached_at: float = 0.0
+    uploads: Dict[str, MachineUpload] = field(default_factory=dict)
+    """Machine to the upload of what the run has there; missing until all its training tasks there have ended."""
     cost_since: float = 0.0
     """When the controller got the specification: from then on the machines cost `cost_per_hour`."""
+    moves: int = 0
+    """How many times its record had moved to another backend when it was submitted last. Of two records of one cluster, the one
+    with more moves of its current run is newer."""
+    arrived_from: str = ""
+    """The backend that its record was imported from, until the run is submitted here."""
+    moved_to: str = ""
+    """The backend that has its record now and continues it; empty for none."""
 
     def __post_init__(self) -> None:
         self.waiting_since = self.waiting_since or self.submitted_at
@@ -259,8 +294,10 @@ class RunState:
             "spec": self.spec.to_dict(),
             "tasks": {hostname: task.to_dict() for hostname, task in self.tasks.items()},
             "address_book": dict(self.address_book),
+            "reserved": dict(self.reserved),
             "result": asdict(self.result) if self.result else None,
             "reached": [asdict(metric) for metric in self.reached],
+            "uploads": {machine: dict(vars(upload)) for machine, upload in self.uploads.items()},
             "restart_queue": list(self.restart_queue),
             "removed": dict(self.removed),
             "removed_attempts": dict(self.removed_attempts),
@@ -275,6 +312,7 @@ class RunState:
         tasks = {hostname: TaskState.from_dict(task) for hostname, task in data["tasks"].items()}
         result = RunResult.from_dict(data["result"]) if data["result"] else None
         reached = [ReachedMetric.from_dict(metric) for metric in data.get("reached", [])]
-        run = cls(**{**data, "spec": spec, "result": result, "reached": reached})
+        uploads = {machine: MachineUpload.from_dict(upload) for machine, upload in data.get("uploads", {}).items()}
+        run = cls(**{**data, "spec": spec, "result": result, "reached": reached, "uploads": uploads})
         run.tasks = tasks  # none, where all were removed
         return run

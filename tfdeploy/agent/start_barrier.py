@@ -1,8 +1,9 @@
-"""The start barrier: no training task starts its program until all of them are ready. Pure."""
+"""The start barrier: no training task starts its program until all of them are ready, or, in an elastic run that has started before,
+until all that are not optional are. Pure."""
 
 from typing import List, Optional
 
-from . import events
+from . import elastic, events
 from .events import Event
 from .run_state import (
     FAILED,
@@ -39,7 +40,7 @@ def restart_barrier(run: RunState, now: float) -> None:
 
 def tasks_not_ready(run: RunState) -> List[str]:
     """The hostnames of the training tasks that the start barrier waits for."""
-    return [task.hostname for task in run.training_tasks if not task.ready and task.state not in FINAL]
+    return [task.hostname for task in elastic.awaited_tasks(run) if not task.ready and task.state not in FINAL]
 
 
 def advance_barrier(run: RunState, now: float) -> List[Event]:
@@ -51,13 +52,15 @@ def advance_barrier(run: RunState, now: float) -> List[Event]:
             if task.ready:
                 task.state = WAITING if absent and not run.barrier_passed else STARTING
             task.reason, task.waiting_for = "", absent[0] if task.state == WAITING else ""
-    addresses = {task.hostname: task.address for task in run.training_tasks}
+    elastic.remember_addresses(run)
+    addresses = elastic.known_addresses(run)
     if run.barrier_passed and not absent and addresses != run.address_book:
         restart_barrier(run, now)
         return [Event(events.ADDRESS_CHANGED)]
-    if not run.barrier_passed and not absent:
+    if not run.barrier_passed and not absent and not elastic.lacks_addresses(run):
         run.address_book, run.has_started = addresses, True
-        return [Event(events.BARRIER_PASSED, tasks=list(addresses))]
+        present = [task.hostname for task in run.training_tasks if task.ready or task.state in FINAL]
+        return [Event(events.BARRIER_PASSED, tasks=present)]
     return []
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import List, Optional
 
+from .elastic import is_optional
 from .restart_policy import MAX_LOSSES
 from .run_state import (
     BUDGET,
@@ -44,17 +45,18 @@ def deciding_tasks(run: RunState) -> List[TaskState]:
 def decide(run: RunState, now: float) -> Optional[RunResult]:
     """The run's result; None while it is open.
 
-    A training task that failed for good fails the run, unless the run has succeeded before that. The run succeeds when all deciding
-    tasks have; where all tasks serve, when all of them have.
+    A training task that failed for good fails the run, unless the run has succeeded before that, or the task is an optional worker of
+    an elastic run. The run succeeds when all deciding tasks have; where all tasks serve, when all of them have.
     """
+    required = [task for task in run.training_tasks if not is_optional(run.spec, task)]
     tasks = deciding_tasks(run) or run.training_tasks
     has_succeeded = bool(tasks) and all(task.state == SUCCEEDED for task in tasks)
     succeeded_at = max(task.since for task in tasks) if has_succeeded else math.inf
-    failed = [task for task in run.training_tasks if task.state in DEAD and task.since < succeeded_at]
+    failed = [task for task in required if task.state in DEAD and task.since < succeeded_at]
     if failed:
         first = min(failed, key=lambda task: task.ended)
         return RunResult(FAILED, TASK_FAILED, now, [first.hostname], first.exit)
-    lost = max(run.training_tasks, key=lambda task: task.losses, default=None)
+    lost = max(required, key=lambda task: task.losses, default=None)
     if lost is not None and lost.losses >= MAX_LOSSES:
         return RunResult(FAILED, LAUNCHERS_LOST, now, [lost.hostname], count=lost.losses)
     if has_succeeded:

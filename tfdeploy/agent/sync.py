@@ -77,6 +77,8 @@ class LauncherReport:
     report of another instance with a lower one, or of an instance that was replaced, is of a launcher that must end."""
     lease: float = 0.0
     """It kills its program when it has not reached its controller for so many seconds; 0: it does not."""
+    can_upload: bool = False
+    """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
@@ -93,6 +95,16 @@ class LauncherReport:
             else None
         )
         return cls(**{**fields, "exit": exit_})
+
+
+@dataclass(frozen=True)
+class UploadRequest:
+    """What a launcher uploads before it exits."""
+
+    run_id: str
+    train_dir: str
+    patterns: List[str] = field(default_factory=list)
+    """What is uploaded: glob patterns below `train_dir`."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +126,15 @@ class Order:
     """Seconds until the next sync."""
     generation: int = 0
     """This launcher's, for its further reports."""
+    upload: Optional[UploadRequest] = None
+    """Upload this, and report again: before it ends, or before its machine is shut down."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
         spec = self.spec.to_dict() if self.spec else None
-        return {**vars(self), "spec": spec, "address_book": [dict(vars(entry)) for entry in self.address_book]}
+        upload = {"upload": asdict(self.upload)} if self.upload else {}
+        plain = {name: value for name, value in vars(self).items() if name != "upload"}
+        return {**plain, "spec": spec, "address_book": [dict(vars(entry)) for entry in self.address_book], **upload}
 
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "Order":
@@ -126,7 +142,8 @@ class Order:
         fields = _of(cls, data)
         spec = RunSpec.from_dict(fields["spec"]) if fields.get("spec") else None
         book = [TaskAddress(**entry) for entry in fields.get("address_book", [])]
-        return cls(**{**fields, "spec": spec, "address_book": book})
+        upload = UploadRequest(**_of(UploadRequest, fields["upload"])) if fields.get("upload") else None
+        return cls(**{**fields, "spec": spec, "address_book": book, "upload": upload})
 
 
 def _of(kind: Any, data: Dict[str, Any]) -> Dict[str, Any]:

@@ -57,20 +57,24 @@ class Port:
         start = random.randrange(len(PORTS))
         others: List[int] = [] if fixed else [*PORTS[start:], *PORTS[:start]]
         for number in ([wanted] if wanted else []) + others:
-            if is_bindable(number) and self._reserve(number):
-                self.number = number
+            reservation = reserve_port(number)
+            if reservation is not None:
+                self._reservation, self.number = reservation, number
                 return number
         raise PortTaken(f"port {wanted} of {self._host} is in use by another program")
 
-    def _reserve(self, number: int) -> bool:
-        reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            reservation.bind(f"\0tfdeploy-port-{number}")
-        except OSError:
-            reservation.close()
-            return False
-        self._reservation = reservation
-        return True
+
+def reserve_port(number: int) -> Optional[socket.socket]:
+    """The reservation of a port, which holds until it is closed; None where the port is in use or reserved."""
+    if not is_bindable(number):
+        return None
+    reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        reservation.bind(f"\0tfdeploy-port-{number}")
+    except OSError:
+        reservation.close()
+        return None
+    return reservation
 
 
 def is_bindable(number: int) -> bool:
@@ -197,7 +201,7 @@ def train_dir(record: Record, spec: RunSpec, mode: int = 0) -> str:
     if spec.resume_from:
         return _earlier_folder(base, spec.resume_from, record)
     try:
-        return _claimed_folder(Path(base), spec.id, mode)
+        return claimed_folder(Path(base), spec.id, mode)
     except OSError as error:
         raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None
 
@@ -217,7 +221,7 @@ def _earlier_folder(base: str, resume_from: str, record: Record) -> str:
     raise RunRefused(f"resume_from: there is no run {resume_from!r}. Existing runs: {runs}{hint}")
 
 
-def _claimed_folder(base: Path, run_id: str, mode: int) -> str:
+def claimed_folder(base: Path, run_id: str, mode: int) -> str:
     """A new folder below `base`: creating it claims it, also where two clusters begin the same run at the same time."""
     base.mkdir(parents=True, exist_ok=True)
     number = 1

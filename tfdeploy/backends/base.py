@@ -22,6 +22,7 @@ from ..plan.retained_data import RetainedData
 from ..plan.scheduler import Machine
 from ..spec.backends import BACKENDS, install_advice, refuse_platform
 from ..spec.cluster import ClusterSpec
+from .connection import Connect, Connection
 
 if TYPE_CHECKING:
     import pulumi
@@ -350,29 +351,6 @@ class MachineProvider(Protocol):
         """Remove machines, disks and networks; a sentence about what is retained."""
 
 
-class Connection(Protocol):
-    """One connection to a task."""
-
-    def send(self, data: bytes) -> None:
-        """Send bytes; OSError when the other side no longer reads."""
-
-    def end(self) -> None:
-        """Close this side's direction; the other direction stays open."""
-
-    def receive(self) -> bytes:
-        """The next bytes; none at the end."""
-
-    def why(self) -> str:
-        """Why there was no connection; known at the end, empty where there was one."""
-
-    def close(self) -> None:
-        """Close it in both directions."""
-
-
-Connect = Callable[[], Connection]
-"""Opens a new connection."""
-
-
 @dataclass(frozen=True)
 class Route:
     """How this computer connects to a task."""
@@ -398,11 +376,8 @@ class TaskAccess(Protocol):
     hostname that no task has."""
 
     def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
-        """What `restart`, or `replace` where that is requested, does to the task and its data, in sentences.
-
-        Raises:
-            BackendError: the task has ended, so neither has an effect.
-        """
+        """What `restart`, or `replace` where that is requested, does to the task and its data, in sentences. BackendError: the task has
+        ended, so neither has an effect."""
 
     def restart(self, cluster: ClusterRef, hostname: str) -> None:
         """Restart a task on its machine; return when it runs again. It does not count as a failure. BackendError if it has ended."""
@@ -426,6 +401,9 @@ class TaskAccess(Protocol):
 
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """How this computer connects to a port of a task; 0 is the port of its address. BackendError if it does not listen now."""
+
+    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
+        """A connection to the agent's file server, as the user of the task's program. BackendError if the task does not run now."""
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """What each task uses, by hostname; without those that do not run or cannot be measured from this computer."""
@@ -452,6 +430,8 @@ class Backend:
     heal_command: str
     """The command that creates tasks and machines that died again."""
     machine_provider: MachineProvider | None = None
+    mover: object = None
+    """A `run_mover.RunMover`; None where runs cannot move."""
 
 
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from ..agent.record import RecordView, ViewRequest
 from ..agent.rpc import PROTOCOL, CallError
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
+from ..agent.uploads import MAX_SECONDS
 from ..errors import BackendError, Unreachable
 from ..paths import output_files
 from .base import RunProps
@@ -108,15 +109,38 @@ def _tasks(controller: ControllerApi) -> Mapping[str, TaskState]:
     return run.tasks if run else {}
 
 
-def stop(controller: ControllerApi, has_ended: Callable[[], bool], seconds: float) -> bool:
-    """Stop the run; whether all its tasks have stopped, with their whole output in the record. `has_ended` returns whether no
-    launcher is left to wait for."""
+def stop(controller: ControllerApi, has_ended: Callable[[], bool], seconds: float, to_move: bool = False) -> bool:
+    """Stop the run, by request or `to_move` it; whether all its tasks have stopped, with their whole output and the artifacts in the
+    record. `has_ended` returns whether no launcher is left to wait for. The tasks may take so many seconds, the artifacts longer."""
+    state: dict[str, Any] = {}
+
+    def has_stopped(is_enough: Callable[[], bool]) -> bool:
+        state.update(controller.json("GET", "/stopped"))
+        return state["stopped"] or is_enough() or has_ended()
+
     with suppress(OSError, CallError, BackendError):
-        controller.json("POST", "/stop", {})
-        problem = "the tasks did not stop"
-        wait_for(lambda: controller.json("GET", "/stopped")["stopped"] or has_ended(), problem, seconds)
+        controller.json("POST", "/stop", {"to_move": True} if to_move else {})
+        wait_for(lambda: has_stopped(lambda: state.get("uploading", False)), "the tasks did not stop", seconds)
+        if state["stopped"] or not state.get("uploading"):
+            return True
+        wait_for(lambda: has_stopped(lambda: False), "the artifacts were not uploaded", max(seconds, MAX_SECONDS))
         return True
     return False
+
+
+def await_controller(controller: ControllerApi, name: str, seconds: float = _CONTROLLER_SECONDS) -> None:
+    """Wait until the controller responds.
+
+    Raises:
+        BackendError: it does not within so many seconds.
+    """
+    wait_for(lambda: controller.json("GET", "/stopped"), f"the controller of {name} did not respond", seconds)
+
+
+def note_move(controller: ControllerApi, to: str) -> None:
+    """Store in the record that the backend `to` has it now. An agent of an earlier version does not."""
+    with suppress(OSError, CallError):
+        controller.json("POST", "/moved", {"to": to})
 
 
 def stop_training(controller: ControllerApi, name: str, time_limit: float) -> None:

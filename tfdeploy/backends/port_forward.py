@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import BackendError
-from .base import Connect, Connection
+from .connection import Connect, Connection
 
 LOOPBACK = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
@@ -25,7 +25,7 @@ _ROOT = 0
 
 
 class Direct:
-    """A connection to an address that this computer reaches itself (`base.Connection`)."""
+    """A connection to an address that this computer reaches itself (`connection.Connection`)."""
 
     def __init__(self, host: str, port: int) -> None:
         """Connect; if that fails, `why` returns the reason."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..agent import record_sync
-from ..agent.record import Record
+from ..agent.artifact_store import stored_artifacts
+from ..agent.record import Record, RecordFormatError
 from ..agent.record_sync import CopyChanges, CopyPosition
 from ..agent.rpc import CallError
 from ..agent.workdir import locked
@@ -18,6 +19,7 @@ from ..paths import (
     set_aside,
     state_folder,
 )
+from .artifact_copy import OBSERVATION_SECONDS, copy_artifacts
 from .base import ClusterRef
 from .controller_calls import ControllerApi, understood
 
@@ -44,12 +46,21 @@ class RecordCopy:
         with self._locked():
             changes = record_sync.update_copy(self.record, _copy_call(controller), self._start_over)
             self.record.remove_old_runs([changes.current])
+            self._copy_artifacts(controller, changes, OBSERVATION_SECONDS)
             return changes
 
     def update_all_runs(self, controller: ControllerApi) -> None:
-        """Update the copies of earlier runs too."""
+        """Update the copies of earlier runs too, with all artifacts."""
         with self._locked():
-            record_sync.update_all_runs(self.record, _copy_call(controller))
+            for changes in record_sync.update_all_runs(self.record, _copy_call(controller)):
+                self._copy_artifacts(controller, changes)
+
+    def _copy_artifacts(self, controller: ControllerApi, changes: CopyChanges, seconds: float = float("inf")) -> None:
+        """Fetch artifacts of the run that `changes` are about. What the controller refuses now is fetched by the next update."""
+        if changes.run_id not in self.record.runs():
+            return
+        with suppress(CallError):
+            copy_artifacts(controller, self.record.run_folder(changes.run_id), changes.artifacts, seconds)
 
     def download(self, controller: ControllerApi) -> None:
         """Update the copies of all runs, as far as the controller responds.
@@ -61,11 +72,30 @@ class RecordCopy:
             self.update(controller)
             self.update_all_runs(controller)
 
+    def has_moved(self) -> bool:
+        """Whether another backend has the record, so that this copy and its original are not needed."""
+        with suppress(RecordFormatError):
+            run = self.record.current()
+            return run is not None and bool(run.moved_to)
+        return False
+
     def retire(self) -> str:
-        """Set the record aside and remove the cluster's folder; a sentence about where the record is."""
-        archive = self.set_aside()
+        """Set the record aside, unless it has moved, and remove the cluster's folder; a sentence about where the record is, and what it
+        does not have."""
+        has_moved = self.has_moved()
+        missing = "" if has_moved else self._missing_artifacts()
+        archive = "" if has_moved else self.set_aside()
         shutil.rmtree(self.home, ignore_errors=True)
-        return f"the record is retained in {archive}" if archive else ""
+        return "; ".join(filter(None, [missing, f"the record is retained in {archive}" if archive else ""]))
+
+    def _missing_artifacts(self) -> str:
+        names = [
+            f"{artifact.name} of run {run_id}"
+            for run_id in self.record.runs()
+            for artifact in stored_artifacts(self.record.run_folder(run_id))[0]
+            if not artifact.is_complete
+        ]
+        return f"these artifacts could not be copied: {', '.join(names)}" if names else ""
 
     def set_aside(self) -> str:
         """Move the record to a folder that no later record replaces; that folder, or "" where there is no record."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from ..agent.elastic import is_left_out
 from ..agent.rpc import CallError
 from ..agent.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
 from ..errors import BackendError, NotFound
@@ -38,11 +39,26 @@ def to_restart(run: RunState | None, cluster: ClusterRef, hostname: str) -> Task
         BackendError: the task has ended, and this run does not start it again.
     """
     task = task_of(run, cluster, hostname)
-    can_restart = task.is_auxiliary and run is not None and not run.stop_requested
+    can_restart = run is not None and ((task.is_auxiliary and not run.stop_requested) or is_left_out(run, task))
     if task.state in FINAL and not can_restart:
         raise BackendError(
             f"{hostname} has ended ({task.state}), and a finished task is not restarted. "
             "Change the code or an argument, and `pulumi up` starts a new run."
+        )
+    return task
+
+
+def to_copy_from(run: RunState | None, cluster: ClusterRef, hostname: str) -> TaskState:
+    """A task with files that can be copied.
+
+    Raises:
+        BackendError: the task has ended; with the command that copies what is stored of its run.
+    """
+    task = task_of(run, cluster, hostname)
+    if run is not None and task.state in FINAL:
+        raise BackendError(
+            f"{hostname} has ended ({task.state}), and files are copied from a task while it runs. "
+            f"`tfdeploy cp run:{run.spec.id}/PATH DEST` copies what is stored of the run."
         )
     return task
 

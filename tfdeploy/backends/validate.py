@@ -6,6 +6,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from ..agent.elastic import FIRST_WORKER
 from ..errors import SpecError
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
@@ -30,17 +31,31 @@ def refuse_requirements(spec: ClusterSpec) -> None:
             raise SpecError(f"{spec.name}: requirements", wrong, 'It takes lines such as "pandas==2.2.3".') from None
 
 
+def refuse_elastic_on_machines(spec: ClusterSpec, plan: Plan) -> None:
+    """In the network of the machines a worker has the address of its machine, which is not known before it exists."""
+    if spec.max_workers and len(plan.machines) > 1:
+        wrong = (
+            f'the network "host" of {len(plan.machines)} machines has no addresses for workers that do not exist yet'
+        )
+        raise SpecError(f"{spec.name}: elastic", wrong, 'Use container.network="overlay", or one machine.')
+
+
 def refuse_same_ports(plan: Plan) -> None:
-    """Two tasks of one machine cannot have the same port."""
+    """Two tasks of one machine cannot have the same port, also if one of them is a worker that may be added."""
+    first = next((task.machine for task in plan.tasks if task.hostname == FIRST_WORKER), "")
+    worker_port = plan.run.worker_port
+    uses = [(task.machine, task.port, task.hostname, task.job) for task in plan.tasks]
+    if worker_port:
+        uses += [(first, worker_port + task.index, task.hostname, task.job) for task in plan.absent_workers]
     hostnames: dict[tuple[str, int], str] = {}
-    for task in plan.tasks:
-        place = (task.machine, task.port)
-        if task.port and place in hostnames:
-            where = f"{plan.cluster}: jobs.{task.job}.port"
+    for machine, port, hostname, job in uses:
+        place = (machine, port)
+        if port and place in hostnames:
+            where = f"{plan.cluster}: jobs.{job}.port"
             remedy = "The tasks of a job use consecutive ports that begin with this one."
             raise SpecError(
                 where,
-                f"both {hostnames[place]} and {task.hostname} would use port {task.port} on {task.machine}",
+                f"both {hostnames[place]} and {hostname} would use port {port} on {machine}",
                 remedy,
             )
-        hostnames[place] = task.hostname
+        hostnames[place] = hostname

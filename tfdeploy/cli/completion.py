@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from .. import registry
+from .. import receipts, registry
 from ..errors import TfdeployError
 from .select import ClusterQuery, select_clusters
 
@@ -27,6 +27,17 @@ def hostnames(ctx: typer.Context, incomplete: str) -> list[str]:
     """Tasks of the selected clusters, without those that the command line has already."""
     used = ctx.params.get("names") or ()
     return [name for name in _hostnames(ctx) if name.startswith(incomplete) and name not in used]
+
+
+@_without_warnings()
+def sources(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What `cp` copies from: tasks of the selected clusters, and the runs that were submitted from this computer."""
+    entries = _entries(ctx, str(ctx.params.get("cluster") or ""))
+    tasks = [f"{task.hostname}:" for entry in entries for task in entry.expected.tasks]
+    keys = {entry.stack_key for entry in entries}
+    earlier = [entry for entry in registry.entries() if entry.stack_key in keys]
+    runs = [f"run:{run_id}/" for entry in earlier for run_id in receipts.read_all(entry.cluster)]
+    return [name for name in dict.fromkeys([*tasks, *runs]) if name.startswith(incomplete)]
 
 
 @_without_warnings()

@@ -11,6 +11,7 @@ from .. import registry
 from ..agent.record import RecordFormatError
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, file_error
 from .commands import (
+    cp,
     diff,
     doctor,
     endpoints,
@@ -96,6 +97,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     ),
     "Connect": (
         Verb(exec.exec_, without=_NO_RESULT, runs_command=True),
+        Verb(cp.cp),
         Verb(exec.ssh, without=_NO_RESULT),
         Verb(tunnel.tunnel),
         Verb(port_forward.port_forward),

@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..agent import flags, run_spec, tf_config
+from ..agent import elastic, flags, run_spec, tf_config
+from ..agent.run_move import continues
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FAILED, TENSORBOARD, RunState
 from ..agent.success_policy import deciding_tasks, is_worker
@@ -17,7 +18,7 @@ from ..errors import PlacementError, SpecError
 from ..spec.cluster import ClusterSpec, JobSpec
 from ..spec.unknown import Unknown, is_known
 from ..units import counted, text_of_number, text_of_seconds
-from .change import CREATE, DELETE, UPDATE, Change
+from .change import CREATE, DELETE, UPDATE, Change, detail
 from .constraints import Constraint, parse
 from .inventory import Inventory
 from .scheduler import MANAGER_ROLE, Demand, Machine, Place, place, spare_warnings
@@ -74,6 +75,16 @@ class Plan:
         return tuple(machine for machine in self.machines if machine.name not in self.unneeded)
 
     @property
+    def absent_workers(self) -> tuple[flags.TaskAddress, ...]:
+        """In an elastic run the workers that do not exist in this plan and may be added."""
+        present = {task.hostname for task in self.tasks}
+        return tuple(
+            flags.TaskAddress(name, "worker", index, f"{name}:port")
+            for name, index in elastic.optional_workers(self.run).items()
+            if name not in present
+        )
+
+    @property
     def placement(self) -> list[str]:
         """A line for each machine with its tasks; none where there is only one machine."""
         tasks = {
@@ -113,7 +124,9 @@ class Plan:
         end = f"; {_names(others)} then {have} {time} to end by {them}" if others else ""
         conditions = [f"{it.metric} {it.comparison} {text_of_number(it.threshold)}" for it in self.run.until]
         earlier = f" It succeeds before that if {' and '.join(conditions)}." if conditions else ""
-        return f"The run succeeds when {_names(tasks)} {verb}{end}.{earlier}"
+        most = self.run.max_workers
+        change = f" Up to {most} workers may be added, removed or lost without a restart of the others." if most else ""
+        return f"The run succeeds when {_names(tasks)} {verb}{end}.{earlier}{change}"
 
     def __str__(self) -> str:
         return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])
@@ -121,7 +134,8 @@ class Plan:
     def _row(self, task: TaskPlan) -> str:
         limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
         addresses = [
-            flags.TaskAddress(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks
+            *(flags.TaskAddress(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks),
+            *self.absent_workers,
         ]
         own_address = next(entry for entry in addresses if entry.hostname == task.hostname)
         values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
@@ -176,16 +190,23 @@ def _names(hostnames: Sequence[str]) -> str:
 def _unneeded(run: RunSpec, inventory: Inventory) -> frozenset[str]:
     """The machines that are gone, where this run is finished; all machines, where the manager is one of them."""
     current = inventory.run
-    if current is None or current.result is None or not _is_same_content(current.spec, run):
+    if current is None or current.result is None or continues(current) or not is_same_content(current.spec, run):
         return frozenset()
     gone = {machine.name for machine in inventory.machines if not machine.exists}
     manager_gone = any(machine.role == MANAGER_ROLE and machine.name in gone for machine in inventory.machines)
     return frozenset(machine.name for machine in inventory.machines if machine.name in gone or manager_gone)
 
 
-def _is_same_content(current: RunSpec, run: RunSpec) -> bool:
+def is_same_content(current: RunSpec, run: RunSpec) -> bool:
     """Whether a run has the content of a planned one. A changed value of its secret environment is known only to the update."""
     return run.id in (current.id, current.content_id)
+
+
+def starts_new_run(plan: Plan, inventory: Inventory) -> bool:
+    """Whether an update would replace the current run by one that the record does not have."""
+    current, run = inventory.run, plan.run
+    is_other = current is not None and is_known(run.id) and not is_same_content(current.spec, run)
+    return is_other and run.id not in inventory.results
 
 
 def _places(
@@ -230,14 +251,17 @@ def _changes(run: RunSpec, tasks: Sequence[TaskPlan], inventory: Inventory) -> l
     if current is None:
         return []
     is_decided = is_known(run.id)
-    if is_decided and not _is_same_content(current.spec, run):
+    if is_decided and not is_same_content(current.spec, run):
         effect = _effect_of_other_run(run, inventory.results.get(run.id))
         return [Change(UPDATE, ("run",), (f"{current.spec.id} -> {run.id}",), effect)]
     before = {name: task.job != TENSORBOARD for name, task in current.tasks.items()}
     after = {task.hostname: task.job != TENSORBOARD for task in tasks}
     removed, added = [name for name in before if name not in after], [name for name in after if name not in before]
+    details, resized = _elastic_changes(current.spec, run)
     if not any({**before, **after}[name] for name in (*removed, *added)):
         effect = "the other tasks continue"
+    elif elastic.tasks_continue(current.spec, run) and not current.result:
+        effect = "no restart: the other tasks continue"
     elif not is_decided:
         effect = "all tasks restart, if the run is not finished"
     elif current.result:
@@ -247,7 +271,17 @@ def _changes(run: RunSpec, tasks: Sequence[TaskPlan], inventory: Inventory) -> l
     operations = ((DELETE, removed), (CREATE, added))
     undecided = Change(UPDATE, ("run",), (), "whether it is a new run is known after the update")
     first = [] if is_decided else [undecided]
-    return first + [Change(operation, tuple(names), (), effect) for operation, names in operations if names]
+    if resized and not current.result:
+        first.append(Change(UPDATE, ("run",), resized, "all tasks restart with the new host lists"))
+    return first + [Change(operation, tuple(names), details, effect) for operation, names in operations if names]
+
+
+def _elastic_changes(before: RunSpec, after: RunSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """In an elastic run: the change of the number of workers, and that of their maximum."""
+    maximum = (detail("elastic.max", before.max_workers, after.max_workers),)
+    counts = [sum(task.job == "worker" for task in spec.tasks) for spec in (before, after)]
+    workers = (detail("workers", *counts),) if after.max_workers and counts[0] != counts[1] else ()
+    return workers, maximum if before.max_workers != after.max_workers else ()
 
 
 def _effect_of_other_run(run: RunSpec, result: str | None) -> str:
@@ -267,13 +301,13 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
 
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
     content = {
-        "command": list(inventory.command),
+        "command": list(spec.command),
         "code": code,
         "env": dict(spec.env),
         **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
         "jobs_env": {job.name: dict(job.env) for job in spec.training_jobs if job.env},
         "requirements": list(spec.requirements),
-        "data_dir": inventory.data_dir,
+        "data_dir": spec.data_dir,
         "context": spec.context,
         "run_id": spec.run_id,
         "resume_from": spec.resume_from,
@@ -308,6 +342,9 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
             for name, limit in sorted(spec.until.items())
         ],
         budget=spec.ec2.budget,
+        max_workers=spec.max_workers,
+        worker_port=sum(job.port for job in spec.jobs if job.name == "worker" and spec.max_workers),
+        artifacts=list(spec.artifacts),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..agent.elastic import is_left_out
 from ..agent.run_state import (
     BUDGET,
     DEAD,
@@ -23,7 +24,7 @@ from ..agent.run_state import (
 from ..backends.base import EngineTask, ObservedState
 from ..units import counted
 from .events import exit_text, restart_text, task_detail
-from .failure import failure_of
+from .failure import failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
 from .report import Report, moment, time_left
 from .session_waits import session_waits
@@ -134,9 +135,8 @@ def _failed(facts: Facts) -> Iterator[Finding]:
 
 
 def _failed_tasks(facts: Facts) -> Iterator[Finding]:
-    """The tasks that failed: training tasks first, in the order of time."""
-    failed = [task for task in facts.tasks.values() if task.state in DEAD]
-    for task in sorted(failed, key=lambda task: (task.is_auxiliary, task.ended)):
+    run = facts.sight.view.run_state
+    for task in failed_tasks(run) if run else []:
         yield _failed_task(facts, task)
 
 
@@ -147,6 +147,9 @@ def _failed_task(facts: Facts, task: TaskState) -> Finding:
     elif task.signal:
         how = f"was killed by {task.signal}"
     found = failure_of(task, facts.sight)
+    run = facts.sight.view.run_state
+    if run is not None and is_left_out(run, task):
+        how += f". The training continues without it; `tfdeploy restart {task.hostname}` starts it again"
     return Finding(task.hostname, f"{task.hostname} {how}.", found.remedy, found.lines)
 
 

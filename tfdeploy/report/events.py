@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..agent import events
+from ..agent.artifacts import CLUSTER_LIMIT
 from ..agent.events import Event
 from ..agent.run_state import (
     BUDGET,
@@ -12,12 +13,14 @@ from ..agent.run_state import (
     ENDED_EARLY,
     FAILED,
     LAUNCHERS_LOST,
+    MOVED,
     OUT_OF_MEMORY,
     RESTARTING,
     STARTUP_TIMEOUT,
     SUCCEEDED,
     TASK_FAILED,
     TIME_LIMIT,
+    TO_MOVE,
     UNTIL,
     WAITING,
     ReachedMetric,
@@ -25,7 +28,11 @@ from ..agent.run_state import (
     TaskExit,
     TaskState,
 )
-from ..units import dollars, text_of_number, text_of_seconds
+from ..units import dollars, text_of_number, text_of_seconds, text_of_size
+from .artifacts import reason_text
+
+_NAMED = 3
+"""So many artifacts are named in a sentence."""
 
 
 def exit_text(exit_: TaskExit | None) -> str:
@@ -56,6 +63,8 @@ def result_text(result: RunResult) -> str:
         return f"{names} ended before its workers"
     if result.cause == TIME_LIMIT:
         return f"after its time limit of {text_of_seconds(result.seconds)}"
+    if result.cause == MOVED:
+        return TO_MOVE
     if result.cause == BUDGET:
         return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}"
     if result.cause == UNTIL:
@@ -67,6 +76,8 @@ def _reached_text(metric: ReachedMetric) -> str:
     """How a condition of `until` held: `accuracy 0.953 reached >= 0.95 at step 4,200`."""
     step = "" if metric.step is None else f" at step {metric.step:,}"
     value, threshold = text_of_number(metric.value), text_of_number(metric.threshold)
+    if value == threshold:  # they differ, or are equal, in digits that are not shown
+        value, threshold = repr(metric.value), repr(metric.threshold)
     return f"{metric.metric} {value} reached {metric.comparison} {threshold}{step}"
 
 
@@ -90,8 +101,7 @@ def describe(event: Event) -> tuple[str, str]:
         return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
     names = ", ".join(event.tasks)
     words = {
-        events.RUN_SUBMITTED: ("run submitted", ""),
-        events.RUN_RESUMED: ("run resumed", ""),
+        **_starts_of_run(event),
         events.STOP_REQUESTED: ("stopped with TensorBoard", BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
@@ -99,6 +109,7 @@ def describe(event: Event) -> tuple[str, str]:
         events.BARRIER_PASSED: ("all tasks ready", names),
         events.ADDRESS_CHANGED: ("an address has changed", "all tasks restart"),
         events.TASKS_CHANGED: (f"the tasks are now {names}", "all tasks restart"),
+        events.WORKERS_CHANGED: (f"the tasks are now {names}", "no restart"),
         events.TASK_SUCCEEDED: ("succeeded", ""),
         events.TASK_INTERRUPTED: ("interrupted", event.reason),
         events.TASK_STOPPED: ("stopped", event.reason),
@@ -115,15 +126,44 @@ def describe(event: Event) -> tuple[str, str]:
         events.OUTPUT_DROPPED: (f"{event.count} bytes of its output were dropped", "its disk was full"),
         events.PATTERN_SLOW: (f"some lines were not searched for the metric {event.state}", event.reason),
         events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
+        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", text_of_size(event.count)),
+        events.ARTIFACTS_STORED: (f"uploaded {names_of(event)}", text_of_size(event.count)),
+        events.ARTIFACT_LEFT_OUT: (
+            f"did not upload {names_of(event)} ({text_of_size(event.count)})",
+            reason_text(event.reason),
+        ),
+        events.ARTIFACTS_LOST: (f"models and checkpoints on {event.machine} were not uploaded", _lost(event)),
+        events.ARTIFACTS_REMOVED: (f"deleted artifacts of earlier runs: {names_of(event)}", reason_text(CLUSTER_LIMIT)),
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
+
+
+def names_of(event: Event) -> str:
+    """The artifacts that an event is about; of many the first ones."""
+    more = len(event.artifacts) - _NAMED
+    return ", ".join(event.artifacts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _lost(event: Event) -> str:
+    if event.delay:
+        return f"the launcher did not respond for {text_of_seconds(event.delay)}"
+    return event.reason or "that took too long"
 
 
 def _pattern_disabled(event: Event) -> str:
     if event.tasks:
         return f"the metric {event.state} is slow in {', '.join(event.tasks)}, and switched off for other tasks"
     return f"the metric {event.state} is switched off"
+
+
+def _starts_of_run(event: Event) -> dict[str, tuple[str, str]]:
+    step = f"it was at step {event.count:,}" if event.count else ""
+    return {
+        events.RUN_SUBMITTED: ("run submitted", ""),
+        events.RUN_RESUMED: ("run resumed", ""),
+        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
+    }
 
 
 def _dropped(event: Event) -> str:

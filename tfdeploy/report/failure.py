@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..agent.record import StoredLine
-from ..agent.run_state import DEAD, TaskState
+from ..agent.run_state import DEAD, RunState, TaskState
 from ..backends.base import ObservedState
 from .escapes import shown_text
 from .remedies import exit_remedy
@@ -77,12 +77,18 @@ def failure_of(task: TaskState, observed: ObservedState) -> Failure:
 
 
 def failures(observed: ObservedState) -> list[Failure]:
-    """The tasks that failed in a failed run: training tasks first, in the order of time."""
+    """The tasks that failed in a failed run, the cause first."""
     run = observed.view.run_state
     if run is None or run.result is None or run.result.state not in DEAD:
         return []
+    return [failure_of(task, observed) for task in failed_tasks(run)]
+
+
+def failed_tasks(run: RunState) -> list[TaskState]:
+    """The tasks that failed: those that decided the result of the run first, then training tasks, each in the order of time."""
+    deciding = run.result.tasks if run.result else []
     failed = [task for task in run.tasks.values() if task.state in DEAD]
-    return [failure_of(task, observed) for task in sorted(failed, key=lambda task: (task.is_auxiliary, task.ended))]
+    return sorted(failed, key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
 
 
 def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from ..units import text_of_number, text_of_seconds
 from .log_metrics import reading
 
 _GOAL = re.compile(
-    r"--?(?:(?:global|train|training|max|num|n|total|number_of)[_-])*(?:steps|iterations|iters|max[_-]step|num[_-]step)"
+    r"(?<![\w-])--?(?:(?:global|train|training|max|num|n|total|number_of)[_-])*(?:steps|iterations|iters|max[_-]step|num[_-]step)"
     r"[= ]['\"]?(\d[\d_]{0,14})\b"
 )
 _STEP_AND_GOAL = re.compile(
@@ -65,8 +65,17 @@ class Progress:
 
 def goal(command: str) -> float | None:
     """The last step in a command, such as 2000 for `--train_steps=2000`; None if it has none."""
-    match = _GOAL.search(command)
-    return float(match[1].replace("_", "")) if match else None
+    return next(iter(goals(command)), None)
+
+
+def goals(command: str) -> list[float]:
+    """All numbers in a command that are a last step."""
+    return [float(text.replace("_", "")) for text in _GOAL.findall(command)]
+
+
+def without_goals(command: str) -> str:
+    """The command without these numbers."""
+    return _GOAL.sub(lambda match: match[0].removesuffix(match[1]), command)
 
 
 @dataclass

@@ -29,8 +29,9 @@ from ..agent.run_state import (
 from ..agent.start_barrier import tasks_not_ready
 from ..agent.success_policy import finishing_workers, is_worker
 from ..backends.base import GONE, EngineTask, ObservedState
-from ..outputs import CostSummary, MachineRow, TaskRow
+from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import text_of_seconds
+from .artifacts import artifact_rows, is_uploading
 from .escapes import shown_text
 from .events import restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
@@ -78,6 +79,11 @@ class Report:
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     session_waits: list[SessionWait] = field(default_factory=list)
     """Tasks that wait for a peer which has ended or does not respond."""
+    train_dir: str = ""
+    """The folder of the run, as its tasks have it."""
+    artifacts: list[ArtifactRow] = field(default_factory=list)
+    is_uploading: bool = False
+    """Whether artifacts of the run are about to arrive on this computer."""
     sentences: str = ""
     """The state of the run in words: its result, which workers still train, and why it failed."""
 
@@ -110,6 +116,9 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         timed=timed,
         failures=failed,
         session_waits=session_waits(observed),
+        train_dir=run_state.spec.train_dir if run_state else "",
+        artifacts=artifact_rows(observed),
+        is_uploading=is_uploading(observed),
         sentences=sentences,
     )
 

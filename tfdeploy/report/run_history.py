@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..agent.elastic import optional_workers
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..receipts import Receipt, RunOutcome
@@ -33,6 +34,7 @@ _FIELDS = {
     "worker_timeout": "worker_timeout",
     "grace": "stop_grace_period",
     "start_timeout": "start_timeout",
+    "max_workers": "elastic",
 }
 """Field of a run's specification to the argument that it is from."""
 
@@ -146,7 +148,8 @@ def _counts(state: RunState) -> dict[str, int]:
     planned = Counter(task.job for task in state.spec.tasks)
     if state.result is None or not state.address_book:
         return dict(planned)
-    trained = Counter(name.rpartition("-")[0].replace("-", "_") for name in state.address_book)
+    absent = {name for name in optional_workers(state.spec) if name not in state.tasks or not state.tasks[name].started}
+    trained = Counter(name.rpartition("-")[0].replace("-", "_") for name in state.address_book if name not in absent)
     return dict(trained | Counter({job: count for job, count in planned.items() if job == TENSORBOARD}))
 
 
@@ -212,7 +215,7 @@ def _changed_versions(older: Mapping[str, str], newer: Mapping[str, str]) -> lis
     return [f"{name} {older.get(name, 'none')} -> {newer.get(name, 'none')}" for name in _differing(older, newer)]
 
 
-_POLICIES = ("success", "worker_timeout", "stop_grace_period", "start_timeout")
+_POLICIES = ("success", "worker_timeout", "stop_grace_period", "start_timeout", "elastic")
 """Arguments that can change within a run."""
 
 

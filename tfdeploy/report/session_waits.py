@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..agent.elastic import optional_workers
 from ..agent.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
 from ..agent.success_policy import deciding_tasks
 from ..backends.base import ObservedState
@@ -50,8 +51,13 @@ def _wait(run: RunState, task: TaskState, texts: Sequence[str]) -> SessionWait |
         match = _WAIT.search(text)
         if match is None:
             break
-        awaited.append(_peer(run, match["job"], int(match["index"])))
-    peers = [peer for peer in awaited if peer is not None]
+        awaited.append((match["job"], int(match["index"])))
+    absent = [name for job, index in awaited if (name := f"{job}-{index}") in optional_workers(run.spec)]
+    missing = next((name for name in absent if name not in run.tasks), "")
+    if missing:
+        text = f"{task.hostname} waits for {missing}, which does not exist: its session has no device filters."
+        return SessionWait(task.hostname, missing, text, f"In the program, {_filters(task)}")
+    peers = [peer for job, index in awaited if (peer := _peer(run, job, index)) is not None]
     ended = next((peer for peer in peers if peer.state in FINAL), None)
     if ended is not None:
         text = f"{task.hostname} waits for {ended.hostname}, which has ended ({ended.state}): its session has no device filters."

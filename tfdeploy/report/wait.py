@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pulumi
 
@@ -20,6 +21,7 @@ from ..errors import BackendError
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
 from ..units import text_of_number
+from .arrival import Arrival
 from .diagnosis import way_on
 from .expected import expected_state
 from .live_display import MIN_COLUMNS, LiveDisplay
@@ -39,6 +41,9 @@ _OUTCOME_SECONDS = 2.0
 
 _LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
 """The first of these that the cluster has is the task that prints most about the training."""
+
+_ARRIVAL_SECONDS = 600.0
+"""So long an update waits at least for a run that has moved to train: until then both places exist."""
 
 _WAIT_TASK = "tfdeploy-wait"
 """The name of the asyncio task of each cluster that is waited for."""
@@ -60,6 +65,8 @@ class Watch:
     is_preview: bool = False
     rows: Mapping[str, pulumi.Resource] = field(default_factory=dict)
     """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
+    leaves: tuple[str, ...] = ()
+    """The backends that the run leaves. Pulumi deletes what is there once this update succeeds."""
     _has_outcomes: bool = False
     """Whether the outcomes of earlier runs were stored."""
 
@@ -84,8 +91,14 @@ class Watch:
             raise BackendError(str(error)) from None
 
 
-async def follow(watch: Watch, seconds: float, show: Callable[[str, str], None] | None = None) -> Report:
-    """Observe until the run has ended and all tasks but TensorBoard with it, or `seconds` have passed; the last report.
+async def follow(
+    watch: Watch,
+    seconds: float,
+    show: Callable[[str, str], None] | None = None,
+    is_enough: Callable[[Report], bool] = lambda _: False,
+) -> Report:
+    """Observe until the run has ended and all tasks but TensorBoard with it, the report `is_enough`, or `seconds` have passed; the last
+    report.
 
     Where all tasks serve, it ends when all of them run. `show` gets a row of Pulumi's display and its new text. The observation has
     its own thread, so that several clusters are waited for in parallel.
@@ -98,7 +111,7 @@ async def follow(watch: Watch, seconds: float, show: Callable[[str, str], None] 
         while True:
             latest = await loop.run_in_executor(executor, copy_context().run, watch.look)
             left = deadline - time.monotonic()
-            if over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
+            if is_enough(latest) or over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
                 return latest
             _warn_of_waits(watch, latest, warned)
             if show is not None:
@@ -123,7 +136,7 @@ def over(spec: ClusterSpec, latest: Report) -> bool:
     is_serving = spec.standalone_servers and all(
         row["status"] == RUNNING for row in latest.tasks if row["job"] != TENSORBOARD
     )
-    return is_serving or latest.finished
+    return is_serving or (latest.finished and not latest.is_uploading)
 
 
 async def observed(watch: Watch, submitted_at: str) -> Report:
@@ -133,7 +146,10 @@ async def observed(watch: Watch, submitted_at: str) -> Report:
     """
     if pulumi.runtime.is_dry_run():
         return await follow(replace(watch, is_preview=True), 0.0)
+    submitted = datetime.datetime.fromisoformat(submitted_at).timestamp()
     latest = first = await follow(watch, 0.0)
+    if watch.leaves:
+        await _arrived(watch, submitted)
     if not over(watch.spec, first) and watch.spec.wait > 0:
         # Logged before the wait: after Ctrl-C, Pulumi passes on no further messages of the program.
         detach = "Ctrl-C detaches: the training continues, and `pulumi up` observes it again"
@@ -142,9 +158,35 @@ async def observed(watch: Watch, submitted_at: str) -> Report:
         )
         async with _detachable(watch):
             latest = await follow(watch, watch.spec.wait, _row_writer(watch))
-    submitted = datetime.datetime.fromisoformat(submitted_at).timestamp()
+    if watch.leaves and latest.state == FAILED:
+        raise pulumi.RunError(_not_arrived(watch, latest))
     _log_result(watch, latest, is_new=not first.decided or submitted >= watch.begun)
     return latest
+
+
+async def _arrived(watch: Watch, submitted: float) -> None:
+    """Wait until a run that has moved trains here. Unlike a run that fails later, this is an error of the program, because after one
+    Pulumi deletes nothing; a failure at the end of the program comes after that.
+
+    Raises:
+        RunError: it does not train within `wait`, and at least `_ARRIVAL_SECONDS`.
+    """
+    arrival = Arrival(submitted)
+    trains = partial(arrival.trains, needs_step=watch.spec.wait > 0)
+    latest = await follow(watch, max(watch.spec.wait, _ARRIVAL_SECONDS), _row_writer(watch), trains)
+    if not trains(latest):
+        raise pulumi.RunError(_not_arrived(watch, latest))
+
+
+def _not_arrived(watch: Watch, latest: Report) -> str:
+    """Why what is at the former place stays, and how to return."""
+    places, backend = " and ".join(watch.leaves), watch.spec.backend
+    back = f"pulumi config set tfdeploy:backend {watch.leaves[0]} && pulumi up"
+    return (
+        f"{watch.spec.name}: the run does not train on {backend}: it is {latest.state}{': ' if latest.reason else ''}{latest.reason}."
+        f"{_last_lines(latest)}\nWhat is on {places} is not deleted. To return: {back}\n"
+        f"To try again on {backend}: pulumi up"
+    )
 
 
 def _row_writer(watch: Watch) -> Callable[[str, str], None]:

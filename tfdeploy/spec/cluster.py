@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..agent.artifacts import DEFAULT_PATTERNS, is_valid_name
 from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
 from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.until import COMPARISONS
 from ..errors import SpecError, nearest
-from . import docker, ec2
+from . import docker, ec2, elastic
 from .arg_reader import ArgReader
 from .backends import BACKENDS
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
@@ -48,6 +49,9 @@ MOST_TASKS = 1_000
 
 MOST_LOG_LINES = 20_000
 """`log_lines` of all tasks together: each update stores them in Pulumi's state."""
+
+MOST_PATTERNS = 100
+"""The patterns of `artifacts`."""
 
 _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
@@ -116,6 +120,7 @@ class ClusterSpec:
     secrets: tuple[str, ...] = ()
     data_dir: str = ""
     train_dir: str = ""
+    artifacts: tuple[str, ...] = DEFAULT_PATTERNS
     context: str = "{}"
     stop_grace_period: float = field(default=10.0, metadata={"unit": "s"})
     wait: float = field(default=600.0, metadata={"unit": "s"})
@@ -128,10 +133,14 @@ class ClusterSpec:
     log_lines: int = 20
     backend: str = "local"
     container: ContainerSpec = field(default_factory=ContainerSpec)
+    written_container: ContainerSpec = field(default_factory=ContainerSpec)
+    """The group as the user wrote it, also on a backend that does not use it: the image counts in the name of a run everywhere."""
     docker: DockerSpec = field(default_factory=DockerSpec)
     ec2: Ec2Spec = field(default_factory=Ec2Spec)
     unused_groups: tuple[str, ...] = ()
     """Groups of arguments that are set and have no effect on this backend."""
+    max_workers: int = 0
+    """How many workers there may be in an elastic cluster; 0 where it is not elastic."""
 
     @property
     def training_jobs(self) -> tuple[JobSpec, ...]:
@@ -155,10 +164,8 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
             f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
         )
         raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
-    backend = args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)
     jobs = _jobs(args)
     env = secret_environment(args)
-    variables = {*env.plain, *env.secret, *(variable for job in jobs for variable in job.env)}
     spec = ClusterSpec(
         name=name,
         command=_command(args),
@@ -174,9 +181,10 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         until=_until(args),
         env=env.plain,
         secret_env=env.secret,
-        secrets=secrets(args, variables),
+        secrets=secrets(args, {*env.plain, *env.secret, *(variable for job in jobs for variable in job.env)}),
         data_dir=args.string("data_dir"),
         train_dir=args.string("train_dir"),
+        artifacts=_artifacts(args),
         context=context(args),
         stop_grace_period=args.duration("stop_grace_period", ClusterSpec.stop_grace_period),
         wait=args.duration("wait", ClusterSpec.wait),
@@ -186,13 +194,19 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         adopt=args.matching("adopt", _ID, "the id of a cluster, such as k3v9x2abcd"),
         resume_from=_resume_from(args),
         log_lines=args.integer("log_lines", ClusterSpec.log_lines, 0, 10_000),
-        backend=backend,
+        backend=args.choice("backend", tuple(BACKENDS), ClusterSpec.backend),
         container=docker.container_spec(args.group("container", docker.KEYS)),
         docker=docker.docker_spec(args.group("docker", docker.DOCKER_KEYS)),
         ec2=ec2.ec2_spec(args.group("ec2", ec2.KEYS)),
+        max_workers=_max_workers(args, jobs),
     )
     _refuse_many_log_lines(spec, args)
     return _without_unused_groups(spec, args)
+
+
+def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
+    ports = [job.port for job in jobs if job.name == "worker"]
+    return elastic.max_workers(args, {job.name: job.count for job in jobs}, sum(ports), MOST_TASKS)
 
 
 def _refuse_many_log_lines(spec: ClusterSpec, args: ArgReader) -> None:
@@ -218,6 +232,7 @@ def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
         spec,
         jobs=jobs,
         container=spec.container if "container" in used else ContainerSpec(),
+        written_container=spec.container,
         docker=spec.docker if "docker" in used else DockerSpec(),
         ec2=spec.ec2 if "ec2" in used else Ec2Spec(),
         unused_groups=unused,
@@ -369,6 +384,19 @@ def _metrics(args: ArgReader) -> dict[str, str]:
             wrong = f"{pattern!r} is not a valid regular expression ({error})"
             raise args.error(f"metrics.{name}", wrong, "Fix the pattern.") from None
     return patterns
+
+
+def _artifacts(args: ArgReader) -> tuple[str, ...]:
+    if args.args.get("artifacts") is None:
+        return ClusterSpec.artifacts
+    patterns = args.strings("artifacts")
+    for pattern in patterns:
+        if not is_valid_name(pattern):
+            remedy = 'Use patterns such as "**/*.keras", "export/**" or "checkpoint".'
+            raise args.error("artifacts", f"{pattern!r} is not a path below `train_dir`", remedy)
+    if len(patterns) > MOST_PATTERNS:
+        raise args.error("artifacts", f"has {len(patterns)} patterns", f"Use at most {MOST_PATTERNS}.")
+    return tuple(dict.fromkeys(patterns))
 
 
 def _until(args: ArgReader) -> dict[str, Comparison]:

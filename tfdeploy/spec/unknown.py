@@ -65,13 +65,20 @@ def without_unused(args: Mapping[str, Any]) -> dict[str, Any]:
     unused = {group for entry in BACKENDS.values() for group in entry.groups} - {*BACKENDS[backend].groups}
 
     def pruned(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: _known_part(value) if key in unused else value for key, value in values.items()}
+        return {key: _pruned_group(value) if key in unused else value for key, value in values.items()}
 
     jobs = args.get("jobs")
     if not isinstance(jobs, Mapping):
         return pruned(args)
     own = {job: pruned(values) if isinstance(values, Mapping) else values for job, values in jobs.items()}
     return {**pruned(args), "jobs": own}
+
+
+def _pruned_group(group: Any) -> Any:
+    """The known part of an unused group, and its image, which counts in the name of the run wherever it is."""
+    if isinstance(group, Mapping) and isinstance(group.get("image"), Unknown):
+        return {**_known_part(group), "image": group["image"]}
+    return _known_part(group)
 
 
 def _known_part(value: Any) -> Any:

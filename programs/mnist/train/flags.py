@@ -20,6 +20,7 @@ class Flags:
     learning_rate: float
     hidden_units: int
     save_steps: int
+    start_wait: int
     data_dir: Path | None
     train_dir: Path | None
     shuffle_labels: bool
@@ -47,6 +48,12 @@ def hosts(text: str) -> list[str]:
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def seconds(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return int(text)
 
 
@@ -82,6 +89,12 @@ def parser() -> argparse.ArgumentParser:
     add("--learning_rate", type=rate, default=0.004, help="of the Adam optimizer")
     add("--hidden_units", type=positive, default=128, help="width of the hidden layer")
     add("--save_steps", type=positive, default=50, help="steps from checkpoint to checkpoint")
+    add(
+        "--start_wait",
+        type=seconds,
+        default=120,
+        help="how long worker 0 waits for the others; 0 if they may join at any time",
+    )
     add(
         "--data_dir",
         type=Path,

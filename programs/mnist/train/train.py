@@ -20,7 +20,6 @@ import flags
 import model
 from evaluate import evaluate_and_export, trained_steps
 
-START_WAIT = 120.0
 REPORT_STEPS = 100
 SUMMARY_STEPS = 10
 
@@ -38,12 +37,12 @@ def serve_variables(cluster: tf.train.ClusterSpec, task_index: int) -> None:
     server.join()
 
 
-def wait_for_workers(addresses: list[str]) -> None:
+def wait_for_workers(addresses: list[str], seconds: float) -> None:
     """Wait until every worker listens, so that the first one does not do all the work alone.
 
-    Workers that are not ready after START_WAIT join later.
+    Workers that are not ready after so many seconds join later.
     """
-    deadline = time.monotonic() + START_WAIT
+    deadline = time.monotonic() + seconds
     missing = list(addresses)
     while missing and time.monotonic() < deadline:
         host, _, port = missing[0].rpartition(":")
@@ -53,7 +52,7 @@ def wait_for_workers(addresses: list[str]) -> None:
         except OSError:
             time.sleep(0.1)
     if missing:
-        log(f"started without {', '.join(missing)}, not ready after {START_WAIT:.0f} s")
+        log(f"started without {', '.join(missing)}, not ready after {seconds:.0f} s")
 
 
 class PromptWorker(tf.train.SessionCreator):  # type: ignore[misc]
@@ -146,8 +145,8 @@ def train(
         log(f"variable {variable.op.name} on {variable.device}")
 
     server = tf.train.Server(cluster, job_name="worker", task_index=args.task_index)
-    if args.is_chief and not resumes:
-        wait_for_workers(args.worker_hosts)
+    if args.is_chief and args.start_wait and not resumes:
+        wait_for_workers(args.worker_hosts, args.start_wait)
 
     batches = digits.batches(data, args.batch_size, seed=args.task_index)
     done = step = reported = 0

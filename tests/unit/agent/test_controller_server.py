@@ -63,11 +63,15 @@ LAUNCHERS_CALLS = [
     ("POST", "/sync", REPORT),
     ("GET", "/log/run/worker-0", {}),
     ("PUT", "/log/run/worker-0/stdout/0", {}),
+    ("GET", "/restore/run", {}),
 ]
 ADMIN_CALLS = [
     ("PUT", "/run", {}),
     ("PUT", "/code/0123", {}),
     ("POST", "/stop", {}),
+    ("POST", "/moved", {"to": "docker"}),
+    ("PUT", "/import/0", {}),
+    ("GET", "/import", {}),
     ("POST", "/view", {}),
     ("POST", "/copy", {"record_id": ""}),
     ("POST", "/restarts", {"hostnames": []}),

@@ -8,7 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.examples import examples
 from tests.unit.simulation import World
-from tfdeploy.agent.run_state import FINAL, TaskState
+from tfdeploy.agent.events import TASKS_CHANGED
+from tfdeploy.agent.run_state import FINAL, STARTUP_TIMEOUT, TaskState
 from tfdeploy.agent.sync import LauncherReport
 
 TASKS = st.sampled_from(["ps-0", "worker-0", "worker-1", "worker-2", "evaluator-0", "tensorboard-0"])
@@ -27,9 +28,10 @@ ENDS = [
 class LifeOfAJob(RuleBasedStateMachine):
     """Launchers come, die and report late or twice; programs end; controllers are killed; counts change; time passes."""
 
-    @initialize(evaluator=st.integers(0, 1), success=st.sampled_from(["worker-0", "all-workers"]))
-    def begin(self, evaluator: int, success: str) -> None:
-        self.others: dict[str, Any] = {"ps": 1, "evaluator": evaluator, "success": success}
+    @initialize(evaluator=st.integers(0, 1), kind=st.sampled_from(["worker-0", "all-workers", "elastic"]))
+    def begin(self, evaluator: int, kind: str) -> None:
+        rule = {"elastic": {"max": 3}} if kind == "elastic" else {"success": kind}
+        self.others: dict[str, Any] = {"ps": 1, "evaluator": evaluator, **rule}
         self.world = World(workers=2, **self.others, **SETTINGS)
         self.reports: list[LauncherReport] = []
         self.result: object = None
@@ -86,8 +88,12 @@ class LifeOfAJob(RuleBasedStateMachine):
     @rule(workers=st.integers(1, 3), tensorboard=st.booleans())
     def the_run_is_given_again(self, workers: int, tensorboard: bool) -> None:
         before = [task.hostname for task in self.world.job.training_tasks]
+        happened = len(self.world.events)
         self.world.give(workers=workers, tensorboard=tensorboard, **self.others, **SETTINGS)
-        if before != [task.hostname for task in self.world.job.training_tasks] and not self.world.job.result:
+        is_elastic = "elastic" in self.others
+        assert not (is_elastic and any(event.kind == TASKS_CHANGED for event in self.world.events[happened:]))
+        changed = before != [task.hostname for task in self.world.job.training_tasks]
+        if changed and not is_elastic and not self.world.job.result:
             self.final.clear()  # all start again, with other flags
         for known in (self.final, self.attempts):
             for hostname in [name for name in known if name not in self.world.job.tasks]:
@@ -115,6 +121,12 @@ class LifeOfAJob(RuleBasedStateMachine):
         result = self.world.job.result
         if result is not None and result.state == "succeeded":
             assert {self.tasks()[name].state for name in result.tasks} == {"succeeded"}
+
+    @invariant()
+    def only_a_task_that_is_not_optional_fails_an_elastic_run(self) -> None:
+        result = self.world.job.result
+        if "elastic" in self.others and result is not None and result.state == "failed":
+            assert not {"worker-1", "worker-2"} & {*result.tasks} or result.cause == STARTUP_TIMEOUT
 
     def tasks(self) -> dict[str, TaskState]:
         return self.world.job.tasks

@@ -84,8 +84,8 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_goes_on_where_it_was(
         view, silent_since = task_runner._view(cast(Any, disk), copy, None, ViewRequest(), is_preview=False)
         assert (view.at, silent_since) == (5.0, None), "the controller responds, and is not shown as silent"
     assert len(caplog.messages) == 1
-    monkeypatch.setattr(DockerTaskRunner, "_stop_run", lambda *_: None)
-    monkeypatch.setattr(DockerTaskRunner, "_controller", lambda *_: disk)
+    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: None)
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: disk)
     with pytest.raises(RecordCopyError, match=sentence):  # there is no engine from which anything could be deleted
         DockerTaskRunner(cast(Any, None), cast(Any, None)).delete_all(CLUSTER, "", {"volumes": True, "record": True})
     disk.has_space = True

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.clusters import cluster_ref
 from tests.unit.simulation import World
-from tfdeploy.backends.task_access import lost_in_memory
+from tfdeploy.backends.task_access import lost_in_memory, to_restart
+from tfdeploy.errors import BackendError
 
 BREAKS = (
     "The changes since the last checkpoint of the variables in its memory are lost: "
@@ -38,3 +40,13 @@ def test_without_a_job_or_after_the_tasks_end_nothing_is() -> None:
     made.come()
     made.exit("worker-0")
     assert lost_in_memory(made.job, "worker-0") == []
+
+
+def test_a_worker_of_an_elastic_run_that_has_failed_may_be_restarted() -> None:
+    made = World(ps=1, workers=2, elastic={"max": 2}, restart={"maximum": 0})
+    made.come()
+    made.exit("worker-1", 1)
+    assert to_restart(made.job, cluster_ref("local"), "worker-1").hostname == "worker-1"
+    made.exit("worker-0")
+    with pytest.raises(BackendError, match="has ended"):
+        to_restart(made.job, cluster_ref("local"), "worker-1")

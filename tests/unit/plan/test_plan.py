@@ -28,6 +28,7 @@ from tfdeploy.spec.unknown import Unknown, is_known
             "plan-gpu-workers",
             {"ps": 1, "workers": 2, "gpu_workers": 2, "jobs": {"gpu_worker": {"memory": "4GiB"}}},
         ),
+        ("plan-elastic", {"ps": 1, "workers": 1, "elastic": {"max": 3}}),
         ("plan-master", {"chief": 1, "tf_config_master": True, "workers": 1, "evaluator": 1}),
         ("plan-serve", {"standalone_servers": True, "ps": 1, "workers": 2}),
         (
@@ -196,10 +197,34 @@ def changes(run: RunState | None, results: Mapping[str, str] | None = None, **ar
         (job(chief=1, workers=2), [f"- chief-0  {RESTART}", f"+ ps-0  {RESTART}"]),
         (job(decided=True, ps=1, workers=3), ["- worker-2  (the run is finished: nothing starts)"]),
         (job(decided=True, **BASE), []),
+        (
+            job(**BASE, elastic={"max": 4}),
+            ["~ run  elastic.max 4 -> none  (all tasks restart with the new host lists)"],
+        ),
     ],
 )
 def test_a_preview_says_what_the_plan_does_to_the_job_that_stands(before: RunState | None, said: list[str]) -> None:
     assert changes(before, **BASE) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (job(ps=1, workers=2, elastic={"max": 8}), ["+ worker-2, worker-3  workers 2 -> 4  (no restart: the other tasks continue)"]),
+        (job(ps=1, workers=5, elastic={"max": 8}), ["- worker-4  workers 5 -> 4  (no restart: the other tasks continue)"]),
+        (job(ps=1, workers=4, elastic={"max": 4}), [f"~ run  elastic.max 4 -> 8  {RESTART}"]),
+        (job(ps=1, workers=4), [f"~ run  elastic.max none -> 8  {RESTART}"]),
+        (
+            job(ps=1, workers=3, elastic={"max": 4}),
+            [f"~ run  elastic.max 4 -> 8  {RESTART}", f"+ worker-3  workers 3 -> 4  {RESTART}"],
+        ),
+        (job(ps=2, workers=4, elastic={"max": 8}), [f"- ps-1  {RESTART}"]),
+        (job(decided=True, ps=1, workers=3, elastic={"max": 8}), ["+ worker-3  workers 3 -> 4  (the run is finished: nothing starts)"]),
+        (job(decided=True, ps=1, workers=4, elastic={"max": 4}), []),
+    ],
+)  # fmt: skip
+def test_a_preview_of_an_elastic_cluster_says_what_restarts(before: RunState, said: list[str]) -> None:
+    assert changes(before, ps=1, workers=4, elastic={"max": 8}) == said
 
 
 def test_a_preview_says_that_a_failed_run_does_not_start() -> None:
@@ -296,3 +321,16 @@ def test_a_run_with_an_unknown_train_dir_is_known() -> None:
     args = {**BASE, "train_dir": Unknown("train_dir")}
     assert plan(**args).run.id == plan(**BASE).run.id
     assert not is_known(plan(**args).run.train_dir)
+
+
+def test_a_run_has_the_same_name_on_every_backend() -> None:
+    """What a machine makes of the arguments does not count: absolute folders, the entry point of an image."""
+    container = {"image": "mine:1"}
+    names = set()
+    for backend in ("local", "docker", "ec2"):
+        asked = spec(backend=backend, workers=1, data_dir="data", container=container)
+        resolved = inventory(asked, data_dir=f"/{backend}/data", train_dir=f"/{backend}/train", image="mine:1")
+        names.add(make_plan(asked, resolved).run.id)
+    assert len(names) == 1
+    asked = spec(backend="docker", workers=1, command=[])
+    assert make_plan(asked, inventory(asked, command=("a",))).run.id == make_plan(asked, inventory(asked)).run.id

@@ -150,6 +150,18 @@ def test_a_failed_task_tells_its_last_words_on_stderr() -> None:
     assert "provides scipy to `requirements`" in found[1].remedy
 
 
+def test_a_failed_worker_of_an_elastic_run_is_left_out() -> None:
+    made = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
+    made.begin_at(NOON)
+    made.come()
+    made.exit("worker-1", 3)
+    found = next(one for one in why(sight(made)) if one.about == "worker-1")
+    assert found.text == (
+        "worker-1 failed with exit code 3. The training continues without it; `tfdeploy restart worker-1` starts it again."
+    )
+    assert found.wrong
+
+
 def test_the_failure_of_a_destroyed_cluster_is_still_told() -> None:
     found = why(sight(failed()), ended=NOON)
     assert [one.about for one in found] == ["", "worker-1"]
@@ -264,3 +276,13 @@ def test_checkpoints_in_the_copy_of_the_code_are_named(line: str, path: str) -> 
         [f"worker-0 stores checkpoints in {path}, a relative path."] if path else []
     )
     assert all("{train_dir}" in finding.remedy for finding in named)
+
+
+def test_the_tasks_that_decided_the_failure_are_named_before_those_that_were_left_out() -> None:
+    made = World(ps=1, workers=2, elastic={"max": 2}, restart={"maximum": 0})
+    made.begin_at(NOON)
+    made.come()
+    made.exit("worker-1", 3)
+    made.wait(3600)
+    made.exit("ps-0", 4)
+    assert [finding.about for finding in why(sight(made))] == ["", "ps-0", "worker-1"]

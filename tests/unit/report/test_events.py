@@ -7,7 +7,7 @@ import pytest
 from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.run_state import STARTUP_TIMEOUT, RunResult, TaskExit
+from tfdeploy.agent.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, ReachedMetric, RunResult, TaskExit
 from tfdeploy.report.events import describe, document, exit_text, result_text, sentence, with_waits
 
 RESULT = RunResult("failed", STARTUP_TIMEOUT, 1.0, ["ps-0"])
@@ -38,6 +38,18 @@ def test_each_kind_has_a_sentence(kind: str) -> None:
 )
 def test_an_exit_has_a_text(exit_: TaskExit | None, text: str) -> None:
     assert exit_text(exit_) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "text"),
+    [
+        (0.953, 0.95, "accuracy 0.953 reached > 0.95 at step 4,200"),
+        (0.95000001, 0.95, "accuracy 0.95000001 reached > 0.95 at step 4,200"),
+    ],
+)
+def test_a_value_differs_from_the_threshold_that_it_passed(value: float, threshold: float, text: str) -> None:
+    metric = ReachedMetric("accuracy", value, ">", threshold, "worker-0", 1, 4200)
+    assert result_text(RunResult(SUCCEEDED, UNTIL, 1.0, ["worker-0"], reached=[metric])) == text
 
 
 def test_the_data_of_an_event_is_in_its_document() -> None:

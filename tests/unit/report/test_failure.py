@@ -168,3 +168,15 @@ def test_what_looks_like_pulumis_colours_ends_no_update(stderr: str, remedy: str
     assert not [text for text in shown if "<{%" in text]
     assert any("<{ %" in line for line in seen.failures[0].lines)
     assert remedy in seen.failures[0].remedy
+
+
+def test_a_worker_that_was_left_out_long_before_is_not_the_cause_of_the_failure() -> None:
+    made = World(ps=1, workers=2, elastic={"max": 2}, restart={"maximum": 0})
+    made.begin_at(NOON)
+    made.come()
+    made.exit("worker-1", 3)
+    made.wait(3600)
+    made.exit("ps-0", 4)
+    seen = read(sight(made))
+    assert [item.hostname for item in seen.failures] == ["ps-0", "worker-1"]
+    assert "Run failed: ps-0 failed (exit 4)." in seen.status

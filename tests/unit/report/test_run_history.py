@@ -36,6 +36,7 @@ BASE: dict[str, Any] = {"ps": 1, "workers": 2}
         ({"workers": 3}, ["2 -> 3 worker"]),
         ({"ps": 0}, ["1 -> 0 ps"]),
         ({"flags": "never"}, ["flags"]),
+        ({"elastic": {"max": 4}}, ["elastic"]),
         ({"worker_timeout": "5m"}, ["worker_timeout"]),
         ({"run_id": "again"}, [OTHER_CONTENT]),
         ({"run_id": "again", "worker_timeout": "5m"}, ["worker_timeout", OTHER_CONTENT]),
@@ -135,6 +136,14 @@ def test_a_finished_run_has_the_tasks_it_ran_with_whatever_later_updates_have() 
     world.give(**{**BASE, "workers": 5}, tensorboard=True)
     assert len(world.job.spec.tasks) == 7
     assert stored(world.job).outcome.tasks == {"ps": 1, "worker": 2, "tensorboard": 1}
+
+
+def test_workers_of_an_elastic_run_that_never_existed_are_not_counted() -> None:
+    world = World(ps=1, workers=3, elastic={"max": 8})
+    world.come()
+    world.exit("worker-0")
+    world.wait(1_000)
+    assert stored(world.job).outcome.tasks == {"ps": 1, "worker": 3}
 
 
 def test_a_run_that_continues_with_other_counts_has_the_last_ones() -> None:

@@ -75,6 +75,15 @@ def test_one_cycle_of_lines_for_each_of_many_peers_is_no_long_wait() -> None:
     assert found.peer == "worker-2"
 
 
+def test_a_worker_that_does_not_exist_in_an_elastic_run_is_named() -> None:
+    more: dict[str, Any] = {"elastic": {"max": 4}, "success": "worker-0"}
+    (found,) = waits([line("worker-3")], waiting="worker-0", ended="", **more)
+    assert (found.hostname, found.peer) == ("worker-0", "worker-3")
+    assert found.text == "worker-0 waits for worker-3, which does not exist: its session has no device filters."
+    assert 'device_filters=["/job:ps", "/job:worker/task:0"]' in found.remedy
+    assert waits([line("worker-9")] * 5, waiting="worker-0", ended="", **more) == []
+
+
 def test_gpu_workers_are_the_last_of_the_workers() -> None:
     (found,) = waits([line("worker-2")], ended="gpu-worker-0", gpu_workers=1)
     assert found.peer == "gpu-worker-0"

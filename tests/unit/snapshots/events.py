@@ -5,9 +5,11 @@ from typing import Any
 from tests.unit.simulation import World
 from tests.unit.snapshots import section
 from tfdeploy.agent import events as kinds
+from tfdeploy.agent import reconcile
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.restart_policy import MAX_BACKOFF, MAX_LOSSES
 from tfdeploy.agent.until import LoggedValue
+from tfdeploy.report.artifacts import REASONS
 from tfdeploy.report.events import describe, with_waits
 
 _SLOW = "its pattern takes more than 1 s: (a*)*b"
@@ -21,8 +23,11 @@ def events() -> str:
         "the end of the time limit": limited(),
         "a metric that is good enough": good_enough(),
         "a budget that is used up": spent(),
+        "a move to another backend": moved(),
         "other tasks": changed(),
+        "other workers of an elastic run": resized(),
         "faults": faulty(),
+        "artifacts": uploading(),
     }
     return "\n".join(section(title, _lines(run)) for title, run in runs.items())
 
@@ -46,6 +51,15 @@ def failing() -> World:
     run.exit("worker-0", 3)
     run.wait(10)
     run.exit("worker-0", 3)
+    return run
+
+
+def moved() -> World:
+    """The run is stopped to be moved, and its record is imported at the new place."""
+    run = World(workers=1)
+    run.come()
+    run.note(reconcile.stop_run(run.job, run.now, to_move=True))
+    run.note([Event(kinds.RUN_MOVED, origin="local", place="docker", count=4217)])
     return run
 
 
@@ -111,6 +125,46 @@ def faulty() -> World:
         run.lose("worker-0")
         run.come("worker-0")
         run.wait(MAX_BACKOFF - 1)
+    return run
+
+
+def resized() -> World:
+    """A worker is added to an elastic run, fails for good, and is started again by request."""
+    args: dict[str, Any] = {"ps": 1, "workers": 1, "elastic": {"max": 2}, "restart": {"maximum": 0}}
+    run = World(**args)
+    run.come()
+    run.wait(60)
+    run.give(**{**args, "workers": 2})
+    run.come("worker-1")
+    run.wait(60)
+    run.exit("worker-1", 1)
+    run.again("worker-1")
+    run.wait(60)
+    run.exit("worker-0")
+    return run
+
+
+def uploading() -> World:
+    """What is uploaded, what is not, and why."""
+    run = World(workers=1)
+    run.come()
+    run.exit("worker-0")
+    at: dict[str, Any] = {"task": "worker-0", "machine": "gpu-1"}
+    names = ["export/1", "best.keras", "ckpt-7", "logs/**"]
+    run.note(
+        [
+            Event(kinds.ARTIFACTS_BEGUN, **at, artifacts=names, count=3 << 20),
+            *[
+                Event(kinds.ARTIFACT_LEFT_OUT, **at, artifacts=["large.keras"], reason=reason, count=3 << 30)
+                for reason in sorted(REASONS)
+            ],
+            Event(kinds.ARTIFACTS_LOST, **at, delay=31.0),
+            Event(kinds.ARTIFACTS_LOST, **at),
+            Event(kinds.ARTIFACTS_LOST, **at, reason="No space left on device"),
+            Event(kinds.ARTIFACTS_STORED, **at, artifacts=names[:2], count=3 << 20),
+            Event(kinds.ARTIFACTS_REMOVED, artifacts=["0123456789ab"]),
+        ]
+    )
     return run
 
 

@@ -19,6 +19,7 @@ PLANS: dict[str, Plan] = {
     "a metric may end it earlier": plan(
         workers=2, metrics={"loss": "l", "acc": "a"}, until={"loss": "<1", "acc": ">= 0.95"}
     ),
+    "elastic": plan(ps=1, workers=2, elastic={"max": 8}),
     "all workers decide": plan(chief=1, workers=2, success="all-workers"),
     "two machines": standing_plan([BOX, AWAY], ON_AWAY, workers=2, placement=["hostname:UNIQUE"]),
     "on ec2": fleets.plan(ps=1, workers=2),

@@ -132,6 +132,21 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"metrics": {"a": "a"}, "until": ">= 1"}, "until"),
     ({"metrics": {"a": "a"}, "until": {"a": "> 1"}, "command": None, "standalone_servers": True}, "until"),
+    *(({"ps": 1, "workers": 2, "elastic": {"max": most}}, "elastic.max") for most in (0, 1, 1001, "8", 8.0, True)),
+    ({"ps": 1, "workers": 2, "elastic": 8}, "elastic"),
+    ({"ps": 1, "workers": 2, "elastic": {}}, "elastic.max"),
+    ({"ps": 1, "workers": 2, "elastic": {"maximum": 8}}, "elastic.maximum"),
+    ({"ps": 1, "workers": 3, "elastic": {"max": 2}}, "elastic.max"),
+    ({"ps": 1, "workers": 3, "elastic": {"max": 1000}}, "elastic.max"),
+    ({"workers": 2, "elastic": {"max": 8}}, "elastic"),
+    ({"ps": 1, "workers": 0, "chief": True, "elastic": {"max": 8}}, "elastic"),
+    ({"ps": 1, "gpu_workers": 1, "workers": 2, "elastic": {"max": 8}}, "elastic"),
+    ({"ps": 1, "workers": 2, "elastic": {"max": 8}, "command": None, "standalone_servers": True}, "elastic"),
+    ({"ps": 1, "workers": 2, "elastic": {"max": 8}, "success": "all-workers"}, "success"),
+    ({"ps": 1, "workers": 2, "elastic": {"max": 8}, "jobs": {"worker": {"port": 65530}}}, "jobs.worker.port"),
+    *(({"artifacts": [pattern]}, "artifacts") for pattern in ("/abs/**", "../x", "a//b", "", "x" * 300)),
+    ({"artifacts": ["x"] * 2 + [f"{number}" for number in range(100)]}, "artifacts"),
+    ({"artifacts": "**/*.keras"}, "artifacts"),
     ({"env": {"A B": "1"}}, "env"),
     ({"env": {"A": 1}}, "env.A"),
     ({"env": {"TF_CONFIG": "1"}}, "env.TF_CONFIG"),
@@ -226,6 +241,12 @@ def test_what_is_given_too_large_to_show_is_cut() -> None:
 )
 def test_without_a_rule_the_chief_decides_else_worker_0(jobs: dict[str, Any], rule: str) -> None:
     assert spec(**jobs).success == rule
+
+
+def test_an_elastic_cluster_knows_its_maximum() -> None:
+    assert spec(ps=1, workers=2).max_workers == 0
+    assert spec(ps=1, workers=2, elastic={"max": 2}).max_workers == 2
+    assert spec(ps=1, workers=2, chief=True, elastic={"max": 997}).max_workers == 997
 
 
 def test_a_gpu_worker_has_a_gpu_unless_its_job_says_otherwise() -> None:

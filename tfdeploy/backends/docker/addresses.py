@@ -44,8 +44,9 @@ class OverlayNetworks:
 
 
 def needed_addresses(plan: Plan) -> int:
-    """The addresses that the network needs: one for each task, and one of each machine (its load balancer)."""
-    return len(plan.tasks) + len(plan.machines) + _NOT_TASKS
+    """The addresses that the network needs: one for each task, and one of each machine (its load balancer). A worker that is added to
+    an elastic run may have a further machine; another network would restart all tasks."""
+    return len(plan.tasks) + len(plan.machines) + 2 * len(plan.absent_workers) + _NOT_TASKS
 
 
 def network_subnet(spec: ClusterSpec, plan: Plan, networks: OverlayNetworks) -> str:

@@ -6,16 +6,20 @@ from ..base import Backend, Discovery
 from .discover import discover_clusters
 from .health import health
 from .planner import DockerPlanner
+from .run_mover import DockerRunMover
 from .task_access import ACCESS
 from .task_runner import DockerTaskRunner
 
 if find_spec("pulumi_docker") is None:  # imported where it is used, because that takes long
     raise ModuleNotFoundError("No module named 'pulumi_docker'", name="pulumi_docker")
 
+_runner = DockerTaskRunner()
+
 BACKEND = Backend(
     planner=DockerPlanner(),
-    runner=DockerTaskRunner(),
+    runner=_runner,
     access=ACCESS,
     discovery=Discovery(discover_clusters, health),
     heal_command="pulumi up --refresh",
+    mover=DockerRunMover(_runner),
 )

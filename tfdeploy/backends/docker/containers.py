@@ -8,6 +8,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterRef
+from ..image_content import context_hash
 from . import images, mounts, nodes, services, validate
 from .container_settings import ContainerSettings
 from .engine import Engine
@@ -61,7 +62,7 @@ def containers(
         SpecError: `volumes` is not valid.
     """
     shared = _shared_mounts(cluster, spec, plan)
-    build_hash = images.context_hash(spec)
+    build_hash = context_hash(spec)
     jobs = {
         job.name: ContainerSettings(
             job=job.name,

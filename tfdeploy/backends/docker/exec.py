@@ -131,7 +131,7 @@ class ExecStream:
 
 
 class ExecConnection:
-    """A connection to a task through a container in the task's network (`task_access.Connection`)."""
+    """A connection to a task through a container in the task's network (`connection.Connection`)."""
 
     def __init__(self, engine: Engine, container: str, command: Sequence[str]) -> None:
         """Start the command that connects."""
@@ -152,7 +152,7 @@ class ExecConnection:
             kind, data = self._stream.read()
             if kind == STDOUT or not data:
                 return data
-            self._stderr += data
+            self._stderr = (self._stderr + data)[-_CHUNK:]
 
     def why(self) -> str:
         """Why the connection failed; empty when it did not."""

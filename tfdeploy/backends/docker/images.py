@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-from ...errors import BundleError, SpecError
-from ...plan.code_bundle import collect
 from ...spec.cluster import ClusterSpec, JobSpec
 from ..base import ClusterRef
 from .labels import name_prefix
@@ -64,18 +61,6 @@ def version_notices(spec: ClusterSpec, installed: str) -> list[str]:
 def named_image(spec: ClusterSpec, job: JobSpec) -> str:
     """The image of a job as named by the user, or the default."""
     return job.container.image or spec.container.image or (DEFAULT_GPU_IMAGE if job.gpus else DEFAULT_IMAGE)
-
-
-def context_hash(spec: ClusterSpec) -> str:
-    """A hash of the files in the folder `build`; empty without one.
-
-    Raises:
-        SpecError: the folder does not exist, or a file in it cannot be read.
-    """
-    try:
-        return collect(spec.name, Path(spec.container.build), []).name if spec.container.build else ""
-    except BundleError as error:
-        raise SpecError(f"{spec.name}: container.build", error.wrong, error.remedy) from None
 
 
 def builds(cluster: ClusterRef, spec: ClusterSpec, build_hash: str) -> Mapping[str, Sequence[Build]]:

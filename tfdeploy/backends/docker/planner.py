@@ -13,8 +13,9 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, Rendered
+from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
-from . import containers, diff, images, nodes, validate
+from . import containers, diff, nodes, validate
 from .addresses import OverlayNetworks, network_change, network_subnet, overlay_networks
 from .container_settings import ContainerSettings
 from .controller_client import ControllerClient
@@ -60,7 +61,7 @@ class DockerPlanner:
             command=command,
             train_dir=folders[0] or containers.TRAIN_FOLDER,
             data_dir=folders[1],
-            image=spec.container.image or images.context_hash(spec),
+            image=named_image_content(spec),
             task_machines=task_machines(services),
             run=current_run(engine, cluster, services),
             results=RecordCopy(cluster).record.results(),

@@ -20,6 +20,7 @@ from ...agent.rpc import launcher_token
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
 from ..base import ClusterDependencies, ClusterRef, DependencyRequest
+from ..image_content import context_hash
 from ..zipapp import application
 from . import images
 from .engine import engine_address
@@ -117,7 +118,7 @@ class _ImageBuilder:
         """The image of each job for which one is built."""
         references: dict[str, pulumi.Output[str]] = {}
         built: dict[str, _Image] = {}
-        for job, chain in images.builds(self.cluster, self.spec, images.context_hash(self.spec)).items():
+        for job, chain in images.builds(self.cluster, self.spec, context_hash(self.spec)).items():
             bases: list[pulumi.Resource] = []
             for build in chain:
                 if build.name not in built:

@@ -13,7 +13,16 @@ from ...agent.run_state import RunState
 from ...errors import BackendError, Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
-from ..task_access import address_of, announce, lost_in_memory, task_of, to_restart, wait_until_running
+from ..connection import Connection
+from ..task_access import (
+    address_of,
+    announce,
+    lost_in_memory,
+    task_of,
+    to_copy_from,
+    to_restart,
+    wait_until_running,
+)
 from . import exec, nodes, volume_cleanup
 from .controller_client import ControllerClient
 from .engine import Engine
@@ -100,6 +109,32 @@ class DockerAccess:
         """Run a command in the container, with the working directory and the environment of the task's program."""
         task_of(self._run(cluster), cluster, hostname)
         service = self._services(cluster, hostname)[hostname]
+        engine, container = self._container(cluster, hostname, service)
+        is_terminal = exec.is_terminal()
+        env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
+        if _has_module(self._engine(cluster), service, "exec"):
+            command = [*AGENT_COMMAND, "exec", TASK_FOLDER, *command]
+            env |= exec.terminal_size_env() if is_terminal else {}
+        stream = ExecStream(engine, container, command, env, is_terminal)
+        try:
+            return exec.attach(stream)
+        finally:
+            stream.close()
+
+    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
+        """To the file server in the task's container."""
+        to_copy_from(self._run(cluster), cluster, hostname)
+        service = self._services(cluster, hostname)[hostname]
+        engine, container = self._container(cluster, hostname, service)
+        _require_module(self._engine(cluster), service, "file_server", hostname)
+        return ExecConnection(engine, container, [*AGENT_COMMAND, "file-server", TASK_FOLDER])
+
+    def _container(self, cluster: ClusterRef, hostname: str, service: ServiceJson) -> tuple[Engine, str]:
+        """The container of a task, and the engine of its machine.
+
+        Raises:
+            BackendError: it has none now, or this computer does not know the engine's address.
+        """
         tasks = self._swarm(cluster).tasks()
         require_service(tasks, cluster, hostname)
         state = tasks[hostname]
@@ -107,17 +142,7 @@ class DockerAccess:
             reason = f" ({state.reason})" if state.reason else ""
             raise BackendError(f"{hostname} does not have a container now: it is {state.state}{reason}.")
         machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
-        engine = self._machine_engine(cluster, machine, hostname, state.container)
-        is_terminal = exec.is_terminal()
-        env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
-        if _has_module(self._engine(cluster), service, "exec"):
-            command = [*AGENT_COMMAND, "exec", TASK_FOLDER, *command]
-            env |= exec.terminal_size_env() if is_terminal else {}
-        stream = ExecStream(engine, state.container, command, env, is_terminal)
-        try:
-            return exec.attach(stream)
-        finally:
-            stream.close()
+        return self._machine_engine(cluster, machine, hostname, state.container), state.container
 
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of a machine; an empty name is the manager.

@@ -3,8 +3,8 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 
@@ -43,7 +43,7 @@ from .swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)
 
-_CONTROLLER_TIMEOUT = 600.0
+CONTROLLER_TIMEOUT = 600.0
 """How long the controller may take to start once its image is on the machine."""
 
 _STOP_MARGIN = 60.0
@@ -91,7 +91,8 @@ class DockerTaskRunner:
     def _swarm(self, cluster: ClusterRef) -> Swarm:
         return Swarm(self._engine(cluster), cluster)
 
-    def _controller(self, cluster: ClusterRef) -> ControllerClient:
+    def controller(self, cluster: ClusterRef) -> ControllerClient:
+        """Calls of the controller."""
         return ControllerClient(self._engine(cluster), cluster)
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
@@ -109,14 +110,14 @@ class DockerTaskRunner:
         services = swarm.services()
         if hostname in services or CONTROLLER not in services:
             return
-        controller = self._controller(swarm.cluster)
+        controller = self.controller(swarm.cluster)
         if controller.task_machine(hostname) in (None, "", *unreachable):
             wait_for_lease(hostname, partial(controller.silent_seconds, hostname))
 
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Update the service: in a rolling update while a run is active, otherwise at once."""
         cluster, hostname = props["cluster"], props["hostname"]
-        swarm, controller = self._swarm(cluster), self._controller(cluster)
+        swarm, controller = self._swarm(cluster), self.controller(cluster)
         desired = task_service(props)
         existing = swarm.services().get(hostname)
         is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
@@ -149,32 +150,38 @@ class DockerTaskRunner:
     def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], timeout: float) -> None:
         if hostnames:
             with suppress(OSError, CallError):
-                self._controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
+                self.controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
             self._swarm(cluster).remove(*hostnames, timeout=timeout + _STOP_MARGIN)
 
     def submit_run(self, props: RunProps) -> RunOutputs:
         """Create or update the controller, submit code and run, and start the launchers that have exited."""
         cluster = props["cluster"]
-        swarm, controller = self._swarm(cluster), self._controller(cluster)
-        desired = controller_service(props)
-        swarm.apply(desired)
-        try:
-            wait_for_start(
-                f"the controller of {cluster['name']}",
-                lambda: swarm.runs_as_defined(desired),
-                lambda: swarm.tasks().get(CONTROLLER),
-                _CONTROLLER_TIMEOUT,
-            )
+        swarm = self._swarm(cluster)
+        with self.started_controller(props) as controller:
             run = _run_spec(props)
-            accepted = controller_calls.submit(controller, props, run, _CONTROLLER_TIMEOUT)
-        except BackendError as error:
-            task = swarm.tasks().get(CONTROLLER)
-            reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
-            raise BackendError(f"{error}{reason}") from None
+            accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
         RecordCopy(cluster).update(controller)
         cleanup.remove_unused(swarm, props["dependencies"])
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
+
+    @contextmanager
+    def started_controller(self, props: RunProps) -> Iterator[ControllerClient]:
+        """Create or update the controller, and wait until it runs. Errors meanwhile have the engine's reason why it does not."""
+        swarm, desired = self._swarm(props["cluster"]), controller_service(props)
+        swarm.apply(desired)
+        try:
+            wait_for_start(
+                f"the controller of {swarm.cluster['name']}",
+                lambda: swarm.runs_as_defined(desired),
+                lambda: swarm.tasks().get(CONTROLLER),
+                CONTROLLER_TIMEOUT,
+            )
+            yield self.controller(props["cluster"])
+        except BackendError as error:
+            task = swarm.tasks().get(CONTROLLER)
+            reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
+            raise BackendError(f"{error}{reason}") from None
 
     def run_is_current(self, props: RunProps) -> bool:
         """Whether the controller exists and this is its run; if the engine is unreachable, assume both."""
@@ -183,25 +190,28 @@ class DockerTaskRunner:
                 return False
         except Unreachable:
             return True
-        run = self._controller(props["cluster"]).current_run()
+        run = self.controller(props["cluster"]).current_run()
         return run is not None and run.spec.id == props["run"]["id"]
 
     def stop_run(self, props: RunProps) -> None:
         """Stop the run, and wait until all tasks have stopped."""
         with suppress(Unreachable):
-            self._stop_run(props["cluster"])
+            self.end_run(props["cluster"])
 
-    def _stop_run(self, cluster: ClusterRef) -> None:
+    def end_run(self, cluster: ClusterRef, to_move: bool = False) -> bool:
+        """Stop the run, or stop it `to_move` it; whether all its tasks have stopped. It waits for them."""
         swarm = self._swarm(cluster)
 
         def has_ended() -> bool:
             return not any(task.alive for name, task in swarm.tasks().items() if name != CONTROLLER)
 
-        if CONTROLLER in swarm.services():
-            controller_calls.stop(self._controller(cluster), has_ended, self._grace(cluster) + _STOP_MARGIN)
+        if CONTROLLER not in swarm.services():
+            return has_ended()
+        seconds = self._grace(cluster) + _STOP_MARGIN
+        return controller_calls.stop(self.controller(cluster), has_ended, seconds, to_move) or has_ended()
 
     def _grace(self, cluster: ClusterRef) -> float:
-        run = self._controller(cluster).last_known_run()
+        run = self.controller(cluster).last_known_run()
         return float(run.spec.grace) if run else 0.0
 
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
@@ -217,8 +227,8 @@ class DockerTaskRunner:
         record_copy = RecordCopy(cluster)
         machines = checkpoint_machines(record_copy.record.current())  # the controller has forgotten the tasks by now
         try:
-            self._stop_run(cluster)
-            record_copy.download(self._controller(cluster))
+            self.end_run(cluster)
+            record_copy.download(self.controller(cluster))
             timeout = stop_timeout(self._grace(cluster)) + _STOP_MARGIN
             machines |= checkpoint_machines(record_copy.record.current())
             volumes = cleanup.remove_all(self._swarm(cluster), timeout, retain["volumes"], machines)
@@ -242,7 +252,7 @@ class DockerTaskRunner:
                 engine = self._swarm(cluster).tasks()
             except (Unreachable, SpecError) as error:
                 problems.append(str(error))
-        view, silent_since = _view(self._controller(cluster), record_copy, engine, query, is_preview)
+        view, silent_since = _view(self.controller(cluster), record_copy, engine, query, is_preview)
         controller = (engine or {}).get(CONTROLLER)
         if controller is not None and controller.reason:
             problems.append(f"the controller is {controller.state}: {controller.reason}")

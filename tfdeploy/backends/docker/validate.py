@@ -11,7 +11,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.unknown import is_known
-from ..validate import refuse_requirements, refuse_same_ports, refuse_script
+from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from . import diff, images
 from .addresses import OverlayNetworks, network_subnet
 from .engine import Engine, is_open_tcp
@@ -34,6 +34,7 @@ def refuse(
     refuse_requirements(spec)
     if spec.container.network == HOST:
         refuse_same_ports(plan)
+        refuse_elastic_on_machines(spec, plan)
     _refuse_unavailable_manager(swarm)
     _refuse_encryption_without_overlay(spec)
     warnings = _refuse_images(swarm, spec, len(plan.machines))

@@ -7,6 +7,7 @@ from .discover import discover_clusters
 from .health import health
 from .machine_provider import Ec2MachineProvider
 from .planner import Ec2Planner
+from .run_mover import Ec2RunMover
 from .task_access import ACCESS
 from .task_runner import Ec2TaskRunner
 
@@ -15,12 +16,14 @@ for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used
         raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 _machine_provider = Ec2MachineProvider()
+_runner = Ec2TaskRunner(_machine_provider)
 
 BACKEND = Backend(
     planner=Ec2Planner(_machine_provider),
-    runner=Ec2TaskRunner(_machine_provider),
+    runner=_runner,
     access=ACCESS,
     discovery=Discovery(discover_clusters, health),
     heal_command="pulumi up",
     machine_provider=_machine_provider,
+    mover=Ec2RunMover(_runner.mover),
 )

@@ -27,15 +27,19 @@ _FILE = "ledger.json"
 _NEW_DISK = "gp3"
 
 
-def refuse(spec: ClusterSpec, plan: Plan) -> None:
+def refuse(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
     """Check the plan against its budget.
 
     Raises:
-        SpecError: the machines may cost more.
+        SpecError: the machines may cost more, or the update would create machines although those before them have cost as much.
     """
-    if _needed(plan):
-        hourly = _hourly_cost(spec, plan)
-        prices.refuse_over_budget(f"{spec.name}: ec2.budget", hourly, spec.ec2.max_lifetime, spec.ec2.budget)
+    needed, budget = _needed(plan), spec.ec2.budget
+    if needed and budget:
+        where = f"{spec.name}: ec2.budget"
+        prices.refuse_over_budget(where, _hourly_cost(spec, plan), spec.ec2.max_lifetime, budget)
+        if not all(machine.exists for machine in needed):
+            spent = cost_ledger.spent(_read(cluster).entries, ssh.region(cluster), time.time())
+            prices.refuse_used_up(where, spent.usd, budget)
 
 
 def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:

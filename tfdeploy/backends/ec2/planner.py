@@ -24,6 +24,7 @@ from ..docker.container_settings import ContainerSettings
 from ..docker.planner import current_run, render_containers, task_machines
 from ..docker.services import MANAGER_PLACEHOLDER, Services
 from ..docker.swarm import Swarm
+from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import (
     account,
@@ -80,7 +81,7 @@ class Ec2Planner:
             command=spec.command,
             train_dir=folders[0],
             data_dir=folders[1],
-            image=spec.container.image or images.context_hash(spec),
+            image=named_image_content(spec),
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
@@ -94,6 +95,7 @@ class Ec2Planner:
         """Refuse what cannot work; the warnings."""
         validate.refuse_failed_boots(spec, plan, boot_failures.read(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
+        costs.refuse(cluster, spec, plan)
         notices = images.version_notices(spec, images.installed_version())
         return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
 

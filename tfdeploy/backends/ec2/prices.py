@@ -149,13 +149,11 @@ def maximum_cost(hourly: Amount, lifetime: float) -> Amount | None:
 
 
 def refuse_over_budget(where: str, hourly: Amount, lifetime: float, budget: float) -> None:
-    """Check the plan's maximum cost against the budget in USD (0 for none).
+    """Check the plan's maximum cost against the budget in USD.
 
     Raises:
         SpecError: the maximum is larger than the budget, or cannot be computed.
     """
-    if not budget:
-        return
     most = maximum_cost(hourly, lifetime)
     if most is None:
         wrong = f"is {dollars(budget)}, but without a max_lifetime the cost of the machines has no limit"
@@ -170,6 +168,17 @@ def refuse_over_budget(where: str, hourly: Amount, lifetime: float, budget: floa
             f"({hourly.text('/h')} until max_lifetime, {text_of_seconds(lifetime)})"
         )
         raise SpecError(where, wrong, "Use fewer or smaller machines or a shorter max_lifetime, or raise the budget.")
+
+
+def refuse_used_up(where: str, spent: float, budget: float) -> None:
+    """Check what the machines of a cluster have cost against the budget, both in USD.
+
+    Raises:
+        SpecError: they have cost as much, so that the controller would stop the run at once.
+    """
+    if spent >= budget:
+        wrong = f"is {dollars(budget)}, and the machines of this cluster have cost {dollars(spent)} already"
+        raise SpecError(where, wrong, "Raise the budget, or remove it.")
 
 
 def billed_after_machines(

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, cast
@@ -17,6 +17,8 @@ from typing import Any, TypedDict, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
+from ...agent.artifact_store import MANIFEST as ARTIFACTS_MANIFEST
+from ...agent.artifact_store import load_manifest
 from ...agent.record import FORMAT, RecordFormatError
 from ...agent.run_state import RunState
 from ...agent.workdir import locked
@@ -35,6 +37,8 @@ MANIFEST = f"{PREFIX}current.json"
 
 TAGS = "cluster.json"
 """The object with the tags of the cluster, because S3 has no tags for folders."""
+
+_READ = 4 << 20
 
 _TRIES, _PAUSE = 5, 2.0
 """How often a record is downloaded again that the manager changed during the download, and the seconds between."""
@@ -114,40 +118,50 @@ def fetch(bucket: BucketFolder, manifest: Manifest, folder: Path, copy: Path) ->
     for path, file in manifest.files.items():
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise BackendError(f"{bucket.url}/{MANIFEST} lists {path!r}, which is not a path in a record")
-        data = _local_content(copy / path, file) if file.text is None else file.text.encode()
-        if data is None:
-            data = _read_file(bucket, manifest, path, file)
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data[: file.size])
+        if file.text is not None:
+            target.write_bytes(file.text.encode()[: file.size])
+        elif not _copy_local(copy / path, target, file):
+            _download_file(bucket, manifest, path, target)
 
 
-def _read_file(bucket: BucketFolder, manifest: Manifest, path: str, file: RecordFile) -> bytes:
-    """The content of a file, from its parts. The last one may have grown beyond the manifest."""
-    key = f"{PREFIX}{manifest.record_id}/{path}"
+def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: Path) -> None:
+    """Write a file from its parts. The last one may have grown beyond the manifest."""
+    folder, file = f"{PREFIX}{manifest.record_id}", manifest.files[path]
     count = -(-file.size // manifest.part) if manifest.part else 1
-    parts = [shared_bucket.read_object(bucket, part_name(key, number)) for number in range(count)]
-    data = b"".join(part for part in parts if part is not None)[: file.size]
-    if None in parts or _md5(data) != file.md5:
-        raise BackendError(f"{bucket.url}/{key} differs from the manifest")
-    return data
+    names = [f"{folder}/{part_name(path, number)}" for number in range(count)]
+    if not _write(target, (shared_bucket.read_object(bucket, name) for name in names), file):
+        raise BackendError(f"{bucket.url}/{folder}/{path} differs from the manifest")
+
+
+def _copy_local(source: Path, target: Path, file: RecordFile) -> bool:
+    """Write a file from an older copy; False where it differs. A log may have grown there beyond the manifest."""
+    if not source.is_file() or source.stat().st_size < file.size:
+        return False
+    with source.open("rb") as content:
+        return _write(target, iter(lambda: content.read(_READ), b""), file)
+
+
+def _write(target: Path, parts: Iterable[bytes | None], file: RecordFile) -> bool:
+    """Write as many bytes as the file has; whether these are its content."""
+    md5, missing = hashlib.md5(usedforsecurity=False), file.size
+    with target.open("wb") as content:
+        for part in parts:
+            if part is None:
+                return False
+            data = part[:missing]
+            md5.update(data)
+            content.write(data)
+            missing -= len(data)
+            if not missing:
+                break
+    return not missing and md5.hexdigest() == file.md5
 
 
 def mark_ended(bucket: BucketFolder, record_id: str) -> None:
     """Mark the record as that of a destroyed cluster, for every computer; its files are retained."""
     shared_bucket.write_json(bucket, MANIFEST, {"ended": record_id})
-
-
-def _local_content(path: Path, file: RecordFile) -> bytes | None:
-    """The content from an older copy; None where it differs. A log may have grown there beyond the manifest."""
-    if not path.is_file() or path.stat().st_size < file.size:
-        return None
-    data = path.read_bytes()[: file.size]
-    return data if _md5(data) == file.md5 else None
-
-
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
 def warnings(cluster: ClusterRef, spec: ClusterSpec) -> list[str]:
@@ -220,8 +234,21 @@ def _replace_copy(cluster: ClusterRef, manifest: Manifest, record_copy: RecordCo
         os.utime(draft / "alive", (manifest.at, manifest.at))
         if record_copy.folder.exists() and record_copy.record.record_id() != manifest.record_id:
             record_copy.set_aside()
+        _keep_artifacts(record_copy.folder, draft)
         shutil.rmtree(record_copy.folder, ignore_errors=True)
         draft.rename(record_copy.folder)
+
+
+def _keep_artifacts(copy: Path, draft: Path) -> None:
+    """Move artifacts into the draft that this computer has and the bucket has not: the machines ended before they were uploaded."""
+    for manifest in draft.glob(f"runs/*/{ARTIFACTS_MANIFEST}"):
+        run_folder = copy / manifest.parent.relative_to(draft)
+        present = {file.name: file for file in load_manifest(run_folder).files}
+        for file in load_manifest(manifest.parent).files:
+            source, target = run_folder / "artifacts" / file.name, manifest.parent / "artifacts" / file.name
+            if present.get(file.name) == file and source.is_file() and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source.rename(target)
 
 
 def retire(cluster: ClusterRef, keep: bool) -> str:

@@ -65,9 +65,11 @@ def read_stored_key(cluster: ClusterRef) -> str:
 
 
 def find_stored_key(resources: Mapping[str, Any], name: str) -> str:
-    """The private key among the outputs of a stack's resources by URN; empty where there is none. Pure."""
+    """The private key among the outputs of a stack's resources by URN; empty where there is none. Pure. A cluster that has moved to
+    `ec2` has the backend in the names of its resources."""
+    keys = tuple(f":{_TYPE}::{key_name(prefix)}" for prefix in (name, f"{name}-ec2"))
     for urn, item in resources.items():
-        if urn.endswith(f":{_TYPE}::{key_name(name)}"):
+        if urn.endswith(keys):
             key = item["outputs"].get("private_key", "")
             return str(key["value"] if isinstance(key, Mapping) else key)
     return ""

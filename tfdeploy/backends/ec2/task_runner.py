@@ -9,6 +9,7 @@ from ...agent.run_spec import RunSpec
 from ...errors import BackendError, SpecError
 from ..base import GONE, ClusterRef, MachineProvider, ObservedState, Retain, RunOutputs, RunProps
 from ..docker.controller_client import ControllerClient
+from ..docker.run_mover import DockerRunMover
 from ..docker.task_runner import DockerTaskRunner
 from ..record_copy import RecordCopy
 from . import account, costs, record_bucket, ssh
@@ -21,6 +22,7 @@ class Ec2TaskRunner:
         self._machine_provider = machine_provider
         self._docker = DockerTaskRunner(machine_provider.observe, ssh.engine)
         self._previewed = DockerTaskRunner(partial(machine_provider.observe, is_preview=True), ssh.engine)
+        self.mover = DockerRunMover(self._docker)
         self.create_task = self._docker.create_task
         self.update_task = self._docker.update_task
         self.delete_task = self._docker.delete_task

@@ -12,8 +12,8 @@ from ...spec.ec2 import ANYWHERE, NEW, PRIVATE, PUBLIC, SSM
 from ...units import counted
 from ..docker.addresses import refuse_few_addresses
 from ..docker.validate import refuse_builds
-from ..validate import refuse_requirements, refuse_same_ports, refuse_script
-from . import aws_api, costs, layout, model, ssh
+from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
+from . import aws_api, layout, model, ssh
 from .machines import planned_instance
 from .model import BootFailure, Ec2Inventory
 from .user_data import SHARED, disk_folder
@@ -197,9 +197,9 @@ def refuse_plan(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> lis
     refuse_requirements(spec)
     if spec.container.network == HOST:
         refuse_same_ports(plan)
+        refuse_elastic_on_machines(spec, plan)
     refuse_builds(spec, len(plan.machines))
     refuse_few_addresses(spec, plan)
-    costs.refuse(spec, plan)
     train_dir = spec.train_dir
     is_shared = "://" in train_dir or (spec.ec2.efs and (not train_dir or f"{train_dir}/".startswith(f"{SHARED}/")))
     if not is_shared and not spec.standalone_servers:

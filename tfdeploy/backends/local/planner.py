@@ -17,6 +17,7 @@ from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
 from ..base import ClusterDependencies, ClusterRef, DependencyRequest, Rendered
+from ..image_content import named_image_content
 from ..record_copy import record_archive
 from . import machine, validate
 from .paths import CLUSTERS, Places, machine_id
@@ -61,6 +62,7 @@ class LocalPlanner:
             command=spec.command,
             train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
+            image=named_image_content(spec),
             task_machines=dict.fromkeys(tasks, this_machine.name),
             task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
             single_machine=True,

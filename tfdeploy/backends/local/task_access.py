@@ -16,8 +16,18 @@ from ...agent.run_state import RunState
 from ...backends import controller_calls
 from ...errors import BackendError
 from ..base import ClusterRef, Route, TaskUsage
+from ..connection import Connection
 from ..port_forward import Direct
-from ..task_access import address_of, announce, lost_in_memory, task_of, to_restart, wait_until_running
+from ..task_access import (
+    address_of,
+    announce,
+    lost_in_memory,
+    task_of,
+    to_copy_from,
+    to_restart,
+    wait_until_running,
+)
+from ..thread_connection import ThreadConnection
 from .paths import Places
 from .supervisor import Supervisor
 from .usage import task_usage
@@ -93,6 +103,11 @@ class LocalAccess:
         host, own_port = address_of(_current_run(cluster), cluster, hostname)
         port = port or own_port
         return Route(host, port, partial(Direct, host, port), direct=True)
+
+    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
+        """To the file server in this process."""
+        to_copy_from(_current_run(cluster), cluster, hostname)
+        return ThreadConnection(Places(cluster["home"]).task(hostname))
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From the kernel's counters of the processes."""

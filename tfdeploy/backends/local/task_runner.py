@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agent.files import write_whole
-from ...agent.record import Record, RecordView, ViewRequest
+from ...agent.record import Record, RecordFormatError, RecordView, ViewRequest
 from ...agent.rpc import UNIX, CallError, Client, launcher_token
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
@@ -50,7 +50,7 @@ class LocalTaskRunner:
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Start the task's launcher, and the controller where it does not run yet."""
         places = Places(props["cluster"]["home"])
-        supervisor = self._started(props["cluster"], props["token"])
+        supervisor = self.start_controller(props["cluster"], props["token"])
         folder = places.task(props["hostname"])
         self._write_settings(places, props)
         command = [*_python(), str(places.agent(version())), "launch", str(folder / "task.json")]
@@ -86,14 +86,14 @@ class LocalTaskRunner:
     def submit_run(self, props: RunProps) -> RunOutputs:
         """Install the requirements, submit code, secrets and run, and start the launchers that have exited."""
         places = Places(props["cluster"]["home"])
-        supervisor = self._started(props["cluster"], props["token"])
+        supervisor = self.start_controller(props["cluster"], props["token"])
         run = RunSpec.from_dict(props["run"])
         run = replace(run, path=requirements.search_path(run.requirements))
         _create_train_dir(run.train_dir)
         record = Record(places.record)
         first = record.current() is None
         self._write_secrets(places, props["secrets"])
-        with _controller(places, props["token"]) as controller:
+        with controller_client(places, props["token"]) as controller:
             accepted = controller_calls.submit(controller, props, run)
             if not first:
                 controller_calls.start_launchers(controller, accepted["at"], partial(_start, supervisor))
@@ -113,7 +113,7 @@ class LocalTaskRunner:
         """Stop the run, and wait until all tasks have stopped."""
         places = Places(props["cluster"]["home"])
         if not other_machine(places):
-            _stop_run(places, props["token"])
+            stop_run(places, props["token"])
 
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
@@ -125,21 +125,25 @@ class LocalTaskRunner:
             self._remove(places, token, unlisted)
 
     def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
-        """Stop the supervisord and every process with the cluster's mark; retain only the record and the checkpoints."""
+        """Stop the supervisord and every process with the cluster's mark; retain only the checkpoints, and the record unless another
+        backend has it."""
         places = Places(cluster["home"])
         if machine := other_machine(places):
             return f"nothing was deleted here: {cluster['id']} is on another computer (machine id {machine})"
         supervisor = Supervisor(places)
-        stopped = _stop_run(places, token)
+        stopped = stop_run(places, token)
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
             shutil.rmtree(places.runtime, ignore_errors=True)
-            retained = set_aside(places.home, places.record, places.train)
+            has_moved = _has_moved(places)
+            parts = (places.train,) if has_moved else (places.record, places.train)
+            retained = set_aside(places.home, *parts)
             shutil.rmtree(places.home, ignore_errors=True)
             places.lock.unlink(missing_ok=True)
         with suppress(OSError):
             runtime_root().rmdir()
-        return f"the record and the checkpoints are stored in {retained}" if retained else ""
+        what = "the checkpoints" if has_moved else "the record and the checkpoints"
+        return f"{what} are stored in {retained}" if retained else ""
 
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
         """Ask the controller and the supervisord; read the record where the controller does not respond."""
@@ -151,13 +155,13 @@ class LocalTaskRunner:
         with suppress(Unreachable):
             engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
         try:
-            with _controller(places, token or places.current_token, _OBSERVE_SECONDS) as controller:
+            with controller_client(places, token or places.current_token, _OBSERVE_SECONDS) as controller:
                 view = controller_calls.view(controller, query)
         except (OSError, CallError):
             view, silent_since = _recorded(record, query)
         return ObservedState(time.time(), view, silent_since, engine, str(places.record))
 
-    def _started(self, cluster: ClusterRef, token: str) -> Supervisor:
+    def start_controller(self, cluster: ClusterRef, token: str) -> Supervisor:
         """The supervisord, with the controller; both are started where they do not run."""
         places = Places(cluster["home"])
         supervisor = Supervisor(places)
@@ -214,11 +218,12 @@ class LocalTaskRunner:
             shutil.rmtree(places.task(hostname), ignore_errors=True)
 
     def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
-        with suppress(OSError, CallError), _controller(places, token) as controller:
+        with suppress(OSError, CallError), controller_client(places, token) as controller:
             controller.json("POST", path, body)
 
 
-def _controller(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Client:
+def controller_client(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Client:
+    """Calls of the cluster's controller."""
     return Client(f"{UNIX}{places.controller_socket}", token, seconds)
 
 
@@ -230,12 +235,21 @@ def _recorded(record: Record, query: ViewRequest) -> tuple[RecordView, float]:
     return record.view(query, None), 0.0
 
 
-def _stop_run(places: Places, token: str) -> bool:
+def stop_run(places: Places, token: str, to_move: bool = False) -> bool:
+    """Stop the run; whether all its tasks have stopped."""
     job = Record(places.record).current()
     if job is None:
         return True
-    with _controller(places, token or places.current_token) as controller:
-        return controller_calls.stop(controller, lambda: not _launchers_live(places), _stop_seconds(job))
+    with controller_client(places, token or places.current_token) as controller:
+        return controller_calls.stop(controller, lambda: not launchers_live(places), _stop_seconds(job), to_move)
+
+
+def _has_moved(places: Places) -> bool:
+    """Whether another backend has the record. Only here may be checkpoints that were not uploaded."""
+    with suppress(RecordFormatError):
+        run = Record(places.record).current()
+        return run is not None and bool(run.moved_to)
+    return False
 
 
 def _start(supervisor: Supervisor, hostnames: Sequence[str]) -> None:
@@ -244,7 +258,7 @@ def _start(supervisor: Supervisor, hostnames: Sequence[str]) -> None:
             supervisor.wake(hostname)
 
 
-def _launchers_live(places: Places) -> bool:
+def launchers_live(places: Places) -> bool:
     programs = Supervisor(places).programs()
     return any(info["statename"] in _ALIVE for name, info in programs.items() if name != CONTROLLER)
 

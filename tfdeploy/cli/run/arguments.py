@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...agent.elastic import is_optional
 from ...agent.flags import FLAGS
 from ...agent.run_state import DEAD, SUCCEEDED, RunState
 from ...errors import SpecError
@@ -136,12 +137,13 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def exit_code(run: RunState | None) -> int:
-    """0 for success; else the exit code of the first failed task except TensorBoard (128 + n for a signal); 1 if no task failed."""
+    """0 for success; else the exit code of the first failed task (128 + n for a signal), except TensorBoard and optional workers of an
+    elastic run; 1 if no task failed."""
     if run is None or run.result is None:
         return 1
     if run.result.state == SUCCEEDED:
         return 0
-    failed = [task for task in run.training_tasks if task.state in DEAD]
+    failed = [task for task in run.training_tasks if task.state in DEAD and not is_optional(run.spec, task)]
     first = min(failed, key=lambda task: task.ended, default=None)
     return first.exit_code or 1 if first else 1
 

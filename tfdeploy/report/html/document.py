@@ -21,7 +21,7 @@ from ..tables import Table, machine_table, task_table
 from .chart import drawable, duration, gallery, number, place_text
 from .content import Content
 from .markup import Html, element, joined
-from .timeline import KINDS, picture, timeline
+from .timeline import KINDS, picture, time_span, timeline
 
 _OTHER_KINDS = {"connected": "good", "unreachable": "bad", "unknown": "wait", "pulling": "start", "rejected": "bad"}
 
@@ -215,8 +215,10 @@ def _sentence(reason: str) -> str:
 
 
 def _duration(content: Content) -> str:
-    drawn = timeline([], content.events, _observed_at(content.report))
-    return duration(drawn.end - drawn.begin) if drawn else ""
+    if not content.events:
+        return ""
+    begin, end = time_span(content.events, _observed_at(content.report))
+    return duration(end - begin)
 
 
 def _observed_at(report: Report) -> float:

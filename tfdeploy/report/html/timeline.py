@@ -52,19 +52,25 @@ def timeline(hostnames: Sequence[str], happened: Sequence[Event], now: float) ->
     """The phases of these tasks, and of tasks that were removed, until now or the run's end; None without events."""
     if not happened:
         return None
-    begin = min(event.at for event in happened)
-    last = max(event.at for event in happened)
+    begin, end = time_span(happened, now)
     ends = [(event.at, event.result.state) for event in happened if event.result is not None]
-    end = last if ends else max(last, now)
     lanes = _Lanes([*hostnames, *_removed_tasks(hostnames, happened)], begin)
     for event in happened:
         lanes.apply(event)
     return Timeline(begin, end, lanes.finish(end), ends[-1] if ends else None)
 
 
+def time_span(happened: Sequence[Event], now: float) -> tuple[float, float]:
+    """When the first event happened, and when the run ended, or now; in seconds since 1970. There is at least one event."""
+    last = max(event.at for event in happened)
+    is_over = any(event.result is not None for event in happened)
+    return min(event.at for event in happened), last if is_over else max(last, now)
+
+
 def _removed_tasks(hostnames: Sequence[str], happened: Iterable[Event]) -> list[str]:
     registered = dict.fromkeys(event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED)
-    return [name for name in registered if name not in hostnames]
+    present = {*hostnames}
+    return [name for name in registered if name not in present]
 
 
 def _is_auxiliary(hostname: str) -> bool:
@@ -80,21 +86,21 @@ class _Lanes:
 
     def __init__(self, hostnames: Sequence[str], begin: float) -> None:
         self._lanes: dict[str, list[TaskPhase]] = {name: [TaskPhase(SCHEDULED, begin, begin, "")] for name in hostnames}
+        self._training = [name for name in self._lanes if not _is_auxiliary(name)]
         self._barrier_passed = False
 
     def apply(self, event: Event) -> None:
         """Begin the phases that an event begins."""
-        training = [name for name in self._lanes if not _is_auxiliary(name)]
         if event.kind == events.BARRIER_PASSED:
             self._barrier_passed = True
-            self._change(training, (WAITING,), STARTING, event.at)
+            self._change(self._training, (WAITING,), STARTING, event.at)
         elif event.kind in (events.RUN_RESUMED, events.ADDRESS_CHANGED, events.TASKS_CHANGED):
             self._barrier_passed = False
-            self._change(training, _UNFINISHED, STARTING, event.at)
+            self._change(self._training, _UNFINISHED, STARTING, event.at)
         elif event.kind == events.STOP_REQUESTED or event.result is not None:
             # Auxiliary tasks end only at the user's request.
             requested = event.result is None or event.result.state == STOPPED
-            self._change(self._lanes if requested else training, _NOT_RUNNING, STOPPED, event.at)
+            self._change(self._lanes if requested else self._training, _NOT_RUNNING, STOPPED, event.at)
         elif event.task in self._lanes:
             state, note = self._phase(event)
             if state:

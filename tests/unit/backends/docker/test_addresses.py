@@ -49,6 +49,12 @@ def test_docker_chooses_the_network_unless_the_plan_needs_more(
     assert bool(network_change(plan, networks, subnet)) == (subnet not in ("", networks.own))
 
 
+@pytest.mark.parametrize(("most", "subnet"), [(100, ""), (130, "10.255.252.0/22")])
+def test_workers_that_may_be_added_have_addresses(most: int, subnet: str) -> None:
+    asked = spec(ps=1, workers=2, elastic={"max": most}, backend="docker")
+    assert network_subnet(asked, make_plan(asked, inventory(asked)), OverlayNetworks()) == subnet
+
+
 def test_the_machines_network_needs_no_addresses() -> None:
     assert network_subnet(*planned(900, network="host"), OverlayNetworks()) == ""
 

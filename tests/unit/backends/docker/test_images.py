@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.cases import spec
 from tests.unit.props import cluster
 from tfdeploy.backends.docker import images
+from tfdeploy.backends.image_content import context_hash
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec
 
@@ -113,17 +114,17 @@ def test_a_registry_takes_every_name(project: str, stack: str, name: str) -> Non
 
 
 def test_content_is_that_of_the_folder(tmp_path: Path) -> None:
-    assert images.context_hash(spec(workers=1)) == ""
+    assert context_hash(spec(workers=1)) == ""
     (tmp_path / "Dockerfile").write_text("FROM base\n")
-    before = images.context_hash(spec(workers=1, container={"build": str(tmp_path)}))
-    assert before == images.context_hash(spec("other", workers=1, container={"build": str(tmp_path)}))
+    before = context_hash(spec(workers=1, container={"build": str(tmp_path)}))
+    assert before == context_hash(spec("other", workers=1, container={"build": str(tmp_path)}))
     (tmp_path / "Dockerfile").write_text("FROM other\n")
-    assert before != images.context_hash(spec(workers=1, container={"build": str(tmp_path)}))
+    assert before != context_hash(spec(workers=1, container={"build": str(tmp_path)}))
 
 
 def test_a_missing_folder_is_refused_by_its_argument(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as refusal:
-        images.context_hash(spec(workers=1, container={"build": str(tmp_path / "none")}))
+        context_hash(spec(workers=1, container={"build": str(tmp_path / "none")}))
     assert refusal.value.where == "mnist: container.build"
 
 

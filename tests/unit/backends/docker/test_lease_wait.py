@@ -143,7 +143,7 @@ def test_an_update_that_moves_a_task_waits_and_another_does_not(
     swarm, runner = Swarm(), DockerTaskRunner()
     monkeypatch.setattr(runner, "_swarm", lambda cluster: swarm)
     controller = Controller()
-    monkeypatch.setattr(runner, "_controller", lambda cluster: controller)
+    monkeypatch.setattr(runner, "controller", lambda cluster: controller)
     begin = clock.now
     runner.update_task(old, task_props(machine=machine, memory=7))
     assert (clock.now - begin, len(swarm.applied)) == (waited, 1)
@@ -177,7 +177,7 @@ def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machin
     """What `heal` and `up --refresh` do, by way of the provider that they call."""
     swarm, controller = Swarm(services, state), Controller(former)
     monkeypatch.setattr(DockerTaskRunner, "_swarm", lambda *_: swarm)
-    monkeypatch.setattr(DockerTaskRunner, "_controller", lambda *_: controller)
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: controller)
     begin = clock.now
     TaskProvider().create(dict(task_props(machine="another")))
     assert (clock.now - begin, len(swarm.applied)) == (waited, 1)

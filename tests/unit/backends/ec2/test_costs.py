@@ -95,7 +95,7 @@ def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() 
     made = plan(**PAIR)
     over = replace(made, unneeded=frozenset(machine.name for machine in made.machines))
     assert costs.plan_lines(spec(**PAIR), over) == []
-    costs.refuse(spec(**PAIR, ec2={"budget": 0.01, "max_lifetime": "never"}), over)
+    costs.refuse(CLUSTER, spec(**PAIR, ec2={"budget": 0.01, "max_lifetime": "never"}), over)
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,28 @@ def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() 
 def test_a_plan_above_its_budget_is_refused(args: dict[str, Any], said: str) -> None:
     asked = {**PAIR, **args}
     with pytest.raises(SpecError) as error:
-        costs.refuse(spec(**asked), plan(**asked))
+        costs.refuse(CLUSTER, spec(**asked), plan(**asked))
     assert str(error.value).startswith(said)
 
 
 def test_a_plan_within_its_budget_is_not() -> None:
-    costs.refuse(spec(**PAIR, ec2={"budget": 17}), plan(**PAIR))
-    costs.refuse(spec(**PAIR), plan(**PAIR, ec2={"root_volume_type": "io2"}))
+    costs.refuse(CLUSTER, spec(**PAIR, ec2={"budget": 17}), plan(**PAIR))
+    costs.refuse(CLUSTER, spec(**PAIR), plan(**PAIR, ec2={"root_volume_type": "io2"}))
+
+
+def test_a_used_up_budget_creates_no_machine(aws: Aws) -> None:
+    within = {**PAIR, "ec2": {"budget": 2, "max_lifetime": "4h"}}
+    made()
+    look(aws, 9, PS, WORKER)
+    aws.now = NOON + 10 * HOUR
+    costs.refuse(CLUSTER, spec(**within), plan(PS, WORKER, **within))
+    with pytest.raises(SpecError) as error:
+        costs.refuse(CLUSTER, spec(**within), plan(PS, **within))
+    assert str(error.value) == (
+        "mnist: ec2.budget: is $2.00, and the machines of this cluster have cost $2.34 already. Raise the budget, or remove it."
+    )
+    more = {**within, "ec2": {"budget": 2.5, "max_lifetime": "4h"}}
+    costs.refuse(CLUSTER, spec(**more), plan(PS, **more))
 
 
 def test_what_was_spent_is_kept_from_look_to_look(aws: Aws) -> None:

@@ -171,7 +171,6 @@ def budget_error(hourly: Amount, lifetime: float, budget: float) -> str:
 @pytest.mark.parametrize(
     ("hourly", "lifetime", "budget", "wrong"),
     [
-        (Amount(0.33), DAYS, 0.0, ""),
         (Amount(0.33), DAYS, 24.0, ""),
         (Amount(), DAYS, 0.01, ""),
         (Amount(0.33), DAYS, 23.0, "is $23.00, but the machines may cost $23.80 ($0.33/h until max_lifetime, 72h)"),

@@ -13,6 +13,7 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.agent.artifact_store import ArtifactList, ManifestArtifact, ManifestFile
 from tfdeploy.agent.record import FORMAT, RecordFormatError
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
@@ -117,6 +118,19 @@ def test_a_file_in_parts_comes_together(s3: Any) -> None:
     s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(manifest))
     assert record_bucket.download(CLUSTER)
     assert at_home() == {"log": "one, two, three", "alive": ""}
+
+
+def test_an_artifact_that_is_at_home_alone_stays(s3: Any) -> None:
+    files = [ManifestFile(name, 3, "1", "hash") for name in ("one", "two")]
+    artifacts = ArtifactList([ManifestArtifact("keras", file.name, "m", 0, [file]) for file in files])
+    text = json.dumps(artifacts.to_dict()).encode()
+    folder = "runs/r/artifacts"
+    written(s3, 100.0, {"record_id": b"a1", f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"})
+    record_bucket.download(CLUSTER)
+    written(s3, 200.0, {"record_id": b"a1", f"{folder}.json": text, f"{folder}/one": b"one", "runs/r/log": b"new"})
+    record_bucket.download(CLUSTER)
+    home = at_home()
+    assert (home[f"{folder}/one"], home[f"{folder}/two"], home["runs/r/log"]) == ("one", "two", "new")
 
 
 def test_a_log_that_has_grown_since_is_taken_as_far_as_the_manifest_goes(s3: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.simulation import World
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunResult, RunState, TaskState
 from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, configuration, exit_code, settings
@@ -110,6 +111,15 @@ def test_the_exit_code_is_the_jobs() -> None:
     assert exit_code(job("failed", a=("out of memory", 137, 2.0))) == 137
     assert exit_code(job("failed", a=("stopped", None, 2.0))) == 1
     assert exit_code(job("stopped", a=("stopped", None, 2.0))) == 1
+
+
+def test_the_exit_code_is_not_that_of_an_optional_worker() -> None:
+    made = World(ps=1, workers=2, elastic={"max": 4}, restart={"maximum": 0})
+    made.come()
+    made.exit("worker-1", 5)
+    made.wait(60)
+    made.exit("worker-0", 3)
+    assert exit_code(made.job) == 3
 
 
 def test_members_of_groups_have_the_types_that_pulumi_gives_them() -> None:

@@ -1,12 +1,13 @@
 """Uploads the controller's record to the bucket: what has grown since, and after each slice of time the list of what is whole,
 `record/current.json`.
 
-Files only grow. A file is uploaded in parts of `PART` bytes, each an object, so that a log that grows is not uploaded again as a
-whole. The folders of the record take turns: however much is written, each is uploaded in the end.
+Files only grow, but artifacts are replaced. A file is uploaded in parts of `PART` bytes, each an object, so that a log that grows is
+not uploaded again as a whole. The folders of the record take turns: however much is written, each is uploaded in the end.
 """
 
 import hashlib
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
@@ -24,8 +25,14 @@ PART = 4 << 20
 _REPLACED = ("record_id", "format", "current", "run_state.json")
 """Files that are replaced at each change. Their content is in the list itself, so that both agree when an upload is cut short."""
 
-_NOT_UPLOADED = ("code", "lock")
+_NOT_UPLOADED = ("code", "lock", "import")
 """Parts of the controller's folder that are not the record."""
+
+_LONGEST_NAME = 700
+"""Bytes. S3 has 1024, with the folder of the cluster."""
+
+_ARTIFACTS = "artifacts"
+"""The folder of a run with files of the user's program."""
 
 Entry = List[object]
 """A file in the list: its size, its MD5, and its content if it is one of `_REPLACED`."""
@@ -103,13 +110,22 @@ class RecordUpload:
 
     def _folders(self) -> Dict[Path, List[Path]]:
         """Folder to its files. A log's index comes before its bytes: it never lists bytes that are not uploaded."""
-        files = (path for path in self._folder.rglob("*") if path.is_file() and path.suffix not in (".draft", ".copy"))
-        record = (path for path in files if path.relative_to(self._folder).parts[0] not in _NOT_UPLOADED)
+        files = (path for path in self._folder.rglob("*") if path.is_file())
+        record = filter(self._is_of_record, files)
         folders: Dict[Path, List[Path]] = {}
         for path in sorted(record, key=lambda path: (not path.name.startswith("index."), path)):
-            if path.name not in _REPLACED:
+            is_temporary = path.suffix in (".draft", ".copy") or path.name in _REPLACED
+            if self._is_artifact(path) or not is_temporary:
                 folders.setdefault(path.parent, []).append(path)
         return folders
+
+    def _is_of_record(self, path: Path) -> bool:
+        return path.relative_to(self._folder).parts[0] not in _NOT_UPLOADED
+
+    def _is_artifact(self, path: Path) -> bool:
+        """Whether it is a file of the user's program, which may have any name."""
+        parts = path.relative_to(self._folder).parts
+        return parts[0] == "runs" and parts[2:3] == (_ARTIFACTS,)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
@@ -121,14 +137,17 @@ class RecordUpload:
             stat = path.stat()
             sent = self._sent.get(name)
             if sent is None or (sent.changed, sent.size) != (stat.st_mtime_ns, stat.st_size):
-                sent = self._upload_growth(path, name, stat.st_size, end)
+                if sent is not None and self._is_artifact(path) and sent.changed != stat.st_mtime_ns:
+                    del self._sent[name]  # it was replaced: nothing that was sent is a part of the new one for certain
+                sent = self._upload_growth(path, name, stat, end)
                 self._sent[name] = sent._replace(changed=stat.st_mtime_ns)
         except FileNotFoundError:
             return []
         return [sent.size, sent.hash.hexdigest()]
 
-    def _upload_growth(self, path: Path, name: str, size: int, end: float) -> _Sent:
+    def _upload_growth(self, path: Path, name: str, stat: os.stat_result, end: float) -> _Sent:
         """Upload the parts of a file from the first that has grown. A file that has not only grown is uploaded from its start."""
+        size = stat.st_size
         sent = self._sent.get(name) or _nothing()
         with path.open("rb") as file:
             begin = sent.size // PART * PART
@@ -149,14 +168,15 @@ class RecordUpload:
                 hash_ = sent.hash.copy()
                 hash_.update(growth)
                 tail = _md5(b"" if is_full else content).hexdigest()
-                sent = self._sent[name] = _Sent(0, begin + len(content), hash_, tail)
+                sent = self._sent[name] = _Sent(stat.st_mtime_ns, begin + len(content), hash_, tail)
                 begin, before = (begin + PART, b"") if is_full else (begin, content)
         return sent
 
     def _put_list(self, folders: Iterable[Path], result: Tuple[str, str]) -> None:
         """List what is whole, and the content of the files that are replaced."""
         self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
-        replaced = (path for name in _REPLACED for path in self._folder.rglob(name))
+        paths = (path for name in _REPLACED for path in self._folder.rglob(name) if not self._is_artifact(path))
+        replaced = filter(self._is_of_record, paths)
         files = {self._name(path): _inline(path) for path in sorted(replaced)}
         for entries in self._whole.values():
             files.update(entries)
@@ -178,8 +198,13 @@ class RecordUpload:
 
 
 def part_name(name: str, number: int) -> str:
-    """The name of a part of a file in the bucket; the first part has the file's own."""
-    return f"{name}@{number}" if number else name
+    """The name of a part of a file in the bucket; the first part has the file's own, without the signs that name parts. A name that is
+    too long for S3 is replaced by its hash."""
+    escaped = name.replace("%", "%25").replace("@", "%40")
+    if len(escaped.encode()) > _LONGEST_NAME:
+        folder = "/".join(name.split("/")[:2])
+        escaped = f"{folder}/long/{hashlib.sha256(name.encode()).hexdigest()}"
+    return f"{escaped}@{number}" if number else escaped
 
 
 def _inline(path: Path) -> Entry:

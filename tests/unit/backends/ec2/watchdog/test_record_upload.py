@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,8 +88,69 @@ def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
 
 def uploaded(objects: dict[str, bytes], told: dict[str, Any], name: str, size: int) -> bytes:
     """A file from its parts."""
-    keys = [part_name(f"record/{told['record_id']}/{name}", number) for number in range(-(-size // told["part"]))]
+    keys = [f"record/{told['record_id']}/{part_name(name, number)}" for number in range(-(-size // told["part"]))]
     return b"".join(objects[key] for key in keys)[:size]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["current", "format", "run_state.json", "x.draft", "x.copy", "index.9", "model@1", "é ü", "deep/" * 150 + "file"],
+)
+def test_an_artifact_may_have_any_name(record: Record, sent: Sent, name: str) -> None:
+    content = b"\xff not text"
+    path = record.artifacts_folder(RUN.id) / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    (record.artifacts_folder(RUN.id) / "model").write_bytes(b"x" * (PART + 1))
+    assert RecordUpload(record.folder, sent.put).upload()
+    told = json.loads(sent.objects[LIST])
+    listed = f"runs/{RUN.id}/artifacts/{name}"
+    assert told["files"][listed] == [len(content), hashlib.md5(content).hexdigest()]
+    assert uploaded(sent.objects, told, listed, len(content)) == content
+    assert uploaded(sent.objects, told, f"runs/{RUN.id}/artifacts/model", PART + 1) == b"x" * (PART + 1)
+    assert max(len(key) for key in sent.objects) < 900
+
+
+def test_a_file_that_arrives_is_not_brought(record: Record, sent: Sent) -> None:
+    path = record.run_folder(RUN.id) / "artifacts.draft" / "0123.draft"
+    path.parent.mkdir()
+    path.write_bytes(b"a part")
+    RecordUpload(record.folder, sent.put).upload()
+    assert not [name for name in json.loads(sent.objects[LIST])["files"] if "artifacts" in name]
+
+
+def test_an_artifact_that_is_replaced_is_sent_from_its_start(
+    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = record.artifacts_folder(RUN.id) / "k.keras"
+    path.parent.mkdir(parents=True)
+    listed, tail = path.relative_to(record.folder).as_posix(), b"the same tail"
+    bringing, now = RecordUpload(record.folder, sent.put), 1000.0
+
+    def write(content: bytes, changed: int) -> bytes:
+        path.write_bytes(content)
+        os.utime(path, ns=(changed, changed))
+        return content
+
+    for changed, letter in enumerate((b"a", b"b"), 1):
+        content = write(letter * PART + tail, changed)
+        assert bringing.upload()
+        assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)).startswith(letter)
+
+    def slow(key: str, body: bytes) -> None:
+        nonlocal now
+        now += record_upload.AT_ONCE
+        sent.put(key, body)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    bringing = RecordUpload(record.folder, slow)
+    write(b"c" * PART + tail, 3)
+    while not any(key.endswith("k.keras") for key in sent.news()):
+        bringing.upload()
+    content = write(b"d" * PART + tail, 4)
+    while not bringing.upload():
+        pass
+    assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)).startswith(b"d")
 
 
 def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> None:
@@ -109,12 +171,15 @@ def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> N
     assert sent.order[0].endswith("index.0.log")
 
 
-def test_code_locks_and_drafts_stay(record: Record, sent: Sent) -> None:
+def test_code_locks_drafts_and_imports_stay(record: Record, sent: Sent) -> None:
     (record.folder / "code").mkdir()
-    for name in ("code/0123.zip", "lock", "record_id.draft"):
+    (record.folder / "import" / "record" / "runs").mkdir(parents=True)
+    names = ("code/0123.zip", "lock", "record_id.draft", "import/archive.zip", "import/record/runs/run_state.json")
+    for name in names:
         (record.folder / name).write_text("x")
     assert RecordUpload(record.folder, sent.put).upload()
     assert not [key for key in sent.order if key.endswith((".zip", "lock", ".draft"))]
+    assert not [name for name in consistent(sent.objects)["files"] if name.startswith("import")]
 
 
 def test_only_what_has_changed_is_sent_again(record: Record, sent: Sent) -> None:

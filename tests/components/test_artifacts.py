@@ -1,0 +1,219 @@
+"""What a run has in `train_dir` is in the record when the run has ended, whatever fails meanwhile."""
+
+import sys
+from pathlib import Path
+
+from tests.components.conftest import Standing
+from tests.waiting import until
+from tfdeploy.agent.artifacts import CHANGED, LIMIT, OUTSIDE
+from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_STORED
+from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.outputs import ArtifactRow
+
+MIB = 1 << 20
+
+SAVES = """
+import os, pathlib, sys
+from steps import begin, hostname, wait_for
+
+train = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"])
+
+
+def put(name, content=b"content"):
+    assert not name.startswith("/")
+    path = train / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def checkpoint(step):
+    prefix = train / f"model.ckpt-{step}"
+    put(f"model.ckpt-{step}.index", f"index {step}")
+    put(f"model.ckpt-{step}.data-00000-of-00001", f"data {step}")
+    put("checkpoint", f'model_checkpoint_path: "{prefix}"\\nall_model_checkpoint_paths: "{prefix}"\\n')
+
+
+def large(name, size):
+    put(name)
+    with (train / name).open("r+b") as file:
+        file.truncate(size)
+
+
+if hostname.startswith("worker"):
+    exec(sys.argv[1])
+begin()
+wait_for("gate", hostname)
+"""
+"""A program whose workers run the statements of its argument, and end when the test opens the gate."""
+
+
+def saves(cluster: Standing, statements: str, **args: object) -> None:
+    """Begin a run that executes these statements."""
+    cluster.up(SAVES, **{"command": [sys.executable, "program.py", statements], "workers": 1, **args})
+
+
+def artifacts(cluster: Standing) -> Path:
+    """The folder of the artifacts."""
+    return cluster.places.record / "runs" / cluster.job().spec.id / "artifacts"
+
+
+def files(cluster: Standing) -> dict[str, bytes]:
+    """The artifacts, by name."""
+    folder = artifacts(cluster)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def until_uploaded(cluster: Standing) -> list[ArtifactRow]:
+    """Wait until the launchers have ended; the output `artifacts`."""
+    until(cluster.idle, "the launchers have ended", seen=cluster.happened)
+    return cluster.look().artifacts
+
+
+def draft(cluster: Standing) -> int:
+    """How many bytes have arrived of a file that is not complete."""
+    folder = artifacts(cluster).with_name("artifacts.draft")
+    sizes = [path.stat().st_size for path in folder.glob("*.draft")] if folder.exists() else []
+    return max(sizes, default=0)
+
+
+def test_models_and_the_newest_checkpoint_are_in_the_record(cluster: Standing) -> None:
+    statements = 'put("export/1/saved_model.pb"); put("export/1/variables/v.index"); checkpoint(1); checkpoint(20); put("events.out")'
+    saves(cluster, f'{statements}; put("best.keras", b"keras")', ps=1)
+    cluster.until_running("worker-0")
+    assert not artifacts(cluster).exists()
+    cluster.open()
+    cluster.until_state("succeeded")
+    rows = until_uploaded(cluster)
+    assert files(cluster) == {
+        "export/1/saved_model.pb": b"content",
+        "export/1/variables/v.index": b"content",
+        "best.keras": b"keras",
+        "model.ckpt-20.index": b"index 20",
+        "model.ckpt-20.data-00000-of-00001": b"data 20",
+        "checkpoint": b'model_checkpoint_path: "model.ckpt-20"\nall_model_checkpoint_paths: "model.ckpt-20"\n',
+    }
+    folder = artifacts(cluster)
+    assert [(row["name"], row["kind"], row["path"], row["problem"]) for row in rows] == [
+        ("export/1", "model", f"{folder}/export/1", ""),
+        ("best.keras", "keras", f"{folder}/best.keras", ""),
+        ("model.ckpt-20", "checkpoint", f"{folder}/model.ckpt-20", ""),
+    ]
+    train_dir = Path(cluster.look().train_dir)
+    name = "model.ckpt-20.data-00000-of-00001"
+    assert (train_dir / name).stat().st_ino == (folder / name).stat().st_ino
+    stored = [event for event in cluster.events() if event.kind == ARTIFACTS_STORED]
+    assert [len(event.artifacts) for event in stored] == [3]
+    retained = cluster.kept(cluster.clear())
+    assert list(retained.rglob("runs/*/artifacts/best.keras"))
+
+
+def test_a_stopped_run_has_its_newest_checkpoint(cluster: Standing) -> None:
+    saves(cluster, "checkpoint(7)", ps=1)
+    cluster.until_running("worker-0")
+    BACKEND.runner.stop_run(cluster.run_props())
+    assert sorted(files(cluster)) == ["checkpoint", "model.ckpt-7.data-00000-of-00001", "model.ckpt-7.index"]
+    assert [row["name"] for row in cluster.look().artifacts] == ["model.ckpt-7"]
+
+
+def test_a_launcher_that_is_killed_while_it_uploads_is_continued_by_the_next_one(cluster: Standing) -> None:
+    saves(cluster, f'large("big.keras", {600 * MIB})')
+    cluster.until_running("worker-0")
+    cluster.open()
+    known = until(lambda: draft(cluster), "a part has arrived")
+    cluster.kill("worker-0")
+    until(lambda: not draft(cluster) or draft(cluster) >= known, "what has arrived stays")
+    until((artifacts(cluster) / "big.keras").exists, "the upload ends", seen=cluster.happened)
+    assert (artifacts(cluster) / "big.keras").stat().st_size == 600 * MIB
+    until_uploaded(cluster)
+    begun = [event.count for event in cluster.events() if event.kind == "artifacts_begun"]
+    assert begun[0] == 600 * MIB
+    assert begun[-1] < begun[0]
+
+
+def test_an_upload_continues_after_its_controller_was_killed(cluster: Standing) -> None:
+    saves(cluster, f'large("big.keras", {600 * MIB})')
+    cluster.until_running("worker-0")
+    cluster.open()
+    until(lambda: draft(cluster), "a part has arrived")
+    cluster.kill("controller")
+    rows = until_uploaded(cluster)
+    assert [(row["name"], row["size"], row["problem"]) for row in rows] == [("big.keras", 600 * MIB, "")]
+    begun = [event.count for event in cluster.events() if event.kind == "artifacts_begun"]
+    assert begun[-1] < begun[0]
+
+
+def test_a_cluster_that_is_deleted_waits_for_the_upload(cluster: Standing) -> None:
+    saves(cluster, f'large("big.keras", {300 * MIB})')
+    cluster.until_running("worker-0")
+    retained = cluster.kept(cluster.clear())
+    (path,) = retained.rglob("runs/*/artifacts/big.keras")
+    assert path.stat().st_size == 300 * MIB
+
+
+def test_a_record_that_cannot_be_written_gets_the_artifacts_later(cluster: Standing) -> None:
+    saves(cluster, 'put("k.keras")')
+    cluster.until_running("worker-0")
+    obstacle = artifacts(cluster).with_name("artifacts.draft")
+    obstacle.touch()
+    cluster.open()
+    until(lambda: ("launcher_problem", "worker-0") in cluster.happened(), "it is tried again", seen=cluster.happened)
+    obstacle.unlink()
+    assert [row["problem"] for row in until_uploaded(cluster)] == [""]
+    assert files(cluster) == {"k.keras": b"content"}
+
+
+def test_what_cannot_be_uploaded_is_named(cluster: Standing) -> None:
+    (cluster.folder / "secret").write_text("secret")
+    statements = [
+        f'os.symlink("{cluster.folder}/secret", train / "link.keras")',
+        'large("large.keras", 3 << 30)',
+        'put("small.keras")',
+        'os.mkfifo(train / "pipe.keras")',
+        'os.symlink(train / "small.keras", train / "inside.keras")',
+    ]
+    saves(cluster, "; ".join(statements), artifacts=["**/*.keras", "nothing/**"])
+    cluster.until_running("worker-0")
+    cluster.open()
+    rows = until_uploaded(cluster)
+    assert files(cluster) == {"small.keras": b"content", "inside.keras": b"content"}
+    left_out = {event.artifacts[0]: event.reason for event in cluster.events() if event.kind == ARTIFACT_LEFT_OUT}
+    assert left_out == {"link.keras": OUTSIDE, "large.keras": LIMIT, "nothing/**": "no_match"}
+    assert {row["name"] for row in rows if row["problem"]} == set(left_out)
+    assert cluster.look().state == "succeeded"
+
+
+def test_a_file_that_changes_meanwhile_is_named(cluster: Standing) -> None:
+    saves(cluster, f'large("big.keras", {300 * MIB}); put("small.keras")')
+    cluster.until_running("worker-0")
+    path = Path(cluster.look().train_dir) / "big.keras"
+    cluster.open()
+    until(lambda: draft(cluster) or cluster.idle(), "a part has arrived")
+
+    def has_ended() -> bool:
+        path.touch()
+        return cluster.idle()
+
+    until(has_ended, "the launcher has ended", seen=cluster.happened)
+    left_out = {event.artifacts[0]: event.reason for event in cluster.events() if event.kind == ARTIFACT_LEFT_OUT}
+    assert left_out == {"big.keras": CHANGED}
+    assert list(files(cluster)) == ["small.keras"]
+
+
+def test_a_file_that_vanishes_meanwhile_is_not_missed(cluster: Standing) -> None:
+    saves(cluster, f'large("big.keras", {300 * MIB}); put("small.keras")')
+    cluster.until_running("worker-0")
+    path = Path(cluster.look().train_dir) / "big.keras"
+    cluster.open()
+    until(lambda: draft(cluster), "a part has arrived")
+    path.unlink()
+    rows = until_uploaded(cluster)
+    assert [(row["name"], row["problem"]) for row in rows] == [("small.keras", "")]
+
+
+def test_nothing_is_uploaded_where_nothing_is_asked_for(cluster: Standing) -> None:
+    saves(cluster, "checkpoint(7)", artifacts=[])
+    cluster.until_running("worker-0")
+    cluster.open()
+    assert until_uploaded(cluster) == []
+    assert not artifacts(cluster).exists()
+    assert not [event for event in cluster.events() if event.kind == ARTIFACTS_LOST]

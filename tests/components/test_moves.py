@@ -1,0 +1,122 @@
+"""A run moves from one controller to another, with real processes: whatever is killed meanwhile, it continues from its checkpoint."""
+
+import sys
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from tests.components.conftest import TOKEN, Standing
+from tests.components.test_artifacts import SAVES
+from tests.waiting import until
+from tfdeploy.agent import events, record_import
+from tfdeploy.agent.artifact_restore import restore
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.rpc import UNIX, Client
+from tfdeploy.agent.run_state import MOVED, STOPPED
+from tfdeploy.backends import moving
+from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.backends.run_mover import MovedRunProps
+from tfdeploy.errors import BackendError
+from tfdeploy.report.arrival import last_step
+
+BEGINS = """
+found = sorted(path.relative_to(train).as_posix() for path in train.rglob("*") if path.is_file())
+print("found", *found, flush=True)
+"""
+SAVED = 'print("step 5: loss 1", flush=True); checkpoint(5); put("export/saved_model.pb"); put("export/variables/variables.index")'
+
+
+@pytest.fixture
+def places(clusters: Callable[[str], Standing]) -> tuple[Standing, Standing]:
+    """The former place of a cluster, where a run trains that has saved a checkpoint, and the new one, where its tasks wait."""
+    former, new = clusters("former"), clusters("new")
+    for cluster in (former, new):
+        arguments = {"command": [sys.executable, "program.py", BEGINS + SAVED], "workers": 2, "wait": 0}
+        cluster.declare(SAVES, **arguments)
+    run = {**former.plan.run.to_dict(), "id": new.plan.run.id}
+    former.stand_tasks()
+    BACKEND.runner.submit_run({**former.run_props(), "run": run})
+    until(lambda: b"step 5" in former.output("worker-0"), "it trains")
+    new.stand_tasks()
+    return former, new
+
+
+def props(former: Standing, new: Standing) -> MovedRunProps:
+    return cast(MovedRunProps, {**new.run_props(), "moved_from": [former.cluster]})
+
+
+def move(former: Standing, new: Standing) -> None:
+    """What the provider of the run does."""
+    moving.carry(props(former, new), last_step)
+    BACKEND.runner.submit_run(new.run_props())
+    moving.note_move(props(former, new))
+
+
+def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[Standing, Standing]) -> None:
+    former, new = places
+    move(former, new)
+    new.until_started("worker-0")
+    new.until_started("worker-1")
+    run = new.job()
+    files = b"checkpoint export/saved_model.pb export/variables/variables.index model.ckpt-5.data-00000-of-00001 model.ckpt-5.index"
+    for hostname in ("worker-0", "worker-1"):
+        until(lambda name=hostname: new.output(name).count(b"found") == 2, "it has begun again")  # type: ignore[misc]
+        assert b"found " + files in new.output(hostname), new.output(hostname)
+    assert run.spec.train_dir.startswith(str(new.places.train))
+    assert not (new.places.train / run.spec.id / ".tfdeploy-restore").exists()
+    assert former.job().result is not None
+    assert former.job().moved_to == "local"
+    moved = [event for event in new.events() if event.kind == events.RUN_MOVED]
+    assert [event.count for event in moved] == [5]
+    said = BACKEND.runner.delete_all(former.cluster, TOKEN, {"volumes": False, "record": False})
+    assert said.startswith("the checkpoints are stored in "), "the record is at the new place"
+
+
+def test_a_controller_that_is_killed_during_the_import_gets_the_record_again(places: tuple[Standing, Standing]) -> None:
+    former, new = places
+    BACKEND.mover.stop(former.cluster)  # type: ignore[attr-defined]
+    (part, *_) = record_import.archive_parts(former.places.record)
+    until(new.places.controller_socket.exists, "the controller listens")
+    with Client(f"{UNIX}{new.places.controller_socket}", TOKEN) as client:
+        client.call("PUT", "/import/0", part[: len(part) // 2])
+    new.kill("controller")
+    with pytest.raises(FileNotFoundError):
+        (new.places.record / "current").read_text()
+    move(former, new)
+    new.until_started("worker-0")
+    assert b"step 5" in former.output("worker-0")
+    assert new.output("worker-0").startswith(former.output("worker-0"))
+
+
+def test_a_run_that_could_not_be_carried_continues_where_it_was(
+    places: tuple[Standing, Standing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former, new = places
+    monkeypatch.setattr(moving, "missing_checkpoint", lambda *_: "its disk is full")
+    with pytest.raises(BackendError, match="the run cannot continue on local: its disk is full"):
+        move(former, new)
+    result = former.job().result
+    assert result is not None
+    assert (result.state, result.cause) == (STOPPED, MOVED)
+    assert Record(new.places.record).current() is None
+    run = {**former.plan.run.to_dict(), "id": new.plan.run.id}
+    BACKEND.runner.submit_run({**former.run_props(), "run": run})
+    until(lambda: former.output("worker-0").count(b"found") == 2, "it has begun again")
+    assert b"model.ckpt-5" in former.output("worker-0")
+
+
+def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple[Standing, Standing]) -> None:
+    former, new = places
+    moving.carry(props(former, new), last_step)
+    folder, controller, run = new.folder / "train", f"{UNIX}{new.places.controller_socket}", new.plan.run.id
+    (folder / ".tfdeploy-restore").mkdir(parents=True)
+    (folder / ".tfdeploy-restore/model.ckpt-4.index").touch()
+    (folder / "model.ckpt-5.index").write_text("the first part of it")
+    restore(controller, TOKEN, run, str(folder))
+    names = ["checkpoint", "export", "model.ckpt-5.data-00000-of-00001", "model.ckpt-5.index"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert (folder / "model.ckpt-5.index").read_text() == "index 5"
+    (folder / "model.ckpt-5.index").write_text("the program's own")
+    restore(controller, TOKEN, run, str(folder))
+    assert (folder / "model.ckpt-5.index").read_text() == "the program's own", "a folder with files is left alone"

@@ -1,0 +1,104 @@
+"""One run that moves from this machine to containers, to machines of EC2 and back, and is killed once on each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.box.cloud import Box
+from tests.ec2.project import Ec2Project
+from tests.engine.cli import docker
+from tests.integration.conftest import Project
+from tests.integration.moving import ARGUMENTS, Moving, assert_continuous
+from tests.verbs import Verbs
+from tests.waiting import until
+
+pytestmark = pytest.mark.full
+
+KILLS = """\
+import os, pathlib
+mine = "TFDEPLOY_TRAIN_DIR=" + os.environ["TFDEPLOY_TRAIN_DIR"]
+for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    try:
+        is_program = b"train.py" in (folder / "cmdline").read_bytes().split(b"\\0")
+        variables = (folder / "environ").read_text().split("\\0")
+    except OSError:
+        continue
+    if is_program and mine in variables:
+        os.kill(int(folder.name), 9)
+"""
+"""Kills the program of the task in which it is executed."""
+
+
+class TravellingProject(Moving, Ec2Project):
+    """A project whose backend is in the configuration; its image is the same everywhere."""
+
+    def write(self, arguments: str, *rest: str) -> None:
+        groups = {
+            "container": {"image": self.image},
+            "docker": {"cleanup_image": self.image},
+            "ec2": {
+                "instance_type": "m7i.large",
+                "ssh_public_key": f"{self.key}.pub",
+                "ssh_cidrs": ["127.0.0.0/8"],
+                "efs": self.efs,
+                "retain_record": False,
+            },
+        }
+        Project.write(self, ", ".join([*(f"{name}={value!r}" for name, value in groups.items()), arguments]), *rest)
+
+    def observed_steps(self, backend: str) -> list[int]:
+        """The steps in the worker's output, once the copy of the record is up to date."""
+        self.shown()
+        return self.steps_at(backend)
+
+    def trains_on(self, backend: str) -> None:
+        """Wait for ten more steps than now."""
+        step = max(self.observed_steps(backend), default=0) + 10
+        until(lambda: self.observed_steps(backend)[-1] > step, f"step {step} on {backend}")
+
+    def starts(self, backend: str) -> int:
+        """How often the program was started, on all backends."""
+        return sum(line.startswith("continues at step") for line in self.lines_at(backend))
+
+    def kill_program(self, backend: str) -> None:
+        """Kill the program of the worker, and wait until it trains again."""
+        before = self.starts(backend)
+        code, _, err = Verbs(self.program, self.env).call(
+            "exec", "--cluster", "test", "worker-0", "--", "python", "-c", KILLS
+        )
+        assert code == 0, err
+        until(lambda: (self.shown(), self.starts(backend))[1] > before, f"the program was started again on {backend}")
+        self.trains_on(backend)
+
+
+@pytest.fixture
+def travelling(
+    box: Box, engine: str, python_image: str, box_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TravellingProject]:
+    folder = tmp_path / "project"
+    for name, value in {**box.environment, "XDG_STATE_HOME": str(folder / "state")}.items():
+        monkeypatch.setenv(name, value)
+    docker(engine, "tag", python_image, box_image)  # by the name that the machines know
+    project = TravellingProject(folder, box, box_image)
+    yield project
+    project.clean()
+    docker(engine, "rmi", box_image)
+
+
+def test_a_run_travels_to_ec2_by_way_of_containers_and_back(travelling: TravellingProject) -> None:
+    travelling.begin_on("local", ARGUMENTS)
+    first = travelling.run_at("local").spec.id
+    for backend, former in (("local", ""), ("docker", "local"), ("ec2", "docker"), ("local", "ec2")):
+        if former:
+            travelling.move_to(backend)
+            assert not travelling.has_place(former), f"nothing is left on {former}"
+        travelling.trains_on(backend)
+        travelling.kill_program(backend)
+        assert_continuous(travelling.lines_at(backend))
+    assert travelling.run_at("local").spec.id == first
+    assert travelling.starts("local") == 4 + 4, "once on each arrival, and once after each kill"
+    assert [run["run"] for run in travelling.listed("runs")] == [first]
+    travelling.assert_nothing_left()
+    print("\n".join(event["sentence"] for event in travelling.listed("events")))
+    travelling.destroy()

@@ -1,0 +1,131 @@
+"""A launcher sends what a controller is missing; what it cannot send is named, and does not stop the rest."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfdeploy.agent.artifact_sender import ArtifactSender, Interrupted
+from tfdeploy.agent.artifact_store import ArtifactStore, load_manifest
+from tfdeploy.agent.artifacts import CHANGED, DISK_FULL, UNREADABLE, WRONG_HASH, LeftOut
+from tfdeploy.agent.sync import UploadRequest
+
+RUN = "0123456789ab"
+
+
+class Calls:
+    """A controller's calls in this process."""
+
+    def __init__(self, runs: Path, train: Path) -> None:
+        self.store, self.train = ArtifactStore(runs), train
+        self.left_out: list[LeftOut] | None = None
+        self.parts: list[bytes] = []
+
+    def json(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        rest = path.split("/")[4:]
+        if method == "PUT":
+            return {"ends": self.store.begin(RUN, "a", 0, json.loads(json.dumps(body["artifacts"])), str(self.train))}
+        if rest:
+            return {"end": self.store.finish_file(RUN, "a", int(rest[0]), body["sha256"])}
+        self.left_out = [LeftOut.from_dict(item) for item in body["left_out"]]
+        self.store.end(RUN, "a", self.left_out)
+        return {}
+
+    def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        index, offset, sha256 = path.split("/")[4:]
+        self.parts.append(body)
+        return {"end": self.store.put(RUN, "a", int(index), int(offset), sha256, body)}
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Calls:
+    train = tmp_path / "train"
+    train.mkdir()
+    for name in ("one.keras", "two.keras"):
+        (train / name).write_bytes(name.encode())
+    return Calls(tmp_path / "runs", train)
+
+
+def sender(calls: Calls, is_interrupted: bool = False) -> ArtifactSender:
+    request = UploadRequest(RUN, str(calls.train), ["**/*.keras"])
+    return ArtifactSender(calls, "worker-0", request, lambda: is_interrupted)  # type: ignore[arg-type]
+
+
+def stored(calls: Calls, tmp_path: Path) -> set[str]:
+    return {item.name for item in load_manifest(tmp_path / "runs" / RUN).artifacts}
+
+
+def test_all_is_sent_once(calls: Calls, tmp_path: Path) -> None:
+    sender(calls).send()
+    assert (stored(calls, tmp_path), calls.left_out) == ({"one.keras", "two.keras"}, [])
+    sent = len(calls.parts)
+    sender(calls).send()
+    assert len(calls.parts) == sent
+
+
+def test_a_part_that_is_damaged_on_its_way_is_sent_again(
+    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, damaged = calls.store.put, [True, False]
+
+    def damage(run: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
+        return put(run, machine, index, offset, sha256, b"x" * len(data) if damaged.pop(0) else data)
+
+    damaged += [False] * 9
+    monkeypatch.setattr(calls.store, "put", damage)
+    sender(calls).send()
+    assert stored(calls, tmp_path) == {"one.keras", "two.keras"}
+
+
+def test_a_file_that_is_damaged_always_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = calls.store.finish_file
+    monkeypatch.setattr(
+        calls.store,
+        "finish_file",
+        lambda run, machine, index, sha256: finish(run, machine, index, sha256 if index else ""),
+    )
+    sender(calls).send()
+    assert stored(calls, tmp_path) == {"one.keras"} or stored(calls, tmp_path) == {"two.keras"}
+    assert calls.left_out is not None
+    assert [item.reason for item in calls.left_out] == [WRONG_HASH]
+
+
+def test_a_file_that_cannot_be_read_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_open = os.open
+
+    def refuse(path: str, *rest: Any) -> int:
+        if path.endswith(".keras"):
+            raise PermissionError
+        return real_open(path, *rest)
+
+    monkeypatch.setattr("os.open", refuse)
+    sender(calls).send()
+    assert calls.left_out is not None
+    assert {item.reason for item in calls.left_out} == {UNREADABLE}
+
+
+def test_a_file_that_always_changes_is_named(calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    json_bytes = calls.json_bytes
+
+    def change(method: str, path: str, body: bytes) -> dict[str, Any]:
+        (calls.train / "one.keras").touch()
+        return json_bytes(method, path, body)
+
+    monkeypatch.setattr(calls, "json_bytes", change)
+    sender(calls).send()
+    assert calls.left_out == [LeftOut("one.keras", 9, CHANGED)]
+    assert stored(calls, tmp_path) == {"two.keras"}
+
+
+def test_a_signal_ends_the_attempt(calls: Calls, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        sender(calls, is_interrupted=True).send()
+    assert calls.left_out is None
+
+
+def test_what_is_given_up_is_named(calls: Calls) -> None:
+    sender(calls).give_up(DISK_FULL)
+    assert calls.left_out is not None
+    assert {(item.name, item.reason) for item in calls.left_out} == {("one.keras", DISK_FULL), ("two.keras", DISK_FULL)}

@@ -1,0 +1,250 @@
+"""Parts become artifacts only when all of them have arrived as they were sent."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfdeploy.agent import artifact_store
+from tfdeploy.agent.artifact_store import ArtifactStore, UploadUnknown, load_manifest, read_part, stored_artifacts
+from tfdeploy.agent.artifacts import CLUSTER_LIMIT, LIMIT, MAX_BYTES, MAX_FILES, OTHER_MACHINE, LeftOut
+
+RUN = "0123456789ab"
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def declared(kind: str, name: str, files: dict[str, bytes], version: str = "1") -> dict[str, Any]:
+    listed = [{"name": path, "size": len(data), "version": version} for path, data in files.items()]
+    return {"kind": kind, "name": name, "files": listed}
+
+
+class Sending:
+    """A launcher that sends files."""
+
+    def __init__(self, store: ArtifactStore, machine: str = "a", rank: int = 0, run: str = RUN) -> None:
+        self.store, self.machine, self.rank, self.run = store, machine, rank, run
+
+    def begin(self, *items: dict[str, Any], train_dir: str = "/nowhere") -> list[int]:
+        return self.store.begin(self.run, self.machine, self.rank, list(items), train_dir)
+
+    def put(self, index: int, offset: int, data: bytes, sha256: str = "") -> int:
+        return self.store.put(self.run, self.machine, index, offset, sha256 or sha(data), data)
+
+    def finish(self, index: int, data: bytes) -> int:
+        return self.store.finish_file(self.run, self.machine, index, sha(data))
+
+    def send(self, kind: str, name: str, files: dict[str, bytes], version: str = "1") -> list[int]:
+        """Declare one artifact and send what is not there."""
+        ends = self.begin(declared(kind, name, files, version))
+        for index, (end, data) in enumerate(zip(ends, files.values(), strict=True)):
+            if end >= 0:
+                self.put(index, end, data[end:])
+                assert self.finish(index, data) == -1
+        return ends
+
+    def end(self, *left_out: LeftOut) -> list[str]:
+        return [item.name for item in self.store.end(self.run, self.machine, list(left_out)).artifacts]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    (tmp_path / "runs" / RUN).mkdir(parents=True)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def sending(runs: Path) -> Sending:
+    return Sending(ArtifactStore(runs))
+
+
+def files(runs: Path, run: str = RUN) -> dict[str, bytes]:
+    folder = runs / run / "artifacts"
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_artifact_is_stored_when_all_of_its_files_are_complete(runs: Path, sending: Sending) -> None:
+    content = {"export/saved_model.pb": b"graph", "export/variables/v": b"values"}
+    assert sending.begin(declared("model", "export", content)) == [0, 0]
+    assert sending.put(0, 0, b"gra") == 3
+    assert sending.finish(0, b"graph") == 3
+    assert sending.put(0, 3, b"ph") == 5
+    assert sending.finish(0, b"graph") == -1
+    assert files(runs) == {}
+    assert sending.put(1, 0, b"values") == 6
+    assert sending.finish(1, b"values") == -1
+    assert files(runs) == content
+    assert sending.end() == ["export"]
+    (row,), left_out = stored_artifacts(runs / RUN)
+    assert (row.kind, row.name, row.path, row.size, row.is_complete, left_out) == (
+        "model",
+        "export",
+        "export",
+        11,
+        True,
+        [],
+    )
+    assert not (runs / RUN / "artifacts.draft").exists()
+    assert read_part(runs / RUN, "export/variables/v", 2, 3) == b"lue"
+    with pytest.raises(ValueError, match="is not a file of the artifacts"):
+        read_part(runs / RUN, "../artifacts.json", 0, 3)
+
+
+def test_a_part_with_another_hash_or_position_is_not_stored(sending: Sending) -> None:
+    sending.begin(declared("keras", "k", {"k": b"content"}))
+    assert sending.put(0, 0, b"con", sha(b"other")) == 0
+    assert sending.put(0, 1, b"con") == 0
+    assert sending.put(0, 0, b"content and more") == 0
+    assert sending.put(0, 0, b"con") == 3
+
+
+def test_a_file_with_another_hash_is_sent_again(runs: Path, sending: Sending) -> None:
+    sending.begin(declared("keras", "k", {"k": b"content"}))
+    sending.put(0, 0, b"damaged")
+    assert sending.finish(0, b"content") == 0
+    assert files(runs) == {}
+    sending.put(0, 0, b"content")
+    assert sending.finish(0, b"content") == -1
+    assert files(runs) == {"k": b"content"}
+
+
+def test_an_upload_continues_at_another_controller(runs: Path, sending: Sending) -> None:
+    item = declared("keras", "k", {"k": b"content"})
+    sending.begin(item)
+    sending.put(0, 0, b"con")
+    after = Sending(ArtifactStore(runs))
+    with pytest.raises(UploadUnknown):
+        after.put(0, 3, b"tent")
+    assert after.begin(item) == [3]
+    assert after.put(0, 3, b"tent") == 7
+    assert after.finish(0, b"content") == -1
+    assert after.begin(item) == [-1]
+    assert after.begin(declared("keras", "k", {"k": b"content"}, "2")) == [0]
+
+
+def test_what_has_arrived_of_files_that_are_not_declared_again_is_deleted(runs: Path, sending: Sending) -> None:
+    other = Sending(sending.store, "b", 1)
+    other.begin(declared("keras", "o", {"o": b"content"}))
+    other.put(0, 0, b"con")
+    for version in ("1", "2"):
+        sending.begin(declared("keras", "k", {"k": b"content"}, version))
+        sending.put(0, 0, b"con")
+    assert len(list((runs / RUN / "artifacts.draft").iterdir())) == 2
+    assert (sending.put(0, 3, b"t"), other.put(0, 3, b"t")) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    "names", [["../x"], ["/etc/x"], [""], ["a/./b"], ["a", "a"], ["a", "a/b"], ["a\0b"], ["x" * 300], [1], [None]]
+)
+def test_names_outside_of_train_dir_are_refused(runs: Path, sending: Sending, names: list[Any]) -> None:
+    listed = [{"name": name, "size": 1, "version": "1"} for name in names]
+    with pytest.raises((ValueError, TypeError)):
+        sending.begin({"kind": "files", "name": "x", "files": listed})
+    assert files(runs) == {}
+
+
+def test_the_limits_of_a_run_are_those_of_the_controller_too(sending: Sending) -> None:
+    for size, count in ((MAX_BYTES + 1, 1), (1, MAX_FILES + 1), (-1, 1)):
+        listed = [{"name": f"{number}", "size": size, "version": "1"} for number in range(count)]
+        with pytest.raises(ValueError, match="has at most"):
+            sending.begin({"kind": "files", "name": "x", "files": listed})
+
+
+def test_a_second_upload_replaces_the_first_one(runs: Path, sending: Sending) -> None:
+    sending.send("checkpoint", "ckpt-1", {"ckpt-1.index": b"1", "checkpoint": b"one"})
+    sending.end()
+    sending.send("checkpoint", "ckpt-2", {"ckpt-2.index": b"2", "checkpoint": b"two"}, "2")
+    assert files(runs) == {"ckpt-2.index": b"2", "checkpoint": b"two"}
+    assert sending.end() == ["ckpt-2"]
+    sending.send("keras", "k", {"checkpoint/k": b"k"}, "3")
+    assert files(runs) == {"checkpoint/k": b"k"}
+    sending.begin()
+    assert sending.end(LeftOut("k", 1, LIMIT)) == ["k"]
+    assert sending.end() == []
+    assert files(runs) == {}
+
+
+def test_of_two_machines_with_one_name_the_lower_rank_is_stored(runs: Path, sending: Sending) -> None:
+    other = Sending(sending.store, "b", 1)
+    other.send("keras", "k", {"k": b"other"})
+    assert sending.send("keras", "k", {"k": b"first"}, "2") == [0]
+    assert files(runs) == {"k": b"first"}
+    assert other.begin(declared("keras", "k", {"k": b"other"})) == [-1]
+    other.end()
+    assert [(item.name, item.machine, item.reason) for item in load_manifest(runs / RUN).left_out] == [
+        ("k", "b", OTHER_MACHINE)
+    ]
+    assert files(runs) == {"k": b"first"}
+
+
+def test_what_two_machines_share_is_sent_once(runs: Path, sending: Sending) -> None:
+    sending.send("keras", "k", {"k": b"first"})
+    assert Sending(sending.store, "b", 1).begin(declared("keras", "k", {"k": b"first"})) == [-1]
+    assert Sending(sending.store, "b", 1).end() == ["k"]
+    assert files(runs) == {"k": b"first"}
+
+
+def test_a_file_on_this_machine_is_linked_only_if_it_is_the_one_declared(
+    tmp_path: Path, runs: Path, sending: Sending
+) -> None:
+    train = tmp_path / "train"
+    train.mkdir()
+    for name in ("ckpt.data-0", "other"):
+        (train / name).write_bytes(b"values")
+    stat = (train / "ckpt.data-0").stat()
+
+    def item(name: str, inode: int, version: int) -> dict[str, Any]:
+        file = {"name": name, "size": 6, "version": str(version), "link": [stat.st_dev, inode]}
+        return {"kind": "files", "name": name, "files": [file]}
+
+    def begin(*items: dict[str, Any]) -> list[int]:
+        return sending.begin(*items, train_dir=str(train))
+
+    assert begin(item("ckpt.data-0", stat.st_ino + 1, stat.st_mtime_ns)) == [0]
+    assert begin(item("ckpt.data-0", stat.st_ino, stat.st_mtime_ns + 1)) == [0]
+    assert begin(item("other", (train / "other").stat().st_ino, (train / "other").stat().st_mtime_ns)) == [0]
+    assert begin(item("ckpt.data-0", stat.st_ino, stat.st_mtime_ns)) == [-1]
+    assert (runs / RUN / "artifacts/ckpt.data-0").stat().st_ino == stat.st_ino
+
+
+def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
+    sending.begin(declared("keras", "k", {"k": b"content"}))
+    sending.put(0, 0, b"con")
+    (draft,) = (runs / RUN / "artifacts.draft").iterdir()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        with pytest.raises(OSError, match="No space"):
+            sending.put(0, 3, b"tent")
+    assert draft.read_bytes() == b"con"
+    assert sending.put(0, 3, b"tent") == 7
+    assert sending.finish(0, b"content") == -1
+
+
+def test_the_oldest_runs_lose_their_artifacts_first(
+    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact_store, "CLUSTER_BYTES", 10)
+    for number, run in enumerate(("one", "two", "three")):
+        (runs / run).mkdir()
+        sender = Sending(sending.store, run=run)
+        sender.send("keras", "k", {"k": b"12345"})
+        sender.end()
+        os.utime(runs / run / "artifacts.json", (number, number))
+    assert sending.store.remove_excess("one") == ["two"]
+    assert (files(runs, "one"), files(runs, "two"), files(runs, "three")) == ({"k": b"12345"}, {}, {"k": b"12345"})
+    assert stored_artifacts(runs / "two") == ([], [LeftOut("k", 5, CLUSTER_LIMIT, "a")])
+    assert sending.store.remove_excess("one") == []
+
+
+def test_a_damaged_manifest_is_an_empty_one(runs: Path) -> None:
+    for text in ("", "[]", "{", '{"artifacts": [{}], "left_out": []}', '{"artifacts": 1}'):
+        (runs / RUN / "artifacts.json").write_text(text)
+        assert stored_artifacts(runs / RUN) == ([], [])

@@ -1,0 +1,185 @@
+"""What of `train_dir` is an artifact, and what the file `checkpoint` names."""
+
+import fnmatch
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfdeploy.agent import artifact_sender, artifacts
+from tfdeploy.agent.artifacts import (
+    BAD_NAME,
+    DEFAULT_PATTERNS,
+    LIMIT,
+    NO_MATCH,
+    OUTSIDE,
+    Artifact,
+    ArtifactFile,
+    FileInfo,
+    LeftOut,
+    choose,
+    glob_pattern,
+    is_valid_name,
+    limited,
+    newest_checkpoint,
+    relative_checkpoint,
+)
+
+
+def named(path: str) -> str:
+    return f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "{path}"\n'
+
+
+def chosen(
+    names: list[str], *patterns: str, text: str = "", outside: str = ""
+) -> tuple[dict[tuple[str, str], list[str]], list[LeftOut]]:
+    """Kind and name to the files of each artifact."""
+    files = {name: FileInfo(10, number, name == outside) for number, name in enumerate(names)}
+    found, left_out = choose(files, patterns or DEFAULT_PATTERNS, lambda _: text)
+    return {(item.kind, item.name): [file.name for file in item.files] for item in found}, left_out
+
+
+CHECKPOINT = ["checkpoint", "ckpt-1.index", "ckpt-1.data-00000-of-00001", "ckpt-2.index", "ckpt-2.data-00000-of-00001"]
+
+
+def test_models_keras_files_and_the_newest_checkpoint_are_the_default() -> None:
+    names = ["export/1/saved_model.pb", "export/1/variables/v", "deep/er/best.keras", "events.out", *CHECKPOINT]
+    assert chosen(names, text=named("/anywhere/ckpt-2")) == (
+        {
+            ("model", "export/1"): ["export/1/saved_model.pb", "export/1/variables/v"],
+            ("keras", "deep/er/best.keras"): ["deep/er/best.keras"],
+            ("checkpoint", "ckpt-2"): ["ckpt-2.data-00000-of-00001", "ckpt-2.index", "checkpoint"],
+        },
+        [],
+    )
+
+
+def test_a_model_in_train_dir_itself_is_not_all_of_it() -> None:
+    names = ["saved_model.pb", "variables/v", "assets/vocabulary", "events.out", *CHECKPOINT]
+    found, _ = chosen(names, "**/saved_model.pb")
+    assert found == {("model", "."): ["assets/vocabulary", "saved_model.pb", "variables/v"]}
+
+
+def test_each_folder_has_its_newest_checkpoint() -> None:
+    names = ["a/checkpoint", "a/ckpt-1.index", "b/checkpoint", "b/ckpt-1.index"]
+    found, _ = chosen(names, text=named("ckpt-1"))
+    assert sorted(found) == [("checkpoint", "a/ckpt-1"), ("checkpoint", "b/ckpt-1")]
+
+
+def test_a_file_checkpoint_that_names_no_checkpoint_is_one_only_if_its_folder_is_wanted() -> None:
+    assert chosen(["checkpoint", "sub/checkpoint"], text="weights") == ({}, [])
+    assert chosen(["checkpoint", "sub/checkpoint"], "sub/**", text="weights")[0] == {
+        ("files", "sub/**"): ["sub/checkpoint"]
+    }
+
+
+def test_patterns_replace_the_default_and_one_without_files_is_named() -> None:
+    found, left_out = chosen(["logs/a/one", "logs/two", "best.keras"], "logs/**", "nothing")
+    assert found == {("files", "logs/**"): ["logs/a/one", "logs/two"]}
+    assert left_out == [LeftOut("nothing", 0, NO_MATCH)]
+
+
+def test_an_artifact_with_a_link_outside_is_left_out_as_a_whole() -> None:
+    found, left_out = chosen(["export/saved_model.pb", "export/variables/v"], outside="export/variables/v")
+    assert (found, left_out) == ({}, [LeftOut("export", 20, OUTSIDE)])
+
+
+@pytest.mark.parametrize("name", ["\udcff.keras", f"{'x' * 256}.keras", "/".join(["x" * 200] * 6) + ".keras"])
+def test_a_name_that_cannot_be_sent_is_left_out(name: str) -> None:
+    found, left_out = chosen([name, "good.keras"])
+    assert list(found) == [("keras", "good.keras")]
+    assert [item.reason for item in left_out] == [BAD_NAME]
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "expected"),
+    [
+        (named("/abs/train/ckpt-3"), "", "ckpt-3"),
+        (named("ckpt-3"), "", "ckpt-3"),
+        (named("/abs/train/sub/ckpt-3"), "sub", "sub/ckpt-3"),
+        (named("/abs/train/deeper/ckpt-4"), "", "deeper/ckpt-4"),
+        (named("\\303\\274/ckpt"), "", "ü/ckpt"),
+        (named('a\\"b'), "", 'a"b'),
+        (named("/abs/gone"), "", ""),
+        (named("../../etc/passwd"), "", ""),
+        ("nonsense", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_the_file_checkpoint_names_the_newest(text: str, folder: str, expected: str) -> None:
+    files = {f"{name}.index": FileInfo(1, 1) for name in ("ckpt-3", "sub/ckpt-3", "deeper/ckpt-4", "ü/ckpt", 'a"b')}
+    assert newest_checkpoint(text, folder, files) == expected
+
+
+@given(st.text(min_size=1).filter(lambda text: is_valid_name(text) and text.strip() == text))
+def test_a_relative_checkpoint_is_read_again(name: str) -> None:
+    assert newest_checkpoint(relative_checkpoint(name), "", {f"{name}.index": FileInfo(1, 1)}) == name
+
+
+def test_a_relative_checkpoint_is_ascii_with_escapes_as_tensorflow_writes_them() -> None:
+    text = relative_checkpoint('ü/a"b\\c')
+    path = '\\303\\274/a\\"b\\\\c'
+    assert text == f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "{path}"\n'
+    assert newest_checkpoint(text, "", {'ü/a"b\\c.index': FileInfo(1, 1)}) == 'ü/a"b\\c'
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        ("*.keras", ["a.keras"], ["x/a.keras", "a.kerast"]),
+        ("**/*.keras", ["a.keras", "x/y/a.keras"], ["a"]),
+        ("x/**", ["x/a", "x/y/z"], ["x", "xy/a"]),
+        ("x/**/z", ["x/z", "x/y/z"], ["xz", "x/yz"]),
+        ("[ab]?", ["a1", "bb"], ["c1", "a/", "a"]),
+        ("[!a]", ["b"], ["a", "/"]),
+        ("[a-c]-[]x]", ["b-]", "a-x"], ["d-x"]),
+        ("[c-a]", ["-", "a"], ["b"]),
+        ("a+(b)", ["a+(b)"], ["aab"]),
+        ("a[]", ["a[]"], ["a"]),
+        ("[!]", ["[!]"], ["a"]),
+        ("[]]", ["]"], ["[]]"]),
+    ],
+)
+def test_a_glob_pattern(pattern: str, matching: list[str], other: list[str]) -> None:
+    compiled = glob_pattern(pattern)
+    assert [name for name in (*matching, *other) if compiled.fullmatch(name)] == matching
+
+
+@given(st.text("ab*?[]!-^", max_size=8), st.text("ab-^!", min_size=1, max_size=5))
+def test_within_a_folder_patterns_are_those_of_pythons_fnmatch(pattern: str, name: str) -> None:
+    compiled = glob_pattern(pattern)
+    if "**" not in pattern and "--" not in pattern and "[" not in pattern:
+        assert bool(compiled.fullmatch(name)) == fnmatch.fnmatchcase(name, pattern)
+
+
+@pytest.mark.parametrize("name", ["", "/a", "a/", "a//b", ".", "a/../b", "..", "a\0b", "\udcff", 1, None, "x" * 256])
+def test_a_name_that_is_not_below_train_dir(name: object) -> None:
+    assert not is_valid_name(name)
+
+
+def test_what_is_beyond_the_limits_is_left_out_and_smaller_ones_are_not() -> None:
+    sizes = {"one": 60, "two": 50, "three": 40}
+    items = [Artifact("keras", name, [ArtifactFile(name, size, "1")]) for name, size in sizes.items()]
+    fitting, left_out = limited(items, 100, 10)
+    assert [item.name for item in fitting] == ["one", "three"]
+    assert left_out == [LeftOut("two", 50, LIMIT)]
+    assert [item.name for item in limited(items, 1000, 2)[0]] == ["one", "two"]
+
+
+def test_a_folder_is_searched_without_what_is_outside_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, outside = tmp_path / "train", tmp_path / "outside"
+    for path in (root / "sub", outside):
+        path.mkdir(parents=True)
+        (path / "file").write_text("text")
+    (root / "folder").symlink_to(outside)
+    (root / "link").symlink_to(outside / "file")
+    (root / "inside").symlink_to(root / "sub/file")
+    (root / "gone").symlink_to("nothing")
+    files, is_complete = artifact_sender.scan(root)
+    assert {name: info.is_outside for name, info in files.items()} == {"sub/file": False, "link": True, "inside": False}
+    assert is_complete
+    monkeypatch.setattr(artifact_sender, "_MAX_SCANNED", 2)
+    assert not artifact_sender.scan(root)[1]
+    assert artifact_sender.scan(tmp_path / "nothing") == ({}, True)
+    assert artifacts.MAX_FILES == 2000

@@ -1,0 +1,315 @@
+"""Elastic runs: workers come, go and are lost while the others train."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.simulation import Launcher, World
+from tfdeploy.agent import elastic, events, run_move, sync
+from tfdeploy.agent.flags import placeholders
+from tfdeploy.agent.reconcile import GATHER_SECONDS, LOST_SECONDS, remove_tasks, stop_run
+from tfdeploy.agent.restart_policy import MAX_LOSSES
+from tfdeploy.agent.run_state import TaskExit
+from tfdeploy.agent.sync import ExitReport
+
+ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}
+
+
+def running(workers: int = 2, **args: Any) -> World:
+    """A run that trains."""
+    made = World(ps=1, workers=workers, **{**ELASTIC, **args})
+    made.come()
+    made.events.clear()
+    return made
+
+
+def resize(made: World, workers: int, **args: Any) -> None:
+    """What an update does: it removes tasks first, and adds launchers last."""
+    before = set(made.job.tasks)
+    removed = [name for name in before if name.startswith("worker-") and int(name.rpartition("-")[2]) >= workers]
+    made.note(remove_tasks(made.job, removed))
+    made.settle()
+    made.give(ps=1, workers=workers, **{**ELASTIC, **args})
+    for name in made.job.tasks:
+        if name not in before:
+            made.come(name)
+
+
+def hosts(made: World, hostname: str) -> str:
+    """The addresses of workers that a program was told."""
+    launcher = made.launchers[hostname]
+    task = next(entry for entry in launcher.address_book if entry.hostname == hostname)
+    return placeholders(launcher.address_book, task)["worker_hosts"]
+
+
+ALL_HOSTS = "127.0.0.1:21000,127.0.0.1:21001,127.0.0.1:25000,127.0.0.1:25001"
+
+
+def test_every_task_is_told_the_addresses_of_all_workers_up_to_the_maximum() -> None:
+    made = running()
+    assert {hosts(made, name) for name in ("worker-0", "worker-1")} == {ALL_HOSTS}
+    book = made.launchers["ps-0"].address_book
+    assert [entry.hostname for entry in book] == ["ps-0", "worker-0", "worker-1", "worker-2", "worker-3"]
+
+
+def test_workers_are_added_and_removed_and_the_others_continue() -> None:
+    made = running()
+    resize(made, 4)
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/1, worker-2/1, worker-3/1"
+    assert hosts(made, "worker-3") == ALL_HOSTS
+    resize(made, 1)
+    assert made.running() == "ps-0/1, worker-0/1"
+    resize(made, 3)
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/2, worker-2/2"
+    assert hosts(made, "worker-2") == ALL_HOSTS
+    kinds = [kind for kind, _ in made.happened()]
+    assert events.TASKS_CHANGED not in kinds
+    assert events.ADDRESS_CHANGED not in kinds
+    assert kinds.count(events.WORKERS_CHANGED) == 2
+
+
+def test_the_addresses_survive_the_controller() -> None:
+    made = running()
+    made.restart_controller()
+    resize(made, 3)
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/1, worker-2/1"
+    assert hosts(made, "worker-2") == ALL_HOSTS
+
+
+def test_a_worker_that_is_added_before_the_first_start_is_waited_for() -> None:
+    made = World(ps=1, workers=2, **ELASTIC)
+    made.come("ps-0", "worker-0")
+    assert made.states() == "ps-0 waiting (worker-1), worker-0 waiting (worker-1), worker-1 scheduled"
+    made.come("worker-1")
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/1"
+
+
+def test_another_number_of_other_tasks_restarts_all() -> None:
+    made = running()
+    made.give(ps=2, workers=2, **ELASTIC)
+    made.come("ps-1")
+    assert made.running() == "ps-0/2, ps-1/1, worker-0/2, worker-1/2"
+
+
+@pytest.mark.parametrize("most", [2, 8])
+def test_another_maximum_restarts_all(most: int) -> None:
+    made = running()
+    made.give(ps=1, workers=2, elastic={"max": most})
+    assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
+    assert len(hosts(made, "worker-0").split(",")) == most
+    assert [kind for kind, _ in made.happened()].count(events.TASKS_CHANGED) == 1
+
+
+def test_a_maximum_and_a_worker_more_restart_all_once() -> None:
+    made = running()
+    made.give(ps=1, workers=6, elastic={"max": 8})
+    assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
+    made.come(*(f"worker-{index}" for index in range(2, 6)))
+    assert made.running().startswith("ps-0/2, worker-0/2, worker-1/2, worker-2/")
+    assert len(hosts(made, "worker-5").split(",")) == 8
+
+
+def test_a_run_that_is_no_longer_elastic_restarts() -> None:
+    made = running()
+    made.give(ps=1, workers=2)
+    assert made.running() == "ps-0/2, worker-0/2, worker-1/2"
+    assert hosts(made, "worker-0") == "127.0.0.1:21000,127.0.0.1:21001"
+
+
+def test_a_worker_that_finds_its_port_taken_has_all_tasks_restart_with_its_new_address() -> None:
+    made = running()
+    made.give(ps=1, workers=3, **ELASTIC)
+    made.come("worker-2", port=29_999)
+    assert (events.ADDRESS_CHANGED, "") in made.happened()
+    assert "ps-0/2, worker-0/2, worker-1/2" in made.running()
+    assert {name: it.attempt for name, it in made.launchers.items() if it.running}.keys() == set(made.job.tasks)
+    assert hosts(made, "worker-0").split(",")[2] == hosts(made, "worker-2").split(",")[2] == "127.0.0.1:29999"
+
+
+def test_a_lost_ps_at_another_address_does_not_wait_for_a_lost_worker() -> None:
+    made = running()
+    made.lose("worker-1")
+    made.lose("ps-0")
+    made.come("ps-0", port=29_999)
+    assert made.running() == "ps-0/3, worker-0/2"
+    made.come("worker-1")
+    assert made.running() == "ps-0/3, worker-0/2, worker-1/2"
+
+
+def test_without_elastic_all_wait_for_a_lost_worker() -> None:
+    made = World(ps=1, workers=2)
+    made.come()
+    made.lose("worker-1")
+    made.lose("ps-0")
+    made.come("ps-0", port=29_999)
+    assert made.running() == ""
+
+
+@pytest.mark.parametrize("how", [{"code": 1}, {"code": 137, "signal": "SIGKILL"}, {"code": 137, "oom": True}])
+def test_a_worker_that_fails_for_good_does_not_fail_the_run(how: dict[str, Any]) -> None:
+    made = running(restart={"maximum": 0})
+    made.exit("worker-1", **how)
+    assert made.verdict() == "none"
+    assert made.running() == "ps-0/1, worker-0/1"
+    made.exit("worker-0")
+    assert made.verdict() == "succeeded: worker-0 succeeded"
+
+
+@pytest.mark.parametrize("hostname", ["worker-0", "ps-0"])
+def test_the_tasks_that_are_not_optional_fail_the_run(hostname: str) -> None:
+    made = running(restart={"maximum": 0})
+    made.exit(hostname, 1)
+    assert made.verdict() == f"failed: {hostname} failed (exit 1)"
+
+
+def test_without_elastic_a_worker_fails_the_run() -> None:
+    made = World(ps=1, workers=2, restart={"maximum": 0})
+    made.come()
+    made.exit("worker-1", 1)
+    assert made.verdict() == "failed: worker-1 failed (exit 1)"
+
+
+def test_launchers_that_are_lost_again_and_again_do_not_fail_the_run() -> None:
+    made = running()
+    for _ in range(MAX_LOSSES + 1):
+        made.lose("worker-1")
+        made.come("worker-1")
+        made.wait(300)
+    assert made.job.tasks["worker-1"].losses > 0
+    assert made.verdict() == "none"
+    assert made.running().startswith("ps-0/1, worker-0/1, worker-1/")
+
+
+def test_a_worker_that_has_failed_is_started_again_by_request() -> None:
+    made = running(restart={"maximum": 0})
+    made.exit("worker-1", 1)
+    made.come("worker-1")
+    assert made.running() == "ps-0/1, worker-0/1"
+    made.again("worker-1")
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/2"
+
+
+def test_a_worker_that_has_succeeded_is_not_started_again_by_request() -> None:
+    made = running()
+    made.exit("worker-1", 0)
+    made.again("worker-1")
+    assert made.running() == "ps-0/1, worker-0/1"
+
+
+def test_where_hosts_have_the_names_of_tasks_so_have_workers_that_do_not_exist() -> None:
+    made = running()
+    for task in made.job.tasks.values():
+        task.host, task.port = task.hostname, 2222
+    made.job.reserved = {}
+    elastic.reserve_addresses(made.job, lambda: 0)
+    assert made.job.reserved == {"worker-2": "worker-2:2222", "worker-3": "worker-3:2222"}
+    assert elastic.unused_ports(made.job) == set()
+
+
+def test_another_network_changes_the_addresses_of_workers_that_do_not_exist() -> None:
+    made = running()
+    made.job.reserved["worker-2"] = "worker-2:2222"
+    elastic.reserve_addresses(made.job, lambda: 4711)
+    assert made.job.reserved["worker-2"] == "127.0.0.1:4711"
+
+
+def test_chosen_ports_are_those_of_workers_that_do_not_exist() -> None:
+    made = World(ps=1, workers=2, jobs={"worker": {"port": 5000}}, **ELASTIC)
+    made.come("ps-0")
+    for index in range(2):
+        made.come(f"worker-{index}", port=5000 + index)
+    assert hosts(made, "worker-0") == "127.0.0.1:5000,127.0.0.1:5001,127.0.0.1:5002,127.0.0.1:5003"
+
+
+def test_the_ports_of_workers_that_do_not_exist_are_to_be_reserved_until_the_end() -> None:
+    made = running()
+    assert elastic.unused_ports(made.job) == {25_000, 25_001}
+    resize(made, 3)
+    assert elastic.unused_ports(made.job) == {25_001}
+    resize(made, 1)
+    assert elastic.unused_ports(made.job) == {21_001, 25_000, 25_001}
+    made.exit("worker-0")
+    assert elastic.unused_ports(made.job) == set()
+
+
+def test_a_launcher_that_was_told_of_another_run_joins_alone() -> None:
+    made = running()
+    made.launchers["worker-1"].run = "another"
+    made.launchers["worker-1"].running = False
+    made.settle()
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/2"
+
+
+def test_a_worker_that_fails_before_the_first_start_is_left_out() -> None:
+    """Its launcher finds the port taken that the user has chosen."""
+    made = World(ps=1, workers=2, jobs={"worker": {"port": 5000}}, restart={"maximum": 0}, **ELASTIC)
+    made.come("ps-0")
+    failed = ExitReport(TaskExit(1), made.now)
+    report = replace(Launcher("worker-1").report(), run_id=made.job.spec.id, attempt=1, phase=sync.EXITED, exit=failed)
+    made.take(report)
+    made.come("worker-0", port=5000)
+    assert made.running() == "ps-0/1, worker-0/1"
+    assert hosts(made, "worker-0") == "127.0.0.1:5000,127.0.0.1:5001,127.0.0.1:5002,127.0.0.1:5003"
+
+
+def test_a_run_that_moves_starts_once_with_the_addresses_of_its_new_place() -> None:
+    made = running(3)
+    made.note(stop_run(made.job, made.now, to_move=True))
+    made.settle()
+    made.launchers.clear()
+    run_move.arrive(made.job, "local")
+    run_move.continue_run(made.job, made.now)
+    made.come("ps-0")
+    for index in range(3):
+        made.come(f"worker-{index}", port=30_000 + index)
+    assert made.running() == "ps-0/2, worker-0/2, worker-1/2, worker-2/2"
+    assert hosts(made, "worker-0").startswith("127.0.0.1:30000,127.0.0.1:30001,127.0.0.1:30002,")
+    assert (events.ADDRESS_CHANGED, "") not in made.happened()
+
+
+def test_a_run_that_becomes_elastic_restarts_once() -> None:
+    made = World(ps=1, workers=3)
+    made.come()
+    made.give(ps=1, workers=3, **ELASTIC)
+    assert made.running() == "ps-0/2, worker-0/2, worker-1/2, worker-2/2"
+    assert hosts(made, "worker-0") == "127.0.0.1:21000,127.0.0.1:21001,127.0.0.1:21002,127.0.0.1:25000"
+    assert (events.ADDRESS_CHANGED, "") not in made.happened()
+
+
+def on_chosen_ports(first: int, workers: int = 2) -> World:
+    """A run that trains, whose workers have chosen ports."""
+    made = World(ps=1, workers=workers, jobs={"worker": {"port": first}}, **ELASTIC)
+    made.come("ps-0")
+    for index in range(workers):
+        made.come(f"worker-{index}", port=first + index)
+    return made
+
+
+def test_the_controller_reserves_no_ports_that_the_user_has_chosen() -> None:
+    made = on_chosen_ports(25_000)
+    assert made.running() == "ps-0/1, worker-0/1, worker-1/1"
+    assert elastic.unused_ports(made.job) == set()
+
+
+def test_other_chosen_ports_are_those_of_workers_that_do_not_exist_too() -> None:
+    made = on_chosen_ports(25_000)
+    made.launchers.clear()
+    made.give(ps=1, workers=2, jobs={"worker": {"port": 26_000}}, **ELASTIC)
+    made.come("ps-0")
+    for index in range(2):
+        made.come(f"worker-{index}", port=26_000 + index)
+    assert hosts(made, "worker-0") == "127.0.0.1:26000,127.0.0.1:26001,127.0.0.1:26002,127.0.0.1:26003"
+
+
+def test_a_rolling_restart_does_not_wait_for_a_worker_that_is_lost() -> None:
+    made = running(3)
+    made.lose("worker-1")
+    made.roll("worker-1", "worker-2")
+    made.wait(GATHER_SECONDS)
+    made.wait(LOST_SECONDS / 2)
+    assert made.running() == "ps-0/1, worker-0/1, worker-2/1", "it may only be late"
+    for _ in range(3):
+        made.wait(LOST_SECONDS)
+    assert made.running() == "ps-0/1, worker-0/1, worker-2/2"
+    assert made.job.restart_queue == []

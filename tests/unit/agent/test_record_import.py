@@ -1,0 +1,275 @@
+"""A record arrives whole or not at all, whatever is sent, and what is there is never lost to one that does not continue it."""
+
+import hashlib
+import io
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cases import plan
+from tfdeploy.agent import events, record_import
+from tfdeploy.agent.controller import Controller
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.record_import import ImportRequest, archive_parts, put
+from tfdeploy.agent.run_state import FAILED, MOVED, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
+from tfdeploy.agent.workdir import RunRefused
+
+SPEC = plan(workers=1).run
+
+
+def run_state(result: RunResult | None = None, moves: int = 0, **changed: object) -> RunState:
+    run = RunState(replace(SPEC, train_dir="/former/run"), 1.0, moves=moves)
+    run.result = result
+    for name, value in changed.items():
+        setattr(run, name, value)
+    return run
+
+
+def recorded(folder: Path, run: RunState) -> Record:
+    record = Record(folder)
+    record.save(run)
+    record.record_id()
+    record.add_events(run.spec.id, [Event(events.RUN_SUBMITTED)])
+    record.log(run.spec.id, "worker-0").streams["stdout"].put(0, b"step 1\n")
+    (record.artifacts_folder(run.spec.id) / "saved").mkdir(parents=True)
+    (record.artifacts_folder(run.spec.id) / "saved/model.ckpt-5.data-0").write_bytes(b"x" * 3_000_000)
+    (record.run_folder(run.spec.id) / "metrics.json").write_text("{}")
+    return record
+
+
+def sent(controller: Controller, record: Record, origin: str = "local") -> ImportRequest:
+    """Send a record; the request that ends the import."""
+    size, digest = 0, hashlib.sha256()
+    for part in archive_parts(record.folder):
+        assert controller.put_import(size, part) == {"end": size + len(part)}
+        digest.update(part)
+        size += len(part)
+    return ImportRequest(size, digest.hexdigest(), origin, "docker", 4200)
+
+
+def archived(folder: Path, *items: tuple[tarfile.TarInfo, bytes]) -> ImportRequest:
+    """Put an archive of these items into the record's folder."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for item, data in items:
+            item.size = len(data)
+            archive.addfile(item, io.BytesIO(data))
+    put(folder, 0, content.getvalue())
+    return ImportRequest(len(content.getvalue()), hashlib.sha256(content.getvalue()).hexdigest(), "local", "docker")
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    return Controller(Record(tmp_path / "here"))
+
+
+def test_a_record_arrives_with_its_logs_events_and_artifacts(
+    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_import, "PART_BYTES", 1_000_000)
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    request = sent(controller, there)
+    assert controller.imported() == {"sha256": ""}
+    controller.finish_import(request)
+    assert controller.imported() == {"sha256": request.sha256}
+    here = Record(tmp_path / "here")
+    run_id = SPEC.id
+    assert here.record_id() == there.record_id()
+    assert here.log(run_id, "worker-0").streams["stdout"].read(0, 100) == b"step 1\n"
+    assert (here.artifacts_folder(run_id) / "saved/model.ckpt-5.data-0").stat().st_size == 3_000_000
+    assert not (here.run_folder(run_id) / "metrics.json").exists(), "observers read the logs again"
+    submitted, moved = here.events(run_id)
+    assert submitted.kind == events.RUN_SUBMITTED
+    assert (moved.kind, moved.origin, moved.place, moved.count) == (events.RUN_MOVED, "local", "docker", 4200)
+    assert not (tmp_path / "here/import").exists()
+
+
+def test_a_run_that_has_arrived_continues_in_a_folder_of_the_new_place(tmp_path: Path, controller: Controller) -> None:
+    controller.finish_import(sent(controller, recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))))
+    assert controller.view(ViewRequest()).run_state is None, "launchers get nothing to do before it is submitted"
+    again = Controller(Record(tmp_path / "here"))
+    assert again.view(ViewRequest()).run_state is None, "nor from a controller that was killed"
+    accepted = again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
+    assert (accepted["decided"], accepted["train_dir"]) == (False, str(tmp_path / "train/run"))
+    run = Record(tmp_path / "here").current()
+    assert run is not None
+    assert (run.moves, run.arrived_from, run.result) == (1, "", None)
+    assert run.spec.restored_run == SPEC.id
+    later = again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
+    assert later["train_dir"] == accepted["train_dir"]
+    run = Record(tmp_path / "here").current()
+    assert run is not None
+    assert (run.moves, run.spec.restored_run) == (1, SPEC.id), "a machine that is added later is filled, too"
+
+
+@pytest.mark.parametrize("cause", [STOP_REQUESTED, MOVED])
+def test_a_run_that_was_stopped_or_seemed_to_run_continues(tmp_path: Path, controller: Controller, cause: str) -> None:
+    result = RunResult(STOPPED, cause, 2.0) if cause == STOP_REQUESTED else None
+    controller.finish_import(sent(controller, recorded(tmp_path / "there", run_state(result))))
+    assert not controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
+
+
+@pytest.mark.parametrize("state", [SUCCEEDED, FAILED])
+def test_a_run_that_has_ended_stays_so(tmp_path: Path, controller: Controller, state: str) -> None:
+    controller.finish_import(
+        sent(controller, recorded(tmp_path / "there", run_state(RunResult(state, "task_failed", 2.0))))
+    )
+    assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
+
+
+def test_an_import_that_was_cut_off_begins_again(tmp_path: Path, controller: Controller) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    controller.put_import(0, b"the begin of another one")
+    with pytest.raises(ValueError, match="has 24 bytes, and this part begins at 99"):
+        controller.put_import(99, b"more")
+    controller.finish_import(sent(controller, there))
+    assert Record(tmp_path / "here").current() is not None
+
+
+def test_what_is_not_whole_changes_nothing(tmp_path: Path, controller: Controller) -> None:
+    request = sent(controller, recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0))))
+    controller.put_import(request.size - 512, b"\1" * 512)
+    with pytest.raises(ValueError, match="another hash"):
+        controller.finish_import(request)
+    assert Record(tmp_path / "here").current() is None
+
+
+def _link(name: str) -> tarfile.TarInfo:
+    item = tarfile.TarInfo(name)
+    item.type, item.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    return item
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        *map(
+            tarfile.TarInfo,
+            [
+                "../outside",
+                "/etc/outside",
+                "runs/../../outside",
+                "runs/x/../../../outside",
+                "runs/x//y",
+                "runs/./x/y",
+                "runs/x",
+                "runs/.hidden/y",
+                "lock",
+                "code/0123.zip",
+                "runs/x/" + "y" * 300,
+                "runs/x/" + "y/" * 600 + "z",
+            ],
+        ),
+        _link("runs/x/link"),
+    ],
+    ids=lambda item: item.name[:30],
+)
+def test_names_that_a_record_does_not_have_are_refused(tmp_path: Path, item: tarfile.TarInfo) -> None:
+    record = Record(tmp_path / "a/b/here")
+    request = archived(record.folder, (item, b""))
+    with pytest.raises(ValueError, match="is not a file of a record"):
+        record_import.finish(record, None, request, 1.0)
+    assert record.current() is None
+    assert not list(tmp_path.rglob("outside"))
+
+
+def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    record = Record(tmp_path / "here")
+    twice = [(tarfile.TarInfo("runs/x/events.jsonl"), b"1"), (tarfile.TarInfo("runs/x/events.jsonl"), b"2")]
+    with pytest.raises(ValueError, match="is twice in the import"):
+        record_import.finish(record, None, archived(record.folder, *twice), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "same_record", "is_accepted"),
+    [
+        (run_state(RunResult(STOPPED, MOVED, 2.0)), run_state(moves=1), True, True),
+        (run_state(RunResult(STOPPED, STOP_REQUESTED, 2.0)), run_state(moves=1), True, True),
+        (run_state(), run_state(moves=1), True, False),
+        (run_state(RunResult(STOPPED, MOVED, 2.0)), run_state(moves=0), True, False),
+        (run_state(RunResult(STOPPED, MOVED, 2.0)), run_state(moves=1), False, False),
+    ],
+    ids=["it has moved on", "stopped by the user before", "it runs here", "not newer", "another record"],
+)
+def test_a_record_with_runs_is_replaced_only_by_its_continuation(
+    tmp_path: Path, here: RunState, there: RunState, same_record: bool, is_accepted: bool
+) -> None:
+    mine = recorded(tmp_path / "here", here)
+    theirs = recorded(tmp_path / "there", there)
+    if same_record:
+        theirs.set_record_id(mine.record_id())
+    controller = Controller(Record(tmp_path / "here"))
+    request = sent(controller, theirs)
+    if is_accepted:
+        controller.finish_import(request)
+        controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
+        now = Record(tmp_path / "here").current()
+        assert now is not None
+        assert now.moves == 2
+        return
+    with pytest.raises(RunRefused):
+        controller.finish_import(request)
+    assert Record(tmp_path / "here").events(SPEC.id)[0].kind == events.RUN_SUBMITTED
+
+
+def test_a_run_that_failed_elsewhere_goes_back_and_continues(tmp_path: Path) -> None:
+    mine = recorded(tmp_path / "here", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    theirs = recorded(tmp_path / "there", run_state(RunResult(FAILED, "task_failed", 3.0), moves=1))
+    theirs.set_record_id(mine.record_id())
+    controller = Controller(Record(tmp_path / "here"))
+    controller.finish_import(sent(controller, theirs))
+    assert not controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("state", [FAILED, SUCCEEDED, STOPPED])
+def test_a_record_that_was_not_submitted_yet_is_imported_again(tmp_path: Path, state: str, restarts: bool) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(state, MOVED, 2.0), moves=1))
+    controller = Controller(Record(tmp_path / "here"))
+    controller.finish_import(sent(controller, there))
+    again = Controller(Record(tmp_path / "here")) if restarts else controller
+    again.finish_import(sent(again, there))
+    run = Record(tmp_path / "here").current()
+    assert run is not None
+    assert run.result is not None
+    assert run.result.state == state
+    assert again.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"] == (state != STOPPED)
+    other = recorded(tmp_path / "other", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
+    with pytest.raises(RunRefused):
+        again.finish_import(sent(again, other))
+
+
+def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller: Controller) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    names = ["metrics.json", ".x.draft", "/".join(["d" * 200] * 4 + ["e" * 200])]
+    for folder in (there.artifacts_folder(SPEC.id), there.run_folder(SPEC.id) / "artifacts.draft"):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("x")
+    controller.finish_import(sent(controller, there))
+    here = Record(tmp_path / "here")
+    assert all((here.artifacts_folder(SPEC.id) / name).read_text() == "x" for name in names)
+    assert not (here.run_folder(SPEC.id) / "artifacts.draft").exists()
+
+
+def test_a_crash_while_the_record_is_replaced_leaves_one_that_is_imported_again(
+    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    with monkeypatch.context() as patch:
+        patch.setattr(record_import, "write_whole", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            controller.finish_import(sent(controller, there))
+    again = Controller(Record(tmp_path / "here"))
+    assert again.view(ViewRequest()).run_state is None
+    again.finish_import(sent(again, there))
+    assert Record(tmp_path / "here").current() is not None
+    shutil.rmtree(tmp_path / "here")
+
+
+def _crash(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,130 @@
+"""A run that continues at another place: with the next attempt, without what belonged to the former place."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cases import plan
+from tfdeploy.agent import moved_train_dir, reconcile, run_move
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.restart_policy import set_exit
+from tfdeploy.agent.run_state import (
+    MOVED,
+    RUNNING,
+    SCHEDULED,
+    STARTING,
+    STOPPED,
+    TO_MOVE,
+    MachineUpload,
+    RunState,
+    TaskExit,
+)
+
+SPEC = plan(ps=1, workers=2).run
+
+
+def stopped_run() -> RunState:
+    """A run whose worker-1 has never started."""
+    run = RunState(SPEC, 1.0)
+    for task in run.tasks.values():
+        task.machine, task.host, task.port, task.ready, task.seen = "laptop", "127.0.0.1", 2222, True, 9.0
+    for hostname in ("ps-0", "worker-0"):
+        task = run.tasks[hostname]
+        task.state, task.started, task.attempt, task.failures, task.losses = RUNNING, 5.0, 3, 2, 1
+    run.address_book = dict.fromkeys(run.tasks, "127.0.0.1:2222")
+    reconcile.stop_run(run, 10.0, to_move=True)
+    for task in run.tasks.values():
+        task.state, task.ended = STOPPED, 11.0
+    set_exit(run.tasks["worker-0"], TaskExit(143, "SIGTERM"))
+    run.uploads = {"laptop": MachineUpload("worker-0", 11.0)}
+    return run
+
+
+def test_a_run_is_stopped_to_be_moved_and_says_so() -> None:
+    run = RunState(SPEC, 1.0)
+    (event,) = reconcile.stop_run(run, 10.0, to_move=True)
+    assert event.result is not None
+    assert (event.result.state, event.result.cause) == (STOPPED, MOVED)
+    reconcile.advance(run, 11.0)
+    assert {(task.state, task.reason) for task in run.tasks.values()} == {(STOPPED, TO_MOVE)}
+    assert run_move.continues(run)
+
+
+def test_only_what_was_stopped_to_be_moved_continues_without_a_move() -> None:
+    run = RunState(SPEC, 1.0)
+    assert not run_move.continues(run)
+    reconcile.stop_run(run, 10.0)
+    assert not run_move.continues(run), "the user has stopped it"
+    run_move.arrive(run, "local")
+    assert run_move.continues(run), "the user has moved it after that"
+
+
+def test_tasks_begin_again_with_the_next_attempt() -> None:
+    run = stopped_run()
+    run_move.arrive(run, "local")
+    run_move.continue_run(run, 20.0)
+    assert run.result is None
+    assert not run.stop_requested
+    assert (run.stopped_at, run.address_book, run.uploads, run.arrived_from) == (0.0, {}, {}, "")
+    assert [(task.state, task.attempt) for task in run.tasks.values()] == [(STARTING, 4), (STARTING, 4), (SCHEDULED, 1)]
+    for task in run.tasks.values():
+        assert (task.machine, task.host, task.port, task.ready, task.seen) == ("", "", 0, False, 0.0)
+        assert (task.failures, task.losses, task.exit) == (0, 0, None)
+
+
+def test_the_number_of_moves_grows_when_the_run_is_submitted_at_the_new_place() -> None:
+    run = stopped_run()
+    assert run_move.moves_after(None) == run_move.moves_after(run) == 0
+    run_move.arrive(run, "local")
+    assert run_move.moves_after(run) == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "former", "expected"),
+    [
+        ("s3://bucket/train", "s3://bucket/train/run-01234567", "s3://bucket/train/run-01234567"),
+        ("{tmp}/other", "s3://bucket/train/run-01234567", "s3://bucket/train/run-01234567"),
+        ("{tmp}/used", "{tmp}/used/run", "{tmp}/used/run-2"),
+        ("{tmp}/new", "{tmp}/used/run", "{tmp}/new/run"),
+        ("{tmp}/new", "/not/here/run", "{tmp}/new/run"),
+        ("{tmp}/used", "/not/here/run", "{tmp}/used/run-2"),
+        ("s3://bucket/train", "/not/here/run", "s3://bucket/train/run"),
+    ],
+    ids=[
+        "a URL",
+        "a URL stays",
+        "an older checkpoint",
+        "another folder",
+        "another machine",
+        "never a used folder",
+        "to a URL",
+    ],
+)
+def test_the_run_gets_a_folder_of_the_new_place_unless_it_reaches_the_former_one(
+    tmp_path: Path, base: str, former: str, expected: str
+) -> None:
+    (tmp_path / "used/run").mkdir(parents=True)
+    (tmp_path / "used/run/checkpoint").touch()
+    record = Record(tmp_path / "record")
+    run = RunState(replace(SPEC, train_dir=former.format(tmp=tmp_path), restored_run=SPEC.id), 1.0)
+    run_move.arrive(run, "local")
+    record.save(run)
+    spec = moved_train_dir.settle(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
+    again = moved_train_dir.settle(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
+    settled = record.load(SPEC.id)
+    assert settled is not None
+    assert settled.spec.train_dir == expected.format(tmp=tmp_path)
+    assert spec.restored_run == again.restored_run == SPEC.id
+
+
+def test_a_run_that_resumes_an_arrived_one_gets_its_folder_and_its_artifacts(tmp_path: Path) -> None:
+    record = Record(tmp_path / "record")
+    record.save(RunState(replace(SPEC, train_dir="/former/run"), 1.0, arrived_from="local"))
+    other = replace(SPEC, id="another", resume_from=SPEC.id, train_dir=str(tmp_path / "train"))
+    assert moved_train_dir.settle(record, other, 0).restored_run == SPEC.id
+    earlier = record.load(SPEC.id)
+    assert earlier is not None
+    assert earlier.spec.train_dir == str(tmp_path / "train/run")
+    new = replace(SPEC, id="new", train_dir=str(tmp_path / "train"))
+    assert moved_train_dir.settle(record, new, 0) == new

@@ -1,0 +1,229 @@
+"""Which launcher uploads, in which order, and when that is over."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfdeploy.agent import reconcile, sync, uploads
+from tfdeploy.agent.controller import Controller
+from tfdeploy.agent.events import ARTIFACTS_LOST
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit
+from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
+from tfdeploy.agent.upload_calls import UploadRefused
+
+NOW = 1000.0
+
+
+def spec(*hostnames: str, train_dir: str = "/train", **changed: object) -> RunSpec:
+    tasks = [TaskSpec(name, name.rpartition("-")[0], int(name[-1])) for name in hostnames]
+    made = RunSpec("run", tasks, {task.job: RunJob() for task in tasks}, success="worker-0", train_dir=train_dir)
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+class Cluster:
+    """Launchers on machines, which report one after another."""
+
+    def __init__(self, made: RunSpec, can_upload: bool = True, **machines: str) -> None:
+        self.run = RunState(made, NOW)
+        self.now = NOW
+        self.reports = {
+            task.hostname: LauncherReport(
+                task.hostname,
+                f"{task.hostname}#1",
+                machine=machines.get(task.hostname.replace("-", "_"), "a"),
+                host="h",
+                port=1,
+                run_id="run",
+                ready=True,
+                can_upload=can_upload,
+            )
+            for task in made.tasks
+        }
+        for name in self.reports:
+            self.report(name)
+        for name in self.reports:
+            self.report(name, attempt=1, phase=RUNNING, started=NOW)
+
+    def report(self, hostname: str, **changed: object) -> Order:
+        """The order for a report, as the launcher reads it."""
+        self.now += 1
+        self.reports[hostname] = replace(self.reports[hostname], **changed)  # type: ignore[arg-type]
+        reconcile.apply_report(self.run, self.reports[hostname], self.now)
+        reconcile.advance(self.run, self.now)
+        order = reconcile.make_order(self.run, self.reports[hostname], self.now)
+        self.run = RunState.from_dict(json.loads(json.dumps(self.run.to_dict())))
+        return Order.from_dict(json.loads(json.dumps(order.to_dict())))
+
+    def end(self, hostname: str, code: int = 0) -> Order:
+        """The program of a task ends."""
+        return self.report(hostname, phase=EXITED, exit=ExitReport(TaskExit(code), self.now))
+
+
+def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
+    cluster = Cluster(spec("ps-0", "worker-0", "worker-1"))
+    assert cluster.end("worker-1") == Order(sync.END, generation=1)
+    assert cluster.end("worker-0").upload is None
+    order = cluster.end("ps-0")
+    assert order.action == sync.END
+    assert order.upload == sync.UploadRequest("run", "/train", ["**/saved_model.pb", "**/*.keras", "**/checkpoint"])
+    assert cluster.report("ps-0").upload == order.upload
+    assert cluster.report("worker-0").upload is None
+    assert uploads.are_open(cluster.run)
+    uploads.finish(cluster.run, "ps-0")
+    assert cluster.report("ps-0") == Order(sync.END, generation=1)
+    assert not uploads.are_open(cluster.run)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_run_that_failed_is_uploaded_too(code: int) -> None:
+    assert Cluster(spec("worker-0")).end("worker-0", code).upload
+
+
+def test_a_stopped_run_is_uploaded() -> None:
+    cluster = Cluster(spec("worker-0"))
+    reconcile.stop_run(cluster.run, cluster.now)
+    assert cluster.report("worker-0").action == sync.STOP
+    exit_ = ExitReport(TaskExit(143, "SIGTERM"), cluster.now, sync.STOPPED)
+    assert cluster.report("worker-0", phase=EXITED, exit=exit_).upload
+
+
+@pytest.mark.parametrize(
+    "changed", [{"train_dir": "s3://bucket/train"}, {"train_dir": ""}, {"artifacts": []}, {"can_upload": False}]
+)
+def test_nothing_is_uploaded_from_urls_where_nothing_is_wanted_and_by_older_launchers(
+    changed: dict[str, object],
+) -> None:
+    can_upload = bool(changed.pop("can_upload", True))
+    cluster = Cluster(spec("worker-0", **changed), can_upload)  # type: ignore[arg-type]
+    assert cluster.end("worker-0") == Order(sync.END, generation=1)
+    assert cluster.run.uploads == {}
+
+
+def test_an_older_launcher_and_an_older_controller_ignore_what_they_do_not_know() -> None:
+    order = Cluster(spec("worker-0")).end("worker-0").to_dict()
+    assert "upload" in order
+    assert "upload" not in Order(sync.END).to_dict()
+    report = Cluster(spec("worker-0")).reports["worker-0"].to_dict()
+    assert not LauncherReport.from_dict({name: report[name] for name in report if name != "can_upload"}).can_upload
+
+
+def test_machines_upload_one_after_another_and_each_waits_for_its_turn() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    assert cluster.end("worker-1").upload
+    assert cluster.end("worker-0").action == sync.STOP
+    assert uploads.are_open(cluster.run)
+    uploads.finish(cluster.run, "worker-1")
+    assert cluster.report("worker-0").upload
+    assert cluster.report("worker-1").action == sync.END
+
+
+def test_a_silent_launcher_is_lost_and_may_come_back() -> None:
+    cluster = Cluster(spec("worker-0"))
+    cluster.end("worker-0")
+    assert uploads.expire(cluster.run, cluster.now, lambda _: 29.0) == []
+    (lost,) = uploads.expire(cluster.run, cluster.now, lambda _: 31.0)
+    assert (lost.kind, lost.task, lost.machine, lost.delay) == (ARTIFACTS_LOST, "worker-0", "a", 31.0)
+    assert not uploads.are_open(cluster.run)
+    assert uploads.expire(cluster.run, cluster.now, lambda _: 32.0) == []
+    assert cluster.report("worker-0").upload
+    uploads.reopen(cluster.run, "worker-0", cluster.now)
+    assert uploads.are_open(cluster.run)
+    assert [event.delay for event in uploads.expire(cluster.run, cluster.now + 901, lambda _: 0.0)] == [0.0]
+
+
+def test_a_launcher_that_was_killed_is_asked_again() -> None:
+    cluster = Cluster(spec("worker-0"))
+    cluster.end("worker-0")
+    first = cluster.reports["worker-0"]
+    cluster.reports["worker-0"] = LauncherReport("worker-0", "another", machine="a", can_upload=True)
+    assert cluster.report("worker-0").upload
+    assert reconcile.make_order(cluster.run, first, cluster.now).upload is None
+
+
+def test_a_machine_that_trains_again_uploads_again() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    cluster.end("worker-1")
+    uploads.finish(cluster.run, "worker-1")
+    more = spec("worker-0", "worker-1", "worker-2", success="all-workers")
+    reconcile.update_spec(cluster.run, more, cluster.now)
+    reconcile.advance(cluster.run, cluster.now)
+    assert cluster.run.uploads == {}
+
+
+def interrupted(cluster: Cluster, hostname: str, notice: str) -> Order:
+    exit_ = ExitReport(TaskExit(143), cluster.now, sync.INTERRUPTED, notice)
+    return cluster.report(hostname, phase=EXITED, exit=exit_)
+
+
+def test_a_machine_that_is_shut_down_uploads_before() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", "worker-2"), worker_2="b")
+    assert interrupted(cluster, "worker-0", "lifetime of 60 s is over").upload is None
+    order = interrupted(cluster, "worker-1", "lifetime of 60 s is over")
+    assert order.action == sync.STOP
+    assert order.upload
+    assert list(cluster.run.uploads) == ["a"]
+    uploads.finish(cluster.run, "worker-1")
+    assert cluster.report("worker-1").upload is None
+    cluster.report("worker-0", instance="another", phase=sync.IDLE, exit=None, ready=False)
+    assert cluster.run.uploads == {}
+
+
+@pytest.mark.parametrize("notice", ["", sync.LEASE_ENDED])
+def test_a_task_that_is_interrupted_on_a_machine_that_stays_does_not_upload(notice: str) -> None:
+    assert interrupted(Cluster(spec("worker-0")), "worker-0", notice).upload is None
+
+
+def test_a_task_that_never_started_has_nothing() -> None:
+    cluster = Cluster(spec("worker-0"))
+    cluster.run.tasks["worker-0"].started = 0.0
+    reconcile.stop_run(cluster.run, cluster.now)
+    assert cluster.run.uploads == {}
+
+
+def test_the_machine_of_the_deciding_task_has_the_lowest_rank() -> None:
+    cluster = Cluster(spec("ps-0", "worker-0", "worker-1"), ps_0="p", worker_1="b")
+    assert sorted("pab", key=lambda machine: uploads.rank(cluster.run, machine)) == ["a", "p", "b"]
+
+
+@pytest.mark.parametrize("is_current", [True, False])
+@pytest.mark.parametrize("state", [UPLOADING, UPLOAD_LOST, UPLOADED])
+def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, state: str) -> None:
+    record, run = Record(tmp_path), RunState(spec("worker-0"), NOW)
+    run.uploads = {"a": MachineUpload("worker-0", time.time(), state)}
+    record.save(run)
+    if not is_current:
+        record.save(RunState(replace(run.spec, id="later"), NOW))
+    (record.run_folder("run") / "artifacts").mkdir()
+    controller = Controller(record)
+    file = {"name": "k.keras", "size": 1, "version": "1"}
+    declared = {"artifacts": [{"kind": "keras", "name": "k.keras", "files": [file]}]}
+    if state == UPLOADING or (is_current and state == UPLOAD_LOST):
+        assert controller.begin_upload("run", "worker-0", declared) == [0]
+        controller.end_upload("run", "worker-0", {"left_out": []})
+    for call in (controller.begin_upload, controller.end_upload):
+        with pytest.raises(UploadRefused):
+            call("run", "worker-0", {**declared, "left_out": []})
+    with pytest.raises(UploadRefused):
+        controller.put_part("run", "worker-0", 0, 0, "", b"x")
+
+
+def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> None:
+    record, run = Record(tmp_path), RunState(spec("worker-0"), NOW)
+    run.uploads = {"a": MachineUpload("worker-0", time.time() - uploads.MAX_SECONDS - 1)}
+    record.save(run)
+    record.save(RunState(replace(run.spec, id="later"), NOW))
+    with pytest.raises(UploadRefused):
+        Controller(record).begin_upload("run", "worker-0", {"artifacts": []})
+
+
+def test_a_clock_that_is_set_moves_the_begin_of_an_upload() -> None:
+    run = RunState(spec("worker-0"), NOW)
+    run.uploads = {"a": MachineUpload("worker-0", NOW)}
+    reconcile.shift_clock(run, 50.0)
+    assert run.uploads == {"a": MachineUpload("worker-0", NOW + 50.0)}
+    assert {UPLOADED, UPLOADING, UPLOAD_LOST} == {"uploaded", "uploading", "lost"}

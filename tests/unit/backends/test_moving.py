@@ -1,0 +1,234 @@
+"""What may be carried, and what the image counts in the name of a run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tests.unit.cases import plan, spec
+from tfdeploy.agent.artifact_store import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.artifacts import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.record_import import ImportRequest
+from tfdeploy.agent.run_state import (
+    FAILED,
+    MOVED,
+    STOPPED,
+    SUCCEEDED,
+    UPLOAD_LOST,
+    UPLOADED,
+    MachineUpload,
+    RunResult,
+    RunState,
+)
+from tfdeploy.backends import moving
+from tfdeploy.backends.carried_checkpoint import missing_checkpoint
+from tfdeploy.backends.docker import cleanup
+from tfdeploy.backends.docker.run_mover import DockerRunMover
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
+from tfdeploy.backends.image_content import named_image_content
+from tfdeploy.backends.local import run_mover as local_mover
+from tfdeploy.backends.local.paths import Places
+from tfdeploy.backends.local.run_mover import LocalRunMover
+from tfdeploy.backends.local.task_runner import LocalTaskRunner
+from tfdeploy.backends.moving import mover
+from tfdeploy.backends.record_copy import RecordCopy
+from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.errors import BackendError
+
+RUN = RunState(replace(plan(workers=1).run, train_dir="/former/run"), 1.0)
+STORED = ManifestArtifact(CHECKPOINT, "model.ckpt-5", "laptop", 0, [ManifestFile("checkpoint", 2, "1")])
+TOO_LARGE = LeftOut("model.ckpt-5", 3 << 30, LIMIT, "laptop")
+
+
+def stopped(folder: Path, manifest: ArtifactList, has_files: bool = True) -> StoppedRun:
+    record = Record(folder)
+    save_manifest(record.run_folder(RUN.spec.id), manifest)
+    record.artifacts_folder(RUN.spec.id).mkdir()
+    (record.artifacts_folder(RUN.spec.id) / "checkpoint").write_text("42" if has_files else "")
+    return StoppedRun(folder, is_current=True)
+
+
+def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **changes: Any) -> RunState:
+    changed = RunState(replace(RUN.spec, **{"artifacts": ["export"], **changes}), 1.0)
+    task = changed.tasks["worker-0"]
+    task.machine, task.started = "laptop", started
+    changed.result = RunResult(state, MOVED, 2.0)
+    changed.uploads = {"laptop": MachineUpload("worker-0", 2.0, upload)} if upload else {}
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("state", "manifest", "has_files", "problem"),
+    [
+        (run(), ArtifactList([STORED]), True, ""),
+        (run(), ArtifactList(), True, ""),
+        (run(), ArtifactList([], [LeftOut("*.csv", 0, NO_MATCH, "laptop")]), True, ""),
+        (run(), ArtifactList([STORED], [replace(TOO_LARGE, name="export")]), True, ""),
+        (run(), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
+        (run(), ArtifactList([STORED]), False, "only a part could be copied"),
+        (run(upload=UPLOAD_LOST), ArtifactList([STORED]), True, "what laptop has in /former/run could not be uploaded"),
+        (run(SUCCEEDED), ArtifactList([], [TOO_LARGE]), True, ""),
+        (run(train_dir="s3://bucket/train/run"), ArtifactList([], [TOO_LARGE]), True, ""),
+        (
+            run(train_dir="/tfdeploy/train/run"),
+            ArtifactList([], [TOO_LARGE]),
+            True,
+            "could not be uploaded: model.ckpt-5",
+        ),
+        (run(FAILED), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
+        (run(upload=""), ArtifactList(), True, "what laptop has in /former/run could not be uploaded"),
+        (run(upload="", artifacts=[]), ArtifactList(), True, ""),
+        (run(upload="", started=0.0), ArtifactList([STORED]), True, ""),
+    ],
+    ids=[
+        "stored",
+        "none",
+        "no match",
+        "a model",
+        "too large",
+        "partly",
+        "lost",
+        "finished",
+        "a URL",
+        "default",
+        "returns",
+        "no upload",
+        "empty",
+        "idle",
+    ],
+)
+def test_a_run_is_carried_with_its_newest_checkpoint_or_not_at_all(
+    tmp_path: Path, state: RunState, manifest: ArtifactList, has_files: bool, problem: str
+) -> None:
+    text = missing_checkpoint(stopped(tmp_path, manifest, has_files), state, RUN.spec.id)
+    assert problem in text
+    assert bool(problem) == bool(text)
+
+
+def test_a_run_that_failed_and_is_followed_by_another_one_needs_no_checkpoint(tmp_path: Path) -> None:
+    lost = stopped(tmp_path, ArtifactList([], [TOO_LARGE]))
+    assert missing_checkpoint(lost, run(FAILED), "another") == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "manifest", "expected"),
+    [
+        (run(), ArtifactList(), True),
+        (run(), ArtifactList([STORED]), False),
+        (run(SUCCEEDED), ArtifactList(), False),
+        (run(train_dir="s3://bucket/train/run"), ArtifactList(), False),
+    ],
+    ids=["lost", "stored", "finished", "a URL"],
+)
+def test_a_copy_without_a_checkpoint_is_named(
+    tmp_path: Path, state: RunState, manifest: ArtifactList, expected: bool
+) -> None:
+    copied = replace(stopped(tmp_path, manifest), is_current=False)
+    source = moving._Source(cluster_ref("docker"), copied, state)
+    assert ("begins again at step 0" in moving._stale(source, RUN.spec.id)) == expected
+
+
+@pytest.mark.parametrize("backend", ["local", "docker", "ec2"])
+def test_runs_move_from_and_to_every_backend(backend: str) -> None:
+    assert callable(mover(backend).stop)
+
+
+@pytest.mark.parametrize("backend", ["local", "docker"])
+def test_the_image_counts_where_it_is_not_used_too(tmp_path: Path, backend: str) -> None:
+    def content(**container: Any) -> str:
+        return named_image_content(spec(workers=1, backend=backend, container=container))
+
+    assert content() == ""
+    assert content(image="mine:1") == "mine:1"
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    before = content(build=str(tmp_path))
+    (tmp_path / "Dockerfile").write_text("FROM other\n")
+    assert before not in ("", content(build=str(tmp_path)))
+
+
+@pytest.mark.parametrize("moved_to", ["", "docker"])
+def test_a_move_from_local_deletes_no_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved_to: str
+) -> None:
+    """It keeps what `destroy` keeps, but the record, which has moved."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    places = Places(str(tmp_path / "state/tfdeploy/clusters/mnist"))
+    Record(places.record).save(replace(run(SUCCEEDED), moved_to=moved_to))
+    (places.train / "earlier").mkdir(parents=True)
+    (places.train / "earlier/model.ckpt-5").write_text("the only copy")
+    said = LocalTaskRunner().delete_all(cluster_ref("local", str(places.home)), "", {"volumes": False, "record": False})
+    what = "the checkpoints are" if moved_to else "the record and the checkpoints are"
+    (archive,) = (tmp_path / "state/tfdeploy/retained/mnist").iterdir()
+    assert said == f"{what} stored in {archive}"
+    assert (archive / "train/earlier/model.ckpt-5").read_text() == "the only copy"
+    assert (archive / "record").exists() == (not moved_to)
+
+
+@pytest.mark.parametrize("retains", [True, False])
+def test_a_move_from_docker_keeps_the_volumes_that_destroy_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retains: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    cluster = cluster_ref("docker")
+    record_copy = RecordCopy(cluster)
+    record_copy.record.save(replace(run(), moved_to="local"))
+    retained: list[bool] = []
+    runner = DockerTaskRunner(engine=lambda _: cast(Any, None))
+    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: True)
+    monkeypatch.setattr(RecordCopy, "download", lambda *_: None)
+    monkeypatch.setattr(DockerTaskRunner, "_grace", lambda *_: 0.0)
+
+    def remove_all(*args: Any) -> str:
+        retained.append(args[2])
+        return ""
+
+    monkeypatch.setattr(cleanup, "remove_all", remove_all)
+    runner.delete_all(cluster, "", {"volumes": retains, "record": True})
+    assert retained == [retains]
+
+
+class Slow:
+    """A controller that takes longer than a call to import a record."""
+
+    def __init__(self, sha256: str) -> None:
+        self.sha256 = sha256
+        self.calls: list[str] = []
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        raise AssertionError
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        self.calls.append(method)
+        if method == "POST":
+            raise TimeoutError("timed out")
+        return {"sha256": self.sha256 if self.calls.count("GET") > 1 else ""}
+
+
+def test_an_import_that_takes_longer_than_a_call_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, request = Slow("5ha"), ImportRequest(1, "5ha", "local", "docker")
+    moving._finish(controller, request)
+    assert controller.calls == ["POST", "GET", "GET"]
+    monkeypatch.setattr(moving, "_IMPORT_SECONDS", 0.2)
+    with pytest.raises(BackendError, match=r"the record was not imported \(timed out\) within"):
+        moving._finish(Slow("another"), request)
+
+
+def test_tasks_that_have_not_stopped_do_not_train_at_two_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    docker = DockerTaskRunner(engine=lambda _: cast(Any, None))
+    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_, **__: False)
+    with pytest.raises(BackendError, match="the tasks of the run on docker have not stopped, so it does not move"):
+        DockerRunMover(docker).stop(cluster_ref("docker"))
+    cluster = cluster_ref("local", str(tmp_path / "state/tfdeploy/clusters/mnist-0123456789"))
+    monkeypatch.setattr(local_mover, "stop_run", lambda *_, **__: False)
+    monkeypatch.setattr(local_mover, "launchers_live", lambda _: True)
+    with pytest.raises(BackendError, match="the tasks of the run on local have not stopped"):
+        LocalRunMover(LocalTaskRunner()).stop(cluster)
+    monkeypatch.setattr(local_mover, "launchers_live", lambda _: False)
+    assert LocalRunMover(LocalTaskRunner()).stop(cluster).is_current

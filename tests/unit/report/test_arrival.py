@@ -1,0 +1,63 @@
+"""A run trains at its new place only when it has logged a step there."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import plan
+from tfdeploy.agent.log import STDOUT, entry
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
+from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.report.arrival import Arrival, last_step
+from tfdeploy.report.report import Report
+
+BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")
+
+
+def seen(state: str, *lines: tuple[float, str]) -> Report:
+    empty: dict[str, Any] = dict.fromkeys(Report.__dataclass_fields__)
+    return replace(Report(**empty), state=state, timed={"worker-0": list(lines)})
+
+
+@pytest.mark.parametrize(
+    ("state", "lines", "trains"),
+    [
+        (RUNNING, [BEFORE], False),
+        (RUNNING, [BEFORE, AFTER], True),
+        (RUNNING, [(110.0, "no step at all")], True),
+        (RUNNING, [BEFORE, (110.0, "no step yet")], False),
+        (STARTING, [BEFORE, AFTER], False),
+        (SUCCEEDED, [BEFORE], True),
+        (FAILED, [BEFORE, AFTER], False),
+        (STOPPED, [BEFORE, AFTER], False),
+        (UNKNOWN, [BEFORE, AFTER], False),
+    ],
+)
+def test_a_step_after_the_submission_or_a_success(state: str, lines: list[tuple[float, str]], trains: bool) -> None:
+    assert Arrival(100.0).trains(seen(state, *lines)) == trains
+
+
+def test_without_a_wait_it_is_enough_that_it_runs() -> None:
+    assert Arrival(100.0).trains(seen(RUNNING, BEFORE), needs_step=False)
+    assert not Arrival(100.0).trains(seen(STARTING, BEFORE), needs_step=False)
+
+
+def test_a_program_that_printed_steps_once_is_expected_to_print_them_again() -> None:
+    arrival = Arrival(100.0)
+    assert not arrival.trains(seen(RUNNING, BEFORE))
+    assert not arrival.trains(seen(RUNNING, (110.0, "the last lines have no step any more")))
+
+
+def test_the_last_step_of_a_record(tmp_path: Path) -> None:
+    record, spec = Record(tmp_path), plan(workers=1).run
+    assert last_step(StoppedRun(tmp_path, is_current=True)) == 0
+    record.save(RunState(spec, 1.0))
+    assert last_step(StoppedRun(tmp_path, is_current=True)) == 0
+    streams = record.log(spec.id, "worker-0").streams
+    text = b"step 4200: loss 0.3\n"
+    streams["stdout"].put(0, text)
+    streams["index"].put(0, entry(90.0, STDOUT, 1, 0, len(text)))
+    assert last_step(StoppedRun(tmp_path, is_current=True)) == 4200

@@ -1,0 +1,494 @@
+"""The artifacts in a record: parts become files below `runs/ID/artifacts` once all files of an artifact have arrived and their hashes
+match. What has arrived of others is in `runs/ID/artifacts.draft`, where an upload continues.
+
+An artifact replaces what the record has under the names of its files: that of an earlier upload, or of a machine with a higher rank.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
+
+from .artifacts import (
+    CHECKPOINT,
+    CLUSTER_LIMIT,
+    FILES,
+    MAX_BYTES,
+    MAX_FILES,
+    OTHER_MACHINE,
+    LeftOut,
+    StoredArtifact,
+    is_valid_name,
+)
+from .files import write_whole
+
+DRAFT_FOLDER = "artifacts.draft"
+MANIFEST = "artifacts.json"
+
+CLUSTER_BYTES = 20 << 30
+"""The artifacts of all runs of a cluster have at most so many bytes: those of the oldest runs are deleted first."""
+
+_LINKED = ".data-"
+"""Files with this in their names do not change after they got their names: TensorFlow writes another file and renames it."""
+
+_READ = 4 << 20
+
+
+@dataclass(frozen=True)
+class ManifestFile:
+    """A file of an artifact."""
+
+    name: str
+    size: int
+    version: str
+    sha256: str = ""
+    """Empty for a file that was linked."""
+
+
+@dataclass(frozen=True)
+class ManifestArtifact:
+    """An artifact that is stored."""
+
+    kind: str
+    name: str
+    machine: str
+    rank: int
+    files: List[ManifestFile] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def path(self) -> str:
+        """Where it is: a folder, a file, or the file `checkpoint`, which is the last one."""
+        single = self.files[-1].name if self.files else ""
+        return self.name if self.kind not in (FILES, CHECKPOINT) else single
+
+
+@dataclass(frozen=True)
+class ArtifactList:
+    """What a run has below `artifacts`, and what was left out."""
+
+    artifacts: List[ManifestArtifact] = field(default_factory=list)
+    left_out: List[LeftOut] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(artifact.size for artifact in self.artifacts)
+
+    @property
+    def files(self) -> List[ManifestFile]:
+        """The files of all artifacts."""
+        return [file for artifact in self.artifacts for file in artifact.files]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "ArtifactList":
+        """From JSON, which may be of a cluster that is not trusted.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: it is not a manifest.
+        """
+        artifacts = [
+            ManifestArtifact(
+                str(item["kind"]),
+                str(item["name"]),
+                str(item["machine"]),
+                int(item["rank"]),
+                [
+                    ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file["sha256"]))
+                    for file in item["files"]
+                ],
+            )
+            for item in data["artifacts"]
+        ]
+        manifest = cls(artifacts, [LeftOut.from_dict(item) for item in data["left_out"]])
+        refuse_names([file.name for file in manifest.files])
+        return manifest
+
+
+def refuse_names(names: Sequence[str]) -> None:
+    """Raise ValueError unless these are names of different files below one folder."""
+    for name in names:
+        if not is_valid_name(name):
+            raise ValueError(f"{name!r} is not a path below train_dir")
+    folders = {folder for name in names for folder in _folders(name)}
+    if len(set(names)) < len(names) or folders.intersection(names):
+        raise ValueError("two files have the same path")
+
+
+def load_manifest(run_folder: Path) -> ArtifactList:
+    """The manifest of a run; an empty one where there is none that can be read."""
+    try:
+        return ArtifactList.from_dict(json.loads((run_folder / MANIFEST).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ArtifactList()
+
+
+def save_manifest(run_folder: Path, manifest: ArtifactList) -> None:
+    """Store the manifest of a run."""
+    write_whole(run_folder / MANIFEST, json.dumps(manifest.to_dict()), sync=True)
+
+
+def stored_artifacts(run_folder: Path) -> Tuple[List[StoredArtifact], List[LeftOut]]:
+    """What a view shows of the artifacts in a record, which may be a copy that is not complete."""
+    manifest = load_manifest(run_folder)
+    rows = [
+        StoredArtifact(
+            item.kind,
+            item.name,
+            item.size,
+            item.machine,
+            item.path,
+            all(_size(run_folder / "artifacts" / file.name) == file.size for file in item.files),
+        )
+        for item in manifest.artifacts
+    ]
+    return rows, manifest.left_out
+
+
+def store_draft(draft: Path, folder: Path, name: str) -> None:
+    """Give a file that has arrived its name in `folder`, in one step; what is in its place is removed."""
+    target = folder / name
+    for parent in list(target.relative_to(folder).parents)[-2::-1]:
+        if (folder / parent).is_file():
+            (folder / parent).unlink()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        shutil.rmtree(str(target))
+    draft.replace(target)
+
+
+def remove_files(folder: Path, names: Sequence[str]) -> None:
+    """Remove these files, and the folders that are empty then."""
+    for name in names:
+        path = folder / name
+        with suppress(OSError):
+            path.unlink()
+        for parent in path.relative_to(folder).parents:
+            if parent.name:
+                with suppress(OSError):
+                    (folder / parent).rmdir()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+class _Incoming:
+    """A file that is arriving."""
+
+    def __init__(self, file: ManifestFile, artifact: int, draft: Path) -> None:
+        self.file, self.artifact, self.draft = file, artifact, draft
+        self.is_stored = self.is_complete = self.is_refused = False
+        self._hash: Any = hashlib.sha256()
+        self._hashed = 0
+        self._lock = threading.Lock()
+
+    @property
+    def end(self) -> int:
+        """How many bytes have arrived; -1 where none is to be sent."""
+        return -1 if self.is_refused or self.is_complete else max(0, _size(self.draft))
+
+    def put(self, offset: int, data: bytes) -> None:
+        self.draft.parent.mkdir(parents=True, exist_ok=True)
+        with self.draft.open("ab") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != offset:
+                raise ValueError(f"the part begins at {offset}, and the file ends at {size}")
+            try:
+                file.write(data)
+                file.flush()
+            except OSError:
+                file.truncate(offset)
+                raise
+        if self._hashed == offset:
+            self._hash.update(data)
+            self._hashed += len(data)
+
+    def sha256(self) -> str:
+        """The hash of what has arrived, which is on the disk then."""
+        if not self.draft.exists():
+            self.draft.parent.mkdir(parents=True, exist_ok=True)
+            self.draft.touch()
+        with self._lock, self.draft.open("rb") as file:
+            file.seek(self._hashed)
+            for data in iter(lambda: file.read(_READ), b""):
+                self._hash.update(data)
+                self._hashed += len(data)
+            os.fsync(file.fileno())
+        return str(self._hash.hexdigest())
+
+    def reset(self) -> None:
+        with suppress(FileNotFoundError):
+            self.draft.unlink()
+        self._hash, self._hashed = hashlib.sha256(), 0
+
+
+class UploadUnknown(Exception):
+    """The upload was not declared since the controller started."""
+
+
+class _Upload:
+    """What a launcher has declared."""
+
+    def __init__(self, machine: str, artifacts: List[ManifestArtifact], incoming: List[_Incoming]) -> None:
+        self.machine, self.artifacts, self.incoming = machine, artifacts, incoming
+
+    def of(self, artifact: int) -> Iterator[_Incoming]:
+        return (item for item in self.incoming if item.artifact == artifact)
+
+
+class ArtifactStore:
+    """The artifacts in a controller's record."""
+
+    def __init__(self, runs: Path) -> None:
+        """`runs` is the folder of the runs."""
+        self._runs = runs
+        self._uploads: Dict[Tuple[str, str], _Upload] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, run_id: str, machine: str, rank: int, declared: List[Dict[str, Any]], train_dir: str) -> List[int]:
+        """Declare what is about to be uploaded; how many bytes of each file are there already. -1 for a file that is not to be sent:
+        the record has it, or a machine with a lower rank has another one of its name.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is not valid, or beyond the limits.
+        """
+        artifacts = [
+            ManifestArtifact(
+                str(item["kind"]),
+                str(item["name"]),
+                machine,
+                rank,
+                [ManifestFile(file["name"], int(file["size"]), str(file["version"])) for file in item["files"]],
+            )
+            for item in declared
+        ]
+        files = [file for artifact in artifacts for file in artifact.files]
+        refuse_names([file.name for file in files])
+        if len(files) > MAX_FILES or any(file.size < 0 for file in files) or sum(it.size for it in files) > MAX_BYTES:
+            raise ValueError(f"a run has at most {MAX_FILES} files with {MAX_BYTES} bytes")
+        links = [file.get("link") for item in declared for file in item["files"]]
+        with self._lock:
+            folder = self._runs / run_id
+            drafts = folder / DRAFT_FOLDER
+            incoming = [
+                _Incoming(file, number, drafts / _draft_name(file))
+                for number, artifact in enumerate(artifacts)
+                for file in artifact.files
+            ]
+            upload = self._uploads[run_id, machine] = _Upload(machine, artifacts, incoming)
+            self._remove_drafts(run_id)
+            self._compare(folder, upload)
+            for item, link in zip(incoming, links):
+                if not item.is_complete and not item.is_refused:
+                    if item.end > item.file.size:
+                        item.reset()
+                    self._try_link(item, link, Path(train_dir))
+            for number in range(len(artifacts)):
+                self._store_complete(folder, upload, number)
+            return [item.end for item in incoming]
+
+    def _remove_drafts(self, run_id: str) -> None:
+        """Delete what has arrived of files that no machine of the run declares any more."""
+        declared = {
+            item.draft for (run, _), upload in self._uploads.items() if run == run_id for item in upload.incoming
+        }
+        for path in (self._runs / run_id / DRAFT_FOLDER).glob("*.draft"):
+            if path not in declared:
+                path.unlink()
+
+    def _compare(self, folder: Path, upload: _Upload) -> None:
+        """Note what the record has already, and what a machine with a lower rank has."""
+        owners = {
+            file.name: (artifact, file) for artifact in load_manifest(folder).artifacts for file in artifact.files
+        }
+        for number, artifact in enumerate(upload.artifacts):
+            refused = []
+            for item in upload.of(number):
+                owner, stored = owners.get(item.file.name, (None, None))
+                if owner is None or stored is None:
+                    continue
+                is_same = (stored.size, stored.version) == (item.file.size, item.file.version)
+                if is_same and _size(folder / "artifacts" / stored.name) == stored.size:
+                    item.is_complete = item.is_stored = True
+                    item.file = stored
+                elif owner.machine != upload.machine and owner.rank < artifact.rank:
+                    refused.append(item)
+            for item in refused if artifact.kind == FILES else list(upload.of(number)) if refused else []:
+                item.is_refused, item.is_complete, item.is_stored = True, False, False
+
+    def _try_link(self, item: _Incoming, link: Any, train_dir: Path) -> None:
+        """Link a file that is on this machine, where the file system can do that. `link` identifies it, as the launcher sees it."""
+        source = train_dir / item.file.name
+        if not link or _LINKED not in source.name or item.end > 0:
+            return
+        try:
+            stat = source.lstat()
+            if [stat.st_dev, stat.st_ino, stat.st_size, str(stat.st_mtime_ns)] != [
+                *link,
+                item.file.size,
+                item.file.version,
+            ]:
+                return
+            item.draft.parent.mkdir(parents=True, exist_ok=True)
+            item.reset()
+            os.link(str(source), str(item.draft), follow_symlinks=False)
+            item.is_complete = True
+        except OSError:  # another file system, or one without links
+            return
+
+    def put(self, run_id: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
+        """Store a part; the end of the file. A part that does not begin there is ignored, as is one with another hash."""
+        with self._lock:
+            item = self._incoming(run_id, machine, index)
+            if (
+                item.end == offset
+                and offset + len(data) <= item.file.size
+                and hashlib.sha256(data).hexdigest() == sha256
+            ):
+                item.put(offset, data)
+            return item.end
+
+    def finish_file(self, run_id: str, machine: str, index: int, sha256: str) -> int:
+        """All parts of a file were sent, and this is its hash; -1 when it is complete, else how many bytes are there."""
+        with self._lock:
+            item = self._incoming(run_id, machine, index)
+            if item.end < item.file.size:
+                return item.end
+        actual = item.sha256()  # takes long for a large file
+        with self._lock:
+            if item.end < 0:
+                return item.end
+            if actual != sha256:
+                item.reset()
+                return 0
+            item.is_complete, item.file = True, replace(item.file, sha256=actual)
+            self._store_complete(self._runs / run_id, self._uploads[run_id, machine], item.artifact)
+            return item.end
+
+    def _incoming(self, run_id: str, machine: str, index: int) -> _Incoming:
+        upload = self._uploads.get((run_id, machine))
+        if upload is None or index >= len(upload.incoming):
+            raise UploadUnknown
+        return upload.incoming[index]
+
+    def _store_complete(self, folder: Path, upload: _Upload, number: int) -> None:
+        """Store an artifact if all of its files are complete."""
+        items = [item for item in upload.of(number) if not item.is_refused]
+        if not items or not all(item.is_complete for item in items):
+            return
+        artifact = replace(upload.artifacts[number], files=[item.file for item in items])
+        manifest = load_manifest(folder)
+        if artifact in manifest.artifacts:
+            return
+        names = {file.name for file in artifact.files}
+        for item in items:
+            if not item.is_stored:
+                store_draft(item.draft, folder / "artifacts", item.file.name)
+                item.is_stored = True
+        others = list(_without(manifest.artifacts, names))
+        obsolete = [file.name for file in manifest.files]
+        remaining = names.union(file.name for other in others for file in other.files)
+        save_manifest(folder, replace(manifest, artifacts=[*others, artifact]))
+        remove_files(folder / "artifacts", [name for name in obsolete if name not in remaining])
+
+    def end(self, run_id: str, machine: str, left_out: List[LeftOut]) -> ArtifactList:
+        """The upload has ended: what this machine has no more is removed, unless it could not be uploaded; the manifest of the run."""
+        with self._lock:
+            folder = self._runs / run_id
+            upload = self._uploads.pop((run_id, machine), None)
+            manifest = load_manifest(folder)
+            declared = upload.artifacts if upload else []
+            present = {item.name for item in declared} | {item.name for item in left_out}
+            artifacts = [item for item in manifest.artifacts if item.machine != machine or item.name in present]
+            refused = [
+                LeftOut(item.name, item.size, OTHER_MACHINE, machine)
+                for number, item in enumerate(declared)
+                if upload and any(file.is_refused for file in upload.of(number))
+            ]
+            others = [item for item in manifest.left_out if item.machine != machine]
+            left_out = [*(replace(item, machine=machine) for item in left_out), *refused]
+            changed = ArtifactList(artifacts, [*others, *left_out])
+            if changed != manifest:
+                save_manifest(folder, changed)
+            names = {file.name for file in changed.files}
+            remove_files(folder / "artifacts", [file.name for file in manifest.files if file.name not in names])
+            if not any(run == run_id for run, _ in self._uploads):
+                shutil.rmtree(str(folder / DRAFT_FOLDER), ignore_errors=True)
+            return changed
+
+    def remove_excess(self, keep: str) -> List[str]:
+        """Delete the artifacts of the oldest runs beyond `CLUSTER_BYTES`, except those of the run `keep`; the runs that had them."""
+        with self._lock:
+            folders = [path for path in self._runs.iterdir() if (path / MANIFEST).exists()]
+            sizes = {path: load_manifest(path).size for path in folders}
+            removed = []
+            for folder in sorted(folders, key=lambda path: (path / MANIFEST).stat().st_mtime):
+                if sum(sizes.values()) > CLUSTER_BYTES and folder.name != keep and sizes[folder]:
+                    remove_artifacts(folder)
+                    sizes[folder] = 0
+                    removed.append(folder.name)
+            return removed
+
+
+def remove_artifacts(folder: Path) -> None:
+    """Delete the artifacts of a run, and list them as left out."""
+    manifest = load_manifest(folder)
+    removed = [LeftOut(item.name, item.size, CLUSTER_LIMIT, item.machine) for item in manifest.artifacts]
+    save_manifest(folder, ArtifactList([], [*manifest.left_out, *removed]))
+    for name in ("artifacts", DRAFT_FOLDER):
+        shutil.rmtree(str(folder / name), ignore_errors=True)
+
+
+def _without(artifacts: Sequence[ManifestArtifact], names: Set[str]) -> Iterator[ManifestArtifact]:
+    """The artifacts that have none of these files; of `FILES` those that remain. Where one is a file, another cannot be in a folder."""
+    folders = {folder for name in names for folder in _folders(name)}
+    for artifact in artifacts:
+        rest = [
+            file
+            for file in artifact.files
+            if file.name not in names and file.name not in folders and not names.intersection(_folders(file.name))
+        ]
+        if len(rest) == len(artifact.files):
+            yield artifact
+        elif rest and artifact.kind == FILES:
+            yield replace(artifact, files=rest)
+
+
+def _folders(name: str) -> Iterator[str]:
+    return (name[:position] for position, sign in enumerate(name) if sign == "/")
+
+
+def _draft_name(file: ManifestFile) -> str:
+    identity = json.dumps([file.name, file.size, file.version])
+    return f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.draft"
+
+
+def read_part(run_folder: Path, name: str, offset: int, size: int) -> bytes:
+    """A part of a file that the manifest lists.
+
+    Raises:
+        ValueError: the manifest does not list it.
+        OSError: it cannot be read.
+    """
+    if name not in {file.name for file in load_manifest(run_folder).files}:
+        raise ValueError(f"{name!r} is not a file of the artifacts")
+    with (run_folder / "artifacts" / name).open("rb") as file:
+        file.seek(offset)
+        return file.read(size)

@@ -1,0 +1,329 @@
+"""What of a run's `train_dir` are artifacts: models, the newest checkpoint, and files that the user names. Pure."""
+
+import posixpath
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+MODEL, KERAS, CHECKPOINT, FILES = "model", "keras", "checkpoint", "files"
+"""Kinds of artifacts, in the order in which they are uploaded: a SavedModel, a `.keras` file, a checkpoint, other files."""
+
+DEFAULT_PATTERNS = ("**/saved_model.pb", "**/*.keras", "**/checkpoint")
+
+MAX_BYTES, MAX_FILES = 2 << 30, 2_000
+"""The limits of one run."""
+
+MAX_NAME_BYTES = 1024
+_MAX_PART_BYTES = 255
+
+LIMIT, CHANGED, UNREADABLE, OUTSIDE, NO_MATCH, BAD_NAME, DISK_FULL, WRONG_HASH, OTHER_MACHINE, CLUSTER_LIMIT = (
+    "limit",
+    "changed",
+    "unreadable",
+    "outside",
+    "no_match",
+    "bad_name",
+    "disk_full",
+    "wrong_hash",
+    "other_machine",
+    "cluster_limit",
+)
+"""Why something is left out."""
+
+_SAVED_MODEL, _CHECKPOINT, _KERAS = "saved_model.pb", "checkpoint", ".keras"
+
+_PIECES = re.compile(r"\[(?:!.|[^!])[^\]]*\]|.", re.DOTALL)
+_RANGES = re.compile(r".-.|.", re.DOTALL)
+
+_MODEL_PARTS = ("saved_model.pb", "fingerprint.pb", "keras_metadata.pb", "variables/", "assets/", "assets.extra/")
+"""What belongs to a SavedModel in `train_dir` itself, where other files are too."""
+
+_FIELD = re.compile(
+    r'^\s*(model_checkpoint_path|all_model_checkpoint_paths)\s*:\s*"((?:[^"\\]|\\.)*)"\s*$', re.MULTILINE
+)
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+class FileInfo(NamedTuple):
+    """A file below `train_dir`."""
+
+    size: int
+    changed: int
+    """When it was changed last, in nanoseconds."""
+    is_outside: bool = False
+    """It is a link to something outside of `train_dir`."""
+
+
+@dataclass(frozen=True)
+class ArtifactFile:
+    """One file of an artifact."""
+
+    name: str
+    """Its path below `train_dir`."""
+    size: int
+    version: str
+    """Another version of the file has another one."""
+    text: Optional[str] = None
+    """The content of a file that is not uploaded as it is."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A model, a checkpoint, or the files that one pattern names."""
+
+    kind: str
+    name: str
+    """Its path below `train_dir`, or the pattern."""
+    files: List[ArtifactFile] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not uploaded, and why."""
+
+    name: str
+    size: int
+    reason: str
+    machine: str = ""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "LeftOut":
+        """From JSON. Fields of a newer version are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+
+
+@dataclass(frozen=True)
+class StoredArtifact:
+    """An artifact in a record, as a view shows it."""
+
+    kind: str
+    name: str
+    size: int
+    machine: str = ""
+    path: str = ""
+    """Where it is below the folder of artifacts: a folder, a file, or the file `checkpoint`."""
+    is_complete: bool = True
+    """Whether this record has all of its files: a copy gets them in parts."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "StoredArtifact":
+        """From JSON. Fields of a newer version are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+
+
+def is_valid_name(name: object) -> bool:
+    """Whether it is a path below a folder, of a length that file systems accept."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        return False
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        return False
+    parts = name.split("/")
+    is_short = len(encoded) <= MAX_NAME_BYTES and all(len(part.encode()) <= _MAX_PART_BYTES for part in parts)
+    return is_short and all(part not in ("", ".", "..") for part in parts)
+
+
+def choose(
+    files: Mapping[str, FileInfo], patterns: Sequence[str], read: Callable[[str], str]
+) -> Tuple[List[Artifact], List[LeftOut]]:
+    """The artifacts among these files, each file in one of them, and what cannot be uploaded. `read` is the content of a file.
+
+    A pattern names files. `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder.
+    """
+    taken: Set[str] = set()
+    chosen: List[Artifact] = []
+    left_out: List[LeftOut] = []
+    matches = {pattern: _matching(files, pattern) for pattern in patterns}
+    named = sorted({name for names in matches.values() for name in names})
+    for artifact in [*_models(files, named), *_keras(files, named), *_checkpoints(files, named, read)]:
+        members = [file for file in artifact.files if file.name not in taken]
+        taken.update(file.name for file in members)
+        _sort_out(Artifact(artifact.kind, artifact.name, members), files, chosen, left_out)
+    for pattern, names in matches.items():
+        is_for_checkpoints = (
+            posixpath.basename(pattern) == _CHECKPOINT
+        )  # a file of this name that names none is not an artifact
+        rest = [_file(files, name) for name in names if name not in taken and not is_for_checkpoints]
+        taken.update(file.name for file in rest)
+        if not names and pattern not in DEFAULT_PATTERNS:
+            left_out.append(LeftOut(pattern, 0, NO_MATCH))
+        for file in rest:
+            if files[file.name].is_outside or not is_valid_name(file.name):
+                _sort_out(Artifact(FILES, file.name, [file]), files, chosen, left_out)
+        inside = [file for file in rest if not files[file.name].is_outside and is_valid_name(file.name)]
+        if inside:
+            chosen.append(Artifact(FILES, pattern, inside))
+    return chosen, left_out
+
+
+def limited(artifacts: Sequence[Artifact], max_bytes: int, max_files: int) -> Tuple[List[Artifact], List[LeftOut]]:
+    """The artifacts that are within the limits of a run, in their order, and the others."""
+    fitting: List[Artifact] = []
+    left_out: List[LeftOut] = []
+    for artifact in artifacts:
+        if artifact.size <= max_bytes and len(artifact.files) <= max_files:
+            fitting.append(artifact)
+            max_bytes, max_files = max_bytes - artifact.size, max_files - len(artifact.files)
+        else:
+            left_out.append(LeftOut(artifact.name, artifact.size, LIMIT))
+    return fitting, left_out
+
+
+def _sort_out(
+    artifact: Artifact, files: Mapping[str, FileInfo], chosen: List[Artifact], left_out: List[LeftOut]
+) -> None:
+    """Without one of its files, a model or a checkpoint is not usable."""
+    if not artifact.files:
+        return
+    if any(file.text is None and files[file.name].is_outside for file in artifact.files):
+        left_out.append(LeftOut(_printable(artifact.name), artifact.size, OUTSIDE))
+    elif not all(is_valid_name(file.name) for file in artifact.files):
+        left_out.append(LeftOut(_printable(artifact.name), artifact.size, BAD_NAME))
+    else:
+        chosen.append(artifact)
+
+
+def _printable(name: str) -> str:
+    return name.encode("utf-8", "replace").decode()
+
+
+def _file(files: Mapping[str, FileInfo], name: str) -> ArtifactFile:
+    return ArtifactFile(name, files[name].size, str(files[name].changed))
+
+
+def _newest_first(files: Mapping[str, FileInfo], names: Sequence[str]) -> List[str]:
+    return sorted(names, key=lambda name: (-files[name].changed, name))
+
+
+def _models(files: Mapping[str, FileInfo], named: Sequence[str]) -> Iterator[Artifact]:
+    for name in _newest_first(files, [name for name in named if posixpath.basename(name) == _SAVED_MODEL]):
+        folder = posixpath.dirname(name)
+        members = [other for other in sorted(files) if _belongs_to_model(other, folder)]
+        yield Artifact(MODEL, folder or ".", [_file(files, member) for member in members])
+
+
+def _belongs_to_model(name: str, folder: str) -> bool:
+    return name.startswith(f"{folder}/") if folder else name.startswith(_MODEL_PARTS)
+
+
+def _keras(files: Mapping[str, FileInfo], named: Sequence[str]) -> Iterator[Artifact]:
+    for name in _newest_first(files, [name for name in named if name.endswith(_KERAS)]):
+        yield Artifact(KERAS, name, [_file(files, name)])
+
+
+def _checkpoints(files: Mapping[str, FileInfo], named: Sequence[str], read: Callable[[str], str]) -> Iterator[Artifact]:
+    """The newest checkpoint of each folder. The file `checkpoint` is the last one: where it is, the others are."""
+    for name in _newest_first(files, [name for name in named if posixpath.basename(name) == _CHECKPOINT]):
+        folder = posixpath.dirname(name)
+        text = read(name)
+        prefix = newest_checkpoint(text, folder, files)
+        if prefix:
+            data = [other for other in sorted(files) if other.startswith(f"{prefix}.data-")]
+            members = [_file(files, member) for member in [*data, f"{prefix}.index"]]
+            relative = relative_checkpoint(posixpath.relpath(prefix, folder or "."))
+            size, version = len(relative.encode()), f"text {files[name].changed}"
+            yield Artifact(CHECKPOINT, prefix, [*members, ArtifactFile(name, size, version, relative)])
+
+
+def newest_checkpoint(text: str, folder: str, files: Mapping[str, FileInfo]) -> str:
+    """The path of the newest checkpoint below `train_dir`, without suffix, by the content of the file `checkpoint` in `folder`; empty
+    where it is not there. TensorFlow writes absolute paths; a checkpoint that was moved is found by the end of its path."""
+    newest = [_unescaped(path) for name, path in _FIELD.findall(text) if name == "model_checkpoint_path"]
+    if not newest:
+        return ""
+    parts = newest[-1].strip("/").split("/")
+    for count in range(len(parts), 0, -1):
+        prefix = posixpath.normpath(posixpath.join(folder, *parts[-count:]))
+        if f"{prefix}.index" in files:
+            return prefix
+    return ""
+
+
+def relative_checkpoint(prefix: str) -> str:
+    """The content of a file `checkpoint` that names one checkpoint by its path relative to the file."""
+    path = _escaped(prefix)
+    return f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "{path}"\n'
+
+
+def _unescaped(text: str) -> str:
+    """A string of protocol buffers' text format."""
+
+    def replaced(match: "re.Match[bytes]") -> bytes:
+        code = match[1].decode("latin-1")
+        if code[0] in "01234567":
+            return bytes([int(code, 8) & 255])
+        if code[0] == "x" and len(code) > 1:
+            return bytes([int(code[1:], 16)])
+        return _ESCAPES.get(code, code).encode("latin-1")
+
+    return re.sub(_ESCAPE.pattern.encode(), replaced, text.encode(), flags=re.DOTALL).decode("utf-8", "replace")
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
+        for byte in text.encode()
+    )
+
+
+def _matching(files: Mapping[str, FileInfo], pattern: str) -> List[str]:
+    compiled = glob_pattern(pattern)
+    return [name for name in sorted(files) if compiled.fullmatch(name)]
+
+
+def glob_pattern(pattern: str) -> "re.Pattern[str]":
+    """The regular expression of a glob pattern. `**` matches any number of folders, and at the end for all that is below."""
+    parts = pattern.strip("/").split("/")
+    text = ""
+    for number, part in enumerate(parts):
+        is_last = number == len(parts) - 1
+        if part == "**":
+            text += ".*" if is_last else "(?:[^/]+/)*"
+        else:
+            text += _part_pattern(part) + ("" if is_last else "/")
+    return re.compile(text, re.DOTALL)
+
+
+def _part_pattern(part: str) -> str:
+    """One part of a path, without `/`: Python's own `*` and `?` match that too."""
+    return "".join(_piece_pattern(piece) for piece in _PIECES.findall(part))
+
+
+def _piece_pattern(piece: str) -> str:
+    if piece in ("*", "?"):
+        return {"*": "[^/]*", "?": "[^/]"}[piece]
+    if len(piece) == 1:
+        return re.escape(piece)
+    members = piece[1:-1]
+    sign = "^" if members[0] == "!" else ""
+    return f"(?!/)[{sign}{_members(members[len(sign) :])}]"
+
+
+def _members(text: str) -> str:
+    """The characters between brackets; `a-z` is a range where its ends are in order."""
+    ranges = _RANGES.findall(text)
+    return "".join(
+        f"{re.escape(piece[0])}-{re.escape(piece[2])}"
+        if len(piece) == 3 and piece[0] <= piece[2]
+        else "".join(map(_escaped_member, piece))
+        for piece in ranges
+    )
+
+
+def _escaped_member(character: str) -> str:
+    return f"\\{character}" if character in "\\[]^-&~|" else character

@@ -1,0 +1,140 @@
+"""Which launcher uploads the artifacts of a run, and when that is over. Pure.
+
+The tasks of a machine share `train_dir`, so one of them uploads for all: the one that ended last, because its launcher is still there.
+Machines upload one after another: where they share a file system, what is stored already is not sent again.
+"""
+
+from typing import Callable, Dict, List, Optional
+
+from . import events
+from .events import Event
+from .run_state import (
+    FINAL,
+    INTERRUPTED,
+    UPLOAD_LOST,
+    UPLOADED,
+    UPLOADING,
+    MachineUpload,
+    RunState,
+    TaskState,
+)
+from .success_policy import deciding_tasks
+from .sync import UploadRequest
+
+SILENT_SECONDS = 30.0
+"""The launcher that uploads is lost when it was silent for so long."""
+
+MAX_SECONDS = 900.0
+"""What was not uploaded in so much time is lost, too: a cluster that is deleted waits for it."""
+
+_RECENT_SECONDS = 10.0
+"""A launcher that has reported within this time can be asked to upload."""
+
+
+def has_uploads(run: RunState) -> bool:
+    """Whether anything of this run is uploaded at its end: a URL keeps what it has."""
+    return bool(run.spec.artifacts) and bool(run.spec.train_dir) and "://" not in run.spec.train_dir
+
+
+def _is_over(task: TaskState) -> bool:
+    return task.state in FINAL or (task.state == INTERRUPTED and task.machine_ends)
+
+
+def request_uploads(run: RunState, now: float) -> None:
+    """Choose the launcher for each machine on which all training tasks have ended, or stop because it is shut down. Where one of them
+    starts again, its machine uploads once more later."""
+    if not has_uploads(run):
+        return
+    machines: Dict[str, List[TaskState]] = {}
+    for task in run.training_tasks:
+        machines.setdefault(task.machine, []).append(task)
+    for machine, tasks in machines.items():
+        if not all(map(_is_over, tasks)):
+            run.uploads.pop(machine, None)
+        elif machine not in run.uploads and any(task.started for task in tasks):
+            candidates = [task for task in tasks if task.can_upload]
+            if candidates:
+                last = max(candidates, key=lambda task: (now - task.seen < _RECENT_SECONDS, task.since))
+                run.uploads[machine] = MachineUpload(last.hostname, now)
+
+
+def machine_of(run: RunState, hostname: str) -> Optional[str]:
+    """The machine for which this task uploads; None where it does not."""
+    return next((machine for machine, upload in run.uploads.items() if upload.task == hostname), None)
+
+
+def is_asked(run: RunState, hostname: str) -> bool:
+    """Whether the launcher of this task has to upload. One that was lost and is there again does, too."""
+    machine = machine_of(run, hostname)
+    return machine is not None and run.uploads[machine].state != UPLOADED
+
+
+def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool:
+    """Whether the controller takes what the launcher of this task uploads. An upload of an earlier run may continue: it is not marked
+    as lost, so that it has the time of one upload."""
+    machine = machine_of(run, hostname)
+    if machine is None or is_current:
+        return is_asked(run, hostname)
+    upload = run.uploads[machine]
+    return upload.state == UPLOADING and now - upload.at <= MAX_SECONDS
+
+
+def request_to(run: RunState, hostname: str) -> Optional[UploadRequest]:
+    """What this launcher is asked to upload now; None while another machine uploads."""
+    machine = machine_of(run, hostname)
+    turn = next((name for name in _in_order(run) if run.uploads[name].state == UPLOADING), machine)
+    if machine != turn or not is_asked(run, hostname):
+        return None
+    return UploadRequest(run.spec.id, run.spec.train_dir, list(run.spec.artifacts))
+
+
+def rank(run: RunState, machine: str) -> int:
+    """Where two machines have different files of one name, those of the lower rank are stored: of the machine with the chief, or with
+    the task that decides the result."""
+    deciding = [task.hostname for task in deciding_tasks(run)]
+    order = sorted(run.training_tasks, key=lambda task: task.hostname not in deciding)
+    return next((number for number, task in enumerate(order) if task.machine == machine), len(order))
+
+
+def _in_order(run: RunState) -> List[str]:
+    return sorted(run.uploads, key=lambda machine: (run.uploads[machine].at, rank(run, machine)))
+
+
+def are_open(run: RunState) -> bool:
+    """Whether a launcher uploads, or is about to."""
+    return any(upload.state == UPLOADING for upload in run.uploads.values())
+
+
+def expire(run: RunState, now: float, silent_seconds: Callable[[str], float]) -> List[Event]:
+    """Mark uploads as lost if their launchers are silent, or if they take too long. `silent_seconds` is how long the launcher of a task
+    has sent nothing."""
+    happened = []
+    for machine, upload in run.uploads.items():
+        if upload.state != UPLOADING:
+            continue
+        silent = silent_seconds(upload.task)
+        if silent > SILENT_SECONDS or now - upload.at > MAX_SECONDS:
+            upload.state = UPLOAD_LOST
+            delay = silent if silent > SILENT_SECONDS else 0.0
+            happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine, delay=delay))
+    return happened
+
+
+def finish(run: RunState, hostname: str) -> None:
+    """The launcher of this task has uploaded all that it can."""
+    machine = machine_of(run, hostname)
+    if machine is not None:
+        run.uploads[machine].state = UPLOADED
+
+
+def reopen(run: RunState, hostname: str, now: float) -> None:
+    """The launcher that was lost uploads again."""
+    machine = machine_of(run, hostname)
+    if machine is not None and run.uploads[machine].state == UPLOAD_LOST:
+        run.uploads[machine] = MachineUpload(hostname, now)
+
+
+def shift_clock(run: RunState, seconds: float) -> None:
+    """Correct the times after the wall clock was set by so many seconds."""
+    for upload in run.uploads.values():
+        upload.at += seconds

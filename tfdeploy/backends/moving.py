@@ -1,0 +1,150 @@
+"""Carries a run from the backends that it was on to another one: it is stopped there, and its record is imported here."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from .. import receipts
+from ..agent import record_import, run_move
+from ..agent.record import ViewRequest
+from ..agent.record_import import ImportRequest
+from ..agent.rpc import CallError
+from ..agent.run_state import RunState
+from ..errors import BackendError, SpecError
+from . import controller_calls
+from .base import ClusterRef, load
+from .carried_checkpoint import begins_again, missing_checkpoint
+from .controller_calls import ControllerApi
+from .run_mover import MovedRunProps, RunMover, StoppedRun
+
+LastStep = Callable[[StoppedRun], int]
+"""The last step that the current run of a record has logged; 0 for none."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Another place of the cluster, and what it has of the run."""
+
+    cluster: ClusterRef
+    stopped: StoppedRun
+    run: RunState
+
+
+def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
+    """Stop the run at its other places, and import the newest record that one of them has into the controller here, unless its own is
+    newer. What a user should know of it, in sentences.
+
+    Raises:
+        BackendError: the record is at none of these places, or cannot be imported. The run is stopped then, and can be continued where
+            it was.
+    """
+    cluster = props["cluster"]
+    with mover(cluster["backend"]).controller(props) as controller:
+        own = _run_of(controller)
+        sources = _stopped(props["moved_from"])
+        newest = max(sources, key=lambda source: run_move.moves_after(source.run), default=None)
+        if newest is None:
+            if own is None:
+                raise BackendError(
+                    f"{cluster['name']}: no place has the record of the run: {_places(props['moved_from'])}"
+                )
+            return []
+        if own is not None and own.moves >= newest.run.moves:
+            return []
+        if own is not None:
+            controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
+        missing = missing_checkpoint(newest.stopped, newest.run, props["run"]["id"])
+        if missing:
+            back = f"pulumi config set tfdeploy:backend {newest.cluster['backend']} && pulumi up --refresh"
+            raise BackendError(
+                f"{cluster['name']}: the run cannot continue on {cluster['backend']}: {missing}. It is stopped. To continue it "
+                f"where it was: {back}"
+            )
+        _send(controller, newest, cluster, last_step(newest.stopped))
+    return [] if newest.stopped.is_current else [_stale(newest, props["run"]["id"])]
+
+
+_STOP_SECONDS, _IMPORT_SECONDS = 60.0, 900.0
+
+
+def note_move(props: MovedRunProps) -> None:
+    """Store at the other places that the record is here now. Receipts of its runs are open again."""
+    for cluster in props["moved_from"]:
+        mover(cluster["backend"]).note_move(cluster, props["cluster"]["backend"])
+    receipts.reopen(props["cluster"], props["run"]["id"])
+
+
+def mover(backend: str) -> RunMover:
+    """How runs move from and to this backend.
+
+    Raises:
+        SpecError: they do not.
+    """
+    run_mover = load(backend).mover
+    if run_mover is None:
+        raise SpecError(
+            "backend", f"a run cannot move from or to {backend!r}", "Destroy the cluster, and create it there."
+        )
+    return cast(RunMover, run_mover)
+
+
+def _run_of(controller: ControllerApi) -> RunState | None:
+    return controller_calls.view(controller, ViewRequest()).run_state
+
+
+def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
+    """What the other places have of the run, once it is stopped there."""
+    sources = []
+    for cluster in clusters:
+        stopped = mover(cluster["backend"]).stop(cluster)
+        run = stopped.record.current()
+        if run is not None:
+            sources.append(_Source(cluster, stopped, run))
+    return sources
+
+
+def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: int) -> None:
+    """Import a record. The controller checks it as a whole."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        for part in record_import.archive_parts(source.stopped.folder):
+            controller.call("PUT", f"/import/{size}", part)
+            digest.update(part)
+            size += len(part)
+        request = ImportRequest(size, digest.hexdigest(), source.cluster["backend"], target["backend"], step)
+        _finish(controller, request)
+    except (OSError, CallError) as error:
+        raise BackendError(
+            f"{target['name']}: the record of {source.cluster['backend']} could not be carried to {target['backend']}: {error}"
+        ) from None
+
+
+def _finish(controller: ControllerApi, request: ImportRequest) -> None:
+    """Have the controller replace its record. For many GiB that takes longer than a call: then wait for it.
+
+    Raises:
+        BackendError: it is not done in `_IMPORT_SECONDS`.
+        CallError: the controller refuses it.
+    """
+    try:
+        controller.json("POST", "/import", request.to_dict())
+    except OSError as error:
+        controller_calls.wait_for(
+            lambda: controller.json("GET", "/import")["sha256"] == request.sha256,
+            f"the record was not imported ({error})",
+            _IMPORT_SECONDS,
+        )
+
+
+def _stale(source: _Source, submitted: str) -> str:
+    lacks = begins_again(source.stopped, source.run, submitted)
+    begins = ", which has no checkpoint: it begins again at step 0" if lacks else ""
+    return (
+        f"the controller on {source.cluster['backend']} does not respond: the run continues from the copy of its record on this "
+        f"computer{begins}. If it still runs there, it is not stopped"
+    )
+
+
+def _places(clusters: Sequence[ClusterRef]) -> str:
+    return ", ".join(f"{cluster['backend']} ({cluster['home']})" for cluster in clusters)

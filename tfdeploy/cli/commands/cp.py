@@ -1,0 +1,93 @@
+"""`tfdeploy cp`: copy files from a task, or from what is stored of a run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import SpecError
+from ...report.escapes import shown_text
+from ...units import counted, text_of_size
+from .. import completion
+from ..common import FAILED, print_json, print_message, print_result
+from ..copy.destination import STDOUT, find_destination, refuse_in_source
+from ..copy.progress_bar import progress_bar
+from ..copy.source import OpenSource, open_source, parse_source
+from ..copy.transfer import CopyResult, copy, copy_to_stdout
+from ..select import ClusterQuery
+
+_MAX_NAMES = 20
+"""How many files that were not copied are named; JSON has all of them."""
+
+
+def cp(
+    query: ClusterQuery,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK:PATH|run:RUN/PATH",
+            help="File or folder of a task, or of a run's stored artifacts.",
+            show_default=False,
+            autocompletion=completion.sources,
+        ),
+    ],
+    dest: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEST", help="Folder to copy into, or the new name; `-` for stdout.", show_default=False
+        ),
+    ],
+) -> None:
+    """Copy files from a task, or from a stored run.
+
+    In a task, PATH begins in the working directory of its program, in its train_dir (`worker-0:train_dir/…`), or at /. Of a run, its
+    artifacts are stored: RUN is its id, or the beginning of it, and `run:RUN/` is all of them, also after `pulumi destroy`.
+
+    Folders are copied with all that is in them. DEST is as for `cp`: an existing folder gets the copy under its own name, and existing
+    files are replaced. A copy that was interrupted continues if the same command runs again. Each file is compared with the original
+    by its hash. A file that changes meanwhile is copied again, and left out if it keeps changing; one that only grows is copied up to
+    the size that it had. Links are followed inside the folder; others are named and left out.
+    """
+    path = parse_source(source)
+    if dest == STDOUT and query.as_json:
+        raise SpecError("--json", "the file is written to stdout", "Leave it out.")
+    with open_source(query, path) as opened:
+        if dest == STDOUT:
+            _refuse_folder(opened, source)
+            with progress_bar(opened.size) as report:
+                result = copy_to_stdout(opened, report)
+            target = STDOUT
+        else:
+            destination = find_destination(dest, opened.name, opened.is_folder)
+            if opened.is_here:
+                refuse_in_source(destination, Path(opened.listing.root.name))
+            with progress_bar(opened.size) as report:
+                result = copy(opened, destination, report)
+            target = str(destination.path)
+    if query.as_json:
+        print_json({"destination": target, **vars(result)})
+    else:
+        _print(result, target)
+    if result.failed:
+        raise typer.Exit(FAILED)
+
+
+def _refuse_folder(opened: OpenSource, source: str) -> None:
+    if opened.is_folder:
+        raise SpecError("DEST", f"{source} is a folder, and stdout takes a single file", "Use a folder as DEST.")
+
+
+def _print(result: CopyResult, target: str) -> None:
+    _print_names(dict.fromkeys(result.grown, "it has grown meanwhile; copied up to the size that it had"))
+    _print_names({name: f"skipped, {reason}" for name, reason in result.skipped.items()})
+    _print_names({name: f"not copied, {reason}" for name, reason in result.failed.items()})
+    if target != STDOUT and (result.files or not result.failed):
+        print_result(f"{target}: {counted(result.files, 'file')}, {text_of_size(result.bytes)}")
+
+
+def _print_names(reasons: Mapping[str, str]) -> None:
+    for name, reason in list(reasons.items())[:_MAX_NAMES]:
+        print_message(f"{shown_text(name)}: {shown_text(reason)}.")
+    if len(reasons) > _MAX_NAMES:
+        print_message(f"… and {len(reasons) - _MAX_NAMES} more.")

@@ -1,0 +1,182 @@
+"""What is copied: `TASK:PATH` or `run:RUN/PATH`."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import registry
+from ...agent.file_listing import is_inside, real_path
+from ...agent.file_messages import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, FileEntry
+from ...agent.record import Record
+from ...backends.base import access
+from ...backends.task_files import Listing, TaskFiles
+from ...backends.thread_connection import ThreadConnection
+from ...errors import BackendError, NotFound, SpecError
+from ...registry import Entry
+from ...report.escapes import shown_text
+from ..select import ClusterQuery, select_cluster, select_existing_cluster
+from ..snapshot import take_snapshot
+
+RUN = "run"
+"""In place of a task: a stored run."""
+
+_FORMS = "Use TASK:PATH, such as worker-0:train_dir/model.keras, or run:RUN/PATH for what is stored of a run"
+
+
+@dataclass(frozen=True)
+class TaskPath:
+    """A path in a task."""
+
+    hostname: str
+    base: str
+    """`WORK`, `TRAIN_DIR` or `ABSOLUTE`."""
+    path: str
+    """Relative to the base; empty for the base itself."""
+
+
+@dataclass(frozen=True)
+class RunPath:
+    """A path among the artifacts of a stored run."""
+
+    run: str
+    """Its id, or the beginning of it."""
+    path: str
+
+
+@dataclass(frozen=True)
+class OpenSource:
+    """A file or a folder that is listed, with the connection that sends it."""
+
+    files: TaskFiles
+    listing: Listing
+    name: str
+    """What the copy is called in a folder."""
+    identity: str
+    """Another source has another one."""
+    is_here: bool = False
+    """Whether it is on this computer, so that a copy could replace it."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.listing.root.kind == FOLDER
+
+    @property
+    def size(self) -> int:
+        """The sum of the sizes of its files."""
+        return self.listing.root.size + sum(entry.size for entry in self.listing.entries)
+
+
+def parse_source(text: str) -> TaskPath | RunPath:
+    """The path that a text names.
+
+    Raises:
+        SpecError: it names none.
+    """
+    name, colon, path = text.partition(":")
+    if not colon or not name or "/" in name:
+        raise SpecError(
+            "SOURCE", f"{text!r} is on this computer, and files are copied from a task or a run only", f"{_FORMS}."
+        )
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise SpecError("SOURCE", f"{path!r} contains '..'", "Use a path that begins with /.")
+    if name == RUN:
+        return RunPath(parts[0] if parts else "", "/".join(parts[1:]))
+    if path.startswith("/"):
+        return TaskPath(name, ABSOLUTE, "/".join(parts))
+    if parts[:1] == [TRAIN_DIR] and path.startswith(TRAIN_DIR):
+        return TaskPath(name, TRAIN_DIR, "/".join(parts[1:]))
+    return TaskPath(name, WORK, "/".join(parts))
+
+
+@contextmanager
+def open_source(query: ClusterQuery, source: TaskPath | RunPath) -> Iterator[OpenSource]:
+    """List a source, and connect to it.
+
+    Raises:
+        NotFound: it does not exist; with what there is.
+        BackendError: the task does not run now, or its files cannot be listed.
+    """
+    if isinstance(source, RunPath):
+        run_id, folder = _find_artifacts(select_cluster(query), source.run)
+        files, is_here = TaskFiles(ThreadConnection(folder)), True
+        base, path, title = ABSOLUTE, str(folder / source.path), f"{RUN}:{run_id}/{source.path}"
+        default_name, identity = run_id, str(folder)
+    else:
+        cluster = select_existing_cluster(query).cluster
+        connection = access(cluster["backend"]).files(cluster, source.hostname)
+        files, is_here = TaskFiles(connection), isinstance(connection, ThreadConnection)
+        base, path, title = source.base, source.path, _title(source)
+        default_name = TRAIN_DIR if base == TRAIN_DIR else source.hostname
+        identity = f"{cluster['id']} {source.hostname}"
+    try:
+        listing = files.list(base, path)
+        _refuse_missing(listing, title, source)
+        if isinstance(source, RunPath) and not is_inside(Path(listing.root.name), real_path(folder)):
+            raise BackendError(f"{title} is a link to {shown_text(listing.root.name)}, which is not an artifact.")
+        name = source.path.rpartition("/")[2] or default_name
+        yield OpenSource(files, listing, name, f"{identity} {listing.root.name}", is_here)
+    finally:
+        files.close()
+
+
+def _title(source: TaskPath) -> str:
+    begin = {ABSOLUTE: "/", TRAIN_DIR: f"{TRAIN_DIR}/", WORK: ""}[source.base]
+    return f"{source.hostname}:{begin}{source.path}"
+
+
+def _refuse_missing(listing: Listing, title: str, source: TaskPath | RunPath) -> None:
+    root = listing.root
+    if root.kind in (FILE, FOLDER):
+        return
+    if root.kind == MISSING:
+        raise NotFound(f"{title} does not exist. {shown_text(root.name)} has: {_names(listing.entries)}.")
+    remedy = "`tfdeploy cp run:RUN/PATH DEST` copies what is stored of a run."
+    if root.kind == NO_PROGRAM:
+        wrong = f"{title}: the program does not run now, so only a path that begins with / can be copied"
+        raise BackendError(f"{wrong}. {remedy}")
+    if root.kind == URL:
+        url = shown_text(root.name)
+        raise BackendError(
+            f"{title}: the train_dir of this run is {url}, and not in the task. Copy it from there. {remedy}"
+        )
+    raise BackendError(f"{title} cannot be copied: {shown_text(root.reason) or 'the task refuses it'}.")
+
+
+def _names(entries: Sequence[FileEntry]) -> str:
+    return ", ".join(shown_text(entry.name) + "/" * (entry.kind == FOLDER) for entry in entries) or "nothing"
+
+
+def _find_artifacts(entry: Entry, name: str) -> tuple[str, Path]:
+    """The id of a run by its beginning, and the folder of its artifacts. A run that several records have is that of the newest one
+    with artifacts.
+
+    Raises:
+        NotFound: no run has artifacts with this name; with those that have.
+    """
+    records = _records(entry)
+    run_ids = list(dict.fromkeys(run_id for record in records for run_id in record.runs()))
+    folders: dict[str, Path] = {}
+    for record in records:
+        for run_id in record.runs():
+            folder = record.artifacts_folder(run_id)
+            if folder.is_dir() and any(folder.iterdir()):
+                folders.setdefault(run_id, folder)
+    stored = f"Runs with artifacts: {', '.join(folders) or 'none'}."
+    matches = [name] if name in run_ids else [run_id for run_id in run_ids if name and run_id.startswith(name)]
+    if len(matches) > 1:
+        raise NotFound(f"{entry.title}: {name!r} is the beginning of several runs: {', '.join(matches)}.")
+    if not matches:
+        raise NotFound(f"{entry.title} has no run {name!r}. {stored}")
+    if matches[0] not in folders:
+        raise NotFound(f"no artifacts are stored of run {matches[0]} of {entry.title}. {stored}")
+    return matches[0], folders[matches[0]]
+
+
+def _records(entry: Entry) -> list[Record]:
+    """The records of a cluster and of earlier ones of its stack, the newest first."""
+    current = "" if entry.ended else take_snapshot(entry, events=0).observed.record_folder
+    folders = [*([Path(current)] if current else []), *registry.stored_records(entry)]
+    return [record for record in map(Record, folders) if record.is_readable()]

@@ -1,0 +1,206 @@
+"""How long a new run will take and what it will cost, from earlier runs of its cluster. Pure."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, mean
+from typing import Any
+
+from ..agent.flags import shown_command
+from ..agent.run_spec import RunSpec
+from ..agent.run_state import SUCCEEDED, TENSORBOARD
+from .progress import goals, without_goals
+from .run_history import StoredRun
+
+WIDEST = 1.5
+"""A range with a larger quotient of its ends is not shown."""
+
+LATEST = 5
+"""So many comparable runs are used, the latest ones."""
+
+SCATTER = 0.06
+"""The relative standard deviation of durations that is expected before any was observed."""
+
+_SCATTER_WEIGHT = 3
+"""It counts as much as so many observed deviations."""
+
+_DEVIATIONS = 1.5
+"""The range is so many standard deviations wide on each side: about 85 % of all durations are in it."""
+
+_SCALING_ERROR = 0.1
+"""The relative standard deviation of a speed, by which durations are scaled to other steps."""
+
+_SAME_WORK = re.compile(
+    r"(?<![\w-])(--?(?:lr|learning[_-]rate|momentum|weight[_-]decay|dropout(?:[_-]rate)?|(?:random[_-])?seed)[= ])(?!--)\S+"
+)
+"""An option of which another value changes what a training learns, and not how long a step takes."""
+
+_UNITS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+_LIMITS = ("cpus", "memory", "gpus")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A range of durations as it is shown, in seconds, and of costs."""
+
+    low: float
+    high: float
+    goal: float | None = None
+    """The last step that durations of other last steps were scaled to; None where none was."""
+    cost: tuple[float, float] | None = None
+    """In USD; None where the cost of the latest comparable run is not known."""
+
+    @property
+    def width(self) -> float:
+        """The quotient of the two ends."""
+        return self.high / self.low
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """How long a planned run will take, by one earlier run."""
+
+    seconds: float
+    scaled: float
+    """The part of it that was added or subtracted for other steps than the earlier run had."""
+    run: StoredRun
+
+
+def forecast(earlier: Sequence[StoredRun], planned: StoredRun, scatter: float = SCATTER) -> Forecast | None:
+    """The range that the duration of the planned run is expected in; None where the earlier runs do not show it."""
+    groups = _estimates(earlier, planned)
+    own = groups.get(_counts(planned), [])
+    # Runs with other counts show how much durations differ, but not how long the planned run takes.
+    deviations = [deviation for group in groups.values() for deviation in _deviations(group)]
+    freedom = len(deviations) - len(groups)
+    if not own or freedom < 1:
+        return None
+    observed = sum(deviation**2 for deviation in deviations)
+    variance = (_SCATTER_WEIGHT * scatter**2 + observed) / (_SCATTER_WEIGHT + freedom)
+    scaling = _SCALING_ERROR * mean(estimate.scaled for estimate in own)
+    spread = _DEVIATIONS * math.sqrt(variance * (1 + 1 / len(own)) + scaling**2)
+    if spread > math.log(WIDEST):
+        return None
+    factor = math.exp(spread)
+    center = geometric_mean(estimate.seconds for estimate in own)
+    low, high = rounded(center / factor, center * factor)
+    if low <= 0 or high / low > WIDEST:
+        return None
+    goal = next(iter(_goals(planned.spec)), None) if scaling else None
+    return Forecast(low, high, goal, _cost(own[-1].run, low, high))
+
+
+def _estimates(earlier: Sequence[StoredRun], planned: StoredRun) -> Mapping[str, Sequence[_Estimate]]:
+    """The estimates by the latest comparable runs, for each of the counts that they had."""
+    groups: dict[str, list[_Estimate]] = {}
+    for run in sorted(earlier, key=lambda run: run.outcome.submitted):
+        if is_comparable(run, planned) and (estimate := _estimate(run, planned)) is not None:
+            groups.setdefault(_counts(run), []).append(estimate)
+    return {counts: group[-LATEST:] for counts, group in groups.items()}
+
+
+def _deviations(group: Sequence[_Estimate]) -> list[float]:
+    """How far each estimate is from their mean, in logarithms."""
+    center = math.log(geometric_mean(estimate.seconds for estimate in group))
+    return [math.log(estimate.seconds) - center for estimate in group]
+
+
+def rounded(*seconds: float) -> tuple[float, ...]:
+    """Durations in seconds, rounded as they are shown: to two digits or to whole numbers of the unit of the first one."""
+    size, _ = unit(seconds[0])
+    numbers = tuple(round(number / size, 1 if number < 10 * size else 0) * size for number in seconds)
+    return numbers if unit(numbers[0])[0] == size else rounded(*numbers)
+
+
+def unit(seconds: float) -> tuple[float, str]:
+    """The unit that a duration is shown in: its seconds, and its name."""
+    return next((size, name) for size, name in _UNITS if seconds >= 2 * size or size == 1)
+
+
+def is_comparable(run: StoredRun, planned: StoredRun) -> bool:
+    """Whether the duration of a run shows that of the planned one, apart from their last steps and counts."""
+    return (
+        run.outcome.result == SUCCEEDED
+        and run.outcome.is_final
+        and not (run.spec.resume_from or planned.spec.resume_from)
+        and not (run.spec.max_workers or planned.spec.max_workers)
+        and _conditions(run) == _conditions(planned)
+    )
+
+
+def _conditions(run: StoredRun) -> Sequence[object]:
+    """What else determines how long a run takes. Code and image are not among it: most changes of them are small."""
+    spec, receipt = run.spec, run.receipt
+    options = receipt.options if receipt else {}
+    network = _group(options, "container").get("network")
+    limits = {job: [_mapping(own).get(name) for name in _LIMITS] for job, own in _group(options, "jobs").items()}
+    return (
+        run.backend,
+        sorted(receipt.machines) if receipt else None,
+        _SAME_WORK.sub(r"\1", without_goals(_settings(spec))),
+        {job: values for job, values in limits.items() if any(values)},
+        (network, spec.context, spec.data_dir, sorted(spec.requirements), sorted(spec.secret_env), spec.until),
+        (spec.success, spec.worker_timeout, spec.flags, spec.master, spec.serve),
+    )
+
+
+def _settings(spec: RunSpec) -> str:
+    """The commands, and the environment in the form of options: `STEPS` is the last step as `--steps` is."""
+    jobs = sorted((name, job) for name, job in spec.jobs.items() if name != TENSORBOARD)
+    own = [f"{name}: {shown_command(job.command)}" for name, job in jobs if job.command]
+    variables = [("", spec.env), *((f"{name}: ", job.env) for name, job in jobs)]
+    env = [f"{job}--{name.lower()}={value}" for job, values in variables for name, value in sorted(values.items())]
+    return "\n".join([shown_command(spec.command), *own, *env])
+
+
+def _goals(spec: RunSpec) -> list[float]:
+    return goals(_settings(spec))
+
+
+def _group(options: Mapping[str, str], name: str) -> Mapping[str, Any]:
+    """An argument that is a mapping, from its text; empty where it is missing or is none."""
+    try:
+        return _mapping(json.loads(options.get(name, "{}")))
+    except ValueError:
+        return {}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _counts(run: StoredRun) -> str:
+    """How many tasks and machines a run has, as text."""
+    tasks = {job: count for job, count in run.outcome.tasks.items() if job != TENSORBOARD and count}
+    return json.dumps([tasks, dict(run.receipt.machines) if run.receipt else {}], sort_keys=True)
+
+
+def _estimate(run: StoredRun, planned: StoredRun) -> _Estimate | None:
+    """How long the planned run takes by this one; None where its last step is another one, and the speed does not show the rest."""
+    outcome, took = run.outcome, duration(run)
+    before, after = _goals(run.spec), _goals(planned.spec)
+    if before == after:
+        return _Estimate(took, 0.0, run) if took else None
+    rate = outcome.steps_per_second
+    if len(before) != 1 or len(after) != 1 or rate is None or rate <= 0 or run.spec.until or took < before[0] / rate:
+        return None
+    further = (after[0] - before[0]) / rate
+    seconds = took + further
+    return _Estimate(seconds, abs(further) / seconds, run) if 0 < seconds < math.inf else None
+
+
+def duration(run: StoredRun) -> float:
+    """The seconds from the submission of a run to the end of its last task; 0 where its end was not observed."""
+    outcome = run.outcome
+    return 0.0 if outcome.ended is None else max(0.0, outcome.ended - outcome.submitted)
+
+
+def _cost(latest: StoredRun, low: float, high: float) -> tuple[float, float] | None:
+    """By the price of the machines in the latest comparable run, which had as many."""
+    cost, took = latest.outcome.cost, duration(latest)
+    if cost is None or not took:
+        return None
+    return low * cost / took, high * cost / took
