@@ -110,8 +110,10 @@ class Project:
         self._calls = [call for call in self._calls if not call.over]
         output_file = self.folder / f"output-{next(self._numbers)}"
         command = ["pulumi", *words, "--non-interactive"]
-        self._calls.append(Process(command, output_file, self.folder, self._workplace.environment, new_session=True))
-        return self._calls[-1]
+        with undisturbed():
+            call = Process(command, output_file, self.folder, self._workplace.environment, new_session=True)
+            self._calls.append(call)
+        return call
 
     def call(self, *words: str, seconds: float = _SECONDS) -> str:
         """One call of the engine, to its end; what it printed.

@@ -11,6 +11,8 @@ from typing import Protocol, TypeVar
 
 import psutil
 
+from .ending import undisturbed
+
 T = TypeVar("T")
 
 SECONDS = 120.0
@@ -138,25 +140,28 @@ def run(
     Raises:
         BenchError: it failed, or did not end within `seconds`: then it is killed.
     """
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            printed, complaints = process.communicate(timeout=seconds)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
+    process: subprocess.Popen[str] | None = None
+    try:
+        with undisturbed():
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        printed, complaints = process.communicate(timeout=seconds)
+    except BaseException as error:
+        if process is not None:
+            with process, suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise BenchError(late(command, seconds, "")) from None
-            raise
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise BenchError(late(command, seconds, "")) from None
+        raise
     if process.returncode:
         raise BenchError(failure(command, process.returncode, printed + (complaints or "")))
     return printed

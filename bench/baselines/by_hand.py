@@ -46,7 +46,8 @@ class ByHand:
             command = [sys.executable, "-u", *self._command, f"--job_name={job}", f"--task_index={index}", *hosts]
             environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
             output_file = self.log(f"{job}-{index}")
-            self._processes.append(Process(command, output_file, self._code, environment, self._new_sessions))
+            with undisturbed():
+                self._processes.append(Process(command, output_file, self._code, environment, self._new_sessions))
 
     def _kill(self) -> None:
         with undisturbed(), ExitStack() as stack:

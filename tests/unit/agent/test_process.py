@@ -60,6 +60,16 @@ def test_no_process_is_left_when_the_disk_is_full(
     assert not any(map(alive, made))
 
 
+def test_the_child_leads_a_group_in_the_session_of_its_launcher(tmp_path: Path) -> None:
+    started = child(tmp_path)
+    pid = started.process.pid
+    try:
+        assert (os.getpgid(pid), os.getsid(pid)) == (pid, os.getsid(0))
+    finally:
+        started.signal(signal.SIGKILL)
+        until(lambda: started.exit_code() is not None, "the end of the child")
+
+
 def test_the_note_needs_no_space_once_the_process_exists(tmp_path: Path) -> None:
     note = tmp_path / "child.json"
     started = child(tmp_path)

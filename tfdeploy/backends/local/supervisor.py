@@ -234,7 +234,7 @@ def marked(home: Path) -> list[psutil.Process]:
     """All processes of the user that carry the cluster's mark.
 
     A shell in which the user works may carry it too, and `pulumi destroy` may be typed there: the ancestors of this process and all
-    processes of its session do not count. The supervisord and each task's program have other sessions.
+    processes of its session do not count. The supervisord, with all launchers and tasks, has another session.
     """
     own = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
     processes = []
