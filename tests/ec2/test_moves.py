@@ -1,5 +1,6 @@
 """One run that moves from this machine to containers, to machines of EC2 and back, and is killed once on each."""
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,15 @@ for folder in pathlib.Path("/proc").glob("[0-9]*"):
 """
 """Kills the program of the task in which it is executed."""
 
+WRITES = """\
+import hashlib, os
+content = os.urandom(5_000_000)
+with open("/tmp/copied", "wb") as file:
+    file.write(content)
+print(hashlib.sha256(content).hexdigest())
+"""
+"""Writes a file, and prints its hash."""
+
 
 class TravellingProject(Moving, Ec2Project):
     """A project whose backend is in the configuration; its image is the same everywhere."""
@@ -57,6 +67,18 @@ class TravellingProject(Moving, Ec2Project):
         step = max(self.observed_steps(backend), default=0) + 10
         until(lambda: self.observed_steps(backend)[-1] > step, f"step {step} on {backend}")
 
+    def tfdeploy(self, *arguments: str) -> bytes:
+        """What a command prints."""
+        code, printed, err = Verbs(self.program, self.env).call(*arguments)
+        assert code == 0, err
+        return printed
+
+    def copies_a_file(self) -> None:
+        """`tfdeploy cp` brings a file of the worker's machine as it is there."""
+        digest = self.tfdeploy("exec", "--cluster", "test", "worker-0", "--", "python", "-c", WRITES).decode().strip()
+        copied = self.tfdeploy("cp", "--cluster", "test", "worker-0:/tmp/copied", "-")
+        assert hashlib.sha256(copied).hexdigest() == digest
+
     def starts(self, backend: str) -> int:
         """How often the program was started, on all backends."""
         return sum(line.startswith("continues at step") for line in self.lines_at(backend))
@@ -64,10 +86,7 @@ class TravellingProject(Moving, Ec2Project):
     def kill_program(self, backend: str) -> None:
         """Kill the program of the worker, and wait until it trains again."""
         before = self.starts(backend)
-        code, _, err = Verbs(self.program, self.env).call(
-            "exec", "--cluster", "test", "worker-0", "--", "python", "-c", KILLS
-        )
-        assert code == 0, err
+        self.tfdeploy("exec", "--cluster", "test", "worker-0", "--", "python", "-c", KILLS)
         until(lambda: (self.shown(), self.starts(backend))[1] > before, f"the program was started again on {backend}")
         self.trains_on(backend)
 
@@ -95,6 +114,8 @@ def test_a_run_travels_to_ec2_by_way_of_containers_and_back(travelling: Travelli
             assert not travelling.has_place(former), f"nothing is left on {former}"
         travelling.trains_on(backend)
         travelling.kill_program(backend)
+        if backend == "ec2":
+            travelling.copies_a_file()
         assert_continuous(travelling.lines_at(backend))
     assert travelling.run_at("local").spec.id == first
     assert travelling.starts("local") == 4 + 4, "once on each arrival, and once after each kill"
