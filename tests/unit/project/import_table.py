@@ -1,7 +1,7 @@
 """The import table: which module may import which of ours, and which packages of others.
 
-Folders form one column; each may import what is below it. From the top: `cli`, `cluster`, `registration`, `resources`, `registry`, `report`,
-`backends`, `plan`, `spec`, `agent`.
+Folders form one column; each may import what is below it. From the top: `cli`, `cluster`, `registration`, `resources`, `registry`,
+`report`, `backends`, `plan`, `spec`, `agent`.
 """
 
 from collections.abc import Mapping, Sequence
