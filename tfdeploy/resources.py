@@ -18,7 +18,6 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 from . import receipts, registry
 from .agent.record import ViewRequest
 from .agent.run_spec import RunSpec
-from .backends import moving
 from .backends.base import (
     ClusterRef,
     Retain,
@@ -32,8 +31,6 @@ from .backends.base import (
 )
 from .backends.run_mover import MovedRunProps
 from .backends.stack_config import StackProvider
-from .report.arrival import last_step
-from .report.run_outcomes import observed_source, store_outcomes
 from .spec import environment
 from .spec.arg_reader import ArgReader
 
@@ -149,13 +146,7 @@ class RunProvider(StackProvider):
 
 def _submit(props: RunProps) -> RunOutputs:
     """Submit a run, with its record where that is at another place, and store its receipt."""
-    moved = cast(MovedRunProps, props) if props.get("moved_from") else None
-    for sentence in moving.carry(moved, last_step) if moved else ():
-        print(f"{props['cluster']['name']}: {sentence}.")
-    outputs = _runner(props).submit_run(props)
-    if moved:
-        moving.note_move(moved)
-        registry.confirm_move(props["cluster"])
+    outputs = _submit_moved(cast(MovedRunProps, props)) if props.get("moved_from") else _runner(props).submit_run(props)
     entry = registry.stored(props["cluster"])
     if entry is not None:
         sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
@@ -166,8 +157,22 @@ def _submit(props: RunProps) -> RunOutputs:
     return outputs
 
 
+def _submit_moved(props: MovedRunProps) -> RunOutputs:
+    from .backends import moving  # most runs do not move, and their updates need not load it
+    from .report.arrival import last_step
+
+    for sentence in moving.carry(props, last_step):
+        print(f"{props['cluster']['name']}: {sentence}.")
+    outputs = _runner(props).submit_run(props)
+    moving.note_move(props)
+    registry.confirm_move(props["cluster"])
+    return outputs
+
+
 def _store_outcomes(cluster: ClusterRef) -> None:
     """Store how the runs went, as long as it can be observed what they cost. Nothing else depends on it."""
+    from .report.run_outcomes import observed_source, store_outcomes  # only the end of a run needs it
+
     with suppress(Exception):
         entry, outcomes = registry.stored(cluster), [item.outcome for item in receipts.read_all(cluster).values()]
         if entry is not None and not all(outcome is not None and outcome.is_final for outcome in outcomes):

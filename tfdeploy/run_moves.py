@@ -7,7 +7,6 @@ from .agent.record import ViewRequest
 from .agent.run_move import continues, moves_after
 from .agent.run_state import FAILED, STOPPED, RunState
 from .backends.base import ClusterRef, load
-from .backends.moving import mover
 from .errors import SpecError
 from .identity import StoredCluster
 from .places import StoredPlace, refuse_taken_prefix, resource_prefix
@@ -49,8 +48,11 @@ def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[
     if prefix != spec.name:
         refuse_taken_prefix(spec.name, prefix, clusters())
     origins = tuple(place for place in places if place.cluster["backend"] != spec.backend)
-    for backend in (*(place.cluster["backend"] for place in origins), *([spec.backend] if origins else ())):
-        mover(backend)
+    if origins:
+        from .backends.moving import mover  # most clusters do not move
+
+        for backend in (*(place.cluster["backend"] for place in origins), spec.backend):
+            mover(backend)
     return Move(prefix, origins)
 
 

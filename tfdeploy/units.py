@@ -1,5 +1,6 @@
-"""Durations and sizes: from text to numbers and back. Pure."""
+"""Durations, times and sizes: from text to numbers and back. Pure."""
 
+import datetime
 import re
 
 DURATION_FORM = 'a duration such as "90s", "10m", "1h30m", "2d" or "0", or a number of seconds'
@@ -11,6 +12,11 @@ _DURATION = re.compile(
 )
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def moment(at: float) -> str:
+    """A time as text, `2026-11-21 04:12:07Z`; empty for 0."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
 
 
 def seconds(text: str) -> float:

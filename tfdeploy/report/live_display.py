@@ -13,6 +13,9 @@ from pathlib import Path
 MIN_COLUMNS = 120
 """Pulumi's columns before Info take about 85 columns; what does not fit is cut off."""
 
+WATCH_COMMAND = "tfdeploy status --watch"
+"""Shows the progress in any terminal."""
+
 _PULUMI = re.compile(r"\.?pulumi(-wrapped)?")
 _LINE_BY_LINE = ("--diff", "--non-interactive")
 """With these options of Pulumi, each message is a line."""

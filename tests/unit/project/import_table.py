@@ -1,7 +1,7 @@
 """The import table: which module may import which of ours, and which packages of others.
 
-Folders form one column; each may import what is below it. From the top: `cli`, `cluster`, `resources`, `registry`, `report`,
-`backends`, `plan`, `spec`, `agent`.
+Folders form one column; each may import what is below it. From the top: `cli`, `cluster`, `registration`, `resources`, `registry`,
+`report`, `backends`, `plan`, `spec`, `agent`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "outputs": (),
     "arg_docs": (*BASE, "args", "spec"),
     "config": (*BASE, "args", "spec"),
-    "identity": (*BASE, "backends.base", "places", "plan.inventory", "report.report"),
+    "identity": (*BASE, "backends.base", "places", "plan.inventory"),
     "places": ("errors", "backends.base", "plan.inventory"),
     "run_moves": (
         "errors",
@@ -95,24 +95,36 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "stored_resources": ("identity",),
     "run_forecast": ("receipts", "registry", "report", "plan", "agent.run_spec", "agent.run_state"),
     "shipped_code": ("paths", "receipts", "plan.code_bundle", "plan.inventory", "agent.run_spec", "agent.run_state"),
-    "cluster": (
+    "declaration": (
         *BASE,
         "shipped_code",
         "run_moves",
         "identity",
+        "config",
+        "registry",
+        "report.expected",
+        "backends.base",
+        "plan",
+        "spec",
+    ),
+    "announcements": ("declaration", "run_forecast", "report.live_display", "plan.retained_data"),
+    "registration": (
+        *BASE,
+        "announcements",
+        "declaration",
+        "shipped_code",
+        "identity",
         "stored_resources",
-        "args",
         "awaited",
         "config",
-        "outputs",
         "resources",
         "registry",
         "report",
-        "run_forecast",
         "backends",
         "plan",
         "spec",
     ),
+    "cluster": ("args", "outputs", "registration"),
     "provider": ("arg_docs", "awaited", "cluster", "registry", "report.update_failure"),
     "cli": (
         *BASE,
@@ -158,7 +170,10 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.ec2.watchdog": (),
     "cli": ("rich", "typer", "yaml"),
     "cli.run.pulumi_program": ("pulumi",),
+    "announcements": ("pulumi",),
     "cluster": ("pulumi",),
+    "declaration": ("pulumi",),
+    "registration": ("pulumi",),
     "identity": ("pulumi",),
     "config": ("pulumi",),
     "plan.code_bundle": ("pathspec",),

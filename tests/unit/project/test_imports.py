@@ -147,22 +147,29 @@ def test_every_row_of_the_table_is_a_module() -> None:
     assert sorted(named - {*known, ""}) == []
 
 
-def test_importing_the_package_loads_nothing_that_only_one_backend_needs() -> None:
-    ours = (
-        "tfdeploy.backends.local",
-        "tfdeploy.backends.docker",
-        "tfdeploy.backends.ec2",
-        "tfdeploy.backends.ec2.backend",
-    )
-    heavy = (*ours, "tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws")
-    program = f"""
-import sys, pulumi
-before = set(sys.modules)
-import tfdeploy
-print([name for name in {heavy!r} if name in sys.modules and name not in before])
-"""
+def _loaded(statement: str) -> set[str]:
+    """The modules that a statement loads, Pulumi's aside, in a fresh interpreter."""
+    program = f"import sys, pulumi; before = set(sys.modules); {statement}; print(*{{*sys.modules}} - before)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    return set(done.stdout.split())
+
+
+def _named(loaded: set[str], packages: Sequence[str]) -> list[str]:
+    return sorted(name for name in loaded if _covers(packages, name))
+
+
+def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None:
+    names = {"args", "cluster", "outputs", "tracebacks"}
+    loaded = _loaded("from tfdeploy import TensorFlowCluster")
+    assert _named(loaded, ["tfdeploy"]) == ["tfdeploy", *sorted(f"tfdeploy.{name}" for name in names)]
+
+
+def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history() -> None:
+    loaded = _loaded("import tfdeploy.registration")
+    heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
+    backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.moving"]
+    reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "run_forecast"]
+    assert _named(loaded, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
 
 
 def cycles(package: Path) -> list[list[str]]:
