@@ -132,7 +132,10 @@ def _assign_gpus(
 
 
 def spare_warnings(demands: Sequence[Demand], machines: Sequence[Machine], places: Mapping[str, Place]) -> list[str]:
-    """A warning for each job with constraints that could not be placed again if one of its machines failed."""
+    """A warning for each job with constraints that could not be placed again if one of its machines failed.
+
+    Such a job is placed once for each of its machines.
+    """
     warnings = []
     for job in dict.fromkeys(demand.job for demand in demands if demand.constraints):
         job_demands = [demand for demand in demands if demand.job == job]
