@@ -1,17 +1,19 @@
-"""`python -m bench [ROW…]`: run the benchmarks, print the table, end with 1 when a target was missed or a row failed.
+"""`python -m bench [--update] [NAME…]`: run the benchmarks, print the table, end with 1 if a row failed or missed without a reason.
 
-A run of all rows writes the table to docs/benchmarks.md too; a run of some does not.
+A run of all rows writes docs/benchmarks.md and its picture; `--update` replaces single rows in them. `--write` measures nothing, and
+writes both from the stored results.
 """
 
 import argparse
+import datetime
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
-from . import ending, engine, forecast, needs, table
+from . import computer, ending, engine, forecast, needs, notes, outcomes, page, plot, quiet, table
+from .outcomes import FAILED, LEFT_OUT, Outcome, Run
 from .pairs import log
 from .processes import BenchError, LeftOut
 
@@ -24,6 +26,8 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "command": ("command", needs.nothing),
     "ends": ("ends", needs.nothing),
     "scale": ("scale", needs.nothing),
+    "controller": ("controller", needs.nothing),
+    "logs": ("long_logs", needs.nothing),
     "flood": ("flood", needs.nothing),
     "docker-steps": ("docker_steps", needs.docker),
     "docker-edit": ("docker_edit", needs.docker),
@@ -33,51 +37,87 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
 }
 """The module of each row, and what it needs: a function that returns why it is not available."""
 
-PAGE = engine.ROOT.parent / "docs" / "benchmarks.md"
+RECORDED = ("forecast",)
+"""They measure nothing, so other work does not disturb them."""
 
-_BUSY = 0.5
+RESULTS = engine.ROOT / "data" / "results.json"
+DOCS = engine.ROOT.parent / "docs"
+PAGE, PICTURE = "benchmarks.md", "pictures/cost-by-tasks.svg"
 
 
 def main() -> int:
-    """The exit code: 0 when all that was measured met its target."""
+    """The exit code: 0 when each measured row met its target, or has a reason for missing it."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks; without names all of them.")
     parser.add_argument("row", nargs="*", help=f"one of: {', '.join(ROWS)}")
-    names = parser.parse_args().row
-    for name in names:
+    parser.add_argument("--update", action="store_true", help="replace these rows in docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md from the stored results")
+    options = parser.parse_args()
+    if options.write:
+        return _write_page()
+    for name in options.row:
         if name not in ROWS:
             parser.error(f"no such row: {name}; there are {', '.join(ROWS)}")
     ending.watch()
     with ExitStack() as stack:
-        rows, missing, failed = _measure(names or list(ROWS), stack)
-    print("", *table.lines(rows), "", *missing, sep="\n")
-    if not names:
-        table.write(rows, missing, [forecast.section()] if "forecast" in ROWS else [], PAGE)
-    return 0 if not failed and all(row.met for row in rows) else 1
+        run = _measure(options.row or list(ROWS), stack)
+    measured = run.outcomes.values()
+    missing = [f"{outcome.name} {outcome.problem}: {outcome.reason}" for outcome in measured if outcome.problem]
+    print("", *table.lines([row for outcome in measured for row in outcome.rows]), "", *missing, sep="\n")
+    if options.update and options.row:
+        run = outcomes.read(RESULTS).updated(run) if RESULTS.exists() else run
+    if options.update or not options.row:
+        RESULTS.write_text(run.to_text())
+        return _write_page()
+    return _judge(run)
 
 
-def _measure(names: Sequence[str], stack: ExitStack) -> tuple[list[table.Row], list[str], bool]:
-    """The rows that were measured, a line for each that was not, and whether one failed."""
+def _measure(names: Sequence[str], stack: ExitStack) -> Run:
+    """All outcomes; each name is measured when the machine is quiet, or after a minute."""
     reasons = {name: ROWS[name][1](stack) for name in names}
-    load = os.getloadavg()[0]
-    if load > _BUSY:
-        print(f"This machine is busy (load {load:.1f}): what is measured now will scatter.", flush=True)
-    rows: list[table.Row] = []
-    missing: list[str] = []
-    failed = False
+    results = {}
     for name in names:
         print(f"{name}:", flush=True)
-        try:
-            if reasons[name]:
-                raise LeftOut(reasons[name])
-            rows += importlib.import_module(f".{ROWS[name][0]}", __package__).run()
-        except LeftOut as reason:
-            missing.append(f"{name} is left out: {reason}")
-            log(missing[-1])
-        except Exception as error:
-            failed = True
-            missing.append(f"{name} failed.")
-            log(_message(error))
-    return rows, missing, failed
+        outcome = results[name] = _outcome(name, reasons[name])
+        if outcome.problem:
+            log(f"{name} {outcome.problem}: {outcome.reason}")
+    return Run(computer.machine(), computer.software(), results)
+
+
+def _outcome(name: str, unavailable: str) -> Outcome:
+    """Measure one name. A failure is printed with the last lines of what failed."""
+    begun = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    try:
+        if unavailable:
+            raise LeftOut(unavailable)
+        beside = 0.0 if name in RECORDED else quiet.wait_for_quiet()
+        rows = importlib.import_module(f".{ROWS[name][0]}", __package__).run()
+    except LeftOut as reason:
+        return Outcome(name, begun, problem=LEFT_OUT, reason=str(reason))
+    except Exception as error:
+        log(_message(error))
+        return Outcome(name, begun, problem=FAILED, reason=(str(error) or repr(error)).splitlines()[0])
+    return Outcome(name, begun, rows, beside=round(beside, 2))
+
+
+def _write_page() -> int:
+    """Write the page and its picture from the stored outcomes; the exit code."""
+    run = outcomes.read(RESULTS)
+    drawn = [row for outcome in run.outcomes.values() for row in outcome.rows if row.curve]
+    if drawn:
+        (DOCS / PICTURE).write_text(plot.picture(drawn))
+    (DOCS / PAGE).write_text(page.page(run, list(ROWS), notes.read(), PICTURE, forecast.section()))
+    return _judge(run)
+
+
+def _judge(run: Run) -> int:
+    """Print warnings and complaints; the exit code."""
+    texts = notes.read()
+    for warning in notes.warnings(run, texts):
+        print(f"warning: {warning}")
+    complaints = list(notes.complaints(run, texts))
+    for complaint in complaints:
+        print(f"error: {complaint}")
+    return 1 if complaints else 0
 
 
 def _message(error: BaseException | None) -> str:

@@ -1,17 +1,21 @@
-"""What 1,000 tasks on 100 machines need, against 100 tasks on 10: processor time and memory of plan, report and page.
+"""What 1,000 tasks on 100 machines need, against 100 tasks on 10: processor time and memory of plan, preview, report and page.
 
 Processor time, not the clock's: what else the machine does matters little.
 """
 
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from tests.clusters import cluster_ref
 from tests.unit.cases import inventory, spec
-from tests.unit.simulation import World
+from tests.unit.simulation import Launcher, World
+from tfdeploy.agent import reconcile
 from tfdeploy.agent.record import RecordView, StoredLine
 from tfdeploy.backends.base import EngineTask, ObservedState
+from tfdeploy.backends.docker.containers import OVERLAY_CONTROLLER, ControllerPlacement, containers
+from tfdeploy.backends.docker.planner import render_containers
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.report.expected import expected_state
@@ -20,13 +24,14 @@ from tfdeploy.report.html.document import page
 from tfdeploy.report.report import report
 
 from .pairs import log
-from .table import Row
+from .table import Curve, Row
 
-_TASKS = (10, 100, 1000)
+SIZES = (10, 30, 100, 300, 1000)
 _TASKS_PER_MACHINE = 10
 _PS = 1
 _LINES = 20
 _REPEATS = 5
+_SMALL, _LARGE = 100, 1000
 _LINEAR = 15.0
 """Ten times as many tasks, with a margin."""
 
@@ -39,41 +44,44 @@ class _Need(NamedTuple):
 
 
 def run() -> list[Row]:
-    """A row for each part, and a line for each size."""
-    needs = {tasks: _needs(tasks) for tasks in _TASKS}
-    for tasks, parts in needs.items():
-        texts = (f"{part} {need.seconds * 1000:.1f} ms, {need.memory / 1e6:.1f} MB" for part, need in parts.items())
-        log(f"{tasks} tasks on {_machine_count(tasks)} machines: {'; '.join(texts)}")
-    *_, small, large = needs.values()
-    return [row for part in large for row in _rows(part, large[part], small[part])]
-
-
-def _rows(part: str, large: _Need, small: _Need) -> list[Row]:
-    what = f"{part} of {_TASKS[-1]} tasks, against {_TASKS[-2]} (linear: 10)"
-    seconds, memory = large.seconds / small.seconds, large.memory / small.memory
-    slow, fast = (f"{need.seconds * 1000:.3g} ms" for need in (large, small))
-    big, little = (f"{need.memory / 1e6:.3g} MB" for need in (large, small))
-    # Each task is compared with each machine: a hundred times as many pairs.
-    target = None if part == "plan" else _LINEAR
-    return [
-        Row(f"processor time: {what}", slow, fast, [seconds], seconds, target),
-        Row(f"memory: {what}", big, little, [memory], memory, _LINEAR),
+    """Two rows for each part, with curves."""
+    needs: dict[str, dict[int, _Need]] = {}
+    for tasks in SIZES:
+        for part, call in parts(tasks).items():
+            needs.setdefault(part, {})[tasks] = _need(call)
+        texts = [
+            f"{part} {by[tasks].seconds * 1000:.1f} ms, {by[tasks].memory / 1e6:.1f} MB" for part, by in needs.items()
+        ]
+        log(f"{tasks} tasks on {tasks // _TASKS_PER_MACHINE} machines: {'; '.join(texts)}")
+    seconds = [
+        _row("processor time", part, {tasks: need.seconds * 1000 for tasks, need in by.items()}, "ms")
+        for part, by in needs.items()
     ]
+    memory = [
+        _row("memory", part, {tasks: need.memory / 1e6 for tasks, need in by.items()}, "MB")
+        for part, by in needs.items()
+    ]
+    return seconds + memory
 
 
-def _machine_count(tasks: int) -> int:
-    return tasks // _TASKS_PER_MACHINE
+def _row(quantity: str, part: str, values: Mapping[int, float], unit: str) -> Row:
+    growth = values[_LARGE] / values[_SMALL]
+    large, small = (f"{values[tasks]:.3g} {unit}" for tasks in (_LARGE, _SMALL))
+    what = f"{quantity}: {part} of {_LARGE} tasks, against {_SMALL} (linear: {_LARGE // _SMALL})"
+    curve = Curve(quantity, unit, part, [(tasks, value) for tasks, value in values.items()])
+    return Row(what, large, small, [growth], growth, _LINEAR, curve=curve)
 
 
-def _needs(tasks: int) -> dict[str, _Need]:
-    machines = [Machine(f"m{index}", "Worker", "docker", "", 16.0, 64 << 30) for index in range(_machine_count(tasks))]
+def parts(tasks: int) -> dict[str, Callable[[], object]]:
+    """What is measured with so many tasks."""
+    count = tasks // _TASKS_PER_MACHINE
+    machines = [Machine(f"m{index}", "Worker", "docker", "", 16.0, 64 << 30) for index in range(count)]
     args: dict[str, Any] = {"ps": _PS, "workers": tasks - _PS, "jobs": {"worker": {"cpus": 1.0}}}
-    args["docker"] = {"host": "unix:///var/run/docker.sock"}
-    cluster_spec = spec(**args)
+    cluster_spec = spec(**args, docker={"host": "unix:///var/run/docker.sock"})
     existing = inventory(cluster_spec, *machines)
     plan = make_plan(cluster_spec, existing, "")
-    world = World(workers=tasks - _PS, ps=_PS)
-    world.come()
+    cluster, placement = cluster_ref("docker"), ControllerPlacement("id==m0", OVERLAY_CONTROLLER, {})
+    world = _trained(World(workers=tasks - _PS, ps=_PS))
     lines = {
         name: [StoredLine(float(at), 1, f"step {at}: loss 0.{at}") for at in range(_LINES)] for name in world.job.tasks
     }
@@ -82,11 +90,31 @@ def _needs(tasks: int) -> dict[str, _Need]:
     observed, expected = ObservedState(world.now, view, None, engine), expected_state(plan, cluster_spec)
     shown = report(expected, observed)
     content = Content("bench", "docker", "bench", "bench", shown, world.events, shown.timed)
+
+    def preview() -> object:
+        """What a preview computes and prints after it has inspected the Swarm."""
+        planned = make_plan(cluster_spec, existing, "")
+        rendered = render_containers(containers(cluster, cluster_spec, planned, placement), [])
+        return rendered, planned.summary, planned.success_rule, planned.placement
+
     return {
-        "plan": _need(lambda: make_plan(cluster_spec, existing, "")),
-        "report": _need(lambda: report(expected, observed)),
-        "page": _need(lambda: page(content)),
+        "plan": lambda: make_plan(cluster_spec, existing, ""),
+        "preview": preview,
+        "report": lambda: report(expected, observed),
+        "page": lambda: page(content),
     }
+
+
+def _trained(world: World) -> World:
+    """All tasks run. The controller decides once for all reports of a round, as a real one does at its ticks."""
+    world.launchers = {hostname: Launcher(hostname, now=world.now) for hostname in world.job.tasks}
+    while not all(launcher.running for launcher in world.launchers.values()):
+        for launcher in world.launchers.values():
+            world.note(reconcile.apply_report(world.job, launcher.report(), world.now))
+        world.advance()
+        for launcher in world.launchers.values():
+            launcher.obey(reconcile.make_order(world.job, launcher.report(), world.now), world.now)
+    return world
 
 
 def _need(call: Callable[[], object]) -> _Need:

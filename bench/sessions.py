@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from math import comb
 from pathlib import Path
 from statistics import median
 
@@ -23,19 +22,19 @@ from tfdeploy.backends.local.supervisor import marked
 
 from . import ending, mnist
 from .baselines.by_hand import ByHand
+from .computer import machine
 from .engine import CLUSTER, UP, project, workplace
 from .halting import Handle, halt, of_processes, release
 from .observed import Cluster, output, task_processes
 from .pairs import log
 from .processes import BenchError, family
 from .steps import HOSTNAMES, Training
-from .table import machine
+from .table import interval
 
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 _SETTLE = 0.5
 _ARRIVAL = 3.0
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -194,20 +193,10 @@ def _lines(variants: Sequence[Variant]) -> Iterator[str]:
         ratios = sorted(mine / other for mine, other in zip(rates, base, strict=True) if mine and other)
         if not ratios:
             raise BenchError("the program printed too few steps: increase --seconds")
-        low, high = _interval(ratios)
+        low, high = interval(ratios)
         speed = median(filter(None, rates))
         cells = (f"{speed:.0f}", f"{cores:.2f}", f"{1000 * cores / speed:.2f}", f"{median(ratios):.3f}")
         yield f"| {variant.name} | {' | '.join(cells)} | {low:.3f} to {high:.3f} | {len(ratios)} |"
-
-
-def _interval(ordered: Sequence[float]) -> tuple[float, float]:
-    """Two of the ordered values that the median lies between with at least the wanted probability, where there are enough."""
-    count = len(ordered)
-    outside, rank = 2 / 2**count, 0
-    while outside + 2 * comb(count, rank + 1) / 2**count <= 1 - _CONFIDENCE:
-        rank += 1
-        outside += 2 * comb(count, rank) / 2**count
-    return ordered[rank], ordered[count - 1 - rank]
 
 
 if __name__ == "__main__":

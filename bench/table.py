@@ -1,28 +1,28 @@
-"""A row for each measure, judged; the table of all rows, as text and as a file."""
+"""A row for each measure, judged; rows as a table."""
 
-import datetime
-import importlib.metadata
-import os
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from math import comb
 from statistics import median
 
-import psutil
+COLUMNS = ("measure", "ours", "peer", "measurements", "median (min to max)", "95 % interval", "target", "")
 
-COLUMNS = ("measure", "ours", "peer", "median (min to max)", "target", "")
+INTERVAL_PAIRS = 30
+"""With so many pairs the interval of the median is shown, and judged."""
 
-_PREAMBLE = """\
-# Benchmarks
+_CONFIDENCE = 0.95
 
-Each row is measured against a peer in the same run, by turns: ours, peer, ours, peer. The median of the pairs' ratios
-is judged. Where there is no peer it is a plain limit, which the worst of all measurements must keep.
 
-Made by `make bench`, on {date}: {machine}.
-With {software}.
+@dataclass(frozen=True)
+class Curve:
+    """A quantity by number of tasks."""
 
-"""
+    quantity: str
+    unit: str
+    name: str
+    """What has this cost."""
+    points: Sequence[tuple[float, float]]
+    """Numbers of tasks and values; both are positive."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class Row:
     """None where the number is only published."""
     at_least: bool = False
     unit: str = ""
+    pairs: int = 0
+    """How many pairs of measurements the values are from; 0 where there is no peer."""
+    curve: Curve | None = None
+    """Where a picture shows more than the row."""
 
     @property
     def met(self) -> bool:
@@ -46,16 +50,25 @@ class Row:
             return True
         return self.judged >= self.target if self.at_least else self.judged <= self.target
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the median; None where there are too few pairs for one."""
+        return interval(sorted(self.values)) if self.pairs >= INTERVAL_PAIRS else None
+
     def cells(self) -> tuple[str, ...]:
         """The row as the table shows it."""
-        spread = (
-            f"{_number(median(self.values))} ({_number(min(self.values))} to {_number(max(self.values))}){self.unit}"
-        )
-        sign = "≥" if self.at_least else "≤"
+        spread = f"{number(median(self.values))} ({number(min(self.values))} to {number(max(self.values))}){self.unit}"
+        of = f"{self.pairs} pairs" if self.pairs > 1 else "1 pair" if self.pairs else str(len(self.values))
+        range_of_median = " to ".join(map(number, self.interval)) if self.interval else ""
+        shown = (self.measure, self.ours, self.peer, of, spread, range_of_median)
         if self.target is None:
-            return self.measure, self.ours, self.peer, spread, "none", ""
-        judgement = "met" if self.met else "**missed**"
-        return self.measure, self.ours, self.peer, spread, f"{sign} {self.target:g}{self.unit}", judgement
+            return *shown, "none", ""
+        return *shown, self.target_text, "met" if self.met else "**missed**"
+
+    @property
+    def target_text(self) -> str:
+        """The target with its direction and unit."""
+        return "none" if self.target is None else f"{'≥' if self.at_least else '≤'} {self.target:g}{self.unit}"
 
 
 def ratio(
@@ -66,15 +79,30 @@ def ratio(
     unit: str = " s",
     at_least: bool = False,
 ) -> Row:
-    """A row for pairs of measurements: the median of their ratios is judged."""
+    """A row for pairs of measurements: the median of their ratios is judged; with 30 pairs, the end of its interval that is nearer to
+    the target."""
     ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]
-    shown = [f"{_number(median(values))}{unit}" for values in (ours, peer)]
-    return Row(measure, shown[0], shown[1], ratios, median(ratios), target, at_least)
+    shown = [f"{number(median(values))}{unit}" for values in (ours, peer)]
+    judged = median(ratios)
+    if len(ratios) >= INTERVAL_PAIRS:
+        low, high = interval(sorted(ratios))
+        judged = high if at_least else low
+    return Row(measure, shown[0], shown[1], ratios, judged, target, at_least, pairs=len(ratios))
 
 
 def limit(measure: str, values: Sequence[float], target: float, unit: str) -> Row:
     """A row without a peer: the worst measurement is judged."""
-    return Row(measure, f"{_number(median(values))}{unit}", "none", values, max(values), target, unit=unit)
+    return Row(measure, f"{number(median(values))}{unit}", "none", values, max(values), target, unit=unit)
+
+
+def interval(ordered: Sequence[float]) -> tuple[float, float]:
+    """Two of the ordered values that the median lies between with at least the wanted probability, where there are enough."""
+    count = len(ordered)
+    outside, rank = 2 / 2**count, 0
+    while outside + 2 * comb(count, rank + 1) / 2**count <= 1 - _CONFIDENCE:
+        rank += 1
+        outside += 2 * comb(count, rank) / 2**count
+    return ordered[rank], ordered[count - 1 - rank]
 
 
 def lines(rows: Sequence[Row]) -> list[str]:
@@ -90,39 +118,6 @@ def markdown(cells: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(line)} |" for line in padded]
 
 
-def write(rows: Sequence[Row], missing: Sequence[str], sections: Sequence[str], target: Path) -> None:
-    """Write the page with the table, what is missing in it, and further sections."""
-    preamble = _PREAMBLE.format(date=datetime.date.today().isoformat(), machine=machine(), software=software())
-    target.parent.mkdir(exist_ok=True)
-    table = "\n".join([*lines(rows), *(f"\n{line}" for line in missing)])
-    target.write_text("\n".join([f"{preamble}{table}\n", *sections]))
-
-
-def machine() -> str:
-    """Cores, memory and operating system, in a few words."""
-    memory = psutil.virtual_memory().total / 2**30
-    try:
-        system = platform.freedesktop_os_release()["PRETTY_NAME"]
-    except OSError:
-        system = platform.system()
-    return f"{len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB of memory, {system}"
-
-
-def software() -> str:
-    """The versions that matter."""
-    versions = {
-        name.lower(): version for name in ("pulumi", "tensorflow-cpu", "tensorflow") if (version := _version(name))
-    }
-    named = [f"{name} {version}" for name, version in versions.items()]
-    return ", ".join([f"Python {platform.python_version()}", *named])
-
-
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A number with three digits."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -3,9 +3,10 @@
 import sys
 from pathlib import Path
 
-from bench import mnist
+from bench import mnist, quiet
 from bench.__main__ import main
 
 if __name__ == "__main__":
+    quiet.LONGEST = 0.0
     mnist.PROGRAM = Path(__file__).parent / "training"
     sys.exit(main())

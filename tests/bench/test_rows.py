@@ -39,6 +39,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.imports.run", has_a_fault)
     monkeypatch.setattr("bench.ends.run", met)
     monkeypatch.setattr("bench.ending.watch", lambda: None)
+    monkeypatch.setattr("bench.quiet.wait_for_quiet", lambda: 0.0)
 
 
 @pytest.mark.usefixtures("rows")
@@ -58,21 +59,53 @@ def test_a_row_that_is_left_out_is_no_failure(monkeypatch: pytest.MonkeyPatch) -
     assert main.main() == 0
 
 
-@pytest.mark.usefixtures("rows")
-def test_the_page_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def docs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of the page, of a benchmark that has two rows which are not measured, and one that is."""
     names = ("noop", "preview", "ends")
     monkeypatch.setattr(main, "ROWS", {name: main.ROWS[name] for name in names})
-    monkeypatch.setattr(main, "PAGE", tmp_path / "docs" / "page.md")
+    monkeypatch.setattr(main, "DOCS", tmp_path)
+    monkeypatch.setattr(main, "RESULTS", tmp_path / "results.json")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("rows")
+def test_the_page_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, docs: Path) -> None:
     monkeypatch.setattr("sys.argv", ["bench"])
     assert main.main() == 1
+    said = (docs / main.PAGE).read_text()
+    assert "- **`noop` failed**: `pulumi destroy` ended with exit code 255; its last lines:\n" in said
     assert (
-        (tmp_path / "docs" / "page.md")
-        .read_text()
-        .endswith(
-            " met |\n\nnoop failed.\n\n"
-            "preview is left out: an image cannot be made: DockerFailed: debootstrap ended with exit code 1\n"
-        )
+        "- `preview` is left out: an image cannot be made: DockerFailed: debootstrap ended with exit code 1\n" in said
     )
+    assert "| `ends` | something | 1 s" in said
+
+
+@pytest.mark.usefixtures("rows")
+def test_single_rows_are_printed_and_on_request_replaced_in_the_page(
+    monkeypatch: pytest.MonkeyPatch, docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench"])
+    main.main()
+    before = (docs / main.PAGE).read_text()
+    monkeypatch.setattr("bench.noop.run", met)
+    monkeypatch.setattr("sys.argv", ["bench", "noop"])
+    assert main.main() == 0
+    assert (docs / main.PAGE).read_text() == before
+    monkeypatch.setattr("sys.argv", ["bench", "--update", "noop"])
+    assert main.main() == 0
+    assert "`noop` failed" not in (docs / main.PAGE).read_text()
+    assert "`preview` is left out" in (docs / main.PAGE).read_text()
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_missed_target_without_a_reason_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bench.noop.run", lambda: [limit("something", [3.0], 2, " s")])
+    monkeypatch.setattr("sys.argv", ["bench", "noop"])
+    assert main.main() == 1
+    assert "error: noop: 'something' misses its target, and bench/notes.toml has no reason" in capsys.readouterr().out
 
 
 def test_without_an_engine_the_row_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -87,10 +87,9 @@ class Plan:
     @property
     def placement(self) -> list[str]:
         """A line for each machine with its tasks; none where there is only one machine."""
-        tasks = {
-            machine.name: [task.hostname for task in self.tasks if task.machine == machine.name]
-            for machine in self.machines
-        }
+        tasks: dict[str, list[str]] = {machine.name: [] for machine in self.machines}
+        for task in self.tasks:
+            tasks[task.machine].append(task.hostname)
         return (
             [f"  {name}: {', '.join(hostnames) or '-'}" for name, hostnames in tasks.items()] if len(tasks) > 1 else []
         )
@@ -116,7 +115,7 @@ class Plan:
         if self.run.serve:
             return "The servers of TensorFlow run until they are stopped."
         run = RunState(self.run, 0.0)
-        tasks = [task.hostname for task in deciding_tasks(run)]
+        tasks = {task.hostname: None for task in deciding_tasks(run)}
         others = [task.hostname for task in run.training_tasks if is_worker(run, task) and task.hostname not in tasks]
         verb = "succeeds" if len(tasks) == 1 else "succeed"
         time = text_of_seconds(self.run.worker_timeout)
@@ -126,7 +125,7 @@ class Plan:
         earlier = f" It succeeds before that if {' and '.join(conditions)}." if conditions else ""
         most = self.run.max_workers
         change = f" Up to {most} workers may be added, removed or lost without a restart of the others." if most else ""
-        return f"The run succeeds when {_names(tasks)} {verb}{end}.{earlier}{change}"
+        return f"The run succeeds when {_names([*tasks])} {verb}{end}.{earlier}{change}"
 
     def __str__(self) -> str:
         return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])

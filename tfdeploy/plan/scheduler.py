@@ -1,9 +1,10 @@
 """Assigns each task to a machine: by resources, by constraints, and evenly. Tasks that fit where they are stay there. Pure.
 
 Placement is greedy, as in Marathon: each task in turn gets the best machine that may run it, and keeps it. So a plan can be
-explained, and takes a time that grows with tasks times machines. It may refuse a plan that a search over all assignments would find.
+explained, and takes a time that grows with tasks plus machines. It may refuse a plan that a search over all assignments would find.
 """
 
+import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -131,7 +132,10 @@ def _assign_gpus(
 
 
 def spare_warnings(demands: Sequence[Demand], machines: Sequence[Machine], places: Mapping[str, Place]) -> list[str]:
-    """A warning for each job with constraints that could not be placed again if one of its machines failed."""
+    """A warning for each job with constraints that could not be placed again if one of its machines failed.
+
+    Such a job is placed once for each of its machines.
+    """
     warnings = []
     for job in dict.fromkeys(demand.job for demand in demands if demand.constraints):
         job_demands = [demand for demand in demands if demand.job == job]
@@ -198,6 +202,8 @@ class _JobRule:
         """The machines that may run tasks of the job: a dictionary, because it has an order."""
         self.tallies: list[tuple[Tally, list[str]]] = []
         """For each constraint that counts tasks: its tally, and its value on each machine."""
+        self.queues: dict[tuple[float, int, int], _Queue] = {}
+        """The machines for the tasks of one size, where such a task was not assigned to its current machine."""
         able = [index for index in self.allowed if any(free[index].fits(demand) for demand in sizes)]
         for constraint in (constraint for constraint in constraints if constraint.counts):
             values = [constraint.value(resources.machine) or "" for resources in free]
@@ -216,30 +222,82 @@ class _JobRule:
         for tally, values in self.tallies:
             tally.add(values[index])
 
-    def group_sizes(self, index: int) -> list[int]:
-        """How many tasks the GROUP_BY groups of a machine have."""
-        return [tally.count(values[index]) for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY"]
+    def groups(self, index: int) -> tuple[str, ...]:
+        """The values of a machine in the fields of GROUP_BY."""
+        return tuple(values[index] for tally, values in self.tallies if tally.constraint.operator == "GROUP_BY")
+
+    def group_sizes(self, groups: Sequence[str]) -> list[int]:
+        """How many tasks machines with these values have."""
+        tallies = (tally for tally, _ in self.tallies if tally.constraint.operator == "GROUP_BY")
+        return [tally.count(value) for tally, value in zip(tallies, groups, strict=True)]
+
+
+class _Queue:
+    """The machines that may run tasks of one job and one size, the best first: their groups have the fewest tasks, then they have the
+    fewest tasks.
+
+    While tasks are assigned, a machine may only fall behind others, and one that may not run a further task may not later either. So
+    an entry that has changed since it was sorted is corrected when it is the first: each task costs a few steps, not one for each
+    machine.
+    """
+
+    def __init__(self, demand: Demand, rule: _JobRule, free: Sequence[_FreeResources]) -> None:
+        self._demand, self._rule, self._free = demand, rule, free
+        self._machines: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+        """Values in the fields of GROUP_BY to the machines that have them: how many tasks each has, and its index."""
+        for index in rule.allowed:
+            self._machines.setdefault(rule.groups(index), []).append((free[index].tasks, index))
+        for machines in self._machines.values():
+            heapq.heapify(machines)
+        self._groups = [(rule.group_sizes(groups), first[0], groups) for groups, first in self._machines.items()]
+        heapq.heapify(self._groups)
+
+    def first(self) -> int | None:
+        """The best machine; None where no machine may run one more task."""
+        while self._groups:
+            groups = self._groups[0][-1]
+            machine = self._first_of(self._machines[groups])
+            if machine is None:
+                heapq.heappop(self._groups)
+                continue
+            current = (self._rule.group_sizes(groups), machine, groups)
+            if current == self._groups[0]:
+                return machine[1]
+            heapq.heapreplace(self._groups, current)
+        return None
+
+    def _first_of(self, machines: list[tuple[int, int]]) -> tuple[int, int] | None:
+        """The first of a group that may run one more task."""
+        while machines:
+            tasks, index = machines[0]
+            resources = self._free[index]
+            if not (resources.fits(self._demand) and self._rule.admits(index)):
+                heapq.heappop(machines)
+            elif resources.tasks == tasks:
+                return machines[0]
+            else:
+                heapq.heapreplace(machines, (resources.tasks, index))
+        return None
 
 
 def _sufficient_groups(
     allowed: dict[int, None], values: list[str], demands: Sequence[Demand], free: Sequence[_FreeResources]
 ) -> dict[int, None]:
     """The machines with a value that has resources for the whole job; all machines where no value has."""
+    groups: dict[str, list[_FreeResources]] = {}
+    for index in allowed:
+        groups.setdefault(values[index], []).append(free[index])
+    cpus = sum(demand.cpus for demand in demands)
+    memory = sum(demand.memory for demand in demands)
+    gpus = sum(demand.gpus for demand in demands)
     sufficient = {
         value
-        for value in {values[index] for index in allowed}
-        if _fit_in_total(demands, [free[index] for index in allowed if values[index] == value])
+        for value, machines in groups.items()
+        if cpus <= sum(resources.cpus for resources in machines) + _TOTAL_ROUNDING
+        and memory <= sum(resources.memory for resources in machines)
+        and gpus <= sum(resources.gpus for resources in machines)
     }
     return {index: None for index in allowed if values[index] in sufficient} or allowed
-
-
-def _fit_in_total(demands: Sequence[Demand], free: Sequence[_FreeResources]) -> bool:
-    """Whether the sum of the requested resources is at most the sum of the free ones."""
-    return (
-        sum(demand.cpus for demand in demands) <= sum(resources.cpus for resources in free) + _TOTAL_ROUNDING
-        and sum(demand.memory for demand in demands) <= sum(resources.memory for resources in free)
-        and sum(demand.gpus for demand in demands) <= sum(resources.gpus for resources in free)
-    )
 
 
 class _Assignment:
@@ -263,11 +321,19 @@ class _Assignment:
         """The allowed machines that have the resources for a task, whatever its job's other tasks use."""
         return [index for index in self.rule(demand).allowed if self.free[index].fits(demand)]
 
-    def candidates(self, demand: Demand, current: int = -1) -> list[int]:
-        """The machines that may run a task now, the best first: its current one, then those with the fewest tasks."""
+    def may_run(self, demand: Demand, index: int) -> bool:
+        """Whether a machine may run a task now, by its index; it may be one that does not exist."""
         rule = self.rule(demand)
-        indexes = [index for index in self.able(demand) if rule.admits(index)]
-        return sorted(indexes, key=lambda index: (index != current, rule.group_sizes(index), self.free[index].tasks))
+        return index in rule.allowed and self.free[index].fits(demand) and rule.admits(index)
+
+    def best(self, demand: Demand, current: int) -> int | None:
+        """The best machine that may run a task now: its current one, or else the first of the queue."""
+        if self.may_run(demand, current):
+            return current
+        rule, size = self.rule(demand), (demand.cpus, demand.memory, demand.gpus)
+        if size not in rule.queues:
+            rule.queues[size] = _Queue(demand, rule, self.free)
+        return rule.queues[size].first()
 
     def assign(self, demand: Demand, index: int) -> None:
         """Assign a task to a machine."""
@@ -283,8 +349,7 @@ class _Assignment:
         """Assign each task to its current machine if it may stay there; return the other tasks."""
         for demand in demands:
             index = current.get(demand.hostname, -1)
-            rule = self.rule(demand)
-            if index in rule.allowed and self.free[index].fits(demand) and rule.admits(index):
+            if self.may_run(demand, index):
                 self.assign(demand, index)
         return [demand for demand in demands if demand.hostname not in self.machine_of]
 
@@ -303,7 +368,8 @@ def _assign(
     if unplaced is None:
         return first, None
     empty = _Assignment(demands, machines)
-    too_large = next((demand for demand in demands if not empty.able(demand)), None)
+    kinds = {_kind(demand): demand for demand in reversed(demands)}
+    too_large = next((demand for demand in demands if kinds[_kind(demand)] is demand and not empty.able(demand)), None)
     if too_large is not None:
         return first, too_large
     for fixed in [current_index, {}] if current_index else [{}]:
@@ -317,26 +383,31 @@ def _assign(
 def _assign_greedily(assignment: _Assignment, demands: Sequence[Demand], current: Mapping[str, int]) -> Demand | None:
     """Assign each task to its best machine; return the first task that does not fit."""
     for demand in demands:
-        candidates = assignment.candidates(demand, current.get(demand.hostname, -1))
-        if not candidates:
+        index = assignment.best(demand, current.get(demand.hostname, -1))
+        if index is None:
             return demand
-        assignment.assign(demand, candidates[0])
+        assignment.assign(demand, index)
     return None
+
+
+def _kind(demand: Demand) -> tuple[object, ...]:
+    """What tasks that the same machines can run have in common."""
+    return demand.job, demand.constraints, demand.cpus, demand.memory, demand.gpus
 
 
 def _hardest_first(demands: Sequence[Demand], empty: _Assignment) -> Sequence[Demand]:
     """The tasks that few machines can run first, then the larger ones."""
     cpus = sum(resources.cpus for resources in empty.free) or 1.0
     memory = sum(resources.memory for resources in empty.free) or 1
-    able: dict[object, int] = {}
-    keys = [(demand.job, demand.constraints, demand.cpus, demand.memory, demand.gpus) for demand in demands]
-    for demand, key in zip(demands, keys, strict=True):
-        able[key] = able[key] if key in able else len(empty.able(demand))
-    order = sorted(
-        zip(demands, keys, strict=True),
-        key=lambda pair: (able[pair[1]], -pair[0].gpus, -(pair[0].cpus / cpus + pair[0].memory / memory)),
+    able = {kind: len(empty.able(demand)) for kind, demand in {_kind(demand): demand for demand in demands}.items()}
+    return sorted(
+        demands,
+        key=lambda demand: (
+            able[_kind(demand)],
+            -demand.gpus,
+            -(demand.cpus / cpus + demand.memory / memory),
+        ),
     )
-    return [demand for demand, _ in order]
 
 
 def _refusal(cluster: str, demand: Demand, assignment: _Assignment) -> PlacementError:

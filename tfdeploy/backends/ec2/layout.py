@@ -1,5 +1,7 @@
 """How many machines a cluster needs, and of which type. Pure."""
 
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -120,13 +122,20 @@ def _machine_count(jobs: Sequence[JobSpec], instance: InstanceSpec, instance_typ
         return sum(job.count for job in jobs)
     demands = sorted(((job.gpus, job.memory, job.cpus) for job in jobs for _ in range(job.count)), reverse=True)
     free: list[list[float]] = []
-    for demand in demands:
-        room = next((machine for machine in free if all(map(float.__ge__, machine, map(float, demand)))), None)
-        if room is None:
-            room = [float(instance_type.gpus), float(usable_memory(instance_type)), float(instance_type.cpus)]
-            free.append(room)
-        room[:] = [left - taken for left, taken in zip(room, demand, strict=True)]
+    for demand, equal in itertools.groupby(demands):
+        place = 0
+        for _ in equal:  # a machine without room for one task has none for the next of the same size
+            while place < len(free) and not _fits(free[place], demand):
+                place += 1
+            if place == len(free):
+                free.append([float(instance_type.gpus), float(usable_memory(instance_type)), float(instance_type.cpus)])
+            free[place] = [left - taken for left, taken in zip(free[place], demand, strict=True)]
     return len(free)
+
+
+def _fits(free: Sequence[float], demand: Sequence[float]) -> bool:
+    """Whether a machine has the GPUs, the memory and the processors that a task reserves."""
+    return all(map(operator.ge, free, demand))
 
 
 def _refuse_too_many(spec: ClusterSpec, count: int) -> None:

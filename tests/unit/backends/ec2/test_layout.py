@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.backends.ec2.fleets import GIB, GPUS, TYPES, instance, spec
+from tfdeploy.backends.ec2 import layout
 from tfdeploy.backends.ec2.layout import MachineRequest, choose_manager, machine_requests, pools, usable_memory
 from tfdeploy.backends.ec2.model import Instance
 from tfdeploy.errors import SpecError
@@ -116,6 +117,43 @@ def test_what_is_packed_finds_its_place(ps: int, workers: int, small: dict[str, 
     ]
     there = [Machine(one.machine, "", "", "", cpus=one.instance_type.cpus, memory=one.memory) for one in machines]
     assert len(place("mnist", demands, there)) == len(demands)
+
+
+@given(st.integers(0, 9), st.integers(1, 9), RESERVED, RESERVED)
+def test_packed_machines_are_those_of_first_fit(
+    ps: int, workers: int, small: dict[str, Any], large: dict[str, Any]
+) -> None:
+    """A scan of all machines for each task, the largest task first."""
+    args: dict[str, Any] = {"ps": ps, "workers": workers, "jobs": {"worker": large, **({"ps": small} if ps else {})}}
+    machines = made(**args, ec2={"machine_layout": "packed"})
+    demands = [(job.memory, job.cpus) for job in spec(**args).jobs for _ in range(job.count)]
+    free: list[list[float]] = []
+    for memory, cpus in sorted(demands, reverse=True):
+        room = next((one for one in free if one[0] >= memory and one[1] >= cpus), None)
+        if room is None:
+            room = [float(machines[0].memory), float(machines[0].instance_type.cpus)]
+            free.append(room)
+        room[0], room[1] = room[0] - memory, room[1] - cpus
+    assert len(machines) == len(free)
+
+
+def test_the_steps_of_packing_grow_with_tasks_and_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def counted(machine: list[float], demand: tuple[int, int, float]) -> bool:
+        compared.append(machine)
+        return fits(machine, demand)
+
+    fits = layout._fits
+    monkeypatch.setattr(layout, "_fits", counted)
+    counts = []
+    for workers in (90, 900):
+        compared.clear()
+        ec2 = {"machine_layout": "packed", "max_machines": 500}
+        own = {"ps": {"cpus": 0.5}, "worker": {"cpus": 1}}
+        assert len(names(ps=workers // 10, workers=workers, ec2=ec2, jobs=own)) > workers // 10
+        counts.append(len(compared))
+    assert counts[1] <= 11 * counts[0], f"{counts} steps for 99 tasks, and for 990"
 
 
 @given(

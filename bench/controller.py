@@ -1,0 +1,59 @@
+"""The controller of 300 tasks: how soon all have started, and its load when nothing changes any more.
+
+The launchers are simulated: each reports over its own connection as a real one does, and starts nothing.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from tests.components.many_launchers import Launchers, launchers_of, running_controller
+
+from .pairs import log
+from .processes import BenchError, until
+from .table import Row, limit
+
+_TASKS = 300
+_STEADY_POLL = 2.0
+"""Seconds between two reports of each launcher, once its program has run for long."""
+
+_MEASURED = 10.0
+_SAMPLES = 3
+
+
+def run() -> list[Row]:
+    """One run."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        began = time.perf_counter()
+        with running_controller(Path(folder), _TASKS) as controller, launchers_of(controller) as groups:
+            until(lambda: all(launcher.running for group in groups for launcher in group.launchers), "all tasks")
+            started = time.perf_counter() - began
+            log(f"{_TASKS} tasks started after {started:.1f} s")
+            until(lambda: all(poll >= _STEADY_POLL for group in groups for poll in group.polls), "a steady state")
+            shares = [_share(controller.process, groups) for _ in range(_SAMPLES)]
+    if errors := [error for group in groups for error in group.errors]:
+        raise BenchError(f"{len(errors)} reports failed, the first one: {errors[0]}")
+    return [
+        limit(f"{_TASKS} tasks with simulated launchers until all have started", [started], 30, " s"),
+        limit(f"the controller of {_TASKS} tasks in a steady state: share of a core", shares, 0.2, ""),
+    ]
+
+
+def _share(process: psutil.Process, groups: list[Launchers]) -> float:
+    """The controller's processor time over ten seconds."""
+    begun, busy_before, syncs_before = time.monotonic(), _busy(process), _syncs(groups)
+    time.sleep(_MEASURED)
+    seconds, busy, syncs = time.monotonic() - begun, _busy(process) - busy_before, _syncs(groups) - syncs_before
+    log(f"{busy / seconds:.3f} of a core, {syncs / seconds:.0f} reports a second")
+    return busy / seconds
+
+
+def _busy(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _syncs(groups: list[Launchers]) -> int:
+    return sum(group.syncs for group in groups)

@@ -1,0 +1,83 @@
+"""A second observation of tasks that have printed much, against one of tasks that have printed little.
+
+The first observation reads all lines, because metrics are looked for in each. A second one should cost the same whatever there is.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+from tests.components.many_launchers import RunningController, running_controller
+from tfdeploy.agent.log import STDOUT, entry
+from tfdeploy.agent.record import Record, RecordView, ViewRequest
+from tfdeploy.agent.rpc import Client
+from tfdeploy.backends import controller_calls
+
+from .pairs import by_turns, log
+from .processes import until
+from .table import Row, ratio
+
+_TASKS = 4
+_LARGE, _SMALL = 50_000_000, 500_000
+"""Bytes that each task has printed."""
+
+_PAIRS = 20
+_SHOWN = 20
+_LINE = "{:08} loss 0.12345678 accuracy 0.87654321 learning rate 0.00100000 examples a second 12345.67 epoch 001\n"
+_LINES_AT_ONCE, _ENTRIES_AT_ONCE = 10, 1000
+_SECONDS = 600.0
+
+
+def run() -> list[Row]:
+    """Both controllers at once, observed by turns."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        running_controller(_made(Path(folder) / "large"), _TASKS) as large,
+        running_controller(_made(Path(folder) / "small"), _TASKS) as small,
+        large.client() as ours,
+        small.client() as peer,
+    ):
+        for controller, client, size in ((large, ours, _LARGE), (small, peer, _SMALL)):
+            for task in controller.run.tasks:
+                _print(controller, task.hostname, size)
+            begun = time.perf_counter()
+            until(lambda client=client: len(_view(client).metrics) == 1 + _TASKS, "all metrics", seconds=_SECONDS)  # type: ignore[misc]
+            log(f"{_TASKS * size / 1e6:g} MB read after {time.perf_counter() - begun:.1f} s")
+        mine, other = by_turns(_PAIRS, "second observation", lambda: _seconds(ours), lambda: _seconds(peer))
+    measure = f"a second observation of {_TASKS} tasks with {_TASKS * _LARGE / 1e6:g} MB of logs, against one with"
+    return [ratio(f"{measure} {_TASKS * _SMALL / 1e6:g} MB", mine, other, 1.1)]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _print(controller: RunningController, hostname: str, size: int) -> None:
+    """Store so many bytes as the output of a task; its name is in the last line alone."""
+    streams = Record(controller.folder).log(controller.run.id, hostname).streams
+    at, position, number = time.time(), 0, 0
+    while position < size:
+        chunks = []
+        for _ in range(_ENTRIES_AT_ONCE):
+            chunks.append("".join(_LINE.format(number + line) for line in range(_LINES_AT_ONCE)))
+            number += _LINES_AT_ONCE
+        last = position + sum(map(len, chunks)) >= size
+        chunks += [f"the end of {hostname}: 1\n"] if last else []
+        index = b""
+        for chunk in chunks:
+            index += entry(at, STDOUT, 1, position, len(chunk))
+            position += len(chunk)
+        streams["stdout"].put(streams["stdout"].end, "".join(chunks).encode())
+        streams["index"].put(streams["index"].end, index)
+
+
+def _view(client: Client) -> RecordView:
+    ends = {f"end-{index}": f"the end of worker-{index}: (\\d+)" for index in range(_TASKS)}
+    return controller_calls.view(client, ViewRequest(_SHOWN, {"accuracy": r"accuracy (\S+)", **ends}))
+
+
+def _seconds(client: Client) -> float:
+    begun = time.perf_counter()
+    _view(client)
+    return time.perf_counter() - begun

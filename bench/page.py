@@ -1,0 +1,150 @@
+"""The page of benchmarks, from the outcomes of a run. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from .notes import Note
+from .outcomes import LEFT_OUT, Outcome, Run
+from .quiet import LONGEST, QUIET
+from .table import COLUMNS, INTERVAL_PAIRS, Row, markdown, number
+
+SHOWN_SIZES = (10, 100, 1000)
+"""The numbers of tasks that the table of the curves has."""
+
+_ONE_RUN = timedelta(hours=6)
+"""Rows that are so much older than the newest are not of the same run."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One of the numbers at the top of the page: the first row of a name."""
+
+    question: str
+    name: str
+    peer: str
+
+
+HEADLINES = (
+    Headline("From `pulumi up` to the first training step", "first-step", "a bare Pulumi program and a start by hand"),
+    Headline("Training speed while `up` waits", "steps", "the same program, started by hand"),
+    Headline(
+        "From an edited program to its first line, on Docker", "docker-edit", "`docker build`, `docker stack deploy`"
+    ),
+    Headline("`pulumi up` that changes nothing", "noop", "a bare Pulumi program with as many resources"),
+)
+
+_TOP = """\
+# Benchmarks
+
+For contributors. `make bench` measures each row and writes this page.
+{when}
+
+## Four numbers
+
+{headlines}
+
+## All rows
+{table}
+{notes}
+A row with a peer is measured in pairs, by turns: ours, peer, ours, peer. The median of the pairs' ratios, ours / peer, is judged.
+From {pairs} pairs on the page has the interval that contains the median with a probability of 95 %, and a target is met if
+the interval reaches it. A row without a peer has a limit for the worst of its measurements.
+
+Before each row `make bench` measures the processor time that other processes use, and waits for up to {longest:.0f} s until it is at
+most {quiet:g} cores. If they use more than that, the page names the row. It ends with an error if a row failed, or if a target is
+missed without a reason in `bench/notes.toml`. It installs what Docker's rows need: packages and plugin, an engine in swarm mode,
+images. A row that cannot be set up is left out, with the reason. `python -m bench NAME` runs single rows and prints them; with
+`--update` it also replaces them in this page. `python -m bench --write` writes the page from the stored results.
+"""
+
+
+def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], picture: str, *sections: str) -> str:
+    """The whole page; `names` are those that `make bench` has, `picture` is the path of the picture of the curves."""
+    outcomes = [run.outcomes[name] for name in names if name in run.outcomes] if run else []
+    rows = [row for outcome in outcomes for row in outcome.rows]
+    cells = [(f"`{outcome.name}`", *row.cells()) for outcome in outcomes for row in outcome.rows]
+    top = _TOP.format(
+        when=_when(run, outcomes),
+        headlines="\n".join(_headlines(outcomes)),
+        table="\n".join(["", *markdown([("row", *COLUMNS), *cells])]) if rows else "\nNo row has been measured yet.",
+        notes="".join(f"\n- {line}" for line in _remarks(names, outcomes)) + "\n" if names else "",
+        pairs=INTERVAL_PAIRS,
+        longest=LONGEST,
+        quiet=QUIET,
+    )
+    missed = _missed(outcomes, notes)
+    how = "".join(f"- `{name}`: {notes[name].how}\n" for name in names)
+    parts = [top, missed, f"## How each row is measured\n\n{how}", _curves(rows, picture), *sections]
+    return "\n".join(part for part in parts if part)
+
+
+def _when(run: Run | None, outcomes: Sequence[Outcome]) -> str:
+    if run is None or not outcomes:
+        return "No row has been measured yet."
+    first, last = min(outcome.at for outcome in outcomes), max(outcome.at for outcome in outcomes)
+    end = last.removeprefix(first.partition(" ")[0]).strip()
+    return f"The rows are of {first} to {end}, UTC.\nMachine: {run.machine}. Software: {run.software}."
+
+
+def _headlines(outcomes: Sequence[Outcome]) -> list[str]:
+    rows = {outcome.name: outcome.rows[0] for outcome in outcomes if outcome.rows}
+    cells = [("", "tfdeploy", "without tfdeploy", "ratio")]
+    for line in HEADLINES:
+        row = rows.get(line.name)
+        values = (row.ours, f"{row.peer}: {line.peer}", number(median(row.values))) if row else ("not measured", "", "")
+        cells.append((line.question, *values))
+    return markdown(cells)
+
+
+def _remarks(names: Sequence[str], outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """What a reader has to know about single rows."""
+    measured = {outcome.name: outcome for outcome in outcomes}
+    newest = max((datetime.fromisoformat(outcome.at) for outcome in outcomes), default=None)
+    for name in names:
+        outcome = measured.get(name)
+        if outcome is None:
+            continue
+        if outcome.problem == LEFT_OUT:
+            yield f"`{name}` {LEFT_OUT}: {outcome.reason}"
+        elif outcome.problem:
+            yield f"**`{name}` failed**: {outcome.reason}"
+        elif outcome.is_disturbed:
+            yield f"`{name}` was measured beside other work, which used {outcome.beside:.2f} cores."
+        if newest is not None and newest - datetime.fromisoformat(outcome.at) > _ONE_RUN:
+            yield f"`{name}` is of {outcome.at}: other rows were measured again since."
+    if absent := [f"`{name}`" for name in names if name not in measured]:
+        yield f"Not measured: {', '.join(absent)}."
+
+
+def _missed(outcomes: Sequence[Outcome], notes: Mapping[str, Note]) -> str:
+    """Each missed target with its reason."""
+    entries = [
+        f"- {row.measure}: {_judged(row)}, target {row.target_text}. "
+        f"{notes[outcome.name].reason_of(row) or '**No reason is given.**'}\n"
+        for outcome in outcomes
+        for row in outcome.rows
+        if not row.met
+    ]
+    return "## Missed targets\n\n" + "".join(entries) if entries else ""
+
+
+def _judged(row: Row) -> str:
+    name = "interval ends at" if row.interval else "median" if row.pairs else "worst"
+    return f"{name} {number(row.judged)}{row.unit}"
+
+
+def _curves(rows: Sequence[Row], picture: str) -> str:
+    """The picture and the table of the rows that have a curve."""
+    curves = [row.curve for row in rows if row.curve]
+    if not curves:
+        return ""
+    cells = [("", *(f"{size:,} tasks" for size in SHOWN_SIZES))]
+    for curve in curves:
+        values = dict(curve.points)
+        shown = [f"{number(values[size])} {curve.unit}" if size in values else "" for size in SHOWN_SIZES]
+        cells.append((f"{curve.quantity}: {curve.name}", *shown))
+    table = "\n".join(markdown(cells))
+    text = "Ten tasks a machine. The grey lines are linear growth."
+    return f"## Cost by number of tasks\n\n![Cost by number of tasks]({picture})\n\n{text}\n\n{table}\n"
