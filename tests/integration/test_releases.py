@@ -1,6 +1,7 @@
 """A cluster that a release stored: this version shows, updates and destroys it, and does not train again what was trained."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ import pytest
 
 from tests.cli.calling import tfdeploy
 from tests.clusters import OWNER
-from tests.integration.conftest import Call, Project
+from tests.integration.conftest import ROOT, Call, Project
+from tests.integration.moving import ARGUMENTS, TRAINS, assert_continuous
 from tests.releases import stored
 from tests.releases.stored import StoredRelease, releases
+from tests.waiting import until
 from tfdeploy.backends.local.machine import this_machine
 from tfdeploy.backends.local.paths import Places, machine_id
 
@@ -82,6 +85,24 @@ def test_a_stored_cluster_is_shown_when_its_place_does_not_respond(found: Stored
     assert [(row["result"], row["metrics"]) for row in shown["runs"]] == [("succeeded", {"accuracy": 0.75})] * 2
     assert shown["logs"] == LINES
     assert project.shown()["state"] == "succeeded"
+
+
+def test_a_version_with_another_agent_updates_a_cluster_that_trains(project: Project) -> None:
+    project.write(ARGUMENTS.replace('wait="1"', 'wait="0"'), TRAINS)
+    project.up()
+    until(lambda: "step 20:" in project.log("worker-0"), "step 20")
+    later = project.folder / "later"
+    shutil.copytree(ROOT / "tfdeploy", later / "tfdeploy")
+    with (later / "tfdeploy" / "agent" / "steps.py").open("a") as module:
+        module.write("# another version\n")
+    project.env["PYTHONPATH"] = str(later)
+    update = project.up()
+    assert update.touched() == {"test-worker-0"}
+    assert _operations(update) <= {"same", "update"}
+    until(lambda: project.log("worker-0").count("continues at step") == 2, "the program continues")
+    until(lambda: project.log("worker-0").rpartition("continues at")[2].count("\n") > 1, "the program trains")
+    assert_continuous(project.log("worker-0").splitlines())
+    project.destroy()
 
 
 def _shown(project: Project) -> dict[str, Any]:
