@@ -44,9 +44,7 @@ def test_a_killed_update_is_busy_then_its_stacks_then_left_over(project: Project
     assert "project/test/test: the record" in removed.out
     project.assert_nothing_left()
     assert state_of(project) == ""
-    assert "1 record of destroyed clusters are retained" in tfdeploy(project, "leftovers").out.replace(
-        "is retained", "are retained"
-    )
+    assert "Retained on purpose: 1 record of destroyed clusters" in tfdeploy(project, "leftovers").out
 
 
 def test_a_stack_that_is_kept_elsewhere_may_still_have_it(training: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """docs/get-started.md, from its first file to its last command, with real TensorFlow."""
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import Project
-from tests.pages import ROOT, blocks
+from tests.pages import ROOT, blocks, normal
 
 pytestmark = pytest.mark.full
 
@@ -50,6 +51,13 @@ def test_every_command_of_the_page_runs(project: Project) -> None:
         assert done.returncode == 0, f"{command}:\n{done.stdout}"
         if shown:
             assert done.stdout.strip() == shown.strip(), command
-        outputs[command] = done.stdout
-    assert "loss" in outputs["tfdeploy logs worker-0 --tail 3"]
+        outputs.setdefault(command, done.stdout)
+    assert len(re.findall("loss", outputs["tfdeploy logs worker-0 --grep loss --tail 3"])) == 3
+    (end,) = [block for block in blocks(PAGE) if not block.language]
+    assert {*_lines(end.text)} <= {*_lines(outputs["pulumi up"])}
     assert (project.program / "digits.html").exists()
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text, without what differs from one machine and time to the next. Pulumi indents those of a program."""
+    return normal("\n".join(line.strip() for line in text.splitlines())).splitlines()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.pages import ROOT, blocks
 
-(PROGRAM,) = [block.text for block in blocks(ROOT / "README.md", "python")]
-"""The program that README shows."""
+PROGRAM, TRAINING = [block.text for block in blocks(ROOT / "README.md", "python")]
+"""The program that README shows, and its training."""
 
 SCRIPT = """\
 import sys, time
@@ -16,10 +16,10 @@ print("accuracy: 0.75")
 """
 
 
-def write(folder: Path) -> Path:
-    """Write the program of README into a new folder."""
+def write(folder: Path, script: str = SCRIPT) -> Path:
+    """Write the program of README into a new folder, with this training."""
     (folder / "train").mkdir(parents=True)
     (folder / "Pulumi.yaml").write_text("name: digits\nruntime: python\n")
     (folder / "__main__.py").write_text(PROGRAM)
-    (folder / "train" / "train.py").write_text(SCRIPT)
+    (folder / "train" / "train.py").write_text(script)
     return folder

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import blocks
 from tests.setup import programs
 from tests.setup.clones import ROOT, Done, clean_environment, run
 from tests.setup.plugin_server import plugin_server
@@ -150,6 +152,8 @@ def test_its_data_files_and_sources_are_found(user: User) -> None:
 
 
 def test_its_programs_answer(user: User) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert user.bash("tfdeploy --version").output == f"tfdeploy {version}\n"
     doctor = json.loads(user.bash("tfdeploy doctor --json").output)
     checks = {(check["backend"], check["what"]): check for check in doctor["checks"]}
     assert checks["", "python"]["state"] == "ok"
@@ -159,16 +163,29 @@ def test_its_programs_answer(user: User) -> None:
     assert list(json.loads(schema.output)["resources"]) == ["tfdeploy:index:TensorFlowCluster"]
 
 
-def test_a_cluster_comes_up_and_pulumi_looks_for_no_plugin(user: User, tmp_path: Path) -> None:
-    program = programs.write(tmp_path / "digits")
+def test_readmes_quick_start_works_as_it_is_typed(user: User, tmp_path: Path) -> None:
+    """With real TensorFlow, without an account of Pulumi, and Pulumi looks for no plugin."""
+    (typed,) = [block for block in blocks(ROOT / "README.md", "console") if block.heading == "Quick start"]
+    assert typed.commands[0].startswith("pulumi login --local && export ")
+    assert typed.commands[-1] == "pulumi destroy"
+    program = programs.write(tmp_path / "digits", programs.TRAINING)
+    # Pulumi's own variable for `--yes`, so that the commands are those of README. Only the login is in another folder.
+    prepared = (
+        f"unset PULUMI_BACKEND_URL PULUMI_CONFIG_PASSPHRASE; export PULUMI_SKIP_CONFIRMATIONS=true; cd '{program}'"
+    )
+    login, *steps = typed.commands
+    login = login.replace("--local", f"file://{user.folder}/home")
     try:
         with plugin_server() as server:
-            update = "pulumi stack init dev && pulumi up --yes --non-interactive"
-            up = user.bash(update, program, **server.env)
-        assert up.exit_code == 0, up.output
+            done = user.bash("\n".join([prepared, login, "set -ex", *steps]), program, **server.env)
+        assert done.exit_code == 0, done.output
         assert server.asked == []
-        assert user.bash("pulumi stack output accuracy", program).output == "0.75\n"
-        assert "Run succeeded: worker-0 succeeded." in user.bash("tfdeploy status", program).output
     finally:
-        down = user.bash("pulumi destroy --yes --skip-preview --non-interactive", program)
-    assert down.exit_code == 0, down.output
+        user.bash(f"{prepared}; {login} && pulumi destroy --yes --skip-preview --non-interactive --stack dev", program)
+    _, first, second = re.split(r"^\+ pulumi up$", done.output, flags=re.MULTILINE)
+    assert "accuracy: 1\n" in first
+    assert re.findall(r"^\[worker:0\] loss \d", first, re.MULTILINE)
+    assert "Run succeeded: worker-0 succeeded." in first
+    assert "8 unchanged" in second
+    assert (program / "digits.html").exists()
+    assert not list((user.folder / "home").glob("**/clusters/digits-*")), "nothing is left"

@@ -1,6 +1,7 @@
 """What the package index and lawyers read: the licence, its notices, and the bounds of the dependencies."""
 
 import hashlib
+import json
 import tomllib
 from pathlib import Path
 
@@ -46,6 +47,11 @@ def test_the_next_major_version_of_pulumis_packages_is_not_taken(name: str, majo
     for requirement in requirements(name):
         assert f"{major}.0.0" not in requirement.specifier
         assert f"{int(major) - 1}.999.0" in requirement.specifier
+
+
+def test_the_schema_has_the_version() -> None:
+    """It is written in pyproject.toml alone; the schema is made with it, by `python -m tools.reference`."""
+    assert json.loads((ROOT / "package" / "schema.json").read_text())["version"] == PROJECT["version"]
 
 
 def test_the_distribution_is_not_confused_with_another_project() -> None:

@@ -19,7 +19,7 @@ COMMAND: Any = get_command(app)
 CONTEXT = Context(COMMAND)
 
 RUN_BY = {
-    README: "tests/setup/test_make_mnist.py::test_make_mnist_trains_once_and_asks_for_no_plugin",
+    README: "tests/setup/test_wheel.py::test_readmes_quick_start_works_as_it_is_typed",
     START: "tests/integration/test_get_started.py::test_every_command_of_the_page_runs",
 }
 """The tests that run every command of a page, and compare the output that it shows."""

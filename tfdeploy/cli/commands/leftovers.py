@@ -144,7 +144,7 @@ def leftovers(
     if records["records"]:
         size = text_of_size(records["bytes"])
         count = counted(records["records"], "record")
-        print_result(f"{count} of destroyed clusters are retained on purpose: {size} in {records['folder']}.")
+        print_result(f"Retained on purpose: {count} of destroyed clusters, {size} in {records['folder']}.")
 
 
 def _search(query: ClusterQuery) -> tuple[list[_Row], list[str]]:
