@@ -138,7 +138,9 @@ def wait_for_finish(run: RunState | None, hostname: str, observe_run: Callable[[
     while run is not None and time.monotonic() < deadline and (remaining := _remaining(run, hostname)) > 0:
         deadline = min(deadline, time.monotonic() + remaining)
         if not is_reported:
-            print(f"{hostname} gets its new settings when its program has ended, in at most {remaining:.0f} s", flush=True)
+            print(
+                f"{hostname} gets its new settings when its program has ended, in at most {remaining:.0f} s", flush=True
+            )
             is_reported = True
         time.sleep(_POLL_SECONDS)
         run = observe_run()
