@@ -10,25 +10,24 @@ import os
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
-from .artifacts import (
-    CHECKPOINT,
-    CLUSTER_LIMIT,
-    FILES,
-    MAX_BYTES,
-    MAX_FILES,
-    OTHER_MACHINE,
-    LeftOut,
-    StoredArtifact,
-    is_valid_name,
+from .artifact_manifest import (
+    MANIFEST,
+    ArtifactList,
+    ManifestArtifact,
+    ManifestFile,
+    folders_of,
+    load_manifest,
+    refuse_names,
+    save_manifest,
+    size_of,
 )
-from .files import write_whole
+from .artifacts import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, LeftOut
 
 DRAFT_FOLDER = "artifacts.draft"
-MANIFEST = "artifacts.json"
 
 CLUSTER_BYTES = 20 << 30
 """The artifacts of all runs of a cluster have at most so many bytes: those of the oldest runs are deleted first."""
@@ -37,125 +36,6 @@ _LINKED = ".data-"
 """Files with this in their names do not change after they got their names: TensorFlow writes another file and renames it."""
 
 _READ = 4 << 20
-
-
-@dataclass(frozen=True)
-class ManifestFile:
-    """A file of an artifact."""
-
-    name: str
-    size: int
-    version: str
-    sha256: str = ""
-    """Empty for a file that was linked."""
-
-
-@dataclass(frozen=True)
-class ManifestArtifact:
-    """An artifact that is stored."""
-
-    kind: str
-    name: str
-    machine: str
-    rank: int
-    files: List[ManifestFile] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return sum(file.size for file in self.files)
-
-    @property
-    def path(self) -> str:
-        """Where it is: a folder, a file, or the file `checkpoint`, which is the last one."""
-        single = self.files[-1].name if self.files else ""
-        return self.name if self.kind not in (FILES, CHECKPOINT) else single
-
-
-@dataclass(frozen=True)
-class ArtifactList:
-    """What a run has below `artifacts`, and what was left out."""
-
-    artifacts: List[ManifestArtifact] = field(default_factory=list)
-    left_out: List[LeftOut] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return sum(artifact.size for artifact in self.artifacts)
-
-    @property
-    def files(self) -> List[ManifestFile]:
-        """The files of all artifacts."""
-        return [file for artifact in self.artifacts for file in artifact.files]
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "ArtifactList":
-        """From JSON, which may be of a cluster that is not trusted.
-
-        Raises:
-            ValueError, KeyError, TypeError, AttributeError: it is not a manifest.
-        """
-        artifacts = [
-            ManifestArtifact(
-                str(item["kind"]),
-                str(item["name"]),
-                str(item["machine"]),
-                int(item["rank"]),
-                [
-                    ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file["sha256"]))
-                    for file in item["files"]
-                ],
-            )
-            for item in data["artifacts"]
-        ]
-        manifest = cls(artifacts, [LeftOut.from_dict(item) for item in data["left_out"]])
-        refuse_names([file.name for file in manifest.files])
-        return manifest
-
-
-def refuse_names(names: Sequence[str]) -> None:
-    """Raise ValueError unless these are names of different files below one folder."""
-    for name in names:
-        if not is_valid_name(name):
-            raise ValueError(f"{name!r} is not a path below train_dir")
-    folders = {folder for name in names for folder in _folders(name)}
-    if len(set(names)) < len(names) or folders.intersection(names):
-        raise ValueError("two files have the same path")
-
-
-def load_manifest(run_folder: Path) -> ArtifactList:
-    """The manifest of a run; an empty one where there is none that can be read."""
-    try:
-        return ArtifactList.from_dict(json.loads((run_folder / MANIFEST).read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ArtifactList()
-
-
-def save_manifest(run_folder: Path, manifest: ArtifactList) -> None:
-    """Store the manifest of a run."""
-    write_whole(run_folder / MANIFEST, json.dumps(manifest.to_dict()), sync=True)
-
-
-def stored_artifacts(run_folder: Path) -> Tuple[List[StoredArtifact], List[LeftOut]]:
-    """What a view shows of the artifacts in a record, which may be a copy that is not complete."""
-    manifest = load_manifest(run_folder)
-    rows = [
-        StoredArtifact(
-            item.kind,
-            item.name,
-            item.size,
-            item.machine,
-            item.path,
-            all(_size(run_folder / "artifacts" / file.name) == file.size for file in item.files),
-        )
-        for item in manifest.artifacts
-    ]
-    return rows, manifest.left_out
 
 
 def store_draft(draft: Path, folder: Path, name: str) -> None:
@@ -182,13 +62,6 @@ def remove_files(folder: Path, names: Sequence[str]) -> None:
                     (folder / parent).rmdir()
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
-
-
 class _Incoming:
     """A file that is arriving."""
 
@@ -202,7 +75,7 @@ class _Incoming:
     @property
     def end(self) -> int:
         """How many bytes have arrived; -1 where none is to be sent."""
-        return -1 if self.is_refused or self.is_complete else max(0, _size(self.draft))
+        return -1 if self.is_refused or self.is_complete else max(0, size_of(self.draft))
 
     def put(self, offset: int, data: bytes) -> None:
         self.draft.parent.mkdir(parents=True, exist_ok=True)
@@ -262,9 +135,18 @@ class ArtifactStore:
         self._uploads: Dict[Tuple[str, str], _Upload] = {}
         self._lock = threading.Lock()
 
-    def begin(self, run_id: str, machine: str, rank: int, declared: List[Dict[str, Any]], train_dir: str) -> List[int]:
+    def begin(
+        self,
+        run_id: str,
+        machine: str,
+        rank: int,
+        declared: List[Dict[str, Any]],
+        train_dir: str,
+        is_last: bool = True,
+    ) -> List[int]:
         """Declare what is about to be uploaded; how many bytes of each file are there already. -1 for a file that is not to be sent:
-        the record has it, or a machine with a lower rank has another one of its name.
+        the record has it, or a machine with a lower rank has another one of its name. `is_last`: no machine that has declared nothing
+        yet continues what has arrived.
 
         Raises:
             ValueError, KeyError, TypeError: it is not valid, or beyond the limits.
@@ -293,7 +175,8 @@ class ArtifactStore:
                 for file in artifact.files
             ]
             upload = self._uploads[run_id, machine] = _Upload(machine, artifacts, incoming)
-            self._remove_drafts(run_id)
+            if is_last:
+                self._remove_drafts(run_id)
             self._compare(folder, upload)
             for item, link in zip(incoming, links):
                 if not item.is_complete and not item.is_refused:
@@ -325,7 +208,7 @@ class ArtifactStore:
                 if owner is None or stored is None:
                     continue
                 is_same = (stored.size, stored.version) == (item.file.size, item.file.version)
-                if is_same and _size(folder / "artifacts" / stored.name) == stored.size:
+                if is_same and size_of(folder / "artifacts" / stored.name) == stored.size:
                     item.is_complete = item.is_stored = True
                     item.file = stored
                 elif owner.machine != upload.machine and owner.rank < artifact.rank:
@@ -408,7 +291,7 @@ class ArtifactStore:
         save_manifest(folder, replace(manifest, artifacts=[*others, artifact]))
         remove_files(folder / "artifacts", [name for name in obsolete if name not in remaining])
 
-    def end(self, run_id: str, machine: str, left_out: List[LeftOut]) -> ArtifactList:
+    def end(self, run_id: str, machine: str, left_out: List[LeftOut], is_last: bool = True) -> ArtifactList:
         """The upload has ended: what this machine has no more is removed, unless it could not be uploaded; the manifest of the run."""
         with self._lock:
             folder = self._runs / run_id
@@ -429,9 +312,15 @@ class ArtifactStore:
                 save_manifest(folder, changed)
             names = {file.name for file in changed.files}
             remove_files(folder / "artifacts", [file.name for file in manifest.files if file.name not in names])
-            if not any(run == run_id for run, _ in self._uploads):
+            if is_last and not any(run == run_id for run, _ in self._uploads):
                 shutil.rmtree(str(folder / DRAFT_FOLDER), ignore_errors=True)
             return changed
+
+    def discard(self, run_id: str) -> None:
+        """Delete what has arrived of uploads of a run that nobody continues."""
+        with self._lock:
+            self._uploads = {key: upload for key, upload in self._uploads.items() if key[0] != run_id}
+            shutil.rmtree(str(self._runs / run_id / DRAFT_FOLDER), ignore_errors=True)
 
     def remove_excess(self, keep: str) -> List[str]:
         """Delete the artifacts of the oldest runs beyond `CLUSTER_BYTES`, except those of the run `keep`; the runs that had them."""
@@ -458,12 +347,12 @@ def remove_artifacts(folder: Path) -> None:
 
 def _without(artifacts: Sequence[ManifestArtifact], names: Set[str]) -> Iterator[ManifestArtifact]:
     """The artifacts that have none of these files; of `FILES` those that remain. Where one is a file, another cannot be in a folder."""
-    folders = {folder for name in names for folder in _folders(name)}
+    folders = {folder for name in names for folder in folders_of(name)}
     for artifact in artifacts:
         rest = [
             file
             for file in artifact.files
-            if file.name not in names and file.name not in folders and not names.intersection(_folders(file.name))
+            if file.name not in names and file.name not in folders and not names.intersection(folders_of(file.name))
         ]
         if len(rest) == len(artifact.files):
             yield artifact
@@ -471,24 +360,6 @@ def _without(artifacts: Sequence[ManifestArtifact], names: Set[str]) -> Iterator
             yield replace(artifact, files=rest)
 
 
-def _folders(name: str) -> Iterator[str]:
-    return (name[:position] for position, sign in enumerate(name) if sign == "/")
-
-
 def _draft_name(file: ManifestFile) -> str:
     identity = json.dumps([file.name, file.size, file.version])
     return f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.draft"
-
-
-def read_part(run_folder: Path, name: str, offset: int, size: int) -> bytes:
-    """A part of a file that the manifest lists.
-
-    Raises:
-        ValueError: the manifest does not list it.
-        OSError: it cannot be read.
-    """
-    if name not in {file.name for file in load_manifest(run_folder).files}:
-        raise ValueError(f"{name!r} is not a file of the artifacts")
-    with (run_folder / "artifacts" / name).open("rb") as file:
-        file.seek(offset)
-        return file.read(size)

@@ -26,7 +26,7 @@ from . import (
     uploads,
     workdir,
 )
-from .artifact_store import read_part
+from .artifact_manifest import read_part
 from .events import Event
 from .files import write_whole
 from .port_reservations import PortReservations
@@ -238,10 +238,10 @@ class Controller:
         with self._lock:
             now = self._now()
             self._record.touch(now)
-            if self._run is not None and uploads.are_open(self._run):
-                self._journal.add(
-                    self._run.spec.id, uploads.expire(self._run, now, self._upload_calls.silent_seconds), now
-                )
+            if self._run is not None:
+                happened = uploads.expire(self._run, now, self._upload_calls.silent_seconds)
+                self._journal.add(self._run.spec.id, happened, now)
+                self._upload_calls.discard_given_up(self._run, now)
             self._settle(now)
 
     def view(self, request: ViewRequest) -> RecordView:
@@ -280,10 +280,11 @@ class Controller:
                 return
             patterns = {condition.metric: condition.pattern for condition in run.spec.until}
             values = self._record.logged_values(run, patterns, VIEW_SECONDS / 2)
+            disabled = self._record.disabled_patterns(run, patterns)
         with self._lock:
             if self._run is not None and _decide_alike(self._run.spec, run.spec):
                 until.apply_values(self._run, values, self._now())
-                self._commit([])
+                self._commit(until.note_problems(self._run, values, disabled))
 
     def _awaits_metrics(self) -> bool:
         with self._lock:

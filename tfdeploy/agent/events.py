@@ -20,6 +20,7 @@ TASK_INTERRUPTED, TASK_STOPPED, TASK_REMOVED = "task_interrupted", "task_stopped
 RECORD_DAMAGED, RECORD_DELAYED = "record_damaged", "record_delayed"
 LAUNCHER_PROBLEM, OUTPUT_DROPPED = "launcher_problem", "output_dropped"
 PATTERN_SLOW, PATTERN_DISABLED = "pattern_slow", "pattern_disabled"
+UNTIL_DISABLED, UNTIL_NO_NUMBER = "until_disabled", "until_no_number"
 ARTIFACTS_BEGUN, ARTIFACTS_STORED, ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_REMOVED = (
     "artifacts_begun",
     "artifacts_stored",
@@ -54,7 +55,7 @@ class Event:
     """The hostnames that it is about, where they are several; for a wait, the task that was waited for."""
     machine: str = ""
     state: str = ""
-    """The word of an engine for a task's state, or a machine's status."""
+    """The word of an engine for a task's state, a machine's status, or the name of a metric."""
     result: Optional[RunResult] = None
     count: int = 0
     """How many bytes, or entries of the record."""

@@ -124,6 +124,7 @@ def remove_tasks(run: RunState, hostnames: List[str]) -> List[Event]:
     present = [name for name in hostnames if name in run.tasks]
     for name in present:
         run.removed[name] = run.tasks[name].instance
+        run.removed_generations[name] = run.tasks[name].generation
         run.last_seen[name] = run.seen(name)
         if run.result is None or run.tasks[name].is_auxiliary:
             run.removed_attempts[name] = run.tasks[name].attempt
@@ -157,13 +158,20 @@ def _restore_removed_task(run: RunState, report: LauncherReport) -> Optional[Tas
         for task in run.spec.tasks:
             if task.hostname == report.hostname:
                 run.tasks[task.hostname] = _added_task(run, task)
-                run.tasks[task.hostname].fenced = [run.removed.get(task.hostname, "")]
     return run.tasks.get(report.hostname)
 
 
 def _added_task(run: RunState, task: TaskSpec) -> TaskState:
-    """A task at its beginning; one that was removed before continues with the next attempt."""
-    return TaskState(**vars(task), attempt=run.removed_attempts.get(task.hostname, 0) + 1)
+    """A task at its beginning; one that was removed before continues with the next attempt, and its former launcher is fenced."""
+    added = TaskState(**vars(task), attempt=run.removed_attempts.get(task.hostname, 0) + 1)
+    _fence_removed(run, added)
+    return added
+
+
+def _fence_removed(run: RunState, task: TaskState) -> None:
+    """Fence the launcher that the task had when it was removed: its machine may only be cut off."""
+    task.generation = run.removed_generations.get(task.hostname, 0)
+    task.fenced = list(filter(None, [run.removed.get(task.hostname)]))
 
 
 def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
@@ -267,12 +275,12 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
 def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: float) -> Order:
     """The order for a task's current launcher."""
     hostname, grace, run_id = task.hostname, run.spec.grace, run.spec.id
-    if task.state == INTERRUPTED and uploads.is_asked(run, hostname):
-        return Order(sync.STOP, grace, run_id, upload=uploads.request_to(run, hostname))
+    if task.state == INTERRUPTED and uploads.is_asked(run, hostname, now):
+        return Order(sync.STOP, grace, run_id, upload=uploads.request_to(run, hostname, now))
     if task.state in FINAL:
-        if not uploads.is_asked(run, hostname):
+        if not uploads.is_asked(run, hostname, now):
             return Order(sync.END, grace)
-        request = uploads.request_to(run, hostname)
+        request = uploads.request_to(run, hostname, now)
         return Order(sync.END, grace, run_id, upload=request) if request else Order(sync.STOP, grace)
     if _is_over(run, task) and not may_finish(run, task, now):
         return Order(sync.STOP, grace)
@@ -303,11 +311,13 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
     elastic run the others continue, if these are optional workers."""
     before = [task.hostname for task in run.training_tasks]
     planned = {task.hostname for task in spec.tasks}
-    run.last_seen.update({name: run.seen(name) for name in run.tasks if name not in planned})
-    run.removed_attempts.update({name: task.attempt for name, task in run.tasks.items() if name not in planned})
+    absent = {name: task for name, task in run.tasks.items() if name not in planned}
+    run.removed_attempts.update({name: task.attempt for name, task in absent.items()})
+    run.removed_generations.update({name: task.generation for name, task in absent.items()})
+    run.last_seen.update({name: run.seen(name) for name in absent})
     is_elastic, is_resized = elastic.tasks_continue(run.spec, spec), run.spec.max_workers != spec.max_workers
     if run.spec.until != spec.until:
-        run.reached = []
+        run.reached, run.until_problems = [], []
     if run.spec.worker_port != spec.worker_port:
         run.reserved = {}
     run.spec, run.stop_requested, run.cost_since = spec, False, now
@@ -330,9 +340,13 @@ def inherit_fences(run: RunState, before: RunState) -> None:
     until it reports again."""
     run.last_seen.update({name: before.seen(name) for name in {*before.tasks, *before.last_seen}})
     instances = {**before.removed, **{hostname: task.instance for hostname, task in before.tasks.items()}}
+    generations = {**before.removed_generations, **{name: task.generation for name, task in before.tasks.items()}}
     run.removed.update({name: instance for name, instance in instances.items() if name not in run.tasks})
+    run.removed_generations.update({name: number for name, number in generations.items() if name not in run.tasks})
     for hostname, task in run.tasks.items():
         earlier = before.tasks.get(hostname)
+        if earlier is None and hostname in before.removed:
+            _fence_removed(before, task)
         if earlier is not None:
             task.fenced, task.generation = list(earlier.fenced), earlier.generation
 

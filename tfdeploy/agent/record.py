@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from . import event_log
-from .artifact_store import stored_artifacts
+from .artifact_manifest import stored_artifacts
 from .artifacts import LeftOut, StoredArtifact
 from .events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
 from .files import write_whole
@@ -376,6 +376,12 @@ class Record:
                 if name not in unknown:
                     values.setdefault(name, LoggedValue(hostname, match.attempt, match.text, match.step))
         return values
+
+    def disabled_patterns(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
+        """Which of these patterns are switched off: one event for each, with the name as `state`."""
+        matches = self._matches_of(run.spec.id, patterns)
+        warnings = [event for event in _pattern_warnings(matches, patterns) if event.kind == PATTERN_DISABLED]
+        return list({event.state: event for event in warnings}.values())
 
     def _matches_of(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
         """What was searched so far, by hostname."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .artifact_store import ArtifactList, load_manifest
+from .artifact_manifest import ArtifactList, load_manifest
 from .log import NAMES, PIPES
 from .log_segments import Stream
 from .record import Record

@@ -158,6 +158,10 @@ class MachineUpload:
     at: float
     """When it was requested, in seconds since 1970."""
     state: str = UPLOADING
+    turn_at: float = 0.0
+    """When its turn came; 0 while it waits for that."""
+    again_at: float = 0.0
+    """When a lost upload got more time: at once if it took too long, else when its launcher was there again. 0 for neither."""
 
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "MachineUpload":
@@ -242,6 +246,8 @@ class RunState:
     """Hostname of a removed task to its launcher's identity. That launcher must not register again; another one may."""
     removed_attempts: Dict[str, int] = field(default_factory=dict)
     """Hostname of a removed task to its attempt. If it is added again, its log has this attempt already."""
+    removed_generations: Dict[str, int] = field(default_factory=dict)
+    """Hostname of a removed task to the generation of its launcher. If it is added again, its next launcher has a higher one."""
     last_seen: Dict[str, float] = field(default_factory=dict)
     """Hostname to the last report of a launcher that was not at rest when its task was removed, or the run before ended: while its
     machine does not respond, its program may still run."""
@@ -253,6 +259,8 @@ class RunState:
     reached: List[ReachedMetric] = field(default_factory=list)
     """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
     reached_at: float = 0.0
+    until_problems: List[str] = field(default_factory=list)
+    """What the events have of conditions of `until` that cannot hold: each once."""
     uploads: Dict[str, MachineUpload] = field(default_factory=dict)
     """Machine to the upload of what the run has there; missing until all its training tasks there have ended."""
     cost_since: float = 0.0
@@ -297,10 +305,12 @@ class RunState:
             "reserved": dict(self.reserved),
             "result": asdict(self.result) if self.result else None,
             "reached": [asdict(metric) for metric in self.reached],
+            "until_problems": list(self.until_problems),
             "uploads": {machine: dict(vars(upload)) for machine, upload in self.uploads.items()},
             "restart_queue": list(self.restart_queue),
             "removed": dict(self.removed),
             "removed_attempts": dict(self.removed_attempts),
+            "removed_generations": dict(self.removed_generations),
             "last_seen": dict(self.last_seen),
         }
 

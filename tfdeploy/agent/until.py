@@ -1,13 +1,19 @@
 """The argument `until`: which values of metrics end a run. Pure."""
 
 import math
+from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional
 
+from .events import UNTIL_DISABLED, UNTIL_NO_NUMBER, Event
 from .run_spec import Condition
 from .run_state import FINAL, SUCCEEDED, UNTIL, ReachedMetric, RunResult, RunState
 
 COMPARISONS = (">=", "<=", ">", "<")
 """A comparison that begins with another one comes before it."""
+
+
+_MAX_TEXT = 40
+"""So many characters of a value that is no number are in its event."""
 
 
 class LoggedValue(NamedTuple):
@@ -23,6 +29,24 @@ def apply_values(run: RunState, values: Dict[str, LoggedValue], now: float) -> N
     """Note the metrics by which all conditions hold, if these values satisfy them."""
     if run.result is None and not run.reached:
         run.reached, run.reached_at = _reached_metrics(run, values), now
+
+
+def note_problems(run: RunState, values: Dict[str, LoggedValue], disabled: List[Event]) -> List[Event]:
+    """Events of what prevents a condition from being decided: its pattern is switched off (`disabled`, with the metric as `state`), or
+    its value is no number. There is one for each pattern and kind."""
+    seen = [replace(event, kind=UNTIL_DISABLED, at=0.0) for event in disabled]
+    for condition in run.spec.until:
+        logged = values.get(condition.metric)
+        if logged is not None and math.isnan(_number(logged.text)):
+            text = logged.text[:_MAX_TEXT]
+            seen.append(Event(UNTIL_NO_NUMBER, task=logged.task, state=condition.metric, reason=text))
+    happened = []
+    for event in seen:
+        problem = f"{event.kind} {event.state}"
+        if problem not in run.until_problems:
+            run.until_problems.append(problem)
+            happened.append(event)
+    return happened
 
 
 def until_result(run: RunState, now: float) -> Optional[RunResult]:

@@ -4,12 +4,13 @@ import threading
 from typing import Any, Callable, Dict, List, Tuple
 
 from . import events
-from .artifact_store import ArtifactList, ArtifactStore
+from .artifact_manifest import ArtifactList
+from .artifact_store import ArtifactStore
 from .artifacts import LeftOut
 from .events import Event
 from .record import Record
 from .run_state import RunState
-from .uploads import machine_of, rank
+from .uploads import are_given_up, machine_of, others_remain, rank
 
 _MAX_EVENTS = 20
 """So many artifacts that are left out get an event. The list of the record has all of them."""
@@ -47,7 +48,8 @@ class UploadCalls:
         """Declare files; how much of each is stored already, and what happened."""
         machine = _machine(run, hostname)
         declared = data["artifacts"]
-        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, run.spec.train_dir)
+        is_last = not others_remain(run, machine)
+        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, run.spec.train_dir, is_last)
         files = [file for item in declared for file in item["files"]]
         remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
         if not remaining:
@@ -68,12 +70,17 @@ class UploadCalls:
         machine = _machine(run, hostname)
         left_out = [LeftOut.from_dict(item) for item in data["left_out"]]
         try:
-            manifest = self._store.end(run.spec.id, machine, left_out)
+            manifest = self._store.end(run.spec.id, machine, left_out, not others_remain(run, machine))
             removed = self._store.remove_excess(run.spec.id)
         except OSError as error:  # as on a full disk: the events wait until they can be written
             reason = error.strerror or str(error)
             return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]
         return [*_ended(manifest, hostname, machine), *_removed(removed)]
+
+    def discard_given_up(self, run: RunState, now: float) -> None:
+        """Delete what has arrived of uploads that nobody continues."""
+        if are_given_up(run, now):
+            self._store.discard(run.spec.id)
 
     def contact(self, hostname: str) -> "_Contact":
         """While a call of this launcher is executed it is not silent, however long that takes."""

@@ -25,7 +25,7 @@ SILENT_SECONDS = 30.0
 """The launcher that uploads is lost when it was silent for so long."""
 
 MAX_SECONDS = 900.0
-"""What was not uploaded in so much time is lost, too: a cluster that is deleted waits for it."""
+"""What was not uploaded so long after its turn came is lost, too. A launcher whose upload was lost has so much time once more."""
 
 _RECENT_SECONDS = 10.0
 """A launcher that has reported within this time can be asked to upload."""
@@ -56,6 +56,24 @@ def request_uploads(run: RunState, now: float) -> None:
             if candidates:
                 last = max(candidates, key=lambda task: (now - task.seen < _RECENT_SECONDS, task.since))
                 run.uploads[machine] = MachineUpload(last.hostname, now)
+    turn = _turn(run)
+    if turn is not None:
+        run.uploads[turn].turn_at = run.uploads[turn].turn_at or now
+
+
+def _turn(run: RunState) -> Optional[str]:
+    """The machine that uploads now."""
+    order = sorted(run.uploads, key=lambda machine: (run.uploads[machine].at, rank(run, machine)))
+    return next((machine for machine in order if run.uploads[machine].state == UPLOADING), None)
+
+
+def _deadline(upload: MachineUpload) -> float:
+    return (upload.again_at or upload.turn_at or upload.at) + MAX_SECONDS
+
+
+def _is_given_up(upload: MachineUpload, now: float) -> bool:
+    """Whether the upload was lost, and its launcher has had time again."""
+    return upload.state == UPLOAD_LOST and bool(upload.again_at) and now > _deadline(upload)
 
 
 def machine_of(run: RunState, hostname: str) -> Optional[str]:
@@ -63,10 +81,12 @@ def machine_of(run: RunState, hostname: str) -> Optional[str]:
     return next((machine for machine, upload in run.uploads.items() if upload.task == hostname), None)
 
 
-def is_asked(run: RunState, hostname: str) -> bool:
-    """Whether the launcher of this task has to upload. One that was lost and is there again does, too."""
+def is_asked(run: RunState, hostname: str, now: float) -> bool:
+    """Whether the launcher of this task has to upload. One that was lost and is there again does, too, for some time."""
     machine = machine_of(run, hostname)
-    return machine is not None and run.uploads[machine].state != UPLOADED
+    if machine is None or run.uploads[machine].state == UPLOADED:
+        return False
+    return not _is_given_up(run.uploads[machine], now)
 
 
 def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool:
@@ -74,16 +94,15 @@ def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool
     as lost, so that it has the time of one upload."""
     machine = machine_of(run, hostname)
     if machine is None or is_current:
-        return is_asked(run, hostname)
+        return is_asked(run, hostname, now)
     upload = run.uploads[machine]
-    return upload.state == UPLOADING and now - upload.at <= MAX_SECONDS
+    return upload.state == UPLOADING and now <= _deadline(upload)
 
 
-def request_to(run: RunState, hostname: str) -> Optional[UploadRequest]:
+def request_to(run: RunState, hostname: str, now: float) -> Optional[UploadRequest]:
     """What this launcher is asked to upload now; None while another machine uploads."""
     machine = machine_of(run, hostname)
-    turn = next((name for name in _in_order(run) if run.uploads[name].state == UPLOADING), machine)
-    if machine != turn or not is_asked(run, hostname):
+    if machine != (_turn(run) or machine) or not is_asked(run, hostname, now):
         return None
     return UploadRequest(run.spec.id, run.spec.train_dir, list(run.spec.artifacts))
 
@@ -96,10 +115,6 @@ def rank(run: RunState, machine: str) -> int:
     return next((number for number, task in enumerate(order) if task.machine == machine), len(order))
 
 
-def _in_order(run: RunState) -> List[str]:
-    return sorted(run.uploads, key=lambda machine: (run.uploads[machine].at, rank(run, machine)))
-
-
 def are_open(run: RunState) -> bool:
     """Whether a launcher uploads, or is about to."""
     return any(upload.state == UPLOADING for upload in run.uploads.values())
@@ -109,13 +124,16 @@ def expire(run: RunState, now: float, silent_seconds: Callable[[str], float]) ->
     """Mark uploads as lost if their launchers are silent, or if they take too long. `silent_seconds` is how long the launcher of a task
     has sent nothing."""
     happened = []
+    turn = _turn(run)
     for machine, upload in run.uploads.items():
-        if upload.state != UPLOADING:
-            continue
         silent = silent_seconds(upload.task)
-        if silent > SILENT_SECONDS or now - upload.at > MAX_SECONDS:
+        is_silent = silent > SILENT_SECONDS
+        if upload.state == UPLOAD_LOST and not upload.again_at and not is_silent and turn is None:
+            upload.again_at = now
+        elif upload.state == UPLOADING and (is_silent or (machine == turn and now > _deadline(upload))):
             upload.state = UPLOAD_LOST
-            delay = silent if silent > SILENT_SECONDS else 0.0
+            upload.again_at = 0.0 if is_silent else upload.again_at or now
+            delay = silent if is_silent else 0.0
             happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine, delay=delay))
     return happened
 
@@ -130,11 +148,25 @@ def finish(run: RunState, hostname: str) -> None:
 def reopen(run: RunState, hostname: str, now: float) -> None:
     """The launcher that was lost uploads again."""
     machine = machine_of(run, hostname)
-    if machine is not None and run.uploads[machine].state == UPLOAD_LOST:
-        run.uploads[machine] = MachineUpload(hostname, now)
+    if machine is not None and run.uploads[machine].state == UPLOAD_LOST and is_asked(run, hostname, now):
+        upload = run.uploads[machine]
+        run.uploads[machine] = MachineUpload(hostname, now, turn_at=now, again_at=upload.again_at or now)
+
+
+def others_remain(run: RunState, machine: str) -> bool:
+    """Whether another machine of the run has not uploaded everything: it may continue what has arrived."""
+    return any(upload.state != UPLOADED for name, upload in run.uploads.items() if name != machine)
+
+
+def are_given_up(run: RunState, now: float) -> bool:
+    """Whether uploads of the run were lost, and no launcher is asked for any."""
+    is_lost = any(upload.state == UPLOAD_LOST for upload in run.uploads.values())
+    return is_lost and not any(is_asked(run, upload.task, now) for upload in run.uploads.values())
 
 
 def shift_clock(run: RunState, seconds: float) -> None:
     """Correct the times after the wall clock was set by so many seconds."""
     for upload in run.uploads.values():
         upload.at += seconds
+        upload.turn_at += seconds if upload.turn_at else 0.0
+        upload.again_at += seconds if upload.again_at else 0.0

@@ -8,15 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..agent.artifact_store import (
-    DRAFT_FOLDER,
-    ArtifactList,
-    ManifestFile,
-    load_manifest,
-    remove_files,
-    save_manifest,
-    store_draft,
-)
+from ..agent.artifact_manifest import ArtifactList, ManifestFile, load_manifest, save_manifest
+from ..agent.artifact_store import DRAFT_FOLDER, remove_files, store_draft
 from ..agent.files import sha256_of
 from .controller_calls import ControllerApi
 

@@ -1,6 +1,6 @@
 """Whether the record of a run that moves has its newest checkpoint: without it the run would begin again. Pure but for its manifest."""
 
-from ..agent.artifact_store import stored_artifacts
+from ..agent.artifact_manifest import stored_artifacts
 from ..agent.artifacts import CHECKPOINT, CLUSTER_LIMIT, NO_MATCH, OTHER_MACHINE
 from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..agent.uploads import has_uploads

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ..agent import record_sync
-from ..agent.artifact_store import stored_artifacts
+from ..agent.artifact_manifest import stored_artifacts
 from ..agent.record import Record, RecordFormatError
 from ..agent.record_sync import CopyChanges, CopyPosition
 from ..agent.rpc import CallError

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tfdeploy.agent import artifact_store
-from tfdeploy.agent.artifact_store import ArtifactStore, UploadUnknown, load_manifest, read_part, stored_artifacts
+from tfdeploy.agent.artifact_manifest import load_manifest, read_part, stored_artifacts
+from tfdeploy.agent.artifact_store import ArtifactStore, UploadUnknown
 from tfdeploy.agent.artifacts import CLUSTER_LIMIT, LIMIT, MAX_BYTES, MAX_FILES, OTHER_MACHINE, LeftOut
 
 RUN = "0123456789ab"

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import elastic, events, run_move, sync
 from tfdeploy.agent.flags import placeholders
-from tfdeploy.agent.reconcile import GATHER_SECONDS, LOST_SECONDS, remove_tasks, stop_run
+from tfdeploy.agent.reconcile import GATHER_SECONDS, LOST_SECONDS, inherit_fences, remove_tasks, stop_run
 from tfdeploy.agent.restart_policy import MAX_LOSSES
 from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.agent.sync import ExitReport
@@ -67,6 +67,38 @@ def test_workers_are_added_and_removed_and_the_others_continue() -> None:
     assert events.TASKS_CHANGED not in kinds
     assert events.ADDRESS_CHANGED not in kinds
     assert kinds.count(events.WORKERS_CHANGED) == 2
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("again", ["run", "next run"])
+def test_a_former_launcher_does_not_displace_a_worker_that_was_added_again(again: str, restarts: bool) -> None:
+    made = running(3)
+    former = made.launchers.pop("worker-2")  # its machine is cut off
+    note_removed(made, 2)
+    if restarts:
+        made.restart_controller()
+    if again == "run":
+        made.give(ps=1, workers=3, **ELASTIC)
+    else:
+        before = made.job
+        made.give(ps=1, workers=3, run_id="next", **ELASTIC)
+        inherit_fences(made.job, before)
+    made.come("worker-0", "worker-1", "ps-0", "worker-2")
+    current = made.launchers["worker-2"]
+    assert current.generation > former.generation
+    state = dict(vars(made.job.tasks["worker-2"]))
+    assert made.take(former.report()).action == sync.END, "its machine is there again"
+    assert {**vars(made.job.tasks["worker-2"]), "seen": 0} == {**state, "seen": 0}
+    assert made.job.tasks["worker-2"].instance == current.instance
+    unknown = replace(former.report(), instance="one before it", generation=former.generation)
+    assert made.take(unknown).action == sync.END
+
+
+def note_removed(made: World, workers: int) -> None:
+    """An update to fewer workers, whose launchers do not respond."""
+    removed = [name for name in made.job.tasks if name.startswith("worker-") and int(name[-1]) >= workers]
+    made.note(remove_tasks(made.job, removed))
+    made.give(ps=1, workers=workers, **ELASTIC)
 
 
 def test_the_addresses_survive_the_controller() -> None:

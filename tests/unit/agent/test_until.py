@@ -280,6 +280,47 @@ def test_the_controller_decides_by_the_log_without_an_observer(tmp_path: Path) -
     assert target.sync(launchers["worker-0"].report()).action == STOP
 
 
+def problems(record: Record) -> list[tuple[str, str, str, str]]:
+    """The events of conditions that cannot hold."""
+    run = record.current()
+    assert run is not None
+    kinds = (events.UNTIL_DISABLED, events.UNTIL_NO_NUMBER)
+    return [(it.kind, it.task, it.state, it.reason) for it in record.events(run.spec.id) if it.kind in kinds]
+
+
+def test_a_value_that_is_no_number_is_an_event_once_also_for_the_next_controller(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95", "loss": "<= 2"})
+    log(record, "worker-0", "accuracy: nan\n", "loss: 3\n")
+    decide(target, launchers)
+    log(record, "worker-0", "accuracy: " + "x" * 1000 + "\n")
+    decide(target, launchers)
+    decide(Controller(record), launchers)
+    assert problems(record) == [(events.UNTIL_NO_NUMBER, "worker-0", "accuracy", "nan")]
+    log(record, "worker-0", "accuracy: 1\n", "loss: " + "inf" * 1000 + "\n")
+    decide(target, launchers)
+    assert problems(record)[1:] == [(events.UNTIL_NO_NUMBER, "worker-0", "loss", ("inf" * 14)[:40])]
+
+
+def test_a_pattern_that_is_switched_off_is_an_event_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95", "loss": "<= 2"})
+    monkeypatch.setattr(matcher.SHARED, "search", lambda *_: Matches({}, ["accuracy"]))
+    for _ in range(5):
+        log(record, "worker-0", "accuracy: 0.1\n")
+        decide(target, launchers)
+    ((kind, task, state, reason),) = problems(record)
+    assert (kind, task, state) == (events.UNTIL_DISABLED, "worker-0", "accuracy")
+    assert reason.startswith("its pattern takes more than 1 s: ")
+
+
+def test_another_condition_has_its_own_event(tmp_path: Path) -> None:
+    target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95"})
+    log(record, "worker-0", "accuracy: nan\n")
+    decide(target, launchers)
+    target.submit_run(plan(workers=1, metrics=METRICS, until={"accuracy": ">= 0.9"}).run)
+    decide(target, launchers)
+    assert len(problems(record)) == 2
+
+
 def test_the_beginning_of_a_line_is_no_value(tmp_path: Path) -> None:
     target, launchers, record = started(tmp_path, {"loss": "<= 2"})
     log(record, "worker-0", "loss: 1")

@@ -1,5 +1,6 @@
 """Which launcher uploads, in which order, and when that is over."""
 
+import hashlib
 import json
 import time
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.agent import reconcile, sync, uploads
-from tfdeploy.agent.controller import Controller
+from tfdeploy.agent.controller import Clock, Controller
 from tfdeploy.agent.events import ARTIFACTS_LOST
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
@@ -136,6 +137,66 @@ def test_a_silent_launcher_is_lost_and_may_come_back() -> None:
     assert [event.delay for event in uploads.expire(cluster.run, cluster.now + 901, lambda _: 0.0)] == [0.0]
 
 
+def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
+    """Time passes; the tasks whose uploads are lost now."""
+    cluster.now += seconds
+    happened = uploads.expire(cluster.run, cluster.now, lambda task: 31.0 if task in silent else 0.0)
+    return [event.task for event in happened]
+
+
+def test_the_time_of_an_upload_counts_from_the_turn_of_its_machine() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    assert cluster.end("worker-1").upload
+    cluster.end("worker-0")
+    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
+    uploads.finish(cluster.run, "worker-1")
+    assert cluster.report("worker-0").upload
+    assert expire(cluster, uploads.MAX_SECONDS - 10) == [], "its turn has just come"
+    assert expire(cluster, 20) == ["worker-0"]
+
+
+def test_a_lost_upload_gives_its_turn_to_the_next_machine() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    cluster.end("worker-1")
+    cluster.end("worker-0")
+    assert expire(cluster, 1, "worker-1") == ["worker-1"]
+    assert cluster.report("worker-0").upload
+    assert cluster.report("worker-1") == Order(sync.STOP, generation=1), "it waits for its next turn"
+    expire(cluster, uploads.MAX_SECONDS - 10)
+    uploads.finish(cluster.run, "worker-0")
+    assert cluster.report("worker-1").upload
+    expire(cluster, 0)
+    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
+    assert cluster.report("worker-1").upload
+
+
+def test_a_lost_upload_is_not_asked_for_for_ever() -> None:
+    cluster = Cluster(spec("worker-0"))
+    cluster.end("worker-0")
+    assert expire(cluster, uploads.MAX_SECONDS + 1) == ["worker-0"]
+    assert cluster.report("worker-0").upload, "it may still arrive"
+    expire(cluster, uploads.MAX_SECONDS - 10)
+    uploads.reopen(cluster.run, "worker-0", cluster.now)
+    assert cluster.report("worker-0").upload
+    assert expire(cluster, 20) == ["worker-0"], "the next attempt of the launcher has no time of its own"
+    uploads.reopen(cluster.run, "worker-0", cluster.now)
+    assert cluster.report("worker-0") == Order(sync.END, generation=1)
+    assert not uploads.are_open(cluster.run)
+
+
+def test_a_launcher_that_was_silent_for_long_has_time_when_it_is_there_again() -> None:
+    cluster = Cluster(spec("worker-0"))
+    cluster.end("worker-0")
+    assert expire(cluster, 60, "worker-0") == ["worker-0"]
+    expire(cluster, 5 * uploads.MAX_SECONDS, "worker-0")
+    assert cluster.report("worker-0").upload
+    expire(cluster, 0)
+    expire(cluster, uploads.MAX_SECONDS - 10)
+    assert cluster.report("worker-0").upload
+    expire(cluster, 20)
+    assert cluster.report("worker-0") == Order(sync.END, generation=1)
+
+
 def test_a_launcher_that_was_killed_is_asked_again() -> None:
     cluster = Cluster(spec("worker-0"))
     cluster.end("worker-0")
@@ -226,4 +287,36 @@ def test_a_clock_that_is_set_moves_the_begin_of_an_upload() -> None:
     run.uploads = {"a": MachineUpload("worker-0", NOW)}
     reconcile.shift_clock(run, 50.0)
     assert run.uploads == {"a": MachineUpload("worker-0", NOW + 50.0)}
+    run.uploads = {"a": MachineUpload("worker-0", NOW, turn_at=NOW + 1, again_at=NOW + 2)}
+    reconcile.shift_clock(run, 50.0)
+    assert run.uploads == {"a": MachineUpload("worker-0", NOW + 50, turn_at=NOW + 51, again_at=NOW + 52)}
     assert {UPLOADED, UPLOADING, UPLOAD_LOST} == {"uploaded", "uploading", "lost"}
+
+
+def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_path: Path) -> None:
+    run = RunState(spec("worker-0", "worker-1", success="all-workers"), NOW)
+    run.uploads = {"a": MachineUpload("worker-0", time.time()), "b": MachineUpload("worker-1", time.time() + 1)}
+    Record(tmp_path).save(run)
+    drafts = tmp_path / "runs" / "run" / "artifacts.draft"
+
+    def declared(name: str) -> dict[str, object]:
+        files = [{"name": name, "size": 3, "version": "1"}]
+        return {"artifacts": [{"kind": "keras", "name": name, "files": files}]}
+
+    controller = Controller(Record(tmp_path))
+    assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [0]
+    assert controller.put_part("run", "worker-0", 0, 0, hashlib.sha256(b"x").hexdigest(), b"x") == 1
+    controller = Controller(Record(tmp_path))
+    controller.begin_upload("run", "worker-1", declared("b.keras"))
+    controller.end_upload("run", "worker-1", {"left_out": []})
+    assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [1], "it continues"
+    later = [time.time() + uploads.MAX_SECONDS + 60]
+    steady = Clock(lambda: later[0], lambda: later[0])
+    controller = Controller(Record(tmp_path), clock=steady)
+    controller.tick()
+    assert drafts.exists()
+    later[0] += uploads.MAX_SECONDS + 60
+    controller.tick()
+    assert not drafts.exists(), "nobody continues it"
+    with pytest.raises(UploadRefused):
+        controller.begin_upload("run", "worker-0", declared("a.keras"))

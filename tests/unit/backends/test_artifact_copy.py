@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
-from tfdeploy.agent.artifact_store import ArtifactList, ManifestArtifact, ManifestFile, read_part, stored_artifacts
+from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, read_part, stored_artifacts
 from tfdeploy.agent.rpc import CallError
 from tfdeploy.backends import artifact_copy
 from tfdeploy.backends.artifact_copy import copy_artifacts

@@ -8,7 +8,7 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tfdeploy.agent.artifact_store import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.artifacts import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.record_import import ImportRequest

@@ -119,6 +119,8 @@ def faulty() -> World:
             Event(kinds.PATTERN_SLOW, task="worker-0", state="accuracy", reason=_SLOW),
             Event(kinds.PATTERN_DISABLED, task="worker-0", state="accuracy", reason=_SLOW),
             Event(kinds.PATTERN_DISABLED, tasks=["worker-0", "worker-3"], state="accuracy", reason=_SLOW),
+            Event(kinds.UNTIL_DISABLED, task="worker-0", state="accuracy", reason=_SLOW),
+            Event(kinds.UNTIL_NO_NUMBER, task="worker-0", state="accuracy", reason="nan"),
         ]
     )
     for _ in range(MAX_LOSSES):

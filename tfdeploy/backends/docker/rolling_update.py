@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...agent.run_state import FINAL, RUNNING, RunState
+from ...agent.success_policy import may_finish
 from ...errors import BackendError
 from .services import Service
 from .start_clock import StartClock
@@ -119,6 +120,7 @@ def replace_task(
     """
     run = observe_run()
     if run is not None and not is_active(run, hostname):
+        wait_for_finish(run, hostname, observe_run)
         swarm.apply(desired)
         return
     failures = frozenset(task["ID"] for task in swarm.history(hostname).failures)
@@ -128,6 +130,28 @@ def replace_task(
     if problem is not None:
         swarm.apply(previous)
         raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
+
+
+def wait_for_finish(run: RunState | None, hostname: str, observe_run: Callable[[], RunState | None]) -> None:
+    """Wait while a task has time left to end by itself after the success of the run: an update would end its program."""
+    deadline, is_reported = float("inf"), False
+    while run is not None and time.monotonic() < deadline and (remaining := _remaining(run, hostname)) > 0:
+        deadline = min(deadline, time.monotonic() + remaining)
+        if not is_reported:
+            print(
+                f"{hostname} gets its new settings when its program has ended, in at most {remaining:.0f} s", flush=True
+            )
+            is_reported = True
+        time.sleep(_POLL_SECONDS)
+        run = observe_run()
+
+
+def _remaining(run: RunState, hostname: str) -> float:
+    """How long a task may still run after the success of the run, by the time of the last report."""
+    task, now = run.tasks.get(hostname), max((task.seen for task in run.tasks.values()), default=0.0)
+    if run.result is None or task is None or not may_finish(run, task, now):
+        return 0.0
+    return run.result.at + (run.spec.grace if task.job == "evaluator" else run.spec.worker_timeout) - now
 
 
 def _wait_until_running(

@@ -36,7 +36,7 @@ from .images import Build
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .lease_wait import wait_for_lease
 from .requirements_image import build_image, has_image
-from .rolling_update import Position, RollingUpdates, replace_task
+from .rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
 from .services import controller_service, stop_timeout, task_service
 from .start_clock import wait_for_start
 from .swarm import Swarm, is_scaled_to_zero
@@ -127,6 +127,7 @@ class DockerTaskRunner:
             wait_for_lease(hostname, partial(controller.silent_seconds, hostname))
         run = None if at_once else controller.current_run()
         if at_once or (run is not None and run.result is not None):
+            wait_for_finish(run, hostname, controller.current_run)
             swarm.apply(desired)
         else:
             replace = partial(replace_task, swarm, desired, task_service(old), hostname, controller.current_run)

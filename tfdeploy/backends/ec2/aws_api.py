@@ -3,6 +3,7 @@
 https://boto3.amazonaws.com/v1/documentation/api/latest/reference/services/ec2.html
 """
 
+import random
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ...errors import SpecError
 from . import aws_session
-from .aws_errors import DENIED, NO_ACCESS, aws_errors, error_code, error_message
+from .aws_errors import DENIED, NO_ACCESS, aws_errors, error_code, error_message, is_throttled
 from .model import ARM, LIVE, X86, Instance, InstanceType, Subnet
 
 T = TypeVar("T")
@@ -31,6 +32,9 @@ MASTER, WORKER = "Master", "Worker"
 
 _MOST_VALUES = 200
 """The most values of one filter: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html"""
+
+_THROTTLED_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 1.0, 30.0
+"""How long a call is repeated that AWS refuses because of too many calls, and the pauses between."""
 
 _ENDED = ["shutting-down", "terminated"]
 _TYPES_PAGE = "See https://aws.amazon.com/ec2/instance-types/ for the available types."
@@ -63,6 +67,23 @@ def repeat(call: Callable[[], object], codes: Collection[str], seconds: float, p
             time.sleep(pause)
         else:
             return
+
+
+def retry_throttled(call: Callable[[], T]) -> T:
+    """What a call returns, which is repeated later and later while AWS refuses it because of too many calls.
+
+    The client repeats a call itself, but few times, and all threads of a process share a quota for that:
+    https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+    """
+    deadline, pause = time.monotonic() + _THROTTLED_SECONDS, _FIRST_PAUSE
+    while True:
+        try:
+            return call()
+        except ClientError as error:
+            if not is_throttled(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(pause * random.uniform(0.5, 1.0))
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def empty_if_denied(call: Callable[[], list[T]]) -> list[T]:
@@ -180,8 +201,8 @@ def _described(region: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
 def instances(region: str, tags: Mapping[str, str]) -> list[Instance]:
     """The existing instances with these tags, the oldest first."""
     live = {"Name": "instance-state-name", "Values": list(LIVE)}
-    existing = map(_instance, _described(region, [*tag_filters(tags), live]))
-    return sorted(existing, key=lambda instance: (instance.launched, instance.instance_id))
+    described = retry_throttled(lambda: _described(region, [*tag_filters(tags), live]))
+    return sorted(map(_instance, described), key=lambda instance: (instance.launched, instance.instance_id))
 
 
 def instance_states(region: str, instance_ids: Sequence[str]) -> dict[str, str]:

@@ -52,8 +52,9 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
     """
     if not instance_ids:
         return
+    ec2 = aws_session.client("ec2", region)
     with aws_errors(region):
-        aws_session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
+        aws_api.retry_throttled(lambda: ec2.terminate_instances(InstanceIds=list(instance_ids)))
     _wait(lambda: _are_terminated(region, instance_ids), f"{', '.join(instance_ids)}: not terminated")
 
 

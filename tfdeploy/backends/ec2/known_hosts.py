@@ -1,8 +1,10 @@
 """The ssh host keys of machines, which each machine prints on its console: only EC2 can report that console."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 
 from ...errors import Unreachable
 from ...spec.cluster import ClusterSpec
@@ -15,6 +17,9 @@ from .user_data import HOST_KEY
 _KEY = re.compile(rf"{HOST_KEY}(ssh-ed25519 [A-Za-z0-9+/]{{68}})(\s|$)")
 """A whole key: the console may be read while the line is being printed."""
 
+_READERS = 10
+"""How many consoles are read at the same time."""
+
 
 def host_key(console: str) -> str:
     """The host key in the output of a console; empty before the machine has printed it."""
@@ -25,11 +30,12 @@ def host_key(console: str) -> str:
 def discover(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[Instance]) -> ssh.SshHosts:
     """How ssh reaches the machines that run, whichever computer created them. Stores nothing."""
     running = [instance for instance in instances if instance.state == "running"]
-    known_keys = ssh.read(cluster).host_keys
+    keys = dict(ssh.read(cluster).host_keys)
+    keys.update(_printed_keys(cluster, [instance for instance in running if instance.instance_id not in keys]))
     hosts = {
         instance.machine: ssh.Host(instance.instance_id, _address(instance), key)
         for instance in running
-        if (key := known_keys.get(instance.instance_id) or _printed_key(cluster, instance))
+        if (key := keys[instance.instance_id])
     }
     if not hosts:
         return ssh.SshHosts()
@@ -42,7 +48,15 @@ def _address(instance: Instance) -> str:
     return {PRIVATE: instance.private_ip, SSM: instance.instance_id}.get(instance.access, instance.public_ip)
 
 
+def _printed_keys(cluster: ClusterRef, instances: Sequence[Instance]) -> dict[str, str]:
+    """Instance id to host key, read from several consoles at the same time."""
+    with ThreadPoolExecutor(_READERS) as executor:
+        # Which account is asked is known to this thread only.
+        futures = [executor.submit(copy_context().run, _printed_key, cluster, instance) for instance in instances]
+        return {instance.instance_id: future.result() for instance, future in zip(instances, futures, strict=True)}
+
+
 def _printed_key(cluster: ClusterRef, instance: Instance) -> str:
     with suppress(Unreachable):
-        return host_key(aws_api.console(ssh.region(cluster), instance.instance_id))
+        return host_key(aws_api.retry_throttled(lambda: aws_api.console(ssh.region(cluster), instance.instance_id)))
     return ""

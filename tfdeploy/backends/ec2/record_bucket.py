@@ -17,8 +17,8 @@ from typing import Any, TypedDict, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ...agent.artifact_store import MANIFEST as ARTIFACTS_MANIFEST
-from ...agent.artifact_store import load_manifest
+from ...agent.artifact_manifest import MANIFEST as ARTIFACTS_MANIFEST
+from ...agent.artifact_manifest import load_manifest
 from ...agent.record import FORMAT, RecordFormatError
 from ...agent.run_state import RunState
 from ...agent.workdir import locked

@@ -3,6 +3,7 @@
 Nodes of the Swarm that are not among these machines are removed from it.
 """
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -12,7 +13,7 @@ from typing import Any, TypedDict, TypeVar, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ...errors import CommandError, Unreachable
+from ...errors import BackendError, CommandError, Unreachable
 from ..base import ClusterRef, plain_values
 from ..controller_calls import wait_for
 from ..docker.engine import Engine, engine_errors, retry_conflicts
@@ -23,6 +24,8 @@ from .instance_poll import InstancePoll
 
 JOIN_SECONDS = 180.0
 _PORT = 2377
+_PARALLEL_UPDATES = 25
+"""How many nodes the manager is asked to update at the same time."""
 
 _UPDATE_MACHINE = """\
 import json, os, pathlib, pwd, subprocess, sys
@@ -92,7 +95,8 @@ def form(
     workers = [member for member in members if not member["is_manager"]]
     if workers:
         token = engine_of(cluster, manager).call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"]
-        _for_all(workers, lambda member: _join(cluster, member, manager, token))
+        node_ids = {node["ID"] for node in _nodes(cluster, manager)}
+        _for_all(workers, lambda member: _join(cluster, member, manager, token, node_ids))
     _update_nodes(cluster, manager, members)
     return {"swarm": swarm_id, "manager": manager["private_ip"]}
 
@@ -107,9 +111,9 @@ def exists(props: SwarmProps, swarm_id: str) -> bool:
     return bool(info["Swarm"].get("Cluster", {}).get("ID") == swarm_id)
 
 
-def _for_all(items: Sequence[M], do: Callable[[M], T]) -> list[T]:
-    """Call `do` for all items in parallel. When all have ended, the first error is raised."""
-    with ThreadPoolExecutor(max(1, len(items))) as executor:
+def _for_all(items: Sequence[M], do: Callable[[M], T], most: int = sys.maxsize) -> list[T]:
+    """Call `do` for all items in parallel, at most so many. When all have ended, the first error is raised."""
+    with ThreadPoolExecutor(max(1, min(most, len(items)))) as executor:
         return list(executor.map(do, items))
 
 
@@ -184,13 +188,12 @@ def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any]) -> Non
     wait_for(lambda: engine.call(lambda api: api.ping()), problem, JOIN_SECONDS)
 
 
-def _join(cluster: ClusterRef, member: Member, manager: Member, token: str) -> None:
-    """Join the Swarm, unless the machine is a node already."""
+def _join(cluster: ClusterRef, member: Member, manager: Member, token: str, node_ids: Collection[str]) -> None:
+    """Join the Swarm, unless the machine is one of its nodes already."""
     engine = engine_of(cluster, member)
     state = engine.call(lambda api: api.info())["Swarm"]
     remote = f"{manager['private_ip']}:{_PORT}"
     managers = [item["Addr"] for item in state.get("RemoteManagers") or []]
-    node_ids = {node["ID"] for node in _nodes(cluster, manager)}
     if state.get("LocalNodeState") == "active" and managers == [remote] and state["NodeID"] in node_ids:
         return
     _leave(cluster, member, state)
@@ -207,15 +210,40 @@ def _update_nodes(cluster: ClusterRef, manager: Member, members: Sequence[Member
     """Wait until all nodes are ready, remove other nodes, and label these."""
     engine = engine_of(cluster, manager)
     node_ids = _for_all(members, lambda member: _node_id(engine_of(cluster, member)))
-    for member, node_id in zip(members, node_ids, strict=True):
-        problem = f"{member['machine']} joined the Swarm of {manager['machine']}, but did not become ready"
-        wait_for(partial(_is_ready, cluster, manager, node_id), problem, JOIN_SECONDS)
-    for node in _nodes(cluster, manager):
-        if node["ID"] not in node_ids:
+    by_id = dict(zip(node_ids, members, strict=True))
+    for node in _ready_nodes(cluster, manager, by_id):
+        if node["ID"] not in by_id:
             engine.remove(_removal(node["ID"]))
-    for member, node_id in zip(members, node_ids, strict=True):
+
+    def label(node_id: str) -> None:
+        member = by_id[node_id]
         what = f"{member['machine']}: docker node update"
         retry_conflicts(what, partial(_set_labels, engine, node_id, member["labels"]))
+
+    _for_all(list(by_id), label, _PARALLEL_UPDATES)
+
+
+def _ready_nodes(cluster: ClusterRef, manager: Member, by_id: Mapping[str, Member]) -> list[Any]:
+    """The nodes of the Swarm, as soon as these are ready.
+
+    Raises:
+        BackendError: one is not in time; the message names it.
+    """
+    nodes: list[Any] = []
+    late = [member["machine"] for member in by_id.values()]
+
+    def are_ready() -> bool:
+        nodes[:] = _nodes(cluster, manager)
+        ready = {node["ID"] for node in nodes if node["Status"]["State"] == "ready"}
+        late[:] = [member["machine"] for node_id, member in by_id.items() if node_id not in ready]
+        return not late
+
+    try:
+        wait_for(are_ready, "", JOIN_SECONDS)
+    except BackendError:
+        problem = f"joined the Swarm of {manager['machine']}, but did not become ready within {JOIN_SECONDS:g} s"
+        raise BackendError(f"{', '.join(late)} {problem}") from None
+    return nodes
 
 
 def _removal(node_id: str) -> Callable[[Any], Any]:
@@ -232,10 +260,6 @@ def _set_labels(engine: Engine, node_id: str, labels: Mapping[str, str]) -> bool
 
 def _node_id(engine: Engine) -> str:
     return str(engine.call(lambda api: api.info())["Swarm"]["NodeID"])
-
-
-def _is_ready(cluster: ClusterRef, manager: Member, node_id: str) -> bool:
-    return any(node["ID"] == node_id and node["Status"]["State"] == "ready" for node in _nodes(cluster, manager))
 
 
 _OUTPUTS = ("swarm", "manager", "keys")

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from tfdeploy.backends.docker import rolling_update, start_clock
 from tfdeploy.backends.docker.rolling_update import Position, RollingUpdates, Turns, is_active, replace_task
 from tfdeploy.backends.docker.services import Service, task_service
 from tfdeploy.backends.docker.swarm import Swarm, TaskHistory
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError
 
 NAMES: Mapping[Position, str] = {
@@ -222,3 +224,53 @@ def test_the_time_of_a_pull_does_not_count_and_is_reported(
 def test_a_container_that_fails_several_times_is_not_waited_for() -> None:
     with pytest.raises(BackendError, match=r": will not start$"):
         replace_worker([with_task(**OLD)], EngineTask(True, "", "starting"), itertools.count(1))
+
+
+@pytest.mark.parametrize("hostname", ["worker-1", "ps-0"])
+@pytest.mark.parametrize("is_in_turn", [True, False])
+def test_what_has_time_left_after_the_success_is_updated_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hostname: str, is_in_turn: bool
+) -> None:
+    """The other workers may end by themselves until `worker_timeout`, and the parameter servers serve them."""
+    world = World(ps=1, workers=2, worker_timeout="90s")
+    world.come()
+    world.exit("worker-0")
+    finishing = RunState.from_dict(world.job.to_dict())
+    assert finishing.result
+    assert finishing.tasks[hostname].state == "running"
+    world.exit("worker-1")
+    ended = RunState.from_dict(world.job.to_dict())
+    swarm, observed = FakeSwarm(None, itertools.repeat(0)), list[bool]()
+
+    def observe() -> RunState:
+        assert not swarm.applied
+        observed.append(True)
+        return ended if len(observed) > 5 else finishing
+
+    runner = DockerTaskRunner()
+    former = task_service(task_props(hostname=hostname))
+    services = {hostname: {"Spec": {"Labels": former.labels}}}
+    monkeypatch.setattr(FakeSwarm, "services", lambda _: services, raising=False)
+    monkeypatch.setattr(runner, "_swarm", lambda cluster: swarm)
+    monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observe))
+    old, new = task_props(hostname=hostname), task_props(hostname=hostname, memory=7)
+    if is_in_turn:
+        replace_task(cast(Swarm, swarm), task_service(new), former, hostname, observe)
+    else:
+        runner.update_task(old, new)
+    assert (len(observed), len(swarm.applied)) == (6, 1)
+    text = f"{hostname} gets its new settings when its program has ended, in at most 90 s"
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+def test_a_launcher_that_does_not_respond_is_updated_at_the_end_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(workers=2, worker_timeout="90s")
+    world.come()
+    world.exit("worker-0")
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + max(seconds, 1.0)))
+    swarm = FakeSwarm(None, itertools.repeat(0))
+    desired = task_service(task_props())
+    replace_task(cast(Swarm, swarm), desired, desired, "worker-1", lambda: world.job)
+    assert (now[0], len(swarm.applied)) == (90.0, 1)

@@ -28,10 +28,11 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Before:
-    """Answers that come before moto's own; each is given once."""
+    """Answers that come before moto's own; each is given once, or so many times."""
 
-    def __init__(self, service: str, operation: str, status: int, code: str) -> None:
+    def __init__(self, service: str, operation: str, status: int, code: str, times: int = 1) -> None:
         self.given = 0
+        self._times = times
         self._status = status
         self._body = (
             f"<ErrorResponse><Error><Code>{code}</Code><Message>late</Message></Error></ErrorResponse>".encode()
@@ -41,7 +42,7 @@ class Before:
         )
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse | None:
-        if self.given:
+        if self.given >= self._times:
             return None
         self.given += 1
         return AWSResponse(request.url, self._status, {"Content-Type": "text/xml"}, _Raw(self._body))
@@ -127,6 +128,32 @@ def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     Before("iam", "DeleteRole", 409, "DeleteConflict")
     with pytest.raises(ClientError, match="DeleteConflict"):
         cleanup.delete_roles(REGION, PATH)
+
+
+@pytest.mark.parametrize("operation", ["DescribeInstances", "TerminateInstances"])
+def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repeated(
+    operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    ec2 = aws_session.client("ec2", REGION)
+    launched = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
+    throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9)
+    if operation == "DescribeInstances":
+        assert aws_api.instances(REGION, {}) != []
+    else:
+        cleanup.terminate(REGION, [launched])
+    assert throttled.given == 9
+    assert len(pauses) >= 9
+
+
+def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aws_api, "_THROTTLED_SECONDS", 0.0)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    throttled = Before("ec2", "DescribeInstances", 503, "RequestLimitExceeded", 20)
+    with pytest.raises(ClientError, match="RequestLimitExceeded"):
+        aws_api.instances(REGION, {})
+    assert throttled.given in (5, 10), "as often as the client tries it, once or twice"
 
 
 def member() -> Any:

@@ -13,7 +13,7 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.agent.artifact_store import ArtifactList, ManifestArtifact, ManifestFile
+from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
 from tfdeploy.agent.record import FORMAT, RecordFormatError
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
