@@ -16,7 +16,7 @@ from pulumi.dynamic.dynamic import serialize_provider
 
 from tests.releases.stored import StoredRelease, releases
 from tfdeploy import receipts, registry
-from tfdeploy.agent.artifact_store import ArtifactList
+from tfdeploy.agent.artifact_manifest import ArtifactList
 from tfdeploy.agent.events import RECORD_DAMAGED, Event
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_state import RunState
