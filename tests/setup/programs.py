@@ -12,7 +12,7 @@ import sys, time
 print(sys.version.split()[0], *sys.argv[1:])
 while "--job_name=ps" in sys.argv:
     time.sleep(1)
-print("accuracy: 0.75")
+print("weight 0.75")
 """
 
 
