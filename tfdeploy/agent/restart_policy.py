@@ -29,7 +29,7 @@ from .sync import ExitReport
 MAX_BACKOFF = 300.0
 """The back-off doubles with each restart, up to this many seconds."""
 
-EXTERNAL_SIGNAL = "its launcher was stopped by a signal that tfdeploy did not send"
+EXTERNAL_SIGNAL = "its launcher was stopped by a signal, not by its controller"
 
 _MAX_DOUBLINGS = 60
 
