@@ -317,7 +317,7 @@ class ArtifactStore:
             return changed
 
     def discard(self, run_id: str) -> None:
-        """Delete what has arrived of uploads of a run that nobody continues."""
+        """Delete what has arrived of uploads of a run that no launcher continues."""
         with self._lock:
             self._uploads = {key: upload for key, upload in self._uploads.items() if key[0] != run_id}
             shutil.rmtree(str(self._runs / run_id / DRAFT_FOLDER), ignore_errors=True)
