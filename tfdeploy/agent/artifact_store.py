@@ -151,16 +151,7 @@ class ArtifactStore:
         Raises:
             ValueError, KeyError, TypeError: it is not valid, or beyond the limits.
         """
-        artifacts = [
-            ManifestArtifact(
-                str(item["kind"]),
-                str(item["name"]),
-                machine,
-                rank,
-                [ManifestFile(file["name"], int(file["size"]), str(file["version"])) for file in item["files"]],
-            )
-            for item in declared
-        ]
+        artifacts = [_declared(item, machine, rank) for item in declared]
         files = [file for artifact in artifacts for file in artifact.files]
         refuse_names([file.name for file in files])
         if len(files) > MAX_FILES or any(file.size < 0 for file in files) or sum(it.size for it in files) > MAX_BYTES:
@@ -317,7 +308,7 @@ class ArtifactStore:
             return changed
 
     def discard(self, run_id: str) -> None:
-        """Delete what has arrived of uploads of a run that nobody continues."""
+        """Delete what has arrived of uploads of a run that no launcher continues."""
         with self._lock:
             self._uploads = {key: upload for key, upload in self._uploads.items() if key[0] != run_id}
             shutil.rmtree(str(self._runs / run_id / DRAFT_FOLDER), ignore_errors=True)
@@ -334,6 +325,11 @@ class ArtifactStore:
                     sizes[folder] = 0
                     removed.append(folder.name)
             return removed
+
+
+def _declared(item: Dict[str, Any], machine: str, rank: int) -> ManifestArtifact:
+    files = [ManifestFile(file["name"], int(file["size"]), str(file["version"])) for file in item["files"]]
+    return ManifestArtifact(str(item["kind"]), str(item["name"]), machine, rank, files)
 
 
 def remove_artifacts(folder: Path) -> None:

@@ -159,7 +159,7 @@ class MachineUpload:
     """When it was requested, in seconds since 1970."""
     state: str = UPLOADING
     turn_at: float = 0.0
-    """When its turn came; 0 while it waits for that."""
+    """When its turn began; 0 while it waits for that."""
     again_at: float = 0.0
     """When a lost upload got more time: at once if it took too long, else when its launcher was there again. 0 for neither."""
 

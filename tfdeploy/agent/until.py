@@ -13,7 +13,7 @@ COMPARISONS = (">=", "<=", ">", "<")
 
 
 _MAX_TEXT = 40
-"""So many characters of a value that is no number are in its event."""
+"""So many characters of a value that is not a number are in its event."""
 
 
 class LoggedValue(NamedTuple):
@@ -33,7 +33,7 @@ def apply_values(run: RunState, values: Dict[str, LoggedValue], now: float) -> N
 
 def note_problems(run: RunState, values: Dict[str, LoggedValue], disabled: List[Event]) -> List[Event]:
     """Events of what prevents a condition from being decided: its pattern is switched off (`disabled`, with the metric as `state`), or
-    its value is no number. There is one for each pattern and kind."""
+    its value is not a number. There is one for each pattern and kind."""
     seen = [replace(event, kind=UNTIL_DISABLED, at=0.0) for event in disabled]
     for condition in run.spec.until:
         logged = values.get(condition.metric)

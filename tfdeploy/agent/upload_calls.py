@@ -78,7 +78,7 @@ class UploadCalls:
         return [*_ended(manifest, hostname, machine), *_removed(removed)]
 
     def discard_given_up(self, run: RunState, now: float) -> None:
-        """Delete what has arrived of uploads that nobody continues."""
+        """Delete what has arrived of uploads that no launcher continues."""
         if are_given_up(run, now):
             self._store.discard(run.spec.id)
 

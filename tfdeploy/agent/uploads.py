@@ -25,7 +25,7 @@ SILENT_SECONDS = 30.0
 """The launcher that uploads is lost when it was silent for so long."""
 
 MAX_SECONDS = 900.0
-"""What was not uploaded so long after its turn came is lost, too. A launcher whose upload was lost has so much time once more."""
+"""What was not uploaded so long after its turn began is lost, too. The launcher of a lost upload has so much time once more."""
 
 _RECENT_SECONDS = 10.0
 """A launcher that has reported within this time can be asked to upload."""

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Rate:
-    """Allows so many calls in a second, whoever makes them."""
+    """Allows so many calls in a second, of all threads."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second, self._tokens = per_second, per_second
