@@ -96,7 +96,7 @@ class Stream:
     def span(self, first: int, last: int) -> bytes:
         """All stored bytes from position `first` to `last`."""
         parts = []
-        at = max(first, self.start)
+        at, last = max(first, self.start), min(last, self.end)  # to read at the end would open the file in vain
         while at < last:
             part = self.read(at, last - at)
             if not part:

@@ -61,8 +61,6 @@ def submit(
         wait_for(submitted, f"the controller of {name} did not respond", seconds)
     except CallError as error:
         raise BackendError(f"{name}: {error}") from None
-    if archive:
-        receipts.store_code(run.code, archive)
     return responses[-1]
 
 
@@ -173,7 +171,9 @@ def _archive(props: RunProps) -> bytes:
     bundle = code_bundle.collect(props["cluster"]["name"], Path(props["code_folder"]), without)
     if bundle.name != props["run"]["code"]:
         raise BackendError(f"{bundle.folder} was changed after the plan was made. Run `pulumi up` again.")
-    return code_bundle.archive(bundle)
+    archive = code_bundle.archive(bundle)
+    receipts.store_code(bundle.name, archive)
+    return archive
 
 
 def wait_for(call: Callable[[], Any], problem: str, seconds: float) -> None:

@@ -159,6 +159,20 @@ class Supervisor:
         """
         return {info["name"]: info for info in self._call("getAllProcessInfo")}
 
+    def program(self, name: str) -> Mapping[str, Any] | None:
+        """supervisord's information about one program; None where it has none of this name.
+
+        Raises:
+            Unreachable: it does not respond.
+        """
+        try:
+            info: Mapping[str, Any] = self._call("getProcessInfo", name)
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode != Faults.BAD_NAME:
+                raise
+            return None
+        return info
+
     def add(self, name: str, command: list[str], log: Path, stop_seconds: float, umask: int = _PRIVATE_UMASK) -> None:
         """Create and start a program. An existing program of that name is only started, if it has ended.
 
@@ -167,22 +181,40 @@ class Supervisor:
         text = _PROGRAM.format(name=name, command=_escaped(shlex.join(command)), log=_escaped(log), umask=umask)
         path = self._places.programs / f"{name}.conf"
         with self.locked():
-            self.start()
-            exists = name in self.programs()
-            changed = not path.exists() or path.read_text() != text
-            write_whole(path, text)  # a torn one would make supervisord refuse all others
-            if exists and changed:
-                self._drop(name, stop_seconds)
-            if not exists or changed:
+            existing = self._started_program(name)
+            is_same = path.exists() and path.read_text() == text
+            if not is_same:
+                write_whole(path, text)  # a torn one would make supervisord refuse all others
+            if existing is None or not is_same:
+                if existing is not None:
+                    self._drop(name, stop_seconds)
                 self._call("reloadConfig")
                 with _tolerant(Faults.ALREADY_ADDED):
-                    self._call("addProcessGroup", name)
-        self.wake(name)
+                    self._call("addProcessGroup", name)  # supervisord starts it
+                return
+        self._wake(name, existing)
+
+    def _started_program(self, name: str) -> Mapping[str, Any] | None:
+        """The same as `program`; supervisord is started where it does not run. To be called under the lock."""
+        with suppress(Unreachable):
+            return self.program(name)
+        self.start()
+        return self.program(name)
 
     def wake(self, name: str) -> None:
-        """Start a program that has ended; do nothing if it runs."""
-        with _tolerant(Faults.ALREADY_STARTED):
-            if self.programs()[name]["statename"] in _DEAD_STATES:
+        """Start a program that has ended; do nothing if it runs.
+
+        Raises:
+            KeyError: it does not exist.
+        """
+        existing = self.program(name)
+        if existing is None:
+            raise KeyError(name)
+        self._wake(name, existing)
+
+    def _wake(self, name: str, existing: Mapping[str, Any]) -> None:
+        if existing["statename"] in _DEAD_STATES:
+            with _tolerant(Faults.ALREADY_STARTED):
                 self._call("startProcess", name, False)
 
     def remove(self, name: str, seconds: float) -> None:
@@ -209,7 +241,8 @@ class Supervisor:
 
     def _halt(self, name: str, seconds: float) -> None:
         def ended() -> bool:
-            return name not in (programs := self.programs()) or programs[name]["statename"] in _DEAD_STATES
+            program = self.program(name)
+            return program is None or program["statename"] in _DEAD_STATES
 
         with _tolerant(Faults.NOT_RUNNING, Faults.BAD_NAME):
             self._call("stopProcess", name, False)

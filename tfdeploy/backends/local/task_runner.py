@@ -70,7 +70,7 @@ class LocalTaskRunner:
         """Whether the launcher runs, or has exited because it has nothing more to do."""
         places = Places(props["cluster"]["home"])
         try:
-            program = Supervisor(places).programs().get(props["hostname"])
+            program = Supervisor(places).program(props["hostname"])
         except Unreachable:
             return False
         if program is None:
@@ -103,7 +103,7 @@ class LocalTaskRunner:
         """Whether the controller runs and this is its run."""
         places = Places(props["cluster"]["home"])
         try:
-            controller = Supervisor(places).programs().get(CONTROLLER)
+            controller = Supervisor(places).program(CONTROLLER)
         except Unreachable:
             return False
         job = Record(places.record).current()

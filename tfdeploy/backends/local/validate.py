@@ -3,7 +3,7 @@
 import importlib.util
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -54,16 +54,21 @@ def refuse_packages(spec: ClusterSpec) -> None:
 
 def refuse_ports(plan: Plan, home: str) -> None:
     """A requested port must be free, or in use by this cluster."""
-    places = Places(home)
-    run_state = Record(places.record).current() if places.record.exists() else None
-    used_ports = (
-        {task.port for task in run_state.tasks.values()} if run_state and places.controller_socket.exists() else set()
-    )
     refuse_same_ports(plan)
-    for task in plan.tasks:
+    requested = [task for task in plan.tasks if task.port]
+    own_ports = _own_ports(Places(home)) if requested else frozenset()
+    for task in requested:
         where = f"{plan.cluster}: jobs.{task.job}.port"
-        if task.port and task.port not in used_ports and not is_bindable(task.port):
+        if task.port not in own_ports and not is_bindable(task.port):
             raise SpecError(where, f"{task.port} (for {task.hostname}) is in use", "Choose another, or none.")
+
+
+def _own_ports(places: Places) -> Set[int]:
+    """The ports that the cluster uses, if its controller runs."""
+    if not places.record.exists() or not places.controller_socket.exists():
+        return frozenset()
+    run_state = Record(places.record).current()
+    return {task.port for task in run_state.tasks.values()} if run_state else frozenset()
 
 
 def refuse_unknown_run(spec: ClusterSpec, plan: Plan, home: str) -> None:

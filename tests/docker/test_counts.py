@@ -1,0 +1,118 @@
+"""How many calls of the engine `pulumi up` and an observation make, and how many connections they need. What grows with the number of
+tasks is one number for each task. The numbers are the most that may be needed.
+
+The calls of Pulumi's own Docker provider, which creates network, secrets and the agent, are not counted.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+from tests.counting import PROGRAM, PROVIDER, REQUEST, Acts, CountedProcesses, Linear, counting, expected
+from tests.docker.project import DockerProject
+from tests.engine.proxy import proxy
+from tfdeploy.agent.record import ViewRequest
+from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.docker.backend import BACKEND
+
+JOB = 'command=["python", "train.py"], code="code", workers={workers}, wait="0"'
+WAITS = "import time\ntime.sleep(1000)\n"
+FEW, MANY = 1, 4
+
+CREATED = {"GET nodes": Linear(0, 1), "GET services/*": Linear(1, 1), "POST services/create": Linear(1, 1)}
+"""To create tasks, and the controller."""
+
+ADDED = {**CREATED, "POST services/create": Linear(0, 1)}
+"""To create more tasks."""
+
+LOOK = {
+    "GET nodes": 1,
+    "GET services": 1,
+    "GET tasks": 1,
+    "GET containers/json": 1,
+    "GET containers/*/json": 1,
+    "POST containers/*/exec": 1,
+    "GET _ping": 1,
+}
+"""The controller is called by a command in its container."""
+
+NO_OP_UP = {
+    "GET version": 1,
+    "GET info": 5,
+    "GET nodes": 3,
+    "GET services": 4,
+    "GET tasks": 2,
+    "GET networks": 1,
+    "GET images/*/json": 1,
+    "GET system/df": 1,
+    "GET containers/json": 2,
+    "GET containers/*/json": 2,
+    "POST containers/*/exec": 2,
+    "GET _ping": 2,
+}
+"""It plans, for which it calls the controller too, and observes once."""
+
+REPEATED = "GET exec/*/json"
+"""Until the engine knows the exit code of a command."""
+
+IDLE, CONNECTIONS = 2, 3
+"""Connections that wait for the next call, and the most that are open at once: one is for the command in the controller's container."""
+
+_NAMES = ("archive", "create", "df", "exec", "json")
+
+
+def calls(acts: Acts) -> "Counter[str]":
+    """How many calls of each kind: `GET services/*` for one service, `GET services` for a list."""
+    return Counter(_kind(act.what) for act in acts.of(REQUEST))
+
+
+def _kind(request: str) -> str:
+    method, url = request.split()
+    first, *rest = [part for part in urlsplit(url).path.split("/") if part and not re.fullmatch(r"v\d\.\d+", part)]
+    parts = [part if part in _NAMES else "*" for part in rest]
+    return re.sub(r"(/\*)+", "/*", f"{method} {'/'.join([first, *parts])}")
+
+
+def excess(found: "Counter[str]", most: Mapping[str, int]) -> dict[str, int]:
+    """The calls that were made more often."""
+    return {kind: count for kind, count in found.items() if kind != REPEATED and count > most.get(kind, 0)}
+
+
+def up(project: DockerProject, folder: str, workers: int) -> tuple["Counter[str]", "Counter[str]"]:
+    """The calls of the program and of the dynamic resources in an `up`."""
+    counted = CountedProcesses(project.folder / folder)
+    project.write(JOB.format(workers=workers), WAITS)
+    project.up(env=counted.environment)
+    return calls(counted.acts(PROGRAM)), calls(counted.acts(PROVIDER))
+
+
+def look(project: DockerProject, folder: Path) -> tuple["Counter[str]", int]:
+    """The calls of an observation, and how many connections were open at once."""
+    folder.mkdir()
+    with proxy(folder, project.host) as engine:
+        cluster = cast(ClusterRef, {**project.cluster, "home": engine.address})
+        BACKEND.runner.observe(cluster, "", ViewRequest(20))
+        engine.begin(IDLE)
+        with counting() as acts:
+            observed = BACKEND.runner.observe(cluster, "", ViewRequest(20))
+        assert observed.controller_silent_since is None
+        return calls(acts), engine.most
+
+
+def test_calls_of_the_engine(project: DockerProject, tmp_path: Path) -> None:
+    for workers, added, numbers in ((FEW, FEW, CREATED), (MANY, MANY - FEW, ADDED)):
+        _, provider = up(project, f"up-{workers}", workers)
+        made = Counter({kind: provider[kind] for kind in numbers})
+        assert excess(made, expected(numbers, added)) == {}, "the other calls are repeated until the controller runs"
+        assert made["POST services/create"] == numbers["POST services/create"].of(added)
+        project.until_running(*(f"worker-{index}" for index in range(workers)))
+        program, provider = up(project, f"no-op-{workers}", workers)
+        assert excess(program, NO_OP_UP) == {}
+        assert provider == {}, "nothing has changed"
+        found, connections = look(project, tmp_path / str(workers))
+        assert excess(found, LOOK) == {}
+        assert 0 < connections <= CONNECTIONS
+    project.destroy()

@@ -1,0 +1,107 @@
+"""What `pulumi up` and `tfdeploy status` do on `local`, in numbers that do not scatter: for two sizes of a cluster, so that what grows
+with the number of tasks is known.
+
+A number that was lowered is lowered here. One that grows is a question: what for?
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.counting import (
+    BODY,
+    PROGRAM,
+    PROVIDER,
+    READ,
+    REQUEST,
+    START,
+    WRITE,
+    Acts,
+    CountedProcesses,
+    Linear,
+    expected,
+)
+from tests.integration.conftest import Project
+from tests.verbs import COMMAND, Verbs
+from tfdeploy.backends.local.supervisor import marked
+
+PS, SIZES = 1, (3, 7)
+"""Parameter servers, and all tasks of the two clusters."""
+
+JOB = 'command=["python", "train.py"], code="code", ps=1, workers={workers}, wait="0"'
+TRAIN = "import time\ntime.sleep(1000)\n"
+
+FIRST_UP = {
+    "processes started": Linear(1),
+    "calls of supervisord": Linear(5, 4),
+    "calls of the controller": Linear(3),
+    "files read": Linear(10, 1),
+    "files written": Linear(10, 5),
+}
+"""Of the program and the dynamic resources. The process is supervisord."""
+
+NO_OP_UP = {
+    "processes started": Linear(0),
+    "calls of supervisord": Linear(1),
+    "calls of the controller": Linear(1),
+    "files read": Linear(11, 1),
+    "files written": Linear(1),
+}
+
+LOOK = {
+    "processes started": Linear(0),
+    "calls of supervisord": Linear(1),
+    "calls of the controller": Linear(1),
+    "files read": Linear(2),
+    "files written": Linear(0),
+}
+
+PROCESSES = Linear(2, 2)
+"""Of a cluster: supervisord and controller; a launcher and a program for each task."""
+
+BYTES_OF_A_LOOK = 200
+"""Sent to the controller, whatever the number of tasks."""
+
+
+def numbers(project: Project, *acts: Acts) -> dict[str, int]:
+    """What the processes of a command did about the cluster."""
+    places, state = project.places(), Path(project.env["XDG_STATE_HOME"])
+    every = Acts(act for one in acts for act in one.all)
+    # A program may run already when it is to be started. supervisord names its socket for a moment otherwise.
+    calls = [act for act in every.of(BODY) if act.to.startswith(str(places.supervisor_socket))]
+    return {
+        "processes started": len(every.of(START)),
+        "calls of supervisord": len([act for act in calls if act.what != "supervisor.startProcess"]),
+        "calls of the controller": len(every.of(REQUEST, str(places.controller_socket))),
+        "files read": len(every.files(READ, state)),
+        "files written": len(every.files(WRITE, state)),
+    }
+
+
+def up(project: Project, folder: str) -> Acts:
+    counted = CountedProcesses(project.folder / folder)
+    project.up(env=counted.environment)
+    acts = Acts([*counted.acts(PROGRAM).all, *counted.acts(PROVIDER).all])
+    assert counted.acts(PROGRAM).all, counted.commands()
+    return acts
+
+
+@pytest.mark.parametrize("tasks", SIZES)
+def test_an_up_and_a_look_do_so_much_for_so_many_tasks(project: Project, tasks: int) -> None:
+    project.write(JOB.format(workers=tasks - PS), TRAIN)
+    first = up(project, "first")
+    assert numbers(project, first) == expected(FIRST_UP, tasks), first.all
+    hostnames = ["ps-0", *(f"worker-{index}" for index in range(tasks - PS))]
+    project.until_running(*hostnames)
+    assert len(marked(project.places().home)) == PROCESSES.of(tasks)
+
+    second = up(project, "second")
+    assert numbers(project, second) == expected(NO_OP_UP, tasks), second.all
+
+    counted = CountedProcesses(project.folder / "look")
+    code, _, err = Verbs(project.program, {**project.env, **counted.environment}).call("status")
+    assert code == 0, err
+    look = counted.acts(COMMAND)
+    assert numbers(project, look) == expected(LOOK, tasks), look.all
+    assert look.bytes_to(str(project.places().controller_socket)) <= BYTES_OF_A_LOOK
+    project.destroy()

@@ -1,0 +1,204 @@
+"""What the controller does for a report, a tick, a view and a copy: files opened, bytes read and sent. None of it may grow with what it
+does not need."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tests.counting import READ, WRITE, Linear, counting
+from tests.unit.cases import plan
+from tests.unit.simulation import Launcher
+from tfdeploy.agent.controller import Controller
+from tfdeploy.agent.controller_server import Server
+from tfdeploy.agent.log import STDOUT, entry
+from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.record_sync import CopyChanges, CopyPosition
+from tfdeploy.agent.rpc import Client, launcher_token
+from tfdeploy.agent.sync import RUN
+from tfdeploy.backends.record_copy import RecordCopy
+
+SIZES = (10, 100, 1_000)
+
+FILES_OF_A_REPORT = ["token"]
+"""The token may be another one after an update: it is read at each call."""
+
+BYTES_OF_A_REPORT = 600
+"""With the head of the request."""
+
+BYTES_OF_AN_ANSWER = 200
+"""To a launcher whose program runs: without the addresses of the others, which it has."""
+
+FILES_OF_A_VIEW = Linear(2, 2)
+"""The events and the list of artifacts; the end of the output of each task, and of its index."""
+
+TOKEN = "a-token"
+LINE = b"step %09d: loss 0.5\n"
+
+
+def running(folder: Path, workers: int) -> tuple[Controller, list[Launcher]]:
+    """A controller, and launchers whose programs run."""
+    controller = Controller(Record(folder / "record"))
+    run = plan(workers=workers).run
+    controller.submit_run(run)
+    launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(workers)]
+    _report(controller, launchers)
+    for launcher in launchers:  # without the orders, which have all addresses: that is long for many tasks
+        launcher.run = run.id
+    _report(controller, launchers)
+    for launcher in launchers:
+        launcher.running, launcher.attempt = True, 1
+    _report(controller, launchers)
+    assert controller.sync(launchers[-1].report()).action == RUN
+    return controller, launchers
+
+
+def _report(controller: Controller, launchers: list[Launcher]) -> None:
+    for launcher in launchers:
+        launcher.generation = controller.sync(launcher.report()).generation
+    controller.tick()
+
+
+@contextmanager
+def served(folder: Path, controller: Controller) -> Iterator[Client]:
+    """A launcher's connection to the controller."""
+    (folder / "token").write_text(TOKEN)
+    server = Server(f"unix:{folder / 'socket'}", folder / "token", controller)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        with Client(f"unix:{folder / 'socket'}", launcher_token(TOKEN)) as client:
+            yield client
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("workers", SIZES)
+def test_a_report_of_a_running_program_costs_the_same_among_many_tasks(tmp_path: Path, workers: int) -> None:
+    controller, launchers = running(tmp_path, workers)
+    with served(tmp_path, controller) as client:
+        for launcher in launchers[:10]:
+            with counting() as acts:
+                answer = client.call("POST", "/sync", json.dumps(launcher.report().to_dict()).encode())
+            assert acts.files(READ, tmp_path) == FILES_OF_A_REPORT
+            assert acts.files(WRITE, tmp_path) == []
+            assert acts.bytes_to(str(tmp_path / "socket")) <= BYTES_OF_A_REPORT
+            assert len(answer) <= BYTES_OF_AN_ANSWER
+
+
+@pytest.mark.parametrize("workers", SIZES)
+def test_nothing_is_written_while_nothing_changes(tmp_path: Path, workers: int) -> None:
+    controller, _ = running(tmp_path, workers)
+    with counting() as acts:
+        for _ in range(10):
+            controller.tick()
+    assert acts.files(READ, tmp_path) == []
+    assert acts.files(WRITE, tmp_path) == []
+
+
+def bytes_read(call: Callable[[], object]) -> int:
+    """How many bytes this process reads meanwhile, from files and sockets, as the kernel counts them."""
+    path = Path("/proc/self/io")
+
+    def count() -> int:
+        return int(path.read_text().split()[1])
+
+    before = count()
+    own = count() - before
+    before = count()
+    call()
+    return count() - before - own
+
+
+def printed(record: Record, lines: int) -> None:
+    """Each task of the current run prints so many lines, each of which is an entry of the index."""
+    run = record.current()
+    assert run is not None
+    for hostname in run.tasks:
+        streams = record.log(run.spec.id, hostname).streams
+        streams["stdout"].put(0, b"".join(LINE % step for step in range(lines)))
+        size = len(LINE % 0)
+        streams["index"].put(0, b"".join(entry(float(step), STDOUT, 1, step * size, size) for step in range(lines)))
+
+
+def view_of(controller: Controller) -> Callable[[], object]:
+    """Further views, once all lines were searched for metrics: a view itself stops after some seconds."""
+    request = ViewRequest(log_lines=20, metrics={"loss": r"loss (\S+)"})
+    run = controller._snapshot()
+    assert run is not None
+    controller._record.metrics(run, request.metrics)
+    controller.view(request)
+    return lambda: controller.view(request)
+
+
+def test_a_view_reads_as_much_of_a_long_log_as_of_a_short_one(tmp_path: Path) -> None:
+    files, sizes = [], []
+    for lines in (1_000, 30_000):
+        folder = tmp_path / str(lines)
+        controller, _ = running(folder, workers=2)
+        printed(Record(folder / "record"), lines)
+        view = view_of(controller)
+        with counting() as acts:
+            sizes.append(bytes_read(view))
+        files.append(len(acts.files(READ, folder)))
+        assert acts.files(WRITE, folder) == []
+    assert files[0] == files[1]
+    assert abs(sizes[0] - sizes[1]) < 10, "bytes of times and positions"
+
+
+@pytest.mark.parametrize("workers", [2, 6])
+def test_a_view_reads_each_file_once(tmp_path: Path, workers: int) -> None:
+    controller, _ = running(tmp_path, workers)
+    printed(Record(tmp_path / "record"), 1_000)
+    view = view_of(controller)
+    with counting() as acts:
+        view()
+    files = acts.files(READ, tmp_path)
+    assert len(files) == len({*files}) == FILES_OF_A_VIEW.of(workers), sorted(files)
+
+
+class Direct:
+    """Calls of a controller in this process; it counts the bytes of its answers."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self.answers: list[int] = []
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        raise AssertionError(path)
+
+    def json(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
+        assert (method, path) == ("POST", "/copy")
+        changes = self._controller.changes_since(CopyPosition.from_dict(body or {}))
+        text = json.dumps(changes.to_dict())
+        self.answers.append(len(text))
+        CopyChanges.from_dict(json.loads(text))
+        answer: dict[str, object] = json.loads(text)
+        return answer
+
+
+def test_a_copy_that_is_up_to_date_costs_the_same_with_a_long_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a Swarm each look updates the user's copy of the record."""
+    files, answers = [], []
+    for lines in (1_000, 30_000):
+        folder = tmp_path / str(lines)
+        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        controller, _ = running(folder, workers=2)
+        printed(Record(folder / "record"), lines)
+        direct, copy = Direct(controller), RecordCopy(cluster_ref())
+        copy.update(direct)
+        copy.update(direct)
+        direct.answers.clear()
+        with counting() as acts:
+            copy.update(direct)
+        files.append(acts.files(READ, folder) + acts.files(WRITE, folder))
+        answers += direct.answers
+    assert len(answers) == 2, "one call for each update"
+    assert abs(answers[0] - answers[1]) < 100, "times and positions have other digits"
+    assert files[0] == files[1]

@@ -1,0 +1,155 @@
+"""How many calls of AWS's API a preview, an observation and a deletion make: a list call has all machines, so none is made for each.
+
+Machines that boot are in `test_instance_poll`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from botocore.client import BaseClient
+
+from tests.unit.backends.ec2 import fleets
+from tests.unit.backends.ec2.fleets import CLUSTER, SMALL
+from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.agent.record import ViewRequest
+from tfdeploy.backends.ec2 import aws_api, aws_session, cleanup, costs, machine_provider, machines, ssh
+from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.ssh import Host, SshHosts
+from tfdeploy.errors import Unreachable
+from tfdeploy.plan.plan import Plan, make_plan
+
+REGION = ssh.region(CLUSTER)
+SIZES = (2, 40)
+
+PREVIEW = {
+    "GetCallerIdentity": 1,
+    "DescribeInstanceTypes": 1,
+    "DescribeInstanceTypeOfferings": 1,
+    "DescribeInstances": 2,
+    "DescribeVpcs": 1,
+    "DescribeSubnets": 1,
+    "GetParameter": 1,
+    "DescribeFileSystems": 1,
+    "GetObject": 1,
+    "ListAccountAliases": 1,
+}
+"""It inspects, plans, validates and renders. The second call of `DescribeInstances` finds machines that are no longer planned."""
+
+LOOK = {"DescribeInstances": 1}
+LOOK_AFTER_AN_END = {"DescribeInstances": 2}
+"""The second call asks why machines have ended."""
+
+DELETION = {
+    "DescribeInstances": 2,
+    "TerminateInstances": 1,
+    "DescribeFileSystems": 1,
+    "DescribeVolumes": 1,
+    "DescribeSecurityGroups": 1,
+    "DescribeKeyPairs": 1,
+}
+"""The second call of `DescribeInstances` finds that all have ended."""
+
+
+@pytest.fixture(autouse=True)
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """How often each action of AWS's API was called, in an account without machines."""
+    counted: Counter[str] = Counter()
+    original = BaseClient._make_api_call
+
+    def call(client: Any, operation: str, arguments: Any) -> Any:
+        counted[operation] += 1
+        return original(client, operation, arguments)
+
+    def route(_: str) -> Any:
+        raise Unreachable("there is no Swarm")
+
+    monkeypatch.setenv("AWS_REGION", REGION)
+    monkeypatch.setattr(ssh, "route", route)
+    monkeypatch.setattr(ssh, "_in_use", {})
+    monkeypatch.setattr(machine_provider, "read_stored_key", lambda _: "")  # Pulumi's engine has it
+    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAA me@here\n")
+    with moto_account(tmp_path / "state", monkeypatch), patch.object(BaseClient, "_make_api_call", call):
+        yield counted
+
+
+def preview(folder: Path, workers: int) -> Plan:
+    """What a preview does before Pulumi hears of a resource."""
+    own = {"ssh_cidrs": ["203.0.113.7/32"], "ssh_public_key": f"{folder}/key.pub", "efs": "new", "max_machines": 100}
+    asked = fleets.spec(workers=workers, command=["python", "/opt/train.py"], ec2=own)
+    inventory = BACKEND.planner.inspect(CLUSTER, asked, folder)
+    plan = make_plan(asked, inventory)
+    BACKEND.planner.validate(CLUSTER, asked, plan, inventory, ())
+    BACKEND.planner.render(CLUSTER, asked, plan, inventory)
+    return plan
+
+
+def launch(plan: Plan) -> list[str]:
+    """Instances with the tags of the plan's machines, which this computer can reach; their ids."""
+    ids = []
+    for machine in plan.machines:
+        planned = machines.planned_instance(machine)
+        own = {
+            **machines.tags(CLUSTER),
+            aws_api.MACHINE: machine.name,
+            aws_api.GENERATION: planned.generation,
+            aws_api.ROLE: machine.role,
+            aws_api.IMAGE: planned.image,
+            aws_api.FILES: planned.files,
+            aws_api.ACCESS: planned.access,
+        }
+        tags = [{"Key": key, "Value": value} for key, value in own.items()]
+        made = aws_session.client("ec2", REGION).run_instances(
+            ImageId=planned.image_id,
+            InstanceType=SMALL.name,
+            SubnetId=planned.subnet_id,
+            MinCount=1,
+            MaxCount=1,
+            TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+        )
+        ids.append(made["Instances"][0]["InstanceId"])
+    hosts = {
+        machine.name: Host(instance, "198.51.100.7", "ssh-ed25519 AAAA")
+        for machine, instance in zip(plan.machines, ids, strict=True)
+    }
+    ssh.write(CLUSTER, SshHosts(machines.manager(plan.machines).name, "ec2-user", hosts))
+    return ids
+
+
+@pytest.mark.parametrize("workers", SIZES)
+def test_a_preview_makes_as_many_calls_for_many_machines(tmp_path: Path, calls: Counter[str], workers: int) -> None:
+    plan = preview(tmp_path, workers)
+    assert len(plan.machines) == workers
+    assert calls == PREVIEW
+    launch(plan)
+    calls.clear()
+    aws_session.forget()
+    again = preview(tmp_path, workers)
+    assert all(machine.exists for machine in again.machines)
+    assert calls == PREVIEW
+
+
+@pytest.mark.parametrize("workers", SIZES)
+def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
+    tmp_path: Path, calls: Counter[str], workers: int
+) -> None:
+    plan = preview(tmp_path, workers)
+    ids = launch(plan)
+    costs.save_plan(CLUSTER, fleets.spec(workers=workers), plan)
+    aws_session.forget()
+    calls.clear()
+    state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+    assert len(state.machines) == workers
+    assert calls == LOOK
+
+    aws_session.client("ec2", REGION).terminate_instances(InstanceIds=ids[: len(ids) // 2])
+    calls.clear()
+    BACKEND.runner.observe(CLUSTER, "", ViewRequest())
+    assert calls == LOOK_AFTER_AN_END
+
+    calls.clear()
+    cleanup.delete_tagged(REGION, machines.id_tag(CLUSTER), keep_files=False)
+    assert calls == DELETION
