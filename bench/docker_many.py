@@ -47,8 +47,9 @@ def run() -> list[Row]:
     templates: list[Mapping[str, Any]] = []
     sleeping: list[float] = []
     with workplace() as place:
-        agent = place.folder / "agent.pyz"
-        agent.write_bytes(application())
+        files = {"config": place.folder / "agent.pyz", "secret": place.folder / "token"}
+        files["config"].write_bytes(application())
+        files["secret"].write_text("a-token")
 
         def ours() -> float:
             config = {"tfdeploy:workers": 1, "tfdeploy:command": _FOREVER, "tfdeploy:wait": "0"}
@@ -66,7 +67,7 @@ def run() -> list[Row]:
                 sleeping.append(seconds)
             name = f"{STACK}-same"
             definitions = [like_task(template, name) for template in templates[-TASKS:]]
-            with services(name, definitions, _AT_ONCE, agent) as seconds:
+            with services(name, definitions, _AT_ONCE, files) as seconds:
                 return seconds
 
         mine, other = by_turns(_PAIRS, f"{TASKS} tasks", ours, peer)

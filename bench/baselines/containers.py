@@ -156,15 +156,15 @@ class Services:
 
 @contextmanager
 def services(
-    name: str, definitions: Sequence[Sequence[str]], at_once: int, agent: Path | None = None
+    name: str, definitions: Sequence[Sequence[str]], at_once: int, files: Mapping[str, Path] = {}
 ) -> Iterator[float]:
     """Services on one network, of which each is the last arguments of `docker service create`; the seconds until all containers run.
-    `agent` is the content of a config and a secret."""
+    `files` has the content of their `config` and their `secret`."""
     label = label_of(name)
     try:
         docker("network", "create", "--driver=overlay", f"--label={label}", name)
-        for kind in ("config", "secret") if agent else ():
-            docker(kind, "create", f"--label={label}", name, str(agent))
+        for kind, file in files.items():
+            docker(kind, "create", f"--label={label}", name, str(file))
         begun = time.perf_counter()
         options = ["--detach", "--quiet", "--no-resolve-image", "--endpoint-mode=dnsrr"]
         marks = [f"--label={label}", f"--container-label={label}"]
@@ -203,7 +203,7 @@ def restart_services(name: str, count: int) -> None:
 
 
 def like_task(template: Mapping[str, Any], name: str) -> list[str]:
-    """The arguments that define a service as `template` does, which has the form of the Engine API; with the agent of `services`."""
+    """The arguments that define a service as `template` does, which has the form of the Engine API; with the files of `services`."""
     container = template["ContainerSpec"]
     executable, *arguments = container["Command"]
     volume = f"volume-label={label_of(name)}"

@@ -119,9 +119,9 @@ class ControllerClient:
         try:
             while (part := stream.read())[1]:
                 output[part[0]] += part[1]
+            code = stream.exit_code()
         finally:
             stream.close()
-        code = stream.exit_code()
         if code == 0:
             return bytes(output[STDOUT])
         text = (output[STDERR] or output[STDOUT]).decode("utf-8", "replace").strip()

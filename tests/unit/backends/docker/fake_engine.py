@@ -1,7 +1,6 @@
 """An engine that counts: the calls that it gets, and how many connections its clients hold open at once."""
 
 import json
-import socket
 import socketserver
 import struct
 import threading
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tfdeploy.backends.docker.exec import STDOUT
 
@@ -68,26 +69,19 @@ class FakeEngine(socketserver.ThreadingUnixStreamServer):
         self.output = output
         self.calls: list[str] = []
         self.most_connections = 0
-        self._connections: list[socket.socket] = []
+        self._others = _unnamed_sockets()
         super().__init__(str(path), _Handler)
         self.address = f"unix://{path}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Count the connections that the client has not closed. It closes one before it opens the next, so that shows here."""
-        self._connections = [connection for connection in self._connections if not _is_closed(connection)]
-        self._connections.append(request)
-        self.most_connections = max(self.most_connections, len(self._connections))
+        """Count the connections that the client, which is in this process, has not closed."""
+        self.most_connections = max(self.most_connections, _unnamed_sockets() - self._others)
         super().process_request(request, client_address)
 
 
-def _is_closed(connection: socket.socket) -> bool:
-    """Whether either side has closed a connection."""
-    try:
-        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+def _unnamed_sockets() -> int:
+    """The Unix sockets of this process that are no server's."""
+    return sum(not connection.laddr for connection in psutil.Process().net_connections(kind="unix"))
 
 
 @contextmanager
