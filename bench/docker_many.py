@@ -1,10 +1,11 @@
-"""Many tasks on one engine: created, against as many `docker service create`; and observed."""
+"""Many tasks on one engine: created, against as many `docker service create` of the same definition; and observed."""
 
 import itertools
 import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,8 +15,10 @@ from tests.engine.images import python_image
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.engine import engine_address
 from tfdeploy.backends.docker.labels import service_name
+from tfdeploy.backends.docker.services import task_service
+from tfdeploy.backends.zipapp import application
 
-from .baselines.containers import services
+from .baselines.containers import like_task, services
 from .engine import STACK, UP, workplace
 from .needs import image_of
 from .pairs import by_turns, log
@@ -41,39 +44,50 @@ def run() -> list[Row]:
     number = itertools.count()
     observations: list[float] = []
     connections: list[float] = []
+    templates: list[Mapping[str, Any]] = []
+    sleeping: list[float] = []
     with workplace() as place:
+        files = {"config": place.folder / "agent.pyz", "secret": place.folder / "token"}
+        files["config"].write_bytes(application())
+        files["secret"].write_text("a-token")
 
         def ours() -> float:
             config = {"tfdeploy:workers": 1, "tfdeploy:command": _FOREVER, "tfdeploy:wait": "0"}
             with on_swarm(place, f"ours-{next(number)}", image, config) as cluster:
                 cluster.made.ship("quick.py")
                 cluster.made.pulumi(*UP)
-                seconds = _created(cluster)
+                seconds = _created(cluster, templates)
                 cluster.made.configure({"tfdeploy:workers": 1 + TASKS})
                 cluster.made.pulumi(*UP)
                 _observe(cluster, observations, connections)
             return seconds
 
         def peer() -> float:
-            with services(f"{STACK}-many", image, TASKS, _AT_ONCE, _FOREVER) as seconds:
+            with services(f"{STACK}-many", [[image, *_FOREVER]] * TASKS, _AT_ONCE) as seconds:
+                sleeping.append(seconds)
+            name = f"{STACK}-same"
+            definitions = [like_task(template, name) for template in templates[-TASKS:]]
+            with services(name, definitions, _AT_ONCE, files) as seconds:
                 return seconds
 
         mine, other = by_turns(_PAIRS, f"{TASKS} tasks", ours, peer)
     measure = f"{TASKS} tasks until all run on one engine, by the backend, against `docker service create`"
     return [
-        ratio(f"{measure}, {_AT_ONCE} at once", mine, other, 1.2),
+        ratio(f"{measure} of the same definition, {_AT_ONCE} at once", mine, other, 1.2),
+        ratio(f"{measure} of containers that only sleep, {_AT_ONCE} at once", mine, sleeping, None),
         limit(f"one observation of {TASKS} tasks on one manager (the slowest)", observations, 2, " s"),
         limit(f"one observation of {TASKS} tasks: sockets to the engine at once", connections, 1, ""),
     ]
 
 
-def _created(cluster: OnSwarm) -> float:
+def _created(cluster: OnSwarm, templates: list[Mapping[str, Any]]) -> float:
     """Seconds until so many tasks more run, created by the functions that Pulumi's plugin calls, with the inputs that it would pass."""
     state = json.loads(cluster.made.call("stack", "export", "--show-secrets"))
     inputs = next(
         item["inputs"] for item in state["deployment"]["resources"] if item["urn"].endswith("::bench-worker-0")
     )
-    props = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
+    props: list[Any] = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
+    templates += [task_service(item).template for item in props]
     # As in a first `up`, in which tasks start before the controller; it would stop launchers that it does not expect.
     docker("service", "rm", service_name(cluster.handle, "controller"))
     until(lambda: len(cluster.containers()) == 1, "the controller's end", seconds=_SECONDS)

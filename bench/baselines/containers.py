@@ -3,11 +3,12 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..ending import undisturbed
 from ..processes import BenchError, docker, last_lines, until
@@ -154,18 +155,25 @@ class Services:
 
 
 @contextmanager
-def services(name: str, image: str, count: int, at_once: int, command: Sequence[str]) -> Iterator[float]:
-    """A number of services on one network; the seconds until all of their containers run."""
-    label = f"{name}=yes"
+def services(
+    name: str, definitions: Sequence[Sequence[str]], at_once: int, files: Mapping[str, Path] = {}
+) -> Iterator[float]:
+    """Services on one network, of which each is the last arguments of `docker service create`; the seconds until all containers run.
+    `files` has the content of their `config` and their `secret`."""
+    label = label_of(name)
     try:
         docker("network", "create", "--driver=overlay", f"--label={label}", name)
+        for kind, file in files.items():
+            docker(kind, "create", f"--label={label}", name, str(file))
         begun = time.perf_counter()
-        options = ["--detach", "--quiet", "--no-resolve-image", "--endpoint-mode=dnsrr", f"--network={name}"]
+        options = ["--detach", "--quiet", "--no-resolve-image", "--endpoint-mode=dnsrr"]
         marks = [f"--label={label}", f"--container-label={label}"]
 
         def create(number: int) -> None:
-            docker("service", "create", *options, *marks, f"--name={name}-{number}", image, *command)
+            network = f"--network=name={name},alias=worker-{number}"
+            docker("service", "create", *options, *marks, network, f"--name={name}-{number}", *definitions[number])
 
+        count = len(definitions)
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(create, range(count)))
         running = f"label={label}", "status=running"
@@ -174,6 +182,45 @@ def services(name: str, image: str, count: int, at_once: int, command: Sequence[
     finally:
         with undisturbed():
             remove_labelled(label)
+
+
+def label_of(name: str) -> str:
+    """What everything of these services is labelled with."""
+    return f"{name}=yes"
+
+
+def output_of_service(name: str, task: int) -> str:
+    """What the container of a service that runs has printed."""
+    ids = docker("ps", "--quiet", "--filter", f"label=com.docker.swarm.service.name={name}-{task}").split()
+    return "\n".join(docker("logs", container) for container in ids[:1])
+
+
+def restart_services(name: str, count: int) -> None:
+    """Replace the container of each, all at once."""
+    with ThreadPoolExecutor(count) as pool:
+        options = ["--force", "--detach", "--quiet"]
+        list(pool.map(lambda number: docker("service", "update", *options, f"{name}-{number}"), range(count)))
+
+
+def like_task(template: Mapping[str, Any], name: str) -> list[str]:
+    """The arguments that define a service as `template` does, which has the form of the Engine API; with the files of `services`."""
+    container = template["ContainerSpec"]
+    executable, *arguments = container["Command"]
+    volume = f"volume-label={label_of(name)}"
+    return [
+        f"--hostname={container['Hostname']}",
+        *[f"--config=source={name},target={item['File']['Name']}" for item in container["Configs"]],
+        *[f"--secret=source={name},target={item['File']['Name']}" for item in container["Secrets"]],
+        *[f"--env={variable}" for variable in container["Env"]],
+        *[f"--mount=type=volume,source={name},target={mount['Target']},{volume}" for mount in container["Mounts"]],
+        *[f"--constraint={constraint}" for constraint in template["Placement"]["Constraints"]],
+        f"--stop-grace-period={container['StopGracePeriod']}ns",
+        f"--restart-condition={template['RestartPolicy']['Condition']}",
+        f"--restart-delay={template['RestartPolicy']['Delay']}ns",
+        f"--entrypoint={executable}",
+        container["Image"],
+        *arguments,
+    ]
 
 
 def remove_labelled(label: str) -> None:

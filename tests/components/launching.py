@@ -72,6 +72,8 @@ class PlayedController:
                 self.logs_at_exit = bytes(self.logs["stdout"])
             order = self.decide(report).to_dict()
             return 200, json.dumps({**order, "poll": POLL, "generation": GENERATION}).encode()
+        if path.startswith("/changes/"):
+            return 404, b"unknown call"  # as a controller of an earlier version
         if path.startswith("/code/"):
             self.code_calls += 1
             return (404, b"there is no such archive") if self.code is None else (200, self.code)

@@ -29,6 +29,7 @@ from . import (
 from .artifact_manifest import read_part
 from .events import Event
 from .files import write_whole
+from .order_changes import OrderChanges
 from .port_reservations import PortReservations
 from .record import Record, RecordView, ViewRequest
 from .record_import import ImportRequest
@@ -98,6 +99,9 @@ class Controller:
         self._settle_at = 0.0
         self._spec_json = _SpecJson()
         self._ports = PortReservations()
+        self._changes = OrderChanges()
+        self.wake: Callable[[], None] = lambda: None
+        """Called when `tick` should be called after `seconds_until_due`."""
         self._upload_calls = UploadCalls(record, self._clock.steady)
         self._run = _submitted_here(record.current())
         if self._run is not None:
@@ -147,12 +151,14 @@ class Controller:
             now, run = self._now(), self._run
             if run is None:
                 return Order(NOTHING, poll=POLL_SOON)
-            before = _fields(run, report.hostname)
+            before, was_settled = _fields(run, report.hostname), self._is_settled
             happened = reconcile.apply_report(run, report, now)
             if happened or _fields(run, report.hostname) != before:
                 self._add(happened, now)
             if not self._is_settled and self._clock.steady() >= self._settle_at:
                 self._settle(now)
+            if was_settled and not self._is_settled:
+                self.wake()
             order = reconcile.make_order(run, report, now)
             poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
             is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
@@ -162,6 +168,14 @@ class Controller:
                 later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
                 poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
             return replace(order, poll=poll)
+
+    def wait_for_change(self, number: int) -> Dict[str, Any]:
+        """Wait until orders have changed since `number` was the number of changes; the present one. Launchers sync `within` so many
+        seconds then: those of many tasks not all at once."""
+        number = self._changes.wait(number)
+        with self._lock:
+            excess = len(self._run.tasks) / SOON_TASKS - 1.0 if self._run else 0.0
+        return {"number": number, "within": POLL_SOON * max(0.0, excess)}
 
     def sync_json(self, report: LauncherReport) -> bytes:
         """The same as JSON. The run's specification is encoded once for all tasks."""
@@ -243,6 +257,11 @@ class Controller:
                 self._journal.add(self._run.spec.id, happened, now)
                 self._upload_calls.discard_given_up(self._run, now)
             self._settle(now)
+
+    def seconds_until_due(self) -> float:
+        """Seconds until what was reported is applied and saved; 0 where that is done."""
+        with self._lock:
+            return 0.0 if self._is_settled else max(0.0, self._settle_at - self._clock.steady())
 
     def view(self, request: ViewRequest) -> RecordView:
         """The current state, the last lines, metrics and events."""
@@ -406,6 +425,8 @@ class Controller:
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
         self._ports.hold(elastic.unused_ports(self._run))
         self._is_settled = self._journal.write(self._run, now)
+        if self._is_settled:
+            self._changes.note(self._run)
         pause = _SETTLE_SECONDS + _SETTLE_SECONDS_PER_TASK * len(self._run.tasks)
         self._settle_at = self._clock.steady() + pause
 

@@ -22,7 +22,8 @@ from urllib.parse import unquote
 from . import workdir
 from .artifact_store import UploadUnknown
 from .controller import Controller
-from .process import die_with_parent, wait_for_signal
+from .lead import die_with_parent
+from .process import wait_for_signal, wake_main_thread
 from .record import Record, ViewRequest
 from .record_import import ImportRequest
 from .record_sync import CopyPosition
@@ -45,7 +46,7 @@ MAX_IMPORT_BODY = 32 * 1024 * 1024
 """The longest part of a record that is imported."""
 
 MAX_CONNECTIONS = 4096
-"""Two for each of 1,000 tasks, and some for users."""
+"""Three for each of 1,000 tasks, and some for users."""
 
 MAX_STRANGERS = 256
 """How many connections may be open that have not shown a token yet."""
@@ -127,6 +128,15 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         admin("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
         admin("GET", "/stopped", lambda body: _stopped(controller)),
     ]
+
+
+def _route_of_changes(controller: Controller) -> AllowedCall:
+    """The call that returns when orders have changed."""
+
+    def wait(_: bytes, number: str) -> Any:
+        return controller.wait_for_change(int(number))
+
+    return AllowedCall(LAUNCHER, "GET", "/changes/([0-9]{1,18})", _SHORT, wait)
 
 
 def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
@@ -274,7 +284,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def __init__(self, address: str, token: Path, controller: Controller) -> None:
         self._token = token
         self._routes = [
-            (route, re.compile(route.path)) for route in [*_routes(controller), *_routes_of_moves(controller)]
+            (route, re.compile(route.path))
+            for route in [*_routes(controller), _route_of_changes(controller), *_routes_of_moves(controller)]
         ]
         self._count_lock = threading.Lock()
         self._open: Set[Any] = set()
@@ -358,10 +369,14 @@ def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0)
         server = Server(address, token, controller)
         stop_signals = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, {*stop_signals, signal.SIGALRM})
+        controller.wake = wake_main_thread
         controller.tick()
         for thread in (server.serve_forever, controller.read_metrics):
             threading.Thread(target=thread, daemon=True).start()
         while not wait_for_signal(stop_signals, TICK_SECONDS):
+            pause = controller.seconds_until_due()
+            if pause and wait_for_signal(stop_signals, pause):
+                break
             controller.tick()
         controller.tick()
         server.server_close()

@@ -10,7 +10,8 @@ import termios
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-from .process import MARK, NOT_FOUND, start_time
+from .lead import NOT_FOUND
+from .process import MARK, start_time
 
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM")
 _PROCESS_MARKS = (MARK, "TFDEPLOY_CLUSTER")

@@ -11,23 +11,20 @@ import signal
 import socket
 import sys
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Optional
-from zipfile import BadZipFile
 
 from . import docker_env, flags, sync, workdir
-from .artifact_restore import restore
-from .artifact_sender import ArtifactSender, Interrupted
-from .artifacts import DISK_FULL
 from .flags import TaskAddress
+from .lead import NOT_FOUND, die_with_parent
 from .lease import Lease, boot_seconds
 from .log import STDERR, entry
 from .log_shipper import Shipper, close_spool, open_spool
+from .order_changes import CALL_SECONDS, ChangeWatch
 from .polling import Backoff, wait_until
-from .process import NOT_FOUND, die_with_parent, kill_leftovers, wait_for_signal
+from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
 from .rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from .run_spec import RunSpec
@@ -66,9 +63,10 @@ class Launcher:
         self._folder = Path(settings.folder)
         self._client = Client(settings.controller, self._read_token())
         self._log_client = Client(settings.controller, self._read_token())
+        self._changes = ChangeWatch(self._connect_to_wait, wake_main_thread)
         self._identity = LauncherReport(
             settings.hostname,
-            uuid.uuid4().hex,
+            os.urandom(16).hex(),
             settings.container or str(os.getpid()),
             settings.machine,
             settings.host,
@@ -144,6 +142,7 @@ class Launcher:
                 self._client.token = self._log_client.token = self._read_token()
             return None
         self._lease.renew(begin)
+        self._changes.note_contact()
         self._identity = replace(self._identity, generation=order.generation or self._identity.generation)
         return order
 
@@ -170,6 +169,9 @@ class Launcher:
                 return False
             self._leftover_runs.remove(run_id)
         return True
+
+    def _connect_to_wait(self) -> Client:
+        return Client(self._settings.controller, self._read_token(), CALL_SECONDS)
 
     def _read_token(self) -> str:
         return Path(self._settings.token).read_text().strip()
@@ -214,6 +216,9 @@ class Launcher:
         """Upload artifacts. What fails is tried again later, for as long as that may help."""
         if self._backoff.seconds:
             return
+        from .artifact_sender import ArtifactSender, Interrupted  # at the end of a run, if at all
+        from .artifacts import DISK_FULL
+
         with Client(self._settings.controller, self._client.token, _UPLOAD_CALL_SECONDS) as client:
             sender = ArtifactSender(client, self._settings.hostname, request, _has_signal)
             try:
@@ -261,9 +266,11 @@ class Launcher:
         try:
             self._fetch(spec)
             problem = workdir.train_dir_problem(spec.train_dir)
-            if not problem:
+            if not problem and spec.restored_run:
+                from .artifact_restore import restore
+
                 restore(self._settings.controller, self._client.token, spec.restored_run, spec.train_dir)
-        except (OSError, CallError, BadZipFile, ValueError) as error:
+        except (OSError, CallError, ValueError) as error:
             self._try_later("cannot prepare the run", error)
             return
         self._backoff.reset()

@@ -1,9 +1,10 @@
-"""The commands of the zip application, each in the module of its name."""
+"""The commands of the zip application, each in the module of its name.
+
+Every program waits for `lead`, so what only other commands need is imported by them.
+"""
 
 import sys
 import time
-from pathlib import Path
-from typing import List
 
 _CRASH_SECONDS = 1.0
 """The pause after a crash: the backend restarts the process at once, again and again."""
@@ -19,9 +20,9 @@ def main() -> int:
         raise
 
 
-def _run(verb: str, rest: List[str]) -> int:
+def _run(verb: str, rest: "list[str]") -> int:
     if verb == "lead":
-        from .process import lead
+        from .lead import lead
 
         lead(rest[0], rest[1:])
     elif verb == "launch":
@@ -29,6 +30,8 @@ def _run(verb: str, rest: List[str]) -> int:
 
         return launch(rest[0])
     elif verb == "controller":
+        from pathlib import Path
+
         from .controller_server import run_controller
 
         folder, address, token, *mode = rest
@@ -36,8 +39,8 @@ def _run(verb: str, rest: List[str]) -> int:
     elif verb == "call":
         from .rpc import call
 
-        address, token, method, path, body = rest
-        return call(address, Path(token), method, path, body)
+        address, token, *requests = rest
+        return call(address, token, requests)
     elif verb == "remove-volumes":
         from .remove_volumes import remove_volumes
 
@@ -58,8 +61,10 @@ def _run(verb: str, rest: List[str]) -> int:
     return 0
 
 
-def _run_for_user(verb: str, rest: List[str]) -> int:
+def _run_for_user(verb: str, rest: "list[str]") -> int:
     """Run a command that the user's computer starts in a task, with its streams."""
+    from pathlib import Path
+
     if verb == "exec":
         from .exec import exec_command
 

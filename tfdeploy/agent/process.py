@@ -1,27 +1,22 @@
 """The child process of a launcher: it never outlives the launcher, and is stopped with all of its children.
 
-The child leads a process group. It is started through a small step (`lead`) that asks the kernel to kill it when the launcher dies,
+The child leads a process group. It is started through a small step (`lead.py`) that asks the kernel to kill it when the launcher dies,
 for whatever reason. Processes that the child leaves behind are killed by the next launcher or by the backend, which find them by
 the note `child.json` (group, start time, boot).
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import uuid
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Set
 
 from .memory import MemoryWatch, group_members
 from .run_state import TaskExit
-
-NOT_FOUND = 127
-"""The exit code for a program that could not be started, as in shells."""
 
 MARK = "TFDEPLOY_CHILD"
 """Every process of a child has the child's mark in this environment variable."""
@@ -31,15 +26,6 @@ _OWN_GROUP: Dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11)
 about 10 % of its training steps (decision 0016). Python before 3.11 starts a group only together with a session."""
 
 _NOTE_BYTES = 256
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(number: int, parent: int) -> None:
-    """Have the kernel send signal `number` to this process when its parent dies; send it now when the parent is dead."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), number)
 
 
 def wait_for_signal(numbers: Set[signal.Signals], seconds: float) -> int:
@@ -54,17 +40,9 @@ def wait_for_signal(numbers: Set[signal.Signals], seconds: float) -> int:
     return 0 if number == signal.SIGALRM else number
 
 
-def lead(parent: str, command: Sequence[str]) -> None:
-    """Become the command, which dies with the launcher of process id `parent`. Does not return."""
-    die_with_parent(signal.SIGKILL, int(parent))
-    for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    try:
-        os.execvp(command[0], list(command))
-    except OSError as error:
-        print(f"tfdeploy: cannot start {command[0]!r}: {error.strerror}", file=sys.stderr, flush=True)
-        os._exit(NOT_FOUND)
+def wake_main_thread() -> None:
+    """End the main thread's `wait_for_signal`, or its next one, which takes this signal for that of its timer."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
 
 def boot_id() -> str:
@@ -153,7 +131,7 @@ class Child:
         """
         self._note = note
         self._lock = threading.Lock()
-        mark = uuid.uuid4().hex
+        mark = os.urandom(16).hex()
         _write_note(note, {"group": 0, "start": "", "boot": "", "mark": mark})  # first, as a process needs an owner
         step = [sys.executable, "-I", "-S", str(Path(sys.argv[0]).resolve()), "lead", str(os.getpid())]
         self.process = subprocess.Popen(

@@ -8,6 +8,7 @@ A launcher may make only the calls from launchers: its token is derived from the
 | `PUT /code/HASH`, `GET /code/HASH` | backend, launcher | the code archive |
 | `POST /sync` | launcher | a report; the response is the next order |
 | `GET /restore/RUN`, `GET /restore/RUN/PATH` | launcher | the artifacts of a run in the record, for an empty `train_dir` |
+| `GET /changes/NUMBER` | launcher | responds once orders have changed since this number of changes |
 | `PUT /log/RUN/HOSTNAME/STREAM/POSITION` | launcher | bytes of a log; the response is its end at the controller |
 | `GET /log/RUN/HOSTNAME` | launcher | the ends of the three streams |
 | `PUT /artifacts/RUN/HOSTNAME` | launcher | declares the files that it uploads; the response is how much of each is there |
@@ -30,12 +31,11 @@ import hashlib
 import hmac
 import http.client
 import json
-import shutil
 import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 UNIX = "unix:"
 TOKEN_HEADER = "X-Tfdeploy-Token"
@@ -145,6 +145,12 @@ class Client:
         response: Dict[str, Any] = json.loads(self.call(method, path, body))
         return response
 
+    def put_run(self, run: Dict[str, Any], code: str, archive: bytes) -> Dict[str, Any]:
+        """Submit a run, after its code where it has some."""
+        if archive:
+            self.call("PUT", f"/code/{code}", archive)
+        return self.json("PUT", "/run", run)
+
     def download(self, path: str, target: Path) -> None:
         """Write the response to a GET into a file, in parts.
 
@@ -159,7 +165,8 @@ class Client:
             if response.status >= 300:
                 raise CallError(f"GET {path}: {response.status} {response.read().decode('utf-8', 'replace')}")
             with target.open("wb") as file:
-                shutil.copyfileobj(response, file, _PART)
+                while part := response.read(_PART):
+                    file.write(part)
             if response.length:
                 raise ConnectionError(f"GET {path}: the response ended {response.length} bytes early")
         except http.client.HTTPException as error:
@@ -184,16 +191,15 @@ ERROR, NO_RESPONSE = 1, 3
 _SECONDS = 30.0
 
 
-def call(address: str, token: Path, method: str, path: str, body: str) -> int:
-    """Make one call and print the response; the exit code. A `body` that begins with `@` names a file, which is removed."""
-    data = body.encode()
-    if body.startswith("@"):
-        data = Path(body[1:]).read_bytes()
-        with suppress(OSError):
-            Path(body[1:]).unlink()
+def call(address: str, token_file: str, requests: List[str]) -> int:
+    """Make calls, of which each is a method, a path and a body, and print the response of the last; the exit code. A body that begins
+    with `@` names a file, which is removed."""
+    bodies = [_content(body) for body in requests[2::3]]
     try:
-        with Client(address, token.read_text().strip(), _SECONDS) as client:
-            sys.stdout.buffer.write(client.call(method, path, data))
+        with Client(address, Path(token_file).read_text().strip(), _SECONDS) as client:
+            for method, path, body in zip(requests[::3], requests[1::3], bodies):
+                response = client.call(method, path, body)
+            sys.stdout.buffer.write(response)
     except CallError as error:
         print(error, file=sys.stderr)
         return ERROR
@@ -201,3 +207,13 @@ def call(address: str, token: Path, method: str, path: str, body: str) -> int:
         print(error, file=sys.stderr)
         return NO_RESPONSE
     return 0
+
+
+def _content(body: str) -> bytes:
+    if not body.startswith("@"):
+        return body.encode()
+    file = Path(body[1:])
+    content = file.read_bytes()
+    with suppress(OSError):
+        file.unlink()
+    return content

@@ -3,7 +3,12 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List
 
-from .artifacts import DEFAULT_PATTERNS
+
+def _default_artifacts() -> List[str]:
+    """Those of a specification from before there were artifacts."""
+    from .artifacts import DEFAULT_PATTERNS  # takes a launcher long to load
+
+    return list(DEFAULT_PATTERNS)
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ class RunSpec:
     """In an elastic run: up to so many workers may exist. Every task knows the addresses of all of them. 0: the run is not elastic."""
     worker_port: int = 0
     """In an elastic run: the port of worker 0 that the user has chosen; worker 1 has the next one. 0 for any."""
-    artifacts: List[str] = field(default_factory=lambda: list(DEFAULT_PATTERNS))
+    artifacts: List[str] = field(default_factory=_default_artifacts)
     """What is uploaded of `train_dir` when the run ends: glob patterns."""
     content_id: str = ""
     """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""

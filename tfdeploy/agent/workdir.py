@@ -7,16 +7,17 @@ import random
 import re
 import shutil
 import socket
-import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from . import flags, tf_config
-from .record import Record
 from .run_spec import RunSpec
 from .settings import SECRET_VARIABLE, TaskSettings
+
+if TYPE_CHECKING:
+    from .record import Record  # no launcher has one, and it takes long to load
 
 PORTS = range(20000, 32000)
 """The ports to choose from, below those that Linux uses for outgoing connections (32768 and up)."""
@@ -101,7 +102,7 @@ def unpack(archive: Optional[Path], folder: Path) -> None:
     """Extract the code archive to `folder` in one step; without one the folder is empty.
 
     Raises:
-        OSError, BadZipFile: it cannot be extracted; then nothing of it is left.
+        OSError, ValueError: it cannot be extracted; then nothing of it is left.
     """
     draft = folder.with_name(folder.name + ".draft")
     shutil.rmtree(str(draft), ignore_errors=True)
@@ -116,12 +117,17 @@ def unpack(archive: Optional[Path], folder: Path) -> None:
 
 
 def _extract(archive: Path, folder: Path) -> None:
-    with zipfile.ZipFile(str(archive)) as bundle:
-        for item in bundle.infolist():
-            path = Path(bundle.extract(item, str(folder)))
-            mode = (item.external_attr >> 16) & 0o777
-            if mode and path.is_file():
-                path.chmod(mode)
+    from zipfile import BadZipFile, ZipFile  # many runs have no code
+
+    try:
+        with ZipFile(str(archive)) as bundle:
+            for item in bundle.infolist():
+                path = Path(bundle.extract(item, str(folder)))
+                mode = (item.external_attr >> 16) & 0o777
+                if mode and path.is_file():
+                    path.chmod(mode)
+    except BadZipFile as error:
+        raise ValueError(str(error)) from None
 
 
 def folder_names(parent: Path) -> List[str]:
@@ -180,7 +186,7 @@ class RunRefused(Exception):
     """A run that cannot be started."""
 
 
-def train_dir(record: Record, spec: RunSpec, mode: int = 0) -> str:
+def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
     """The run's own folder. A run that the record has keeps its folder; a new run never begins in a used one.
 
     A URL cannot be inspected. So a run's folder there also has a part of the record's id in its name, which no other cluster has, and
@@ -206,7 +212,7 @@ def train_dir(record: Record, spec: RunSpec, mode: int = 0) -> str:
         raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None
 
 
-def _earlier_folder(base: str, resume_from: str, record: Record) -> str:
+def _earlier_folder(base: str, resume_from: str, record: "Record") -> str:
     """The folder of a run that this record does not have, by its name: that of a cluster that was destroyed, or of another one."""
     folder = f"{base}/{resume_from}"
     if "://" in base and _FOLDER_OF_A_LIFE.fullmatch(resume_from):

@@ -39,8 +39,15 @@ class ControllerApi(Protocol):
         """One call with JSON both ways."""
 
 
+class RunReceiver(ControllerApi, Protocol):
+    """A controller that gets runs."""
+
+    def put_run(self, run: dict[str, Any], code: str, archive: bytes) -> dict[str, Any]:
+        """Submit a run, after its code where `archive` is not empty."""
+
+
 def submit(
-    controller: ControllerApi, props: RunProps, run: RunSpec, seconds: float = _CONTROLLER_SECONDS
+    controller: RunReceiver, props: RunProps, run: RunSpec, seconds: float = _CONTROLLER_SECONDS
 ) -> dict[str, Any]:
     """Submit code and run, as soon as the controller responds; its response.
 
@@ -52,9 +59,7 @@ def submit(
     responses: list[dict[str, Any]] = []
 
     def submitted() -> bool:
-        if archive:
-            controller.call("PUT", f"/code/{run.code}", archive)
-        responses.append(controller.json("PUT", "/run", run.to_dict()))
+        responses.append(controller.put_run(run.to_dict(), run.code, archive))
         return True
 
     try:

@@ -64,6 +64,7 @@ LAUNCHERS_CALLS = [
     ("GET", "/log/run/worker-0", {}),
     ("PUT", "/log/run/worker-0/stdout/0", {}),
     ("GET", "/restore/run", {}),
+    ("GET", "/changes/0", {}),
 ]
 ADMIN_CALLS = [
     ("PUT", "/run", {}),

@@ -1,10 +1,14 @@
-"""The watchdog as a zip application; the agent's is proved wherever tasks run."""
+"""The watchdog as a zip application; the agent's is proved wherever tasks run. What each of its processes loads is counted here: the
+processor time until a container's launcher, or its program, runs."""
 
 import io
+import json
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 from tfdeploy.backends import zipapp
 
@@ -32,3 +36,38 @@ def test_the_application_is_as_short_as_can_be_and_the_same_each_time() -> None:
     assert {"__main__.py", "watchdog/__init__.py", "watchdog/main.py"} <= set(names)
     assert '"""' not in text
     assert "# " not in text
+
+
+LOADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    __import__(name)
+names = list(sys.modules)
+import json
+print(json.dumps(names))
+"""
+
+
+@pytest.mark.parametrize(
+    ("modules", "not_loaded"),
+    [
+        # Each start of a program waits for this.
+        (["main", "lead"], ["json", "pathlib", "subprocess", "threading", "typing", "agent.run_state"]),
+        # A controller has a record, and the end of a run has artifacts.
+        (["main", "launcher"], ["uuid", "zipfile", "agent.artifacts", "agent.events", "agent.record", "agent.until"]),
+        (["main", "rpc"], ["shutil", "subprocess", "agent.run_state"]),
+    ],
+)
+def test_a_process_of_the_agent_loads_only_what_it_needs(
+    tmp_path: Path, modules: list[str], not_loaded: list[str]
+) -> None:
+    program = tmp_path / "agent.pyz"
+    program.write_bytes(zipapp.application())
+    names = [f"agent.{name}" for name in modules]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", LOADED, str(program), *names], capture_output=True, text=True, check=True
+    )
+    loaded = {*json.loads(done.stdout)}
+    assert {*names} <= loaded
+    assert loaded.isdisjoint(not_loaded), loaded.intersection(not_loaded)

@@ -4,6 +4,7 @@ import io
 import json
 import tarfile
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -46,12 +47,24 @@ class ControllerClient:
             Unreachable: the engine, the controller's container or the controller does not respond.
             CallError: the controller refuses it.
         """
-        text = _as_argument(method, body)
+        return self._calls((method, path, body))
+
+    def _calls(self, *requests: tuple[str, str, bytes]) -> bytes:
+        """Calls by one command, because a command takes longer than a call; the response of the last."""
+        files: dict[str, bytes] = {}
+        arguments: list[str] = []
+        for method, path, body in requests:
+            text = _as_argument(method, body)
+            if text is None:
+                name = f"tfdeploy-{uuid.uuid4().hex}"
+                files[name], text = body, f"@{_UPLOAD_FOLDER}/{name}"
+            arguments += [method, path, text]
         try:
-            container = self.container()
-            address = self._address(container)
-            argument = self._upload(container, body) if text is None else text
-            return self._exec(container, [*AGENT_COMMAND, "call", address, TOKEN_FILE, method, path, argument])
+            container = self._container()
+            if files:
+                self._upload(container["Id"], files)
+            command = [*AGENT_COMMAND, "call", _address(container), TOKEN_FILE, *arguments]
+            return self._exec(container["Id"], command)
         except Unreachable:
             raise
         except (APIError, BackendError, OSError) as error:
@@ -59,7 +72,14 @@ class ControllerClient:
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Make one call with JSON in both directions."""
-        response = self.call(method, path, json.dumps(body or {}).encode())
+        return self._parsed(self.call(method, path, json.dumps(body or {}).encode()))
+
+    def put_run(self, run: dict[str, Any], code: str, archive: bytes) -> dict[str, Any]:
+        """Submit a run, after its code where it has some."""
+        before = [("PUT", f"/code/{code}", archive)] if archive else []
+        return self._parsed(self._calls(*before, ("PUT", "/run", json.dumps(run).encode())))
+
+    def _parsed(self, response: bytes) -> dict[str, Any]:
         try:
             content: dict[str, Any] = json.loads(response)
         except ValueError:  # when the container ends before the command, the engine reports exit code 0
@@ -72,29 +92,26 @@ class ControllerClient:
         Raises:
             Unreachable: there is none.
         """
+        return str(self._container()["Id"])
+
+    def _container(self) -> Mapping[str, Any]:
         filters = cluster_filter(self._cluster)
         filters["label"].append(f"{SERVICE}={service_name(self._cluster, CONTROLLER)}")
         containers = self._engine.call(lambda api: api.containers(filters={**filters, "status": ["running"]}))
         if not containers:
             raise Unreachable(f"{self._title} does not run")
-        newest: str = max(containers, key=lambda item: item["Created"])["Id"]
+        newest: Mapping[str, Any] = max(containers, key=lambda item: item["Created"])
         return newest
 
-    def _address(self, container: str) -> str:
-        """The address on which the controller listens in its container."""
-        command: list[str] = self._engine.call(lambda api: api.inspect_container(container))["Args"]
-        return command[command.index("controller") + 2]
-
-    def _upload(self, container: str, body: bytes) -> str:
-        """Write the body to a file in the container; the argument that names it."""
+    def _upload(self, container: str, files: Mapping[str, bytes]) -> None:
+        """Write bodies to files in the container."""
         archive = io.BytesIO()
-        name = f"tfdeploy-{uuid.uuid4().hex}"
         with tarfile.open(fileobj=archive, mode="w") as writer:
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(body), _PRIVATE
-            writer.addfile(entry, io.BytesIO(body))
+            for name, body in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(body), _PRIVATE
+                writer.addfile(entry, io.BytesIO(body))
         self._engine.call(lambda api: api.put_archive(container, _UPLOAD_FOLDER, archive.getvalue()))
-        return f"@{_UPLOAD_FOLDER}/{name}"
 
     def _exec(self, container: str, command: list[str]) -> bytes:
         stream = ExecStream(self._engine, container, command, timeout=CALL_SECONDS)
@@ -138,6 +155,12 @@ class ControllerClient:
     def last_known_run(self) -> RunState | None:
         """The current run; from the copy of the record where the controller does not respond."""
         return self.current_run() or RecordCopy(self._cluster).record.current()
+
+
+def _address(container: Mapping[str, Any]) -> str:
+    """The address on which the controller listens in its container, from the command that the engine lists."""
+    command: list[str] = container["Command"].split()
+    return command[command.index("controller") + 2]
 
 
 def _as_argument(method: str, body: bytes) -> str | None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -74,6 +75,7 @@ class _Connection:
         self._lock = threading.Lock()
         self._client: docker.APIClient | None = None
         self._tunnel: Tunnel | None = None
+        self._calls = 0
 
     @property
     def is_new(self) -> bool:
@@ -88,14 +90,28 @@ class _Connection:
                 reachable = self._reachable_address()
                 client = docker.APIClient(reachable, tls=tls, timeout=CALL_SECONDS)
                 if reachable.startswith("unix:"):
+                    client.close()  # the connection by which the SDK has asked for the engine's version
                     client.mount("http+docker://", _SinglePoolAdapter(f"http+{reachable}", timeout=CALL_SECONDS))
                 self._client = client
             return self._client
 
+    def make(self, request: Callable[[Any], T], client: docker.APIClient) -> T:
+        """Make a call."""
+        with self._lock:
+            self._calls += 1
+        try:
+            return request(client)
+        finally:
+            with self._lock:
+                self._calls -= 1
+
     def endpoint(self) -> tuple[docker.APIClient, str]:
-        """The client, and the address that this computer connects to: for ssh the tunnel's."""
+        """The client, and the address that this computer connects to: for ssh the tunnel's. What the client holds open on this machine
+        for later calls is closed, so that the caller's connection takes its place. Over a network another connection takes long."""
         client = self.client()
         with self._lock:
+            if not self._calls and self._address.startswith("unix:"):
+                client.close()
             return client, self._reachable_address()
 
     def _reachable_address(self) -> str:
@@ -160,10 +176,10 @@ class Engine:
             if not self._connection.is_new:
                 client = self._connection.client()
                 try:
-                    return request(client)
+                    return self._connection.make(request, client)
                 except (requests.ConnectionError, requests.Timeout):
                     self._connection.drop(client)
-            return request(self._connection.client())
+            return self._connection.make(request, self._connection.client())
 
     def call_once(self, request: Callable[[Any], T]) -> T:
         """Make a call that must not be repeated; a stale connection is replaced before it.
@@ -175,7 +191,7 @@ class Engine:
         if not self._connection.is_new:
             self.call(lambda api: api.ping())
         with self._errors():
-            return request(self._connection.client())
+            return self._connection.make(request, self._connection.client())
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -195,12 +211,12 @@ class Engine:
         return Unreachable(f"the Docker engine at {self.host} does not respond ({reason})")
 
     def open_socket(self, timeout: float | None = None) -> socket.socket | TlsConnection:
-        """A separate connection for a two-way stream of bytes; `timeout` limits each wait for them, None waits for ever.
+        """A separate connection for a two-way stream of bytes; `timeout` limits each wait for them, None waits for ever. A call must
+        have been made just before: it replaces a stale tunnel.
 
         Raises:
             Unreachable: the engine does not respond.
         """
-        self.call(lambda api: api.ping())  # replaces a stale tunnel
         client, address = self._connection.endpoint()
         local = urlsplit(address)
         try:
@@ -218,16 +234,20 @@ class Engine:
         except OSError as error:
             raise self._unreachable(error) from None
 
+    @cached_property
+    def _info(self) -> dict[str, Any]:
+        """What the engine reports of itself, the first time that this object asks: a plan needs it in several places."""
+        info: dict[str, Any] = self.call(lambda api: api.info())
+        return info
+
     def name(self) -> str:
         """The hostname of the machine that the engine runs on."""
-        hostname: str = self.call(lambda api: api.info())["Name"]
-        return hostname
+        return str(self._info["Name"])
 
     def place(self) -> EnginePlace:
         """Which engine it is, and which Swarm it manages."""
-        info = self.call(lambda api: api.info())
-        swarm = info["Swarm"].get("Cluster") or {}
-        return EnginePlace(info.get("ID", ""), info["Name"], swarm.get("ID", ""))
+        swarm = self._info["Swarm"].get("Cluster") or {}
+        return EnginePlace(self._info.get("ID", ""), self._info["Name"], swarm.get("ID", ""))
 
     def disk_usage(self, seconds: float) -> dict[str, Any]:
         """What the engine's data takes, where it computes that in so many seconds.
@@ -249,7 +269,7 @@ class Engine:
             SpecError: it does not manage one; the remedy has the command that creates it.
             Unreachable: it does not respond.
         """
-        swarm: dict[str, Any] = self.call(lambda api: api.info())["Swarm"]
+        swarm: dict[str, Any] = self._info["Swarm"]
         if not swarm.get("ControlAvailable"):
             is_worker = swarm.get("LocalNodeState") == "active"
             wrong = "is a worker of its Swarm, not a manager" if is_worker else "is not in swarm mode"

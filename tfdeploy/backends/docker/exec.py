@@ -106,11 +106,13 @@ class ExecStream:
         return True
 
     def exit_code(self) -> int:
-        """The exit code, once the output has ended.
+        """The exit code, once the output has ended. The connection is closed first, so that the call takes its place.
 
         Raises:
             Unreachable: the container or the connection ended before the command.
         """
+        self._reader.close()  # the socket stays open as long as its file is
+        self.close()
         try:
             state = wait_until(self._final_state, _EXIT_TIMEOUT, _EXIT_POLL)
         except NotFound:

@@ -1,5 +1,7 @@
 """The nodes of a Swarm as machines that tasks can be placed on."""
 
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,9 @@ from .engine import Engine
 from .labels import ID_LABEL
 
 _GPU = "gpu"
+
+RECENT_SECONDS = 2.0
+"""A Swarm takes a machine for down when it has not heard of it for about 15 s."""
 
 NodeJson = Mapping[str, Any]
 """A node in the form of the Engine API."""
@@ -43,6 +48,23 @@ def unreachable(engine: Engine) -> Mapping[str, str]:
     """The status of each machine that does not respond, by name."""
     existing = engine.call(lambda api: api.nodes())
     return {_hostname(node): node_status(node) for node in existing if not _is_reachable(node)}
+
+
+class UnreachableMachines:
+    """The machines that do not respond, for all tasks that are created at about the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_engine: dict[str, tuple[float, Mapping[str, str]]] = {}
+
+    def recent(self, engine: Engine) -> Mapping[str, str]:
+        """The status of each of them by name, at most two seconds old."""
+        with self._lock:
+            at, statuses = self._by_engine.get(engine.host, (float("-inf"), {}))
+            if time.monotonic() - at > RECENT_SECONDS:
+                at, statuses = time.monotonic(), unreachable(engine)
+                self._by_engine[engine.host] = at, statuses
+            return statuses
 
 
 def node_status(node: NodeJson) -> str:

@@ -57,6 +57,17 @@ class Swarm:
         services = self.engine.call(lambda api: api.services(filters=cluster_filter(self.cluster)))
         return {item["Spec"]["Labels"].get(HOSTNAME_LABEL, item["Spec"]["Name"]): item for item in services}
 
+    def create(self, desired: Service) -> None:
+        """Create a service that does not exist, as far as the caller knows; update the one of that name where it does.
+
+        Raises:
+            BackendError: the engine refuses it, or the name belongs to something else.
+        """
+        with engine_errors(desired.name):
+            is_created = self._create(desired)
+        if not is_created:
+            self.apply(desired)
+
     def apply(self, desired: Service) -> None:
         """Create a service, or update the existing one of that name.
 
@@ -75,6 +86,7 @@ class Swarm:
         return True
 
     def _create(self, desired: Service) -> bool:
+        """Create it; False where one of that name exists."""
         try:
             self.engine.call(
                 lambda api: api.create_service(

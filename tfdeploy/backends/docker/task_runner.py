@@ -79,6 +79,7 @@ class DockerTaskRunner:
         self._observe_machines = observe_machines
         self._engine = engine
         self._rolling_updates = RollingUpdates()
+        self._unreachable_machines = nodes.UnreachableMachines()
 
     def build_image(self, cluster: ClusterRef, build: Build, labels: Mapping[str, str]) -> None:
         """On the manager's engine; for several machines it is pushed from there."""
@@ -99,12 +100,12 @@ class DockerTaskRunner:
         """Create the task's service, or adopt the existing one of its name."""
         swarm = self._swarm(props["cluster"])
         self._wait_for_former_launcher(swarm, props["hostname"])
-        swarm.apply(task_service(props))
+        swarm.create(task_service(props))
         return {"created_at": controller_calls.now()}
 
     def _wait_for_former_launcher(self, swarm: Swarm, hostname: str) -> None:
         """A service that was removed may have left its container on a machine that does not respond."""
-        unreachable = nodes.unreachable(swarm.engine)
+        unreachable = self._unreachable_machines.recent(swarm.engine)
         if not unreachable:
             return
         services = swarm.services()

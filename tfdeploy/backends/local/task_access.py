@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ...agent.exec import program_context
-from ...agent.process import NOT_FOUND
+from ...agent.lead import NOT_FOUND
 from ...agent.record import Record, ViewRequest
 from ...agent.rpc import UNIX, CallError, Client
 from ...agent.run_state import RunState

@@ -38,8 +38,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         responses: dict[str, Any] = {
             "version": {"ApiVersion": "1.41"},
-            "containers/json": [{"Id": "controller", "Created": 1}],
-            "containers/controller/json": {"Args": ["controller", "/record", "unix:/controller"]},
+            "containers/json": [
+                {"Id": "controller", "Created": 1, "Command": "python3 agent controller /record unix:/controller token"}
+            ],
             "exec/1/json": {"Running": False, "ExitCode": self.server.code},
         }
         path = self.path.partition("?")[0].removeprefix("/v1.41").strip("/")

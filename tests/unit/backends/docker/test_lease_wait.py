@@ -12,7 +12,7 @@ from tests.unit.simulation import World
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.agent.sync import LEASE_SECONDS
 from tfdeploy.backends.base import CONTROLLER
-from tfdeploy.backends.docker import task_access
+from tfdeploy.backends.docker import nodes, task_access
 from tfdeploy.backends.docker.controller_client import ControllerClient
 from tfdeploy.backends.docker.lease_wait import wait_for_lease
 from tfdeploy.backends.docker.services import Service, task_service
@@ -107,8 +107,10 @@ class Swarm:
         return {hostname: {"Spec": {"Labels": labels}} for hostname in self._services}
 
     def apply(self, desired: Service) -> None:
-        """Update the service."""
+        """Create or update the service."""
         self.applied.append(desired)
+
+    create = apply
 
 
 class Controller:
@@ -178,6 +180,7 @@ def test_a_task_whose_service_is_gone_is_created_again_only_when_no_other_machin
     swarm, controller = Swarm(services, state), Controller(former)
     monkeypatch.setattr(DockerTaskRunner, "_swarm", lambda *_: swarm)
     monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: controller)
+    monkeypatch.setattr(nodes, "RECENT_SECONDS", -1.0)
     begin = clock.now
     TaskProvider().create(dict(task_props(machine="another")))
     assert (clock.now - begin, len(swarm.applied)) == (waited, 1)

@@ -1,0 +1,139 @@
+"""Launchers hear of changes that concern all of them, and of nothing else; a controller that does not respond is left alone."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.cases import plan
+from tests.unit.simulation import Launcher
+from tests.waiting import until
+from tfdeploy.agent import order_changes
+from tfdeploy.agent.controller import Controller
+from tfdeploy.agent.order_changes import ChangeWatch
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.rpc import CallError, Client
+
+
+def number_of(controller: Controller) -> int:
+    return controller._changes.wait(0)
+
+
+def report(controller: Controller, *launchers: Launcher) -> int:
+    """Each reports, and obeys; the controller applies it. How many they are."""
+    for launcher in launchers:
+        launcher.obey(controller.sync(launcher.report()), 1.0)
+        controller.tick()
+    return len(launchers)
+
+
+def test_what_concerns_all_launchers_is_a_change_and_no_more(tmp_path: Path) -> None:
+    controller = Controller(Record(tmp_path))
+    launchers = [Launcher("worker-0"), Launcher("worker-1")]
+    numbers = [number_of(controller)]
+
+    def after(action: Callable[[], object]) -> bool:
+        """Whether there is a change after this."""
+        action()
+        numbers.append(number_of(controller))
+        return numbers[-1] != numbers[-2]
+
+    run = plan(workers=2).run
+    assert after(lambda: controller.submit_run(run))
+    assert not after(lambda: report(controller, launchers[0])), "it prepares, and the other one has nothing to do"
+    assert not after(lambda: report(controller, launchers[0]))
+    assert after(lambda: [report(controller, launchers[1]) for _ in range(2)]), "all are ready"
+    assert not after(lambda: [report(controller, *launchers) for _ in range(3)]), "the programs run"
+    assert after(lambda: controller.stop([]))
+    assert not after(lambda: [report(controller, *launchers) for _ in range(3)])
+    assert after(lambda: controller.submit_run(plan(workers=2, command=["python", "other.py"]).run))
+
+
+def test_a_number_of_another_controller_is_a_change(tmp_path: Path) -> None:
+    assert number_of(Controller(Record(tmp_path))) != number_of(Controller(Record(tmp_path)))
+
+
+def test_who_waits_gets_the_change_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    controller = Controller(Record(tmp_path))
+    before = number_of(controller)
+    waits = threading.Event()
+    numbers: list[int] = []
+    condition = controller._changes._condition
+    wait = condition.wait
+
+    def begin(timeout: float | None = None) -> bool:
+        waits.set()
+        return wait(timeout)
+
+    monkeypatch.setattr(condition, "wait", begin)
+    waiting = threading.Thread(target=lambda: numbers.append(controller._changes.wait(before, 600.0)))
+    waiting.start()
+    assert waits.wait(60)
+    controller.submit_run(plan(workers=2).run)
+    waiting.join(60)
+    assert numbers
+    assert numbers != [before]
+
+
+def test_with_many_tasks_not_all_ask_at_once(tmp_path: Path) -> None:
+    spread = {}
+    for workers in (100, 1_000):
+        controller = Controller(Record(tmp_path / str(workers)))
+        controller.submit_run(plan(workers=workers).run)
+        spread[workers] = controller.wait_for_change(0)["within"]
+    assert spread[100] == 0
+    assert 1 < spread[1_000] < 2
+
+
+class Calls:
+    """A controller behind a client: it responds with these, and then not any more."""
+
+    def __init__(self, *responses: Any) -> None:
+        self.responses = list(responses)
+        self.made: list[str] = []
+
+    def __enter__(self) -> "Calls":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def json(self, method: str, path: str) -> dict[str, Any]:
+        self.made.append(f"{method} {path}")
+        response = self.responses.pop(0) if self.responses else ConnectionError()
+        if isinstance(response, Exception):
+            raise response
+        return cast(dict[str, Any], response)
+
+
+def test_the_watch_wakes_the_launcher_and_is_silent_while_nobody_responds() -> None:
+    calls, woken = Calls({"number": 7, "within": 0.0}, {"number": 7, "within": 0.0}, {"number": 8, "within": 0.0}), []
+    watch = ChangeWatch(lambda: cast(Client, calls), lambda: woken.append(len(calls.made)))
+    assert calls.made == [], "before the first contact"
+    watch.note_contact()
+    until(lambda: not watch._has_contact.is_set(), "it has noticed that nobody responds")
+    assert calls.made == ["GET /changes/0", "GET /changes/7", "GET /changes/7", "GET /changes/8"]
+    assert woken == [1, 3]
+    calls.responses = [{"number": 9, "within": 0.0}]
+    watch.note_contact()
+    until(lambda: woken == [1, 3, 5], "it calls again after the next contact")
+
+
+def test_a_refusal_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a controller of an earlier version."""
+    pauses, goes_on = [], threading.Event()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        goes_on.wait()
+
+    monkeypatch.setattr(order_changes, "time", SimpleNamespace(sleep=sleep))
+    calls = Calls(CallError("404 unknown call"))
+    watch = ChangeWatch(lambda: cast(Client, calls), lambda: None)
+    watch.note_contact()
+    until(lambda: pauses, "it waits")
+    assert (calls.made, pauses) == (["GET /changes/0"], [order_changes._REFUSED_SECONDS])
+    goes_on.set()

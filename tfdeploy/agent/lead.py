@@ -1,0 +1,36 @@
+"""The first step of a launcher's child: a process that the kernel kills when the launcher dies, whatever it becomes.
+
+Every start of a program waits for this step, so it imports little.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from contextlib import suppress
+
+NOT_FOUND = 127
+"""The exit code for a program that could not be started, as in shells."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(number: int, parent: int) -> None:
+    """Have the kernel send signal `number` to this process when its parent dies; send it now when the parent is dead."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def lead(parent: str, command: "list[str]") -> None:
+    """Become the command, which dies with the launcher of process id `parent`. Does not return."""
+    die_with_parent(signal.SIGKILL, int(parent))
+    for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"tfdeploy: cannot start {command[0]!r}: {error.strerror}", file=sys.stderr, flush=True)
+        os._exit(NOT_FOUND)
