@@ -46,13 +46,10 @@ from .outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from .paths import cluster_folder
 from .plan import retained_data
 from .plan.inventory import Inventory, PlaceRef
-from .plan.plan import Plan, TaskPlan, make_plan
+from .plan.plan import Plan, TaskPlan, make_plan, starts_new_run
 from .report.expected import expected_state
-from .report.live_rows import CLUSTER_ROW, RUN_ROW
-from .report.report import Report
-from .report.wait import Watch, narrow_terminal_lines, observed
+from .report.live_display import CLUSTER_ROW, RUN_ROW, narrow_terminal_lines
 from .resources import Cleanup, Run, Task
-from .run_forecast import forecast_lines
 from .run_moves import Move, described, move_of
 from .spec.cluster import ClusterSpec, cluster_spec
 from .spec.environment import SecretText
@@ -61,6 +58,7 @@ from .stored_resources import register_stored
 
 if TYPE_CHECKING:
     from .plan.code_bundle import Bundle
+    from .report.report import Report
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
 
@@ -149,7 +147,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
             setattr(self, output, report.apply(attrgetter(output)))
         self.register_outputs({output: getattr(self, output) for output in _OUTPUTS})
 
-    def _register_later(self, name: str, args: Mapping[str, Any]) -> pulumi.Output[Report]:
+    def _register_later(self, name: str, args: Mapping[str, Any]) -> "pulumi.Output[Report]":
         """Register the resources of the cluster once its arguments are known; the report of it once they exist."""
         registration = asyncio.ensure_future(self._await_and_register(name, args))
 
@@ -204,18 +202,20 @@ class TensorFlowCluster(pulumi.ComponentResource):
             move.token,
         )
         tasks = self._register_tasks(move.prefix, declaration, cleanup) if plan.needed_tasks else None
-        watch = Watch(
-            declaration.backend,
-            declaration.cluster,
-            spec,
-            plan,
-            begun=declaration.begun,
-            rows={**tasks.rows, CLUSTER_ROW: self} if tasks else {},
-            leaves=tuple(cluster["backend"] for cluster in move.clusters),
-        )
 
-        async def observe(values: list[Any]) -> Report:
-            watch.token = values[0]
+        async def observe(values: list[Any]) -> "Report":
+            from .report.wait import Watch, observed  # the preview of a new cluster observes nothing
+
+            watch = Watch(
+                declaration.backend,
+                declaration.cluster,
+                spec,
+                plan,
+                token=values[0],
+                begun=declaration.begun,
+                rows={**tasks.rows, CLUSTER_ROW: self} if tasks else {},
+                leaves=tuple(cluster["backend"] for cluster in move.clusters),
+            )
             return await observed(watch, values[1])
 
         times = tasks.times if tasks else [_LONG_AGO]
@@ -267,7 +267,7 @@ class _Tasks:
 class _Registration:
     """The registered resources of a cluster."""
 
-    report: pulumi.Output[Report]
+    report: "pulumi.Output[Report]"
     last: pulumi.Output[str] | None
     """The URN of the resource that depends on all others; None where nothing is registered."""
 
@@ -422,6 +422,10 @@ def _print_notices(declaration: _Declaration) -> None:
 
 
 def _forecast(declaration: _Declaration) -> list[str]:
+    if declaration.inventory.run is None or not starts_new_run(declaration.plan, declaration.inventory):
+        return []
+    from .run_forecast import forecast_lines  # not needed by most updates
+
     return forecast_lines(_entry(declaration), declaration.plan, declaration.inventory)
 
 

@@ -20,7 +20,7 @@ from .backends.base import ClusterRef, DiscoveredCluster
 from .errors import SpecError
 from .places import StoredPlace, find_places
 from .plan.inventory import Inventory, PlaceRef
-from .report.report import moment
+from .units import moment
 
 _LENGTH = 10
 _ALPHABET = string.ascii_lowercase + string.digits

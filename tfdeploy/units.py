@@ -1,5 +1,6 @@
-"""Durations and sizes: from text to numbers and back. Pure."""
+"""Durations, sizes and times: from text to numbers and back. Pure."""
 
+import datetime
 import re
 
 DURATION_FORM = 'a duration such as "90s", "10m", "1h30m", "2d" or "0", or a number of seconds'
@@ -77,3 +78,8 @@ def dollars(number: float) -> str:
         digits = f"{number:.4f}".rstrip("0")
         return f"${digits:0<4}" if digits != "0." else "less than $0.0001"
     return f"${number:,.2f}"
+
+
+def moment(at: float) -> str:
+    """A time as text, `2026-11-21 04:12:07Z`; empty for 0."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""

@@ -14,7 +14,7 @@ from tests.integration import pictures
 from tests.integration.conftest import Call, Project
 from tests.integration.pictures import mnist_project
 from tests.waiting import PATIENCE, until
-from tfdeploy.report.live_rows import WATCH_COMMAND
+from tfdeploy.report.live_display import WATCH_COMMAND
 from tfdeploy.report.progress import Progress, progress_text
 
 

@@ -17,7 +17,8 @@ from ..backends.base import GONE, ObservedState, load
 from ..errors import NotFound
 from ..registry import Entry
 from ..report.expected import expected_of
-from ..report.report import Report, moment, report
+from ..report.report import Report, report
+from ..units import moment
 from .pulumi import is_locked
 
 ALL_EVENTS = 100_000

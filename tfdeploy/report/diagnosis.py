@@ -22,11 +22,11 @@ from ..agent.run_state import (
     TaskState,
 )
 from ..backends.base import EngineTask, ObservedState
-from ..units import counted
+from ..units import counted, moment
 from .events import exit_text, restart_text, task_detail
 from .failure import failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
-from .report import Report, moment, time_left
+from .report import Report, time_left
 from .session_waits import session_waits
 
 LINES = 20

@@ -10,8 +10,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ..agent.run_state import RunState
+from ..plan.plan import Plan
+from ..spec.cluster import ClusterSpec
+
 MIN_COLUMNS = 120
 """Pulumi's columns before Info take about 85 columns; what does not fit is cut off."""
+
+CLUSTER_ROW, RUN_ROW = "cluster", "run"
+"""The rows of a cluster that are not a task's. Those are named by their hostnames, which end with a number."""
+
+WATCH_COMMAND = "tfdeploy status --watch"
 
 _PULUMI = re.compile(r"\.?pulumi(-wrapped)?")
 _LINE_BY_LINE = ("--diff", "--non-interactive")
@@ -45,6 +54,18 @@ class LiveDisplay:
         if self._pulumi is None:
             return 0
         return min(_columns(self._pulumi / "fd" / number) for number in ("0", "1"))
+
+
+def narrow_terminal_lines(spec: ClusterSpec, plan: Plan, current: RunState | None) -> list[str]:
+    """What a preview prints if the update will wait for a run, and the terminal is too narrow for its progress."""
+    is_over = (
+        current is not None and current.result is not None and plan.run.id in (current.spec.id, current.spec.content_id)
+    )
+    if is_over or spec.wait <= 0 or not 0 < LiveDisplay().columns < MIN_COLUMNS:
+        return []
+    return [
+        f"progress: `{WATCH_COMMAND}`; `up` itself shows it from {MIN_COLUMNS} columns. Ctrl-C detaches: the training continues"
+    ]
 
 
 def _is_ci(environ: Mapping[str, str]) -> bool:

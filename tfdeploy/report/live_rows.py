@@ -6,13 +6,10 @@ from ..agent.run_state import RUNNING
 from ..outputs import CostSummary, TaskRow
 from ..units import dollars
 from .failure import is_noise
+from .live_display import CLUSTER_ROW, RUN_ROW, WATCH_COMMAND
 from .progress import Training, goal, progress_text
 from .report import Report
 
-CLUSTER_ROW, RUN_ROW = "cluster", "run"
-"""The rows of a cluster that are not a task's. Those are named by their hostnames, which end with a number."""
-
-WATCH_COMMAND = "tfdeploy status --watch"
 _MIN_SECONDS = 1.0
 _SECONDS_PER_TASK = 0.1
 """At most one message a second for each row, and ten for a cluster: Pulumi Cloud and `--event-log` store each one."""

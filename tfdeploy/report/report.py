@@ -1,6 +1,5 @@
 """A report: expected and observed state as the component's outputs, tables and metrics. Pure."""
 
-import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from ..agent.start_barrier import tasks_not_ready
 from ..agent.success_policy import finishing_workers, is_worker
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
-from ..units import text_of_seconds
+from ..units import moment, text_of_seconds
 from .artifacts import artifact_rows, is_uploading
 from .escapes import shown_text
 from .events import restart_text, result_text
@@ -166,11 +165,6 @@ def time_left(run_state: RunState | None, observed: ObservedState) -> str:
 
 def _may_report(task: TaskState, observed: ObservedState) -> bool:
     return observed.machines.get(task.machine, observed.others) != GONE
-
-
-def moment(at: float) -> str:
-    """A time as text, `2026-11-21 04:12:07Z`; empty for 0."""
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
 
 
 def metric_value(text: str | None) -> Any:

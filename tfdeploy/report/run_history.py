@@ -10,9 +10,9 @@ from ..agent.elastic import optional_workers
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..receipts import Receipt, RunOutcome
-from ..units import dollars, text_of_number, text_of_seconds
+from ..units import dollars, moment, text_of_number, text_of_seconds
 from .events import result_text
-from .report import metric_value, moment
+from .report import metric_value
 
 UNFINISHED = "unfinished"
 """The state of a run without a result that another run has replaced."""

@@ -15,7 +15,7 @@ from functools import partial
 import pulumi
 
 from ..agent.record import RecordFormatError, ViewRequest
-from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN, RunState
+from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN
 from ..backends.base import Backend, ClusterRef, ObservedState
 from ..errors import BackendError
 from ..plan.plan import Plan
@@ -25,7 +25,7 @@ from .arrival import Arrival
 from .diagnosis import way_on
 from .expected import expected_state
 from .live_display import MIN_COLUMNS, LiveDisplay
-from .live_rows import WATCH_COMMAND, LiveRows
+from .live_rows import LiveRows
 from .report import Report, report
 from .run_outcomes import observed_source, store_outcomes
 from .tables import status_text
@@ -198,18 +198,6 @@ def _row_writer(watch: Watch) -> Callable[[str, str], None]:
             pulumi.log.info(text, watch.rows[row], ephemeral=True)
 
     return write
-
-
-def narrow_terminal_lines(spec: ClusterSpec, plan: Plan, current: RunState | None) -> list[str]:
-    """What a preview prints if the update will wait for a run, and the terminal is too narrow for its progress."""
-    is_over = (
-        current is not None and current.result is not None and plan.run.id in (current.spec.id, current.spec.content_id)
-    )
-    if is_over or spec.wait <= 0 or not 0 < LiveDisplay().columns < MIN_COLUMNS:
-        return []
-    return [
-        f"progress: `{WATCH_COMMAND}`; `up` itself shows it from {MIN_COLUMNS} columns. Ctrl-C detaches: the training continues"
-    ]
 
 
 @asynccontextmanager

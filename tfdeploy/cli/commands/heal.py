@@ -9,8 +9,7 @@ import typer
 from ...backends.base import load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import Entry, login
-from ...report.report import moment
-from ...units import counted
+from ...units import counted, moment
 from ..common import print_json, print_message, print_result
 from ..heal_plan import HealPlan, heal_plan
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi

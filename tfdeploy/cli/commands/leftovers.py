@@ -16,9 +16,8 @@ from ...backends.base import ClusterRef, DiscoveredCluster, load
 from ...errors import BackendError, NotFound, SpecError, TfdeployError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
-from ...report.report import moment
 from ...report.tables import ago
-from ...units import counted, dollars, text_of_size
+from ...units import counted, dollars, moment, text_of_size
 from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_result
 from ..output import print_table
 from ..ownership import (

@@ -14,9 +14,8 @@ from ...backends.base import GONE
 from ...errors import NotFound
 from ...outputs import CostSummary
 from ...registry import Entry
-from ...report.report import moment
 from ...report.tables import ago
-from ...units import dollars
+from ...units import dollars, moment
 from ..common import print_json, print_message, print_result
 from ..output import print_table
 from ..parallel import call_in_parallel

@@ -19,7 +19,7 @@ from ...agent.record import Record
 from ...registry import Entry
 from ...report.escapes import safe
 from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
-from ...report.report import moment
+from ...units import moment
 from ..common import console, has_colours, print_json, print_message, print_result, print_styled
 from ..output import cluster_tables, screen_width
 from ..select import ClusterQuery, label, select_clusters

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from ...units import counted
+from ...units import counted, moment
 from ..log_metrics import Curve
-from ..report import moment
 from ..run_diff import CODE_IS_MISSING, FileChange, RunDiff, compared, file_text
 from ..run_history import RunSummary
 from ..tables import Table

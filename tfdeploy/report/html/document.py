@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from ...agent.events import Event
 from ...agent.run_state import DEAD
-from ...units import counted, dollars, text_of_seconds
+from ...units import counted, dollars, moment, text_of_seconds
 from ..events import sentence
 from ..failure import Failure
 from ..log_metrics import Curve, curves
-from ..report import Report, moment
+from ..report import Report
 from ..tables import Table, machine_table, task_table
 from .chart import drawable, duration, gallery, number, place_text
 from .content import Content

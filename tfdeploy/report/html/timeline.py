@@ -19,8 +19,8 @@ from ...agent.run_state import (
     TENSORBOARD,
     WAITING,
 )
+from ...units import moment
 from ..events import exit_text
-from ..report import moment
 from .chart import Axis, bottom, duration, percent, time_axis
 from .markup import Html, element, joined
 
