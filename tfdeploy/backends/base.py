@@ -424,7 +424,8 @@ class Discovery:
 class Backend:
     """One backend: a record of its contracts."""
 
-    planner: Planner
+    make_planner: Callable[[], Planner]
+    """Imports the planner, which only a program needs: the command is started often, and spec and plan take long to load."""
     runner: TaskRunner
     access: TaskAccess
     discovery: Discovery
@@ -433,6 +434,11 @@ class Backend:
     machine_provider: MachineProvider | None = None
     mover: object = None
     """A `run_mover.RunMover`; None where runs cannot move."""
+
+    @property
+    def planner(self) -> Planner:
+        """The planner, which keeps no state."""
+        return self.make_planner()
 
 
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

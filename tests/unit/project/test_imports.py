@@ -165,6 +165,77 @@ print([name for name in {heavy!r} if name in sys.modules and name not in before]
     assert done.stdout == "[]\n"
 
 
+PROGRAM = "from tfdeploy import TensorFlowCluster"
+COMMAND = """
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from tfdeploy.cli.main import main
+sys.argv = ["tfdeploy", "{}"]
+with suppress(SystemExit), redirect_stdout(StringIO()):
+    main()
+"""
+
+
+def loaded(program: str) -> set[str]:
+    """The modules that a program loads, by their full names."""
+    text = f"import sys\n{program}\nprint(*sys.modules)"
+    return {*subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()}
+
+
+@pytest.mark.parametrize(
+    ("program", "without", "most"),
+    [
+        (
+            PROGRAM,
+            (
+                *(
+                    "tfdeploy.agent.record",
+                    "tfdeploy.agent.events",
+                    "tfdeploy.agent.restart_policy",
+                    "tfdeploy.receipts",
+                ),
+                *(
+                    "tfdeploy.backends.moving",
+                    "tfdeploy.report.report",
+                    "tfdeploy.report.wait",
+                    "tfdeploy.report.forecast",
+                ),
+                *("tfdeploy.run_forecast", "tfdeploy.cli", "importlib.metadata", "pathspec", "rich", "typer"),
+            ),
+            53,
+        ),
+        (
+            COMMAND.format("--help"),
+            (
+                *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
+                *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
+            ),
+            11,
+        ),
+        (
+            "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
+            (
+                "pulumi",
+                "rich",
+                "yaml",
+                "packaging",
+                "pathspec",
+                "tfdeploy.plan",
+                "tfdeploy.spec.cluster",
+                "tfdeploy.args",
+            ),
+            87,
+        ),
+    ],
+    ids=["program", "help", "status and logs"],
+)
+def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
+    modules = loaded(program)
+    assert sorted(modules & {*without}) == []
+    ours = {name for name in modules if name.partition(".")[0] == "tfdeploy"}
+    assert len(ours) <= most, "more of our modules than before: import them where they are used"
+
+
 def cycles(package: Path) -> list[list[str]]:
     """Groups of modules that import one another, at the top of a file or inside a function."""
     known = modules(package)
