@@ -10,7 +10,8 @@ from tfdeploy.agent.events import Event
 from tfdeploy.agent.run_state import TASKS_SUCCEEDED, RunResult, TaskExit
 from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
 from tfdeploy.report.html.content import Content
-from tfdeploy.report.report import Report, moment
+from tfdeploy.report.report import Report
+from tfdeploy.units import moment
 
 BEGIN = 1_795_262_400.0
 STEPS = 2000

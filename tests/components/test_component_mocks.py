@@ -12,7 +12,7 @@ from pulumi.provider.experimental.component import ComponentProvider
 
 from tests.clusters import cluster_ref
 from tests.components.mocked import declare, refused, run, without_secrets
-from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs, cluster, registry
+from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs, registry
 from tfdeploy.backends.local.paths import CLUSTERS
 from tfdeploy.cluster import TYPE
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
@@ -180,7 +180,7 @@ def test_two_updates_of_one_process_do_not_influence_each_other(monkeypatch: pyt
         watches.append(watch)
         return await observed(watch, submitted_at)
 
-    monkeypatch.setattr(cluster, "observed", captured)
+    monkeypatch.setattr("tfdeploy.report.wait.observed", captured)
     trees = []
     for _ in range(2):
         before = time.time()

@@ -182,51 +182,55 @@ def loaded(program: str) -> set[str]:
     return {*subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()}
 
 
+LOADED = [
+    (
+        PROGRAM,
+        (
+            *(
+                "tfdeploy.agent.record",
+                "tfdeploy.agent.events",
+                "tfdeploy.agent.restart_policy",
+                "tfdeploy.receipts",
+            ),
+            *(
+                "tfdeploy.backends.moving",
+                "tfdeploy.report.report",
+                "tfdeploy.report.wait",
+                "tfdeploy.report.forecast",
+            ),
+            *("tfdeploy.run_forecast", "tfdeploy.cli", "importlib.metadata", "pathspec", "rich", "typer"),
+        ),
+        53,
+    ),
+    (
+        COMMAND.format("--help"),
+        (
+            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
+            *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
+        ),
+        11,
+    ),
+    (
+        "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
+        (
+            "pulumi",
+            "rich",
+            "yaml",
+            "packaging",
+            "pathspec",
+            "tfdeploy.plan",
+            "tfdeploy.spec.cluster",
+            "tfdeploy.args",
+        ),
+        87,
+    ),
+]
+"""A program, what it does not load, and how many of our modules at most."""
+
+
 @pytest.mark.parametrize(
     ("program", "without", "most"),
-    [
-        (
-            PROGRAM,
-            (
-                *(
-                    "tfdeploy.agent.record",
-                    "tfdeploy.agent.events",
-                    "tfdeploy.agent.restart_policy",
-                    "tfdeploy.receipts",
-                ),
-                *(
-                    "tfdeploy.backends.moving",
-                    "tfdeploy.report.report",
-                    "tfdeploy.report.wait",
-                    "tfdeploy.report.forecast",
-                ),
-                *("tfdeploy.run_forecast", "tfdeploy.cli", "importlib.metadata", "pathspec", "rich", "typer"),
-            ),
-            53,
-        ),
-        (
-            COMMAND.format("--help"),
-            (
-                *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
-                *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
-            ),
-            11,
-        ),
-        (
-            "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
-            (
-                "pulumi",
-                "rich",
-                "yaml",
-                "packaging",
-                "pathspec",
-                "tfdeploy.plan",
-                "tfdeploy.spec.cluster",
-                "tfdeploy.args",
-            ),
-            87,
-        ),
-    ],
+    LOADED,
     ids=["program", "help", "status and logs"],
 )
 def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
