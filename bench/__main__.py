@@ -23,7 +23,7 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "import": ("imports", needs.nothing),
     "steps": ("steps", needs.nothing),
     "first-step": ("first_step", needs.nothing),
-    "command": ("command", needs.nothing),
+    "command": ("command", needs.engine_if_possible),
     "ends": ("ends", needs.nothing),
     "scale": ("scale", needs.nothing),
     "controller": ("controller", needs.nothing),

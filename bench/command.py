@@ -1,18 +1,22 @@
-"""How long the command takes to show the state of a local cluster, against Pulumi's stack outputs, which are a snapshot."""
+"""How long commands take on a local cluster, against `docker ps`; without an engine, against Pulumi's stack outputs."""
 
+import os
 import time
 
-from .engine import CLUSTER, UP, project, workplace
+from .engine import CLUSTER, UP, Project, project, workplace
 from .pairs import by_turns
 from .processes import run as run_command
 from .table import Row, limit, ratio
 
 _PAIRS = 10
-_SHOW = ["tfdeploy", "show"]
+_TARGET = 2.5
+_COMMANDS = (("tfdeploy", "show"), ("tfdeploy", "logs"), ("tfdeploy", "--help"))
+_DOCKER = ("docker", "ps")
+_PULUMI = ("pulumi", "stack", "output", "status")
 
 
 def run() -> list[Row]:
-    """Both by turns, on a cluster that trains."""
+    """By turns, on a cluster that trains."""
     config = {
         "tfdeploy:ps": 1,
         "tfdeploy:workers": 2,
@@ -22,25 +26,25 @@ def run() -> list[Row]:
     with workplace() as place, project(place, CLUSTER, "command", config) as made:
         made.ship("chatter.py")
         made.pulumi(*UP)
+        return [row for command in _COMMANDS for row in _rows(made, command)]
 
-        def ours() -> float:
-            begun = time.perf_counter()
-            run_command(*_SHOW, folder=made.folder, environment=made.environment)
-            return time.perf_counter() - begun
 
-        def peer() -> float:
-            begun = time.perf_counter()
-            made.pulumi("stack", "output", "status")
-            return time.perf_counter() - begun
-
-        ours(), peer()
-        mine, others = by_turns(_PAIRS, "command", ours, peer)
+def _rows(made: Project, command: tuple[str, ...]) -> list[Row]:
+    """The rows of one command. A target is only for `docker ps`."""
+    has_engine = bool(os.environ.get("DOCKER_HOST"))
+    other = _DOCKER if has_engine else _PULUMI
+    _seconds(made, command), _seconds(made, other)
+    mine, others = by_turns(_PAIRS, command[-1], lambda: _seconds(made, command), lambda: _seconds(made, other))
+    named = f"`{' '.join(command)}`"
     return [
         ratio(
-            "`tfdeploy status`, which observes the cluster, against `pulumi stack output`, a snapshot",
-            mine,
-            others,
-            None,
+            f"{named} on a local cluster, against `{' '.join(other)}`", mine, others, _TARGET if has_engine else None
         ),
-        limit("`tfdeploy status` on a local cluster (worst of the calls)", mine, 1, " s"),
+        limit(f"{named} on a local cluster (worst of the calls)", mine, 1, " s"),
     ]
+
+
+def _seconds(made: Project, command: tuple[str, ...]) -> float:
+    begun = time.perf_counter()
+    run_command(*command, folder=made.folder, environment=made.environment)
+    return time.perf_counter() - begun

@@ -24,6 +24,12 @@ def docker(stack: ExitStack) -> str:
     return _failure(lambda: _set_up("local", "docker")) or _failure(lambda: _engine(stack))
 
 
+def engine_if_possible(stack: ExitStack) -> str:
+    """What `docker` makes available; where it cannot be had, the row has another peer."""
+    docker(stack)
+    return ""
+
+
 @functools.cache
 def ec2(stack: ExitStack) -> str:
     """The same, and the tests' emulation of EC2."""

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +248,8 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Name to version, of Python and of the installed packages among `PACKAGES`."""
+    from importlib.metadata import PackageNotFoundError, version  # only an update and `doctor` need it
+
     installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

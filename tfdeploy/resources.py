@@ -1,7 +1,8 @@
 """The three dynamic resources of a cluster. Thin and stateless: the backend's task runner does the work.
 
 `Cleanup` is created first and deleted last, `Task` is one task, `Run` is what the tasks run. Pulumi's state names their
-providers by the name of this module.
+providers by the name of this module. What only an update needs is imported where it is used: a program registers resources, and Pulumi
+creates them in another process.
 """
 
 import hmac
@@ -10,13 +11,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from . import receipts, registry
-from .agent.record import ViewRequest
+from . import registry
 from .agent.run_spec import RunSpec
 from .backends.base import (
     ClusterRef,
@@ -29,10 +29,12 @@ from .backends.base import (
     plain_values,
     same_cluster,
 )
-from .backends.run_mover import MovedRunProps
 from .backends.stack_config import StackProvider
 from .spec import environment
 from .spec.arg_reader import ArgReader
+
+if TYPE_CHECKING:
+    from .backends.run_mover import MovedRunProps
 
 Props = dict[str, Any]
 
@@ -146,9 +148,13 @@ class RunProvider(StackProvider):
 
 def _submit(props: RunProps) -> RunOutputs:
     """Submit a run, with its record where that is at another place, and store its receipt."""
-    outputs = _submit_moved(cast(MovedRunProps, props)) if props.get("moved_from") else _runner(props).submit_run(props)
+    outputs = (
+        _submit_moved(cast("MovedRunProps", props)) if props.get("moved_from") else _runner(props).submit_run(props)
+    )
     entry = registry.stored(props["cluster"])
     if entry is not None:
+        from . import receipts
+
         sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
         spec = replace(RunSpec.from_dict(props["run"]), tasks=[])
         code = receipts.code_size(spec.code)
@@ -157,8 +163,9 @@ def _submit(props: RunProps) -> RunOutputs:
     return outputs
 
 
-def _submit_moved(props: MovedRunProps) -> RunOutputs:
-    from .backends import moving  # most runs do not move, and their updates need not load it
+def _submit_moved(props: "MovedRunProps") -> RunOutputs:
+    """Submit a run, with its record from another place."""
+    from .backends import moving
     from .report.arrival import last_step
 
     for sentence in moving.carry(props, last_step):
@@ -171,7 +178,9 @@ def _submit_moved(props: MovedRunProps) -> RunOutputs:
 
 def _store_outcomes(cluster: ClusterRef) -> None:
     """Store how the runs went, as long as it can be observed what they cost. Nothing else depends on it."""
-    from .report.run_outcomes import observed_source, store_outcomes  # only the end of a run needs it
+    from . import receipts
+    from .agent.record import ViewRequest
+    from .report.run_outcomes import observed_source, store_outcomes
 
     with suppress(Exception):
         entry, outcomes = registry.stored(cluster), [item.outcome for item in receipts.read_all(cluster).values()]

@@ -1,11 +1,9 @@
 """What an update does with a cluster that the stack's state has on other backends too: its run moves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .agent.record import ViewRequest
-from .agent.run_move import continues, moves_after
-from .agent.run_state import FAILED, STOPPED, RunState
+from .agent.run_state import FAILED, STOPPED, RunState, continues
 from .backends.base import ClusterRef, load
 from .errors import SpecError
 from .identity import StoredCluster
@@ -49,11 +47,15 @@ def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[
         refuse_taken_prefix(spec.name, prefix, clusters())
     origins = tuple(place for place in places if place.cluster["backend"] != spec.backend)
     if origins:
-        from .backends.moving import mover  # most clusters do not move
-
-        for backend in (*(place.cluster["backend"] for place in origins), spec.backend):
-            mover(backend)
+        _refuse_unmovable([*(place.cluster["backend"] for place in origins), spec.backend])
     return Move(prefix, origins)
+
+
+def _refuse_unmovable(backends: Sequence[str]) -> None:
+    from .backends.moving import mover
+
+    for backend in backends:
+        mover(backend)
 
 
 def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Move:
@@ -66,6 +68,8 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
         return move
     runs = [(place, _run_at(place)) for place in move.origins]
     recorded = [(place, run) for place, run in runs if run is not None]
+    from .agent.run_move import moves_after  # few updates move a run
+
     newest = max(recorded, key=lambda item: moves_after(item[1]), default=None)
     if newest is None and inventory.run is None and any(place.has_run for place in move.origins):
         wrong = f"the record of its run is on {_names(move)}, which this computer cannot read"
@@ -86,6 +90,8 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
 
 
 def _run_at(place: StoredPlace) -> RunState | None:
+    from .agent.record import ViewRequest
+
     cluster = place.cluster
     return load(cluster["backend"]).runner.observe(cluster, "", ViewRequest(events=1), is_preview=True).view.run_state
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pulumi
 
-from . import receipts
 from .agent.run_spec import RunSpec
 from .agent.run_state import RunState
 from .paths import output_files
@@ -51,6 +50,7 @@ def store(code: "Bundle | None", run: RunSpec, current: RunState | None) -> None
     """Store the code of a new run, from where its submission reads it: the folder may change meanwhile."""
     if code is None or (current is not None and run.id in (current.spec.id, current.spec.content_id)):
         return
+    from . import receipts
     from .plan.code_bundle import archive
 
     receipts.store_code(code.name, archive(code))

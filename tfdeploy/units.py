@@ -1,4 +1,4 @@
-"""Durations, times and sizes: from text to numbers and back. Pure."""
+"""Durations, sizes and times: from text to numbers and back. Pure."""
 
 import datetime
 import re

@@ -318,7 +318,7 @@ def health(place: str = "") -> list[Check]:
 
 
 BACKEND = Backend(
-    ToyPlanner(),
+    ToyPlanner,
     ToyTaskRunner(),
     ToyAccess(),
     Discovery(discover, health),

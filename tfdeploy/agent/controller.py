@@ -35,7 +35,7 @@ from .record import Record, RecordView, ViewRequest
 from .record_import import ImportRequest
 from .record_sync import CopyChanges, CopyPosition
 from .run_spec import RunSpec
-from .run_state import FINAL, RunState
+from .run_state import FINAL, RunState, continues
 from .sync import NOTHING, PREPARE, RUN, RUNNING, WAIT, LauncherReport, Order
 from .upload_calls import UploadCalls, UploadRefused
 
@@ -127,7 +127,7 @@ class Controller:
                 if earlier is not None:
                     reconcile.resume_run(earlier, now)
                 self._run = run
-            if run_move.continues(self._run):
+            if continues(self._run):
                 happened = happened or [Event(events.RUN_RESUMED)]
                 run_move.continue_run(self._run, now)
             self._run.moves = max(self._run.moves, run_move.moves_after(before))

@@ -33,9 +33,6 @@ EXTERNAL_SIGNAL = "its launcher was stopped by a signal, not by its controller"
 
 _MAX_DOUBLINGS = 60
 
-MAX_LOSSES = 10
-"""So many launchers of one task that are lost in a row end the run."""
-
 STEADY_SECONDS = 300.0
 """A launcher that is lost after its program has run this long is the first in a row."""
 

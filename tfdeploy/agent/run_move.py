@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Optional
 
 from .restart_policy import set_exit, stop_task
-from .run_state import FAILED, MOVED, RUNNING, SCHEDULED, STARTING, STOPPED, RunResult, RunState, TaskState
+from .run_state import FAILED, MOVED, RUNNING, SCHEDULED, STARTING, STOPPED, RunResult, RunState, TaskState, continues
 from .start_barrier import restart_barrier
 
 
@@ -23,12 +23,6 @@ def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> 
         run.result = RunResult(STOPPED, MOVED, now)
         for task in run.tasks.values():
             stop_task(task, run.result, now)
-
-
-def continues(run: RunState) -> bool:
-    """Whether a submission continues this run although it was stopped: its record has arrived from another backend, or it was
-    stopped only to be moved."""
-    return bool(run.arrived_from) or (run.result is not None and run.result.cause == MOVED)
 
 
 def moves_after(current: Optional[RunState]) -> int:

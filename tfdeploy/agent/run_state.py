@@ -326,3 +326,9 @@ class RunState:
         run = cls(**{**data, "spec": spec, "result": result, "reached": reached, "uploads": uploads})
         run.tasks = tasks  # none, where all were removed
         return run
+
+
+def continues(run: RunState) -> bool:
+    """Whether a submission continues this run although it was stopped: its record has arrived from another backend, or it was
+    stopped only to be moved."""
+    return bool(run.arrived_from) or (run.result is not None and run.result.cause == MOVED)

@@ -4,7 +4,6 @@ import math
 from typing import List, Optional
 
 from .elastic import is_optional
-from .restart_policy import MAX_LOSSES
 from .run_state import (
     BUDGET,
     DEAD,
@@ -26,6 +25,9 @@ from .run_state import (
 
 CHIEF, WORKER_0, ALL_WORKERS = "chief", "worker-0", "all-workers"
 """The success rules: the tasks that must succeed."""
+
+MAX_LOSSES = 10
+"""So many launchers of one task that are lost in a row end the run."""
 
 ENDED_EARLY_SECONDS = 60.0
 """A parameter server that has ended fails the run when the deciding tasks still run so much later."""

@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
 
-from ..agent.record import RecordView, ViewRequest
 from ..errors import SpecError
-from ..plan.change import Change
-from ..plan.inventory import Inventory
-from ..plan.plan import Plan
-from ..plan.retained_data import RetainedData
-from ..plan.scheduler import Machine
 from ..spec.backends import BACKENDS, install_advice, refuse_platform
-from ..spec.cluster import ClusterSpec
-from .connection import Connect, Connection
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
+
+    from ..agent.record import RecordView, ViewRequest
+    from ..plan.change import Change
+    from ..plan.inventory import Inventory
+    from ..plan.plan import Plan
+    from ..plan.retained_data import RetainedData
+    from ..plan.scheduler import Machine
+    from ..spec.cluster import ClusterSpec
+    from .connection import Connect, Connection
 
 CONTROLLER = "controller"
 """The controller's hostname. No task has it: a task's hostname ends with a number."""
@@ -155,9 +156,9 @@ class Rendered:
     """Hostname to `TaskProps.container`. Empty where tasks are processes."""
     controller: Mapping[str, Any] = field(default_factory=dict)
     """`RunProps.container`."""
-    changes: tuple[Change | str, ...] = ()
+    changes: "tuple[Change | str, ...]" = ()
     """What an update would change in tasks and machines that exist; and what it costs."""
-    retained: tuple[RetainedData, ...] = ()
+    retained: "tuple[RetainedData, ...]" = ()
     """Each place that has data of the cluster or will have it, and whether `pulumi destroy` keeps it."""
 
 
@@ -168,9 +169,9 @@ class DependencyRequest:
     name: str
     """The prefix of the resources' names."""
     cluster: ClusterRef
-    spec: ClusterSpec
-    plan: Plan
-    inventory: Inventory
+    spec: "ClusterSpec"
+    plan: "Plan"
+    inventory: "Inventory"
     token: "pulumi.Output[str]"
     secrets: Mapping[str, "pulumi.Input[str]"]
     opts: "pulumi.ResourceOptions"
@@ -211,7 +212,7 @@ class ObservedState:
     """One observation of a cluster."""
 
     at: float
-    view: RecordView
+    view: "RecordView"
     """The controller's view, or the record's where the controller does not respond."""
     controller_silent_since: float | None
     """When the controller last responded; None while it responds."""
@@ -264,11 +265,11 @@ class Check:
 class Planner(Protocol):
     """From the spec to what Pulumi registers. All but `register_dependencies` only read."""
 
-    def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
+    def home(self, folder: str, spec: "ClusterSpec", providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """`ClusterRef.home` of a cluster, whether it exists or not; `folder` is `paths.cluster_folder`. This is called first.
         `providers` are the explicit ones of the program, by package. SpecError: the place is not allowed."""
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> "Inventory":
         """What exists. Relative folders of the spec begin at `program_folder`. It changes nothing, neither at the place nor on
         this computer.
 
@@ -278,7 +279,7 @@ class Planner(Protocol):
         """
 
     def validate(
-        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
+        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: "Inventory", code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse a plan that cannot work, before anything is created; the warnings about the rest.
 
@@ -286,7 +287,7 @@ class Planner(Protocol):
             SpecError: with the argument, what is wrong with it, and what to do.
         """
 
-    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: "Inventory") -> Rendered:
         """What each task's process, service or instance will be, and what that changes.
 
         Raises:
@@ -321,7 +322,7 @@ class TaskRunner(Protocol):
     def stop_run(self, props: RunProps) -> None:
         """Stop the run."""
 
-    def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
+    def observe(self, cluster: ClusterRef, token: str, query: "ViewRequest", is_preview: bool = False) -> ObservedState:
         """Observe the cluster once; never raises because something is gone: that is what it reports. For a preview it writes
         nothing, not even the user's copy of the record."""
 
@@ -335,7 +336,7 @@ class TaskRunner(Protocol):
 class MachineProvider(Protocol):
     """Creates the machines that tasks run on. Only a backend that rents machines has one."""
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> Sequence[Machine]:
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "Sequence[Machine]":
         """The machines that the cluster needs: those that exist, and those that are to be created."""
 
     def register(self, request: DependencyRequest) -> Any:
@@ -358,7 +359,7 @@ class Route:
     host: str
     port: int
     """The task's address, as its peers reach it."""
-    connect: Connect
+    connect: "Connect"
     direct: bool = False
     """Whether this computer reaches that address too."""
 
@@ -402,7 +403,7 @@ class TaskAccess(Protocol):
     def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
         """How this computer connects to a port of a task; 0 is the port of its address. BackendError if it does not listen now."""
 
-    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
+    def files(self, cluster: ClusterRef, hostname: str) -> "Connection":
         """A connection to the agent's file server, as the user of the task's program. BackendError if the task does not run now."""
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
@@ -423,7 +424,8 @@ class Discovery:
 class Backend:
     """One backend: a record of its contracts."""
 
-    planner: Planner
+    make_planner: Callable[[], Planner]
+    """Imports the planner, which only a program needs: the command is started often, and spec and plan take long to load."""
     runner: TaskRunner
     access: TaskAccess
     discovery: Discovery
@@ -432,6 +434,11 @@ class Backend:
     machine_provider: MachineProvider | None = None
     mover: object = None
     """A `run_mover.RunMover`; None where runs cannot move."""
+
+    @property
+    def planner(self) -> Planner:
+        """The planner, which keeps no state."""
+        return self.make_planner()
 
 
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

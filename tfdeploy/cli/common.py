@@ -16,7 +16,6 @@ from ..errors import SpecError
 from ..report.escapes import safe
 from ..units import DURATION_FORM, seconds
 from . import completion
-from .select import ClusterQuery
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,6 +113,8 @@ def with_common_options(command: Callable[..., None], names: Collection[str], wi
     Typer reads the options of a command from its signature, and has no other way to share them between commands. With `wide`, the
     command has a table that can be printed with all columns.
     """
+    from .select import ClusterQuery  # the list of all commands needs no cluster
+
     common_options = _common_options(names, wide)
 
     @wraps(command)

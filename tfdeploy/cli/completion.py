@@ -1,15 +1,20 @@
-"""Shell completion of names, from the registry alone: no cluster is contacted."""
+"""Shell completion of names, from the registry alone: no cluster is contacted.
+
+All commands import this module, and only the shell calls it: so the registry is imported in its functions.
+"""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from .. import receipts, registry
 from ..errors import TfdeployError
-from .select import ClusterQuery, select_clusters
+
+if TYPE_CHECKING:
+    from ..registry import Entry
 
 
 @contextmanager
@@ -32,6 +37,8 @@ def hostnames(ctx: typer.Context, incomplete: str) -> list[str]:
 @_without_warnings()
 def sources(ctx: typer.Context, incomplete: str) -> list[str]:
     """What `cp` copies from: tasks of the selected clusters, and the runs that were submitted from this computer."""
+    from .. import receipts, registry
+
     entries = _entries(ctx, str(ctx.params.get("cluster") or ""))
     tasks = [f"{task.hostname}:" for entry in entries for task in entry.expected.tasks]
     keys = {entry.stack_key for entry in entries}
@@ -49,6 +56,8 @@ def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
 @_without_warnings()
 def stacks(ctx: typer.Context, incomplete: str) -> list[str]:
     """Stacks that have clusters."""
+    from .. import registry
+
     names = dict.fromkeys(entry.cluster["stack"] for entry in registry.entries())
     return [name for name in names if name.startswith(incomplete)]
 
@@ -59,10 +68,14 @@ def _hostnames(ctx: typer.Context) -> Iterator[str]:
 
 
 def _cluster_names(ctx: typer.Context) -> Iterator[str]:
+    from .. import registry
+
     return (entry.cluster["name"] for entry in _entries(ctx, "") or registry.entries())
 
 
-def _entries(ctx: typer.Context, cluster: str) -> list[registry.Entry]:
+def _entries(ctx: typer.Context, cluster: str) -> "list[Entry]":
+    from .select import ClusterQuery, select_clusters
+
     query = ClusterQuery(Path(ctx.params.get("cwd") or "."), str(ctx.params.get("stack") or ""), cluster)
     with suppress(TfdeployError, OSError):
         return select_clusters(query)

@@ -3,37 +3,10 @@
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import typer
 
-from .. import registry
-from ..agent.record import RecordFormatError
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, file_error
-from .commands import (
-    cp,
-    diff,
-    doctor,
-    endpoints,
-    events,
-    exec,
-    explain,
-    heal,
-    iam_policy,
-    leftovers,
-    logs,
-    ls,
-    options,
-    port_forward,
-    report,
-    restart,
-    runs,
-    status,
-    stop,
-    top,
-    tunnel,
-    wait,
-)
 from .common import (
     EXIT_CODES,
     FAILED,
@@ -44,96 +17,26 @@ from .common import (
     USAGE,
     print_message,
     print_result,
-    with_common_options,
 )
-from .run import command
-
-ALL = frozenset({"cwd", "stack", "cluster", "as_json", "output"})
-"""The options that select clusters and the format of the result."""
-
-_NO_RESULT = frozenset({"as_json", "output"})
-_WHOLE_STACK = frozenset({"cluster"})
-_NO_CLUSTER = frozenset({"cwd", "stack", "cluster"})
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One command of `tfdeploy`."""
-
-    function: Callable[..., None]
-    without: frozenset[str] = frozenset()
-    """The common options that would mean nothing here."""
-    wide: bool = False
-    """Whether its table has a form with all columns."""
-    aliases: tuple[str, ...] = ()
-    runs_command: bool = False
-    """Whether what follows its first argument is the user's command, with its own options."""
-
-    @property
-    def name(self) -> str:
-        """What the user types."""
-        return self.function.__name__.rstrip("_").replace("_", "-")
-
-
-GROUPS: dict[str, tuple[Verb, ...]] = {
-    "Observe": (
-        Verb(status.status, wide=True, aliases=("ps", "show")),
-        Verb(ls.ls, without=_NO_CLUSTER, wide=True),
-        Verb(runs.runs, wide=True),
-        Verb(diff.diff),
-        Verb(logs.logs),
-        Verb(events.events),
-        Verb(explain.explain),
-        Verb(top.top, wide=True),
-        Verb(endpoints.endpoints, wide=True),
-        Verb(report.report),
-    ),
-    "Control": (
-        Verb(wait.wait),
-        Verb(stop.stop),
-        Verb(restart.restart),
-        Verb(restart.replace),
-        Verb(heal.heal, without=_WHOLE_STACK),
-    ),
-    "Connect": (
-        Verb(exec.exec_, without=_NO_RESULT, runs_command=True),
-        Verb(cp.cp),
-        Verb(exec.ssh, without=_NO_RESULT),
-        Verb(tunnel.tunnel),
-        Verb(port_forward.port_forward),
-    ),
-    "Maintain": (
-        Verb(leftovers.leftovers, wide=True),
-        Verb(doctor.doctor, without=_WHOLE_STACK),
-        Verb(options.options, without=_NO_CLUSTER),
-        Verb(iam_policy.iam_policy, without=_NO_RESULT),
-    ),
-}
-"""The heading of each group in `tfdeploy --help`, and its commands."""
+from .verbs import VerbGroup
 
 _SUMMARY = "Inspect and control TensorFlow clusters."
 
 app = typer.Typer(
     name="tfdeploy",
+    cls=VerbGroup,
     help=_SUMMARY,
     epilog="\n".join(["Exit codes:", *(f"{code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())]),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _group, _verbs in GROUPS.items():
-    for _verb in _verbs:
-        _command = with_common_options(_verb.function, ALL - _verb.without, _verb.wide)
-        _settings = {"allow_interspersed_args": not _verb.runs_command}
-        app.command(_verb.name, rich_help_panel=_group, context_settings=_settings)(_command)
-        for _alias in _verb.aliases:
-            app.command(_alias, hidden=True)(_command)
-# `run` makes its own stack, so it has no options that select a cluster. What follows its own options is the user's command.
-app.command(context_settings={"allow_interspersed_args": False}, rich_help_panel="Control")(command.run)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from .. import registry
+
         print_result(f"tfdeploy {registry.versions().get('pulumi-tfdeploy', 'from source')}")
         raise typer.Exit
 
@@ -172,7 +75,7 @@ def call(command: Callable[[], None], name: str) -> None:
 
 
 def _message(error: Exception) -> str:
-    if isinstance(error, (TfdeployError, RecordFormatError)):
+    if isinstance(error, TfdeployError) or _is_of_another_format(error):
         return str(error)
     if isinstance(error, OSError) and error.errno in DISK_FULL:
         return file_error(error)
@@ -185,6 +88,13 @@ def _exit_code(error: Exception) -> int:
         Unreachable: UNREACHABLE,
         SpecError: USAGE,
         TfdeployError: FAILED,
-        RecordFormatError: FAILED,
     }
-    return next((code for kind, code in codes.items() if isinstance(error, kind)), INTERNAL)
+    unknown = FAILED if _is_of_another_format(error) else INTERNAL
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), unknown)
+
+
+def _is_of_another_format(error: Exception) -> bool:
+    """Whether a record was written by another version."""
+    from ..agent.record import RecordFormatError
+
+    return isinstance(error, RecordFormatError)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..errors import BackendError, CommandError, NotFound
 from ..registry import login
 
@@ -167,6 +165,8 @@ def _stack_file(file: Path | None, stack: str) -> Mapping[str, Any]:
 
 def _read_yaml(file: Path) -> Mapping[str, Any]:
     """A YAML document; empty if there is none, or it is not valid: Pulumi itself reports that."""
+    import yaml
+
     try:
         document = yaml.safe_load(file.read_text())
     except (OSError, ValueError, yaml.YAMLError):

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..agent import elastic, flags, run_spec, tf_config
-from ..agent.run_move import continues
 from ..agent.run_spec import RunSpec
-from ..agent.run_state import FAILED, TENSORBOARD, RunState
+from ..agent.run_state import FAILED, TENSORBOARD, RunState, continues
 from ..agent.success_policy import deciding_tasks, is_worker
 from ..errors import PlacementError, SpecError
 from ..spec.cluster import ClusterSpec, JobSpec

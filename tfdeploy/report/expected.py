@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..agent.run_state import RunState
-from ..plan.plan import Plan
-from ..plan.scheduler import Machine
-from ..spec.cluster import ClusterSpec
+if TYPE_CHECKING:  # the registry needs this module, and the command the registry
+    from ..agent.run_state import RunState
+    from ..plan.plan import Plan
+    from ..plan.scheduler import Machine
+    from ..spec.cluster import ClusterSpec
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class ExpectedState:
         return cls(**{**data, "tasks": tasks, "machines": [ExpectedMachine(**machine) for machine in data["machines"]]})
 
 
-def expected_state(plan: Plan, spec: ClusterSpec) -> ExpectedState:
+def expected_state(plan: "Plan", spec: "ClusterSpec") -> ExpectedState:
     """The expected state of a planned cluster."""
     return ExpectedState(
         tasks=[
@@ -77,7 +78,7 @@ def expected_state(plan: Plan, spec: ClusterSpec) -> ExpectedState:
     )
 
 
-def expected_of(run_state: RunState | None) -> ExpectedState:
+def expected_of(run_state: "RunState | None") -> ExpectedState:
     """The expected state of a cluster of which only the run is known."""
     if run_state is None:
         return ExpectedState(tasks=())
@@ -87,7 +88,7 @@ def expected_of(run_state: RunState | None) -> ExpectedState:
     return ExpectedState(tasks=tasks, machines=machines, serve=run_state.spec.serve)
 
 
-def _machine(machine: Machine) -> ExpectedMachine:
+def _machine(machine: "Machine") -> ExpectedMachine:
     return ExpectedMachine(
         machine.name, machine.role, machine.provider, machine.region, machine.size, machine.public_ip
     )

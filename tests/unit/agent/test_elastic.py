@@ -9,8 +9,8 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import elastic, events, run_move, sync
 from tfdeploy.agent.flags import placeholders
 from tfdeploy.agent.reconcile import GATHER_SECONDS, LOST_SECONDS, inherit_fences, remove_tasks, stop_run
-from tfdeploy.agent.restart_policy import MAX_LOSSES
 from tfdeploy.agent.run_state import TaskExit
+from tfdeploy.agent.success_policy import MAX_LOSSES
 from tfdeploy.agent.sync import ExitReport
 
 ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}

@@ -5,8 +5,8 @@ import pytest
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, reconcile, sync
-from tfdeploy.agent.restart_policy import MAX_LOSSES, STEADY_SECONDS
-from tfdeploy.agent.success_policy import ENDED_EARLY_SECONDS
+from tfdeploy.agent.restart_policy import STEADY_SECONDS
+from tfdeploy.agent.success_policy import ENDED_EARLY_SECONDS, MAX_LOSSES
 
 HOUR = 3_600.0
 

@@ -19,6 +19,7 @@ from tfdeploy.agent.run_state import (
     MachineUpload,
     RunState,
     TaskExit,
+    continues,
 )
 
 SPEC = plan(ps=1, workers=2).run
@@ -48,16 +49,16 @@ def test_a_run_is_stopped_to_be_moved_and_says_so() -> None:
     assert (event.result.state, event.result.cause) == (STOPPED, MOVED)
     reconcile.advance(run, 11.0)
     assert {(task.state, task.reason) for task in run.tasks.values()} == {(STOPPED, TO_MOVE)}
-    assert run_move.continues(run)
+    assert continues(run)
 
 
 def test_only_what_was_stopped_to_be_moved_continues_without_a_move() -> None:
     run = RunState(SPEC, 1.0)
-    assert not run_move.continues(run)
+    assert not continues(run)
     reconcile.stop_run(run, 10.0)
-    assert not run_move.continues(run), "the user has stopped it"
+    assert not continues(run), "the user has stopped it"
     run_move.arrive(run, "local")
-    assert run_move.continues(run), "the user has moved it after that"
+    assert continues(run), "the user has moved it after that"
 
 
 def test_tasks_begin_again_with_the_next_attempt() -> None:

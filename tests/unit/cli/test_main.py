@@ -1,13 +1,15 @@
 """The command as a whole: its groups, the names of its verbs, and which options each has."""
 
 from importlib.metadata import version
+from operator import attrgetter
 from typing import Any
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from tfdeploy.cli.main import GROUPS, app
+from tfdeploy.cli.main import app
+from tfdeploy.cli.verbs import GROUPS, Verb
 
 NO_JSON = ("exec", "iam-policy", "ssh")
 QUESTIONS = ("restart", "replace", "stop", "leftovers")
@@ -27,6 +29,13 @@ def options(verb: str) -> set[str]:
 def test_the_version_is_the_distributions() -> None:
     done = CliRunner().invoke(app, ["--version"])
     assert (done.exit_code, done.output) == (0, f"tfdeploy {version('pulumi-tfdeploy')}\n")
+
+
+@pytest.mark.parametrize(
+    "verb", [verb for verbs_of_group in GROUPS.values() for verb in verbs_of_group], ids=attrgetter("name")
+)
+def test_the_list_of_commands_has_the_first_line_of_each_help(verb: Verb) -> None:
+    assert str(verbs()[verb.name].help).split("\n")[0] == verb.summary
 
 
 def test_each_verb_is_in_one_group_of_the_help() -> None:

@@ -186,5 +186,5 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
 }
 """Module, or folder of modules, to the packages besides Python's own that it may import."""
 
-MAY_COMPUTE = ("__init__", "backends.base")
+MAY_COMPUTE = ("__init__", "backends.base", "cli.verbs")
 """Modules that import a module whose name is only known at run time."""

@@ -172,6 +172,61 @@ def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history(
     assert _named(loaded, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
 
 
+COMMAND = """
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from tfdeploy.cli.main import main
+sys.argv = ["tfdeploy", "{}"]
+with suppress(SystemExit), redirect_stdout(StringIO()):
+    main()
+"""
+
+
+def loaded(program: str) -> set[str]:
+    """The modules that a program loads, by their full names."""
+    text = f"import sys\n{program}\nprint(*sys.modules)"
+    return {*subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()}
+
+
+LOADED = [
+    (
+        COMMAND.format("--help"),
+        (
+            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
+            *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
+        ),
+        11,
+    ),
+    (
+        "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
+        (
+            "pulumi",
+            "rich",
+            "yaml",
+            "packaging",
+            "pathspec",
+            "tfdeploy.plan",
+            "tfdeploy.spec.cluster",
+            "tfdeploy.args",
+        ),
+        87,
+    ),
+]
+"""A program, what it does not load, and how many of our modules at most."""
+
+
+@pytest.mark.parametrize(
+    ("program", "without", "most"),
+    LOADED,
+    ids=["help", "status and logs"],
+)
+def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
+    modules = loaded(program)
+    assert sorted(modules & {*without}) == []
+    ours = {name for name in modules if name.partition(".")[0] == "tfdeploy"}
+    assert len(ours) <= most, "more of our modules than before: import them where they are used"
+
+
 def cycles(package: Path) -> list[list[str]]:
     """Groups of modules that import one another, at the top of a file or inside a function."""
     known = modules(package)

@@ -7,7 +7,8 @@ from tests.unit.snapshots import section
 from tfdeploy.agent import events as kinds
 from tfdeploy.agent import reconcile
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.restart_policy import MAX_BACKOFF, MAX_LOSSES
+from tfdeploy.agent.restart_policy import MAX_BACKOFF
+from tfdeploy.agent.success_policy import MAX_LOSSES
 from tfdeploy.agent.until import LoggedValue
 from tfdeploy.report.artifacts import REASONS
 from tfdeploy.report.events import describe, with_waits

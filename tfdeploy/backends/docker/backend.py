@@ -2,10 +2,9 @@
 
 from importlib.util import find_spec
 
-from ..base import Backend, Discovery
+from ..base import Backend, Discovery, Planner
 from .discover import discover_clusters
 from .health import health
-from .planner import DockerPlanner
 from .run_mover import DockerRunMover
 from .task_access import ACCESS
 from .task_runner import DockerTaskRunner
@@ -15,8 +14,15 @@ if find_spec("pulumi_docker") is None:  # imported where it is used, because tha
 
 _runner = DockerTaskRunner()
 
+
+def _planner() -> Planner:
+    from .planner import DockerPlanner
+
+    return DockerPlanner()
+
+
 BACKEND = Backend(
-    planner=DockerPlanner(),
+    make_planner=_planner,
     runner=_runner,
     access=ACCESS,
     discovery=Discovery(discover_clusters, health),

@@ -2,11 +2,10 @@
 
 from importlib.util import find_spec
 
-from ..base import Backend, Discovery
+from ..base import Backend, Discovery, Planner
 from .discover import discover_clusters
 from .health import health
 from .machine_provider import Ec2MachineProvider
-from .planner import Ec2Planner
 from .run_mover import Ec2RunMover
 from .task_access import ACCESS
 from .task_runner import Ec2TaskRunner
@@ -18,8 +17,15 @@ for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used
 _machine_provider = Ec2MachineProvider()
 _runner = Ec2TaskRunner(_machine_provider)
 
+
+def _planner() -> Planner:
+    from .planner import Ec2Planner
+
+    return Ec2Planner(_machine_provider)
+
+
 BACKEND = Backend(
-    planner=Ec2Planner(_machine_provider),
+    make_planner=_planner,
     runner=_runner,
     access=ACCESS,
     discovery=Discovery(discover_clusters, health),

@@ -1,17 +1,23 @@
 """Tasks as processes of this machine."""
 
-from ..base import Backend, Discovery
+from ..base import Backend, Discovery, Planner
 from .discover import discover_clusters
 from .health import health
-from .planner import LocalPlanner
 from .run_mover import LocalRunMover
 from .task_access import ACCESS
 from .task_runner import LocalTaskRunner
 
 _runner = LocalTaskRunner()
 
+
+def _planner() -> Planner:
+    from .planner import LocalPlanner
+
+    return LocalPlanner()
+
+
 BACKEND = Backend(
-    planner=LocalPlanner(),
+    make_planner=_planner,
     runner=_runner,
     access=ACCESS,
     discovery=Discovery(discover_clusters, health),
