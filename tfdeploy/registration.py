@@ -65,7 +65,7 @@ class _Registration:
 def prepared(
     component_type: str, name: str, arguments: Mapping[str, Any], opts: pulumi.ResourceOptions | None
 ) -> Prepared:
-    """Plan a cluster whose arguments are known, before its component is registered.
+    """Plan a cluster after its arguments are known, before its component is registered.
 
     Raises:
         pulumi.RunError: an argument is refused.

@@ -205,11 +205,9 @@ class Controller:
         """Remove these tasks; without hostnames, stop the run, with or without its auxiliary tasks. `time_limit` is that of the run, in
         seconds, where that is over; `to_move`: it continues on another backend."""
         with self._lock:
-            if self._run is None:
-                return
-            if hostnames:
+            if self._run is not None and hostnames:
                 self._commit(reconcile.remove_tasks(self._run, hostnames))
-            elif not self._run.stop_requested:
+            elif self._run is not None and not self._run.stop_requested:
                 self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
 
     def note_move(self, backend: str) -> None:

@@ -209,7 +209,7 @@ LOADED = [
             "tfdeploy.spec.cluster",
             "tfdeploy.args",
         ),
-        87,
+        88,
     ),
 ]
 """A program, what it does not load, and how many of our modules at most."""
