@@ -7,6 +7,7 @@ writes both from the stored results.
 import argparse
 import datetime
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -57,6 +58,7 @@ def main() -> int:
     for name in options.row:
         if name not in ROWS:
             parser.error(f"no such row: {name}; there are {', '.join(ROWS)}")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled, as those of an installed package are
     ending.watch()
     with ExitStack() as stack:
         run = _measure(options.row or list(ROWS), stack)

@@ -118,15 +118,8 @@ def _observe(cluster: OnSwarm, observations: list[float], connections: list[floa
 
 
 def _open() -> int:
-    """The Unix sockets of this process, less those that it had at its beginning: they lead to the engine."""
-    return _sockets() - _BEFORE
-
-
-def _sockets() -> int:
+    """The Unix sockets of this process, which has them for the engine only."""
     return len(psutil.Process().net_connections(kind="unix"))
-
-
-_BEFORE = _sockets()
 
 
 def _dial(event: str, details: tuple[Any, ...]) -> None:

@@ -7,7 +7,7 @@ from .table import Row, ratio
 
 _PAIRS = 12
 _WORKERS = 3
-_NO_STEP = f"{4 + _WORKERS + 1} unchanged"
+_NO_STEP = f"{5 + _WORKERS + 1} unchanged"
 
 
 def run() -> list[Row]:

@@ -15,7 +15,6 @@ from tfdeploy.report.events import result_text
 from .processes import BenchError, last_lines, until
 
 _BOTH = ("stdout", "stderr")
-_NO_TASKS = ("supervisor.supervisord", "controller")
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,12 @@ def controller(home: Path) -> psutil.Process:
 
 
 def task_processes(home: Path) -> list[psutil.Process]:
-    """The launchers and all that they started: every process of the cluster but supervisord and controller."""
+    """The launchers and all that they started."""
     processes = []
     for process in marked(home):
         with suppress(psutil.Error):
-            if not set(_NO_TASKS) & set(process.cmdline()):
-                processes.append(process)
+            if "launch" in process.cmdline():
+                processes += [process, *process.children(recursive=True)]
     return processes
 
 

@@ -17,7 +17,7 @@ from .baselines.containers import Services, remove_labelled
 from .ending import undisturbed
 from .engine import CLUSTER, STACK, Project, Workplace, project
 from .observed import refuse_failed
-from .processes import docker, last_lines
+from .processes import docker, last_lines, until
 
 _STATE = "XDG_STATE_HOME"
 
@@ -30,10 +30,8 @@ class OnSwarm:
 
     @property
     def handle(self) -> ClusterRef:
-        """The reference to the cluster, which exists."""
-        entry = registry.find("bench", STACK, "bench")
-        assert entry is not None
-        return entry.cluster
+        """The reference to the cluster, once its `up` has registered it."""
+        return until(lambda: registry.find("bench", STACK, "bench"), "the cluster in the registry").cluster
 
     @property
     def label(self) -> str:

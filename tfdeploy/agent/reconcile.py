@@ -96,6 +96,13 @@ def _is_fenced(task: TaskState, report: LauncherReport) -> bool:
     return is_older or report.instance in task.fenced
 
 
+def _is_early(run: RunState, report: LauncherReport) -> bool:
+    """Whether the report is of the first launcher of a task that the run does not have yet: an update creates tasks, then submits
+    the run."""
+    has_served = report.generation > 0 or report.phase != sync.IDLE
+    return not has_served and report.instance != run.removed.get(report.hostname)
+
+
 def _note_problems(task: TaskState, report: LauncherReport) -> List[Event]:
     """Events of what the launcher cannot do for now, and of output that it dropped, once that has ended."""
     happened = []
@@ -267,6 +274,8 @@ def _is_lost_worker(run: RunState, task: TaskState, now: float) -> bool:
 def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
     """What the launcher that has reported should do now. One that another has replaced exits, whatever it did meanwhile."""
     task = run.tasks.get(report.hostname)
+    if task is None and _is_early(run, report):
+        return Order(sync.NOTHING, run.spec.grace)
     if task is None or _is_fenced(task, report):
         return Order(sync.END, run.spec.grace)
     return replace(_current_order(run, task, report, now), generation=task.generation)

@@ -23,7 +23,8 @@ _LONGEST_PAUSE = 1.0
 """A call that takes long, such as `exec` in a container, is not repeated without a pause."""
 
 _CONTROLLER_SECONDS = 20.0
-_START_SECONDS = 5.0
+_START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
+"""A launcher that the run before has stopped ends within this time, also where many end at once."""
 
 
 _Response = TypeVar("_Response")
@@ -74,7 +75,7 @@ def start_launchers(controller: ControllerApi, submitted_at: float, start: Calla
     the run before has just stopped still lives for a moment, so this waits until each has reported to the controller again.
     `start` ignores launchers that run."""
     silent = [name for name, task in _tasks(controller).items() if task.is_auxiliary or task.state not in FINAL]
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + _START_SECONDS + _START_SECONDS_PER_TASK * len(silent)
     while silent and time.monotonic() < deadline:
         start(silent)
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""A component with a first resource, as many others as configured, and a last one."""
+"""A component with a stored id, a first resource, as many others as configured, and a last one."""
 
 import pulumi
 
@@ -13,6 +13,7 @@ class Fleet(pulumi.ComponentResource):
     def __init__(self, name: str, tasks: int) -> None:
         super().__init__("fleet:index:Fleet", name)
         owner = {"kind": "bare", "project": "fleet", "stack": "dev", "name": name, "home": "/nowhere/in/particular"}
+        pulumi.Stash(f"{name}-id", input=owner, opts=pulumi.ResourceOptions(parent=self))
         first = Piece(f"{name}-first", {"name": "first", "owner": owner}, pulumi.ResourceOptions(parent=self))
         after_first = pulumi.ResourceOptions(parent=self, depends_on=[first])
         names = [f"worker-{index}" for index in range(tasks)]

@@ -6,6 +6,7 @@ from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.flags import TaskAddress
+from tfdeploy.agent.reconcile import remove_tasks
 from tfdeploy.agent.restart_policy import EXTERNAL_SIGNAL
 from tfdeploy.agent.sync import Order
 
@@ -104,6 +105,19 @@ def test_a_report_for_an_unknown_task_is_told_to_end() -> None:
     job = world(workers=2)
     report = replace(job.launchers["worker-1"].report(), hostname="worker-7")
     assert job.take(report) == Order(sync.END, 10.0)
+
+
+def test_a_new_launcher_waits_for_the_run_that_has_its_task() -> None:
+    job = world(workers=2)
+    early = Launcher("worker-2")
+    assert job.take(early.report()) == Order(sync.NOTHING, 10.0)
+    assert job.take(replace(early.report(), phase=sync.RUNNING)).action == sync.END, (
+        "a program of which the run knows nothing"
+    )
+    job.give(workers=3)
+    assert job.take(early.report()).action == sync.PREPARE
+    remove_tasks(job.job, ["worker-2"])
+    assert job.take(early.report()).action == sync.END
 
 
 def test_a_killed_controller_goes_on_where_it_was() -> None:
