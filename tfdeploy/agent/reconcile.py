@@ -345,7 +345,7 @@ def inherit_fences(run: RunState, before: RunState) -> None:
     run.removed_generations.update({name: number for name, number in generations.items() if name not in run.tasks})
     for hostname, task in run.tasks.items():
         earlier = before.tasks.get(hostname)
-        if earlier is None and hostname in before.removed:
+        if earlier is None and hostname in {**before.removed, **before.removed_generations}:
             _fence_removed(before, task)
         if earlier is not None:
             task.fenced, task.generation = list(earlier.fenced), earlier.generation
