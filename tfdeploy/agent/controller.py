@@ -251,7 +251,8 @@ class Controller:
             now = self._now()
             self._record.touch(now)
             if self._run is not None:
-                happened = uploads.expire(self._run, now, self._upload_calls.silent_seconds)
+                calls = self._upload_calls
+                happened = uploads.expire(self._run, now, calls.silent_seconds, calls.has_called)
                 self._journal.add(self._run.spec.id, happened, now)
                 self._upload_calls.discard_given_up(self._run, now)
             self._settle(now)

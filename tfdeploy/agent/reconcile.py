@@ -354,7 +354,7 @@ def inherit_fences(run: RunState, before: RunState) -> None:
     run.removed_generations.update({name: number for name, number in generations.items() if name not in run.tasks})
     for hostname, task in run.tasks.items():
         earlier = before.tasks.get(hostname)
-        if earlier is None and hostname in before.removed:
+        if earlier is None and hostname in {**before.removed, **before.removed_generations}:
             _fence_removed(before, task)
         if earlier is not None:
             task.fenced, task.generation = list(earlier.fenced), earlier.generation
@@ -379,13 +379,15 @@ def shift_clock(run: RunState, seconds: float) -> None:
 
 def recover_clock(run: RunState, now: float, last_alive: float) -> None:
     """The clock may have been set while no controller ran, since `last_alive`: nothing waits longer than it would have, and the budget
-    is not used up by that. Metrics by which conditions of `until` held are read again."""
+    is not used up by that, nor the time of uploads. Metrics by which conditions of `until` held are read again."""
     run.restart_from = min(run.restart_from, now + GATHER_SECONDS)
     run.stopped_at = min(run.stopped_at, now)
     counted_until = max(run.cost_since, last_alive)
     unobserved = now - counted_until
     run.cost_since += unobserved - min(max(0.0, unobserved), MAX_UNOBSERVED_SECONDS)
     run.reached = []
+    if last_alive:
+        uploads.shift_clock(run, now - last_alive)
     if run.result is not None:
         run.result = replace(run.result, at=min(run.result.at, now))
     for task in run.tasks.values():

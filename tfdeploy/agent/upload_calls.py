@@ -44,6 +44,11 @@ class UploadCalls:
                 return 0.0
             return self._steady() - self._heard.get(hostname, self._begun)
 
+    def has_called(self, hostname: str) -> bool:
+        """Whether the launcher of this task has called since the controller began."""
+        with self._lock:
+            return hostname in self._heard
+
     def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
         """Declare files; how much of each is stored already, and what happened."""
         machine = _machine(run, hostname)

@@ -63,8 +63,11 @@ def request_uploads(run: RunState, now: float) -> None:
 
 def _turn(run: RunState) -> Optional[str]:
     """The machine that uploads now."""
-    order = sorted(run.uploads, key=lambda machine: (run.uploads[machine].at, rank(run, machine)))
-    return next((machine for machine in order if run.uploads[machine].state == UPLOADING), None)
+    waiting = [machine for machine, upload in run.uploads.items() if upload.state == UPLOADING]
+    if len(waiting) < 2:
+        return next(iter(waiting), None)
+    ranks = _ranks(run)
+    return min(waiting, key=lambda machine: (run.uploads[machine].at, ranks.get(machine, len(run.tasks))))
 
 
 def _deadline(upload: MachineUpload) -> float:
@@ -110,9 +113,16 @@ def request_to(run: RunState, hostname: str, now: float) -> Optional[UploadReque
 def rank(run: RunState, machine: str) -> int:
     """Where two machines have different files of one name, those of the lower rank are stored: of the machine with the chief, or with
     the task that decides the result."""
-    deciding = [task.hostname for task in deciding_tasks(run)]
-    order = sorted(run.training_tasks, key=lambda task: task.hostname not in deciding)
-    return next((number for number, task in enumerate(order) if task.machine == machine), len(order))
+    return _ranks(run).get(machine, len(run.tasks))
+
+
+def _ranks(run: RunState) -> Dict[str, int]:
+    """The rank of each machine, in a time that grows with the tasks: a run may have 1,000 on as many machines."""
+    deciding = {task.hostname for task in deciding_tasks(run)}
+    ranks: Dict[str, int] = {}
+    for number, task in enumerate(sorted(run.training_tasks, key=lambda task: task.hostname not in deciding)):
+        ranks.setdefault(task.machine, number)
+    return ranks
 
 
 def are_open(run: RunState) -> bool:
@@ -120,19 +130,24 @@ def are_open(run: RunState) -> bool:
     return any(upload.state == UPLOADING for upload in run.uploads.values())
 
 
-def expire(run: RunState, now: float, silent_seconds: Callable[[str], float]) -> List[Event]:
+def expire(
+    run: RunState,
+    now: float,
+    silent_seconds: Callable[[str], float],
+    has_called: Callable[[str], bool] = lambda hostname: True,
+) -> List[Event]:
     """Mark uploads as lost if their launchers are silent, or if they take too long. `silent_seconds` is how long the launcher of a task
-    has sent nothing."""
+    has sent nothing, or how long the controller runs; `has_called` is whether it has sent anything since the controller began."""
     happened = []
-    turn = _turn(run)
+    turn, are_waiting = _turn(run), sum(upload.state == UPLOADING for upload in run.uploads.values()) > 1
     for machine, upload in run.uploads.items():
         silent = silent_seconds(upload.task)
         is_silent = silent > SILENT_SECONDS
-        if upload.state == UPLOAD_LOST and not upload.again_at and not is_silent and turn is None:
-            upload.again_at = now
+        if upload.state == UPLOAD_LOST and not upload.again_at and turn is None:
+            upload.again_at = now if not is_silent and has_called(upload.task) else 0.0
         elif upload.state == UPLOADING and (is_silent or (machine == turn and now > _deadline(upload))):
             upload.state = UPLOAD_LOST
-            upload.again_at = 0.0 if is_silent else upload.again_at or now
+            upload.again_at = 0.0 if is_silent else upload.again_at or (0.0 if are_waiting else now)
             delay = silent if is_silent else 0.0
             happened.append(Event(events.ARTIFACTS_LOST, task=upload.task, machine=machine, delay=delay))
     return happened

@@ -149,6 +149,20 @@ def test_a_removed_launcher_is_fenced_when_another_has_brought_its_task_back() -
     assert job.take(old.report()).action == sync.END
 
 
+def test_a_launcher_whose_task_an_update_left_out_is_fenced_when_a_later_run_has_the_task_again() -> None:
+    job = world(workers=2)
+    job.come("worker-1")
+    old = job.launchers.pop("worker-1")
+    full = job.job.spec
+    job.give(workers=1)
+    before = job.job
+    job.job = type(before)(full, job.now)
+    reconcile.inherit_fences(job.job, before)
+    job.come("worker-1")
+    assert job.take(old.report()).action == sync.END
+    assert job.take(job.launchers["worker-1"].report()).action != sync.END
+
+
 def test_a_parameter_server_that_ends_before_its_workers_fails_the_run() -> None:
     job = world(ps=2, workers=2)
     job.exit("ps-1")

@@ -13,7 +13,7 @@ from tfdeploy.agent.controller import Clock, Controller
 from tfdeploy.agent.events import ARTIFACTS_LOST
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
-from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit
+from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit, TaskState
 from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
 from tfdeploy.agent.upload_calls import UploadRefused
 
@@ -195,6 +195,79 @@ def test_a_launcher_that_was_silent_for_long_has_time_when_it_is_there_again() -
     assert cluster.report("worker-0").upload
     expire(cluster, 20)
     assert cluster.report("worker-0") == Order(sync.END, generation=1)
+
+
+def test_an_upload_that_took_too_long_gets_its_time_again_after_the_other_machines() -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
+    cluster.end("worker-0")
+    cluster.end("worker-1")
+    assert expire(cluster, uploads.MAX_SECONDS + 1) == ["worker-0"]
+    cluster.report("worker-1")
+    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
+    uploads.finish(cluster.run, "worker-1")
+    expire(cluster, 0)
+    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
+    assert cluster.report("worker-0").upload
+    expire(cluster, 20)
+    assert cluster.report("worker-0") == Order(sync.END, generation=1)
+
+
+def test_a_lost_launcher_has_its_time_from_its_own_return_not_from_that_of_the_controller(tmp_path: Path) -> None:
+    cluster, later = Cluster(spec("worker-0")), [NOW + 100]
+    cluster.end("worker-0")
+    expire(cluster, 60, "worker-0")
+    Record(tmp_path).save(cluster.run)
+    controller = Controller(Record(tmp_path), clock=Clock(lambda: later[0], lambda: later[0]))
+    for seconds in (0, 20, uploads.MAX_SECONDS):
+        later[0] += seconds
+        controller.tick()
+    assert controller.sync(cluster.reports["worker-0"]).upload
+    for seconds in (0, uploads.MAX_SECONDS - 10):
+        later[0] += seconds
+        controller.tick()
+        assert controller.sync(cluster.reports["worker-0"]).upload
+    later[0] += 20
+    controller.tick()
+    assert controller.sync(cluster.reports["worker-0"]).action == sync.END
+
+
+def test_an_upload_has_no_less_time_because_no_controller_ran(tmp_path: Path) -> None:
+    cluster = Cluster(spec("worker-0"))
+    cluster.end("worker-0")
+    expire(cluster, uploads.MAX_SECONDS + 1)
+    uploads.reopen(cluster.run, "worker-0", cluster.now)
+    record, later = Record(tmp_path), cluster.now + 2 * uploads.MAX_SECONDS
+    record.save(cluster.run)
+    record.touch(cluster.now)
+    controller = Controller(record, clock=Clock(lambda: later, lambda: later))
+    controller.tick()
+    assert controller.sync(cluster.reports["worker-0"]).upload
+
+
+def test_whose_turn_it_is_costs_little_however_many_machines_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"worker-{number}" for number in range(9)]
+    machines = {name.replace("-", "_"): name for name in names}
+    cluster = Cluster(spec(*names, success="all-workers"), True, **machines)
+    for name in names:
+        cluster.end(name)
+    asked: list[RunState] = []
+
+    def deciding_tasks(run: RunState) -> list[TaskState]:
+        asked.append(run)
+        return run.training_tasks
+
+    monkeypatch.setattr(uploads, "deciding_tasks", deciding_tasks)
+
+    def rounds() -> int:
+        asked.clear()
+        uploads.request_uploads(cluster.run, cluster.now)
+        uploads.expire(cluster.run, cluster.now, lambda _: 0.0)
+        return len(asked)
+
+    assert rounds() == 2, "the order of the machines is found out once"
+    for name in names:
+        uploads.finish(cluster.run, name)
+    assert rounds() == 0, "no machine waits"
 
 
 def test_a_launcher_that_was_killed_is_asked_again() -> None:

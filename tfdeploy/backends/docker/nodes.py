@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...errors import SpecError
+from ...errors import SpecError, Unreachable
 from ...plan.scheduler import Machine
 from ..base import ClusterRef
 from .engine import Engine
@@ -55,15 +55,25 @@ class UnreachableMachines:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_engine: dict[str, tuple[float, Mapping[str, str]]] = {}
+        self._by_engine: dict[str, tuple[float, Mapping[str, str] | Unreachable]] = {}
 
     def recent(self, engine: Engine) -> Mapping[str, str]:
-        """The status of each of them by name, at most two seconds old."""
+        """The status of each of them by name, as an engine has reported it in the last two seconds. The tasks wait once for an engine
+        that is slow.
+
+        Raises:
+            Unreachable: the engine does not respond, or did not.
+        """
         with self._lock:
             at, statuses = self._by_engine.get(engine.host, (float("-inf"), {}))
             if time.monotonic() - at > RECENT_SECONDS:
-                at, statuses = time.monotonic(), unreachable(engine)
-                self._by_engine[engine.host] = at, statuses
+                try:
+                    statuses = unreachable(engine)
+                except Unreachable as error:
+                    statuses = error
+                self._by_engine[engine.host] = time.monotonic(), statuses
+            if isinstance(statuses, Unreachable):
+                raise Unreachable(str(statuses))
             return statuses
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...agent.run_state import FINAL, RUNNING, RunState
+from ...agent.run_state import BUDGET, FINAL, RUNNING, UNTIL, RunState
 from ...agent.success_policy import may_finish
 from ...errors import BackendError
 from .services import Service
@@ -151,7 +151,8 @@ def _remaining(run: RunState, hostname: str) -> float:
     task, now = run.tasks.get(hostname), max((task.seen for task in run.tasks.values()), default=0.0)
     if run.result is None or task is None or not may_finish(run, task, now):
         return 0.0
-    return run.result.at + (run.spec.grace if task.job == "evaluator" else run.spec.worker_timeout) - now
+    is_saving = task.job == "evaluator" or run.result.cause in (UNTIL, BUDGET)
+    return run.result.at + (run.spec.grace if is_saving else run.spec.worker_timeout) - now
 
 
 def _wait_until_running(

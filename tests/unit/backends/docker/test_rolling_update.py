@@ -12,6 +12,7 @@ import pytest
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.agent.until import LoggedValue
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker import rolling_update, start_clock
 from tfdeploy.backends.docker.rolling_update import Position, RollingUpdates, Turns, is_active, replace_task
@@ -274,3 +275,23 @@ def test_a_launcher_that_does_not_respond_is_updated_at_the_end_of_its_time(monk
     desired = task_service(task_props())
     replace_task(cast(Swarm, swarm), desired, desired, "worker-1", lambda: world.job)
     assert (now[0], len(swarm.applied)) == (90.0, 1)
+
+
+@pytest.mark.parametrize("worker_timeout", ["1s", "10m"])
+def test_parameter_servers_are_updated_after_the_workers_that_until_has_stopped(
+    monkeypatch: pytest.MonkeyPatch, worker_timeout: str
+) -> None:
+    """These have the grace period to save their variables, whatever `worker_timeout` is."""
+    options: dict[str, Any] = {"until": {"accuracy": ">= 0.9"}, "metrics": {"accuracy": "(.*)"}}
+    world = World(ps=1, workers=1, worker_timeout=worker_timeout, stop_grace_period="60s", **options)
+    world.come()
+    world.saving = {"worker-0"}
+    world.measure(accuracy=LoggedValue("worker-0", 1, "0.95", 1))
+    world.wait(5)
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + max(seconds, 1.0)))
+    swarm = FakeSwarm(None, itertools.repeat(0))
+    desired = task_service(task_props(hostname="ps-0"))
+    replace_task(cast(Swarm, swarm), desired, desired, "ps-0", lambda: world.job)
+    assert (now[0], len(swarm.applied)) == (55.0, 1)
