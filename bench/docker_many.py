@@ -88,7 +88,7 @@ def _created(cluster: OnSwarm, templates: list[Mapping[str, Any]]) -> float:
     )
     props: list[Any] = [{**inputs, "hostname": f"worker-{index}", "index": index} for index in range(1, 1 + TASKS)]
     templates += [task_service(item).template for item in props]
-    # As in a first `up`, in which tasks start before the controller; it would stop launchers that it does not expect.
+    # As in a first `up`, in which tasks start before the controller.
     docker("service", "rm", service_name(cluster.handle, "controller"))
     until(lambda: len(cluster.containers()) == 1, "the controller's end", seconds=_SECONDS)
     begun = time.perf_counter()

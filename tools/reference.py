@@ -115,7 +115,8 @@ def command() -> str:
     group.epilog = None  # the exit codes, which are a table here
     for alias in [name for name, verb in group.commands.items() if verb.hidden]:
         del group.commands[alias]
-    pages = get_docs_for_click(obj=group, ctx=Context(group, info_name="tfdeploy"), name="tfdeploy")
+    context = Context(group, info_name="tfdeploy", **group.context_settings)
+    pages = get_docs_for_click(obj=group, ctx=context, name="tfdeploy")
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     return f"{pages.rstrip()}\n\n{CODES.format(codes)}"
 

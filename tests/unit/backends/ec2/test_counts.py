@@ -12,8 +12,9 @@ from unittest.mock import patch
 import pytest
 from botocore.client import BaseClient
 
+from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
-from tests.unit.backends.ec2.fleets import CLUSTER, SMALL
+from tests.unit.backends.ec2.fleets import SMALL
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.agent.record import ViewRequest
 from tfdeploy.backends.ec2 import aws_api, aws_session, cleanup, costs, machine_provider, machines, ssh
@@ -22,7 +23,10 @@ from tfdeploy.backends.ec2.ssh import Host, SshHosts
 from tfdeploy.errors import Unreachable
 from tfdeploy.plan.plan import Plan, make_plan
 
-REGION = ssh.region(CLUSTER)
+REGION = "eu-west-1"
+"""Not the box's: in its region, the instances of this process may be containers."""
+
+CLUSTER = cluster_ref("ec2", ssh.home(REGION, f"mnist-{ID}"))
 SIZES = (2, 40)
 
 PREVIEW = {
