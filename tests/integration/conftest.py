@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -150,8 +151,10 @@ class Project:
         )
 
     def kill(self, process: "subprocess.Popen[str]") -> None:
-        """Kill what `start` started, and the plugins that outlive it."""
+        """Kill what `start` started, and the plugins that outlive it; but not while it writes the stack's state, which Pulumi does in
+        place: a torn one has to be repaired by hand."""
         plugins = psutil.Process(process.pid).children(recursive=True)
+        until(lambda: self._halted_with_whole_state(process.pid), "a state that is whole")
         process.kill()
         process.wait()
         stale = [plugin for plugin in plugins if plugin.is_running()]
@@ -159,6 +162,19 @@ class Project:
             with suppress(psutil.NoSuchProcess):
                 plugin.kill()
         psutil.wait_procs(stale)
+
+    def _halted_with_whole_state(self, pid: int) -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        until(
+            lambda: psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE), "a stopped process"
+        )
+        try:
+            for state in (self.folder / "backend").glob(".pulumi/stacks/**/*.json"):
+                json.loads(state.read_text())
+        except ValueError:
+            os.kill(pid, signal.SIGCONT)
+            return False
+        return True
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None) -> Call:
         """Call the CLI and wait for its end."""
