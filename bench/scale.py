@@ -6,7 +6,7 @@ Processor time, not the clock's: what else the machine does matters little.
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import inventory, spec
@@ -30,38 +30,30 @@ SIZES = (10, 30, 100, 300, 1000)
 _TASKS_PER_MACHINE = 10
 _PS = 1
 _LINES = 20
-_REPEATS = 5
+_ROUNDS = 9
 _SMALL, _LARGE = 100, 1000
 _LINEAR = 15.0
 """Ten times as many tasks, with a margin."""
 
 
-class _Need(NamedTuple):
-    """The least processor time of some calls, in seconds, and the most memory of one, in bytes."""
-
-    seconds: float
-    memory: int
-
-
 def run() -> list[Row]:
     """Two rows for each part, with curves."""
-    needs: dict[str, dict[int, _Need]] = {}
+    calls = {tasks: parts(tasks) for tasks in SIZES}
+    memory = {tasks: {part: _memory(call) / 1e6 for part, call in by.items()} for tasks, by in calls.items()}
+    times: dict[int, dict[str, list[float]]] = {tasks: {part: [] for part in by} for tasks, by in calls.items()}
+    for _ in range(_ROUNDS):  # by turns: the clock of the processor is not the same from one second to the next
+        for tasks, by in calls.items():
+            for part, call in by.items():
+                times[tasks][part].append(_seconds(call) * 1000)
+    seconds = {tasks: {part: min(values) for part, values in by.items()} for tasks, by in times.items()}
     for tasks in SIZES:
-        for part, call in parts(tasks).items():
-            needs.setdefault(part, {})[tasks] = _need(call)
-        texts = [
-            f"{part} {by[tasks].seconds * 1000:.1f} ms, {by[tasks].memory / 1e6:.1f} MB" for part, by in needs.items()
-        ]
+        texts = [f"{part} {value:.1f} ms, {memory[tasks][part]:.1f} MB" for part, value in seconds[tasks].items()]
         log(f"{tasks} tasks on {tasks // _TASKS_PER_MACHINE} machines: {'; '.join(texts)}")
-    seconds = [
-        _row("processor time", part, {tasks: need.seconds * 1000 for tasks, need in by.items()}, "ms")
-        for part, by in needs.items()
-    ]
-    memory = [
-        _row("memory", part, {tasks: need.memory / 1e6 for tasks, need in by.items()}, "MB")
-        for part, by in needs.items()
-    ]
-    return seconds + memory
+    return [*_rows("processor time", "ms", seconds), *_rows("memory", "MB", memory)]
+
+
+def _rows(quantity: str, unit: str, needs: Mapping[int, Mapping[str, float]]) -> list[Row]:
+    return [_row(quantity, part, {tasks: by[part] for tasks, by in needs.items()}, unit) for part in needs[_LARGE]]
 
 
 def _row(quantity: str, part: str, values: Mapping[int, float], unit: str) -> Row:
@@ -117,15 +109,17 @@ def _trained(world: World) -> World:
     return world
 
 
-def _need(call: Callable[[], object]) -> _Need:
+def _memory(call: Callable[[], object]) -> int:
+    """The most memory that a call needs, in bytes."""
     tracemalloc.start()
     call()
     memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return _Need(min(_seconds(call) for _ in range(_REPEATS)), memory)
+    return memory
 
 
 def _seconds(call: Callable[[], object]) -> float:
+    """The processor time of a call."""
     begun = time.process_time()
     call()
     return time.process_time() - begun

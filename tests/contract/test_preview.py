@@ -11,12 +11,15 @@ CHANGING = ("alive", "log", "supervisord.log", "controller.log")
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Path to the hash of its content, of all files that only Pulumi programs write."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in CHANGING and "__pycache__" not in path.parts
-    }
+    """Path to the hash of its content, of all files that only Pulumi programs write; of a run, whose files the controller writes at
+    any time, the path of its folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() and path.parent.name == "runs":
+            found[str(path.relative_to(folder))] = "a run"
+        elif path.name not in CHANGING and not {"__pycache__", "runs"} & set(path.parts) and path.is_file():
+            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def test_a_preview_leaves_nothing_behind(project: Project) -> None:

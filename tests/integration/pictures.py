@@ -101,7 +101,8 @@ def end_of_update(lines: list[str]) -> list[str]:
     last = [place for place, line in enumerate(lines) if line.startswith("    MACHINE")][-1]
     found = shape([line.strip() for line in lines[last:]])
     begin, end = next(n for n, line in enumerate(found) if line.startswith("status :")), found.index("Resources:")
-    return [*found[:begin], *found[end:]]
+    duration = re.compile(r"^Duration: .*")  # from a minute on it has two numbers
+    return [duration.sub("Duration:", line) for line in [*found[:begin], *found[end:]]]
 
 
 def update_text(said: str) -> str:

@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,9 +31,8 @@ def modules(package: Path) -> dict[str, Path]:
     return found
 
 
-def imports(package: Path, path: Path) -> Iterator[Import]:
-    """Every import of a file: statements at any depth, and calls that import."""
-    known = modules(package)
+def imports(package: Path, path: Path, known: Mapping[str, Path]) -> Iterator[Import]:
+    """Every import of a file: statements at any depth, and calls that import. `known` is `modules(package)`."""
     here = (package.name, *path.relative_to(package).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -54,7 +53,7 @@ def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def _import(package: Path, known: dict[str, Path], line: int, name: str) -> Import:
+def _import(package: Path, known: Mapping[str, Path], line: int, name: str) -> Import:
     """`name` may end in something that is no module: then the module is what stands before it."""
     top, _, below = name.partition(".")
     if top != package.name:

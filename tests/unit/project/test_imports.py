@@ -29,13 +29,14 @@ def _covers(allowed: Sequence[str], module: str) -> bool:
 
 def complaints(package: Path) -> Iterator[str]:
     """Every breach of the table, one line each."""
-    for name, path in modules(package).items():
+    known = modules(package)
+    for name, path in known.items():
         try:
             ours = _row(TABLE, name)
         except KeyError:
             yield f"{name}: has no row in the table"
             continue
-        for found in imports(package, path):
+        for found in imports(package, path, known):
             wrong = _wrong_with_ours(ours, found) if found.ours else _wrong_with_others(name, found.module)
             if wrong:
                 yield f"{name}:{found.line}: {wrong}"
@@ -231,7 +232,7 @@ def cycles(package: Path) -> list[list[str]]:
     """Groups of modules that import one another, at the top of a file or inside a function."""
     known = modules(package)
     edges = {
-        name: {found.module for found in imports(package, path) if found.ours} & {*known} - {name, "__init__"}
+        name: {found.module for found in imports(package, path, known) if found.ours} & {*known} - {name, "__init__"}
         for name, path in known.items()
     }
     sorter = TopologicalSorter(edges)
