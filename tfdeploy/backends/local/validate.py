@@ -35,9 +35,10 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
                 where, f"{program!r} is neither a program on this machine nor a file in `code`", "Correct its path."
             )
         return
-    path = os.pathsep.join([str(interpreter_folder()), os.environ.get("PATH", os.defpath)])
+    folders = [str(interpreter_folder()), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    path = os.pathsep.join(dict.fromkeys(folders))
     if shutil.which(program, path=path) is None and not spec.requirements:
-        raise SpecError(where, f"the program {program!r} does not exist in {path}", "Install it.")
+        raise SpecError(where, f"the program {program!r} does not exist in {path}", "Correct its name, or install it.")
     refuse_script(spec, code_files)
 
 
