@@ -55,7 +55,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"workers": 1, "command": ["no-such-program"]},
         "mnist: command: the program 'no-such-program'",
-        "does not exist in",
+        "Correct its name, or install it.",
     ),
     ({"workers": 1, "command": ["python", "no.py"]}, "mnist: command: 'no.py'", "is not a file of `code`."),
     (
