@@ -16,7 +16,8 @@ from tfdeploy.cli.main import app
 README = ROOT / "README.md"
 START = ROOT / "docs" / "get-started.md"
 COMMAND: Any = get_command(app)
-CONTEXT = Context(COMMAND)
+CONTEXT = Context(COMMAND, **COMMAND.context_settings)
+"""With the settings: a command keeps the names of its help option from its first context."""
 
 RUN_BY = {
     README: "tests/setup/test_wheel.py::test_readmes_quick_start_works_as_it_is_typed",
