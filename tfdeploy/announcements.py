@@ -4,6 +4,7 @@ import pulumi
 
 from .declaration import Declaration, expired_archives, registry_entry
 from .plan import retained_data
+from .plan.plan import starts_new_run
 from .report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 
 
@@ -40,9 +41,9 @@ def print_notices(declaration: Declaration) -> None:
 
 
 def _forecast(declaration: Declaration) -> list[str]:
-    if declaration.inventory.run is None:
+    if not starts_new_run(declaration.plan, declaration.inventory):
         return []
-    from .run_forecast import forecast_lines  # the first preview of a cluster has nothing to forecast from
+    from .run_forecast import forecast_lines  # takes long to load, and most updates start no new run
 
     return forecast_lines(registry_entry(declaration), declaration.plan, declaration.inventory)
 

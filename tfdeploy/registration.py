@@ -2,8 +2,9 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pulumi.resource import DependencyResource
 from . import registry, shipped_code
 from .announcements import print_notices, print_preview
 from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
-from .backends.base import ClusterDependencies, DependencyRequest
+from .backends.base import Backend, ClusterDependencies, DependencyRequest
 from .backends.zipapp import version
 from .config import resolved
 from .declaration import Declaration, declare, expired_archives, registry_entry
@@ -143,6 +144,9 @@ def _register(
         move.token,
     )
     tasks = _register_tasks(component, declaration, cleanup) if plan.needed_tasks else None
+    if not pulumi.runtime.is_dry_run() or declaration.inventory.run is not None:
+        # Pulumi compares or creates the resources in another process. What observes them takes long to load: it is loaded meanwhile.
+        threading.Thread(target=_load_observation, args=(declaration.backend,), daemon=True).start()
 
     times = tasks.times if tasks else [_LONG_AGO]
     # The report is computed from the token, which is secret, but does not contain it.
@@ -150,6 +154,14 @@ def _register(
         partial(_observe, component, declaration, tasks)
     )
     return _Registration(pulumi.Output.unsecret(report), tasks.run.urn if tasks else cleanup.urn)
+
+
+def _load_observation(backend: Backend) -> None:
+    """Load what `_observe` needs. What fails, fails there again, where the error is reported."""
+    with suppress(Exception):
+        from .report import wait  # noqa: F401
+
+        _ = backend.runner
 
 
 async def _observe(

@@ -26,10 +26,10 @@ from .backends.base import (
     TaskProps,
     TaskRunner,
     load,
-    plain_values,
     same_cluster,
 )
 from .backends.stack_config import StackProvider
+from .backends.state_values import plain_values
 from .spec import environment
 from .spec.arg_reader import ArgReader
 

@@ -231,3 +231,11 @@ def test_a_launcher_that_is_interrupted_says_so_and_leaves_nothing_to_report(tmp
         assert report.exit is not None
         assert report.exit.cause == sync.INTERRUPTED
         assert not (task.folder / "exit.json").exists()
+
+
+def test_a_launcher_wakes_up_without_interrupting_its_program(tmp_path: Path) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        launcher = task.start()
+        program = until_started(tmp_path, 1)
+        assert os.sched_getscheduler(launcher.pid) == os.SCHED_BATCH
+        assert os.sched_getscheduler(program) == os.SCHED_OTHER

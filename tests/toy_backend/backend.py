@@ -317,11 +317,13 @@ def health(place: str = "") -> list[Check]:
     return [Check("python", OK, platform.python_version())]
 
 
+_runner, _mover = ToyTaskRunner(), ToyRunMover()
+
 BACKEND = Backend(
     ToyPlanner,
-    ToyTaskRunner(),
-    ToyAccess(),
+    lambda: _runner,
+    ToyAccess,
     Discovery(discover, health),
     "pulumi up --refresh",
-    mover=ToyRunMover(),
+    make_mover=lambda: _mover,
 )

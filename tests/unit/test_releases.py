@@ -21,7 +21,7 @@ from tfdeploy.agent.events import RECORD_DAMAGED, Event
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.settings import TaskSettings
-from tfdeploy.backends.base import plain_values
+from tfdeploy.backends.state_values import plain_values
 from tfdeploy.cluster import TYPE
 from tfdeploy.identity import find_stored
 from tfdeploy.paths import state_folder

@@ -39,10 +39,10 @@ from .run_state import FINAL, RunState, continues
 from .sync import NOTHING, PREPARE, RUN, RUNNING, WAIT, LauncherReport, Order
 from .upload_calls import UploadCalls, UploadRefused
 
-POLL_SOON, POLL_LATER = 0.2, 1.0
+POLL_SOON, POLL_LATER = 0.2, 2.0
 """Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
 
-SOON_TASKS, LATER_TASKS = 150, 150
+SOON_TASKS, LATER_TASKS = 150, 300
 """With more tasks than these, launchers sync less often: the number of syncs a second does not grow further."""
 
 METRICS_SECONDS = 2.0

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from . import workdir
 from .artifact_store import UploadUnknown
 from .controller import Controller
-from .lead import die_with_parent
+from .lead import die_with_parent, yield_to_programs
 from .process import wait_for_signal, wake_main_thread
 from .record import Record, ViewRequest
 from .record_import import ImportRequest
@@ -364,6 +364,7 @@ def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0)
     other users than the controller; 0 leaves it to the umask.
     """
     die_with_parent(signal.SIGTERM, os.getppid())
+    yield_to_programs()
     with workdir.locked(folder):
         controller = Controller(Record(folder), train_mode)
         server = Server(address, token, controller)

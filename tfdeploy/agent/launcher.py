@@ -18,7 +18,7 @@ from typing import Optional
 
 from . import docker_env, flags, sync, workdir
 from .flags import TaskAddress
-from .lead import NOT_FOUND, die_with_parent
+from .lead import NOT_FOUND, die_with_parent, yield_to_programs
 from .lease import Lease, boot_seconds
 from .log import STDERR, entry
 from .log_shipper import Shipper, close_spool, open_spool
@@ -379,6 +379,7 @@ def _with_latest_limits(settings: TaskSettings, path: Path) -> TaskSettings:
 def launch(text: str) -> int:
     """Run the launcher of a task; the exit code. `text` is the path of the settings, or, in a container, the settings themselves."""
     die_with_parent(signal.SIGTERM, os.getppid())
+    yield_to_programs()
     if text.startswith("{"):
         settings = docker_env.complete(TaskSettings.from_dict(json.loads(text)), os.environ)
         os.environ["HOME"] = docker_env.home(os.environ)

@@ -23,9 +23,21 @@ def die_with_parent(number: int, parent: int) -> None:
         os.kill(os.getpid(), number)
 
 
+def yield_to_programs() -> None:
+    """Have Linux schedule this process, and its threads, as a batch process: when it wakes up, it does not interrupt a program that
+    trains. `lead` ends this for the program itself."""
+    _set_policy("SCHED_BATCH")
+
+
+def _set_policy(name: str) -> None:
+    with suppress(OSError, AttributeError):  # a container may forbid it
+        os.sched_setscheduler(0, getattr(os, name), os.sched_param(0))
+
+
 def lead(parent: str, command: "list[str]") -> None:
     """Become the command, which dies with the launcher of process id `parent`. Does not return."""
     die_with_parent(signal.SIGKILL, int(parent))
+    _set_policy("SCHED_OTHER")
     for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

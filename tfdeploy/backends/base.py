@@ -422,37 +422,42 @@ class Discovery:
 
 @dataclass(frozen=True)
 class Backend:
-    """One backend: a record of its contracts."""
+    """One backend. Its contracts are made when they are needed, because each of them takes long to load."""
 
     make_planner: Callable[[], Planner]
-    """Imports the planner, which only a program needs: the command is started often, and spec and plan take long to load."""
-    runner: TaskRunner
-    access: TaskAccess
+    make_runner: Callable[[], TaskRunner]
+    make_access: Callable[[], TaskAccess]
     discovery: Discovery
     heal_command: str
     """The command that creates tasks and machines that died again."""
     machine_provider: MachineProvider | None = None
-    mover: object = None
-    """A `run_mover.RunMover`; None where runs cannot move."""
+    make_mover: Callable[[], object] = lambda: None
+    """Makes the `run_mover.RunMover`; None where runs cannot move."""
 
     @property
     def planner(self) -> Planner:
         """The planner, which keeps no state."""
         return self.make_planner()
 
+    @property
+    def runner(self) -> TaskRunner:
+        """The task runner."""
+        return self.make_runner()
+
+    @property
+    def access(self) -> TaskAccess:
+        """How a user reaches a task."""
+        return self.make_access()
+
+    @property
+    def mover(self) -> object:
+        """The run mover."""
+        return self.make_mover()
+
 
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two references are to one cluster at one place; its stack may have been renamed."""
     return all(old.get(key) == new.get(key) for key in ("id", "backend", "home"))
-
-
-def plain_values(value: Any) -> Any:
-    """A value from Pulumi's state, where every number is a float, with the integers that it had before; without the provider."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: plain_values(item) for key, item in value.items() if key != "__provider"}
-    return [plain_values(item) for item in value] if isinstance(value, list) else value
 
 
 def load(name: str) -> Backend:

@@ -4,8 +4,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from ..agent.elastic import FIRST_WORKER
 from ..errors import SpecError
 from ..plan.plan import Plan
@@ -23,6 +21,10 @@ def refuse_script(spec: ClusterSpec, code_files: Sequence[str]) -> None:
 
 def refuse_requirements(spec: ClusterSpec) -> None:
     """Each requirement must be one that pip can read."""
+    if not spec.requirements:
+        return
+    from packaging.requirements import InvalidRequirement, Requirement  # takes long to load
+
     for line in spec.requirements:
         try:
             Requirement(line)

@@ -31,7 +31,9 @@ from .run_outcomes import observed_source, store_outcomes
 from .tables import status_text
 from .update_failure import fail_update
 
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 1.0
+"""As often as the rows of Pulumi's display change. Each observation takes processor time from a training on the same machine."""
+
 _PROGRESS_LINES = 20
 _INDENT = 4
 """Pulumi indents messages by so many columns."""

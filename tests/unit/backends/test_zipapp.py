@@ -71,3 +71,22 @@ def test_a_process_of_the_agent_loads_only_what_it_needs(
     loaded = {*json.loads(done.stdout)}
     assert {*names} <= loaded
     assert loaded.isdisjoint(not_loaded), loaded.intersection(not_loaded)
+
+
+def test_compiled_modules_are_those_that_are_loaded(tmp_path: Path) -> None:
+    program = tmp_path / "agent.pyz"
+    program.write_bytes(zipapp.compiled_application())
+    show = "import agent.launcher, agent.main; print(agent.launcher.__cached__, agent.main.__cached__)"
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"{program}/agent/launcher.pyc", f"{program}/agent/main.pyc"]
+
+
+def test_another_interpreter_takes_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zipapp, "MAGIC_NUMBER", b"xx\r\n")
+    program = tmp_path / "agent.pyz"
+    program.write_bytes(zipapp.compiled_application.__wrapped__())
+    show = "import agent.launcher; print(agent.launcher.__file__)"
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{program}/agent/launcher.py"

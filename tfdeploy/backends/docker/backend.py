@@ -2,11 +2,9 @@
 
 from importlib.util import find_spec
 
-from ..base import Backend, Discovery, Planner
+from ..base import Backend, Discovery, Planner, TaskAccess
 from .discover import discover_clusters
 from .health import health
-from .run_mover import DockerRunMover
-from .task_access import ACCESS
 from .task_runner import DockerTaskRunner
 
 if find_spec("pulumi_docker") is None:  # imported where it is used, because that takes long
@@ -21,11 +19,23 @@ def _planner() -> Planner:
     return DockerPlanner()
 
 
+def _access() -> TaskAccess:
+    from .task_access import ACCESS
+
+    return ACCESS
+
+
+def _mover() -> object:
+    from .run_mover import DockerRunMover
+
+    return DockerRunMover(_runner)
+
+
 BACKEND = Backend(
-    make_planner=_planner,
-    runner=_runner,
-    access=ACCESS,
-    discovery=Discovery(discover_clusters, health),
+    _planner,
+    lambda: _runner,
+    _access,
+    Discovery(discover_clusters, health),
     heal_command="pulumi up --refresh",
-    mover=DockerRunMover(_runner),
+    make_mover=_mover,
 )

@@ -14,8 +14,9 @@ from docker.errors import DockerException, ImageNotFound
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource
 
 from ...errors import BackendError, CommandError
-from ..base import ClusterRef, load, plain_values
+from ..base import ClusterRef, load
 from ..stack_config import StackProvider
+from ..state_values import plain_values
 from .engine import Engine
 from .images import Build
 

@@ -2,12 +2,10 @@
 
 from importlib.util import find_spec
 
-from ..base import Backend, Discovery, Planner
+from ..base import Backend, Discovery, Planner, TaskAccess
 from .discover import discover_clusters
 from .health import health
 from .machine_provider import Ec2MachineProvider
-from .run_mover import Ec2RunMover
-from .task_access import ACCESS
 from .task_runner import Ec2TaskRunner
 
 for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used, because that takes long
@@ -24,12 +22,24 @@ def _planner() -> Planner:
     return Ec2Planner(_machine_provider)
 
 
+def _access() -> TaskAccess:
+    from .task_access import ACCESS
+
+    return ACCESS
+
+
+def _mover() -> object:
+    from .run_mover import Ec2RunMover
+
+    return Ec2RunMover(_runner.mover)
+
+
 BACKEND = Backend(
-    make_planner=_planner,
-    runner=_runner,
-    access=ACCESS,
-    discovery=Discovery(discover_clusters, health),
+    _planner,
+    lambda: _runner,
+    _access,
+    Discovery(discover_clusters, health),
     heal_command="pulumi up",
     machine_provider=_machine_provider,
-    mover=Ec2RunMover(_runner.mover),
+    make_mover=_mover,
 )

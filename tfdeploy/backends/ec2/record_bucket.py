@@ -25,9 +25,10 @@ from ...agent.workdir import locked
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ...spec.cluster import ClusterSpec
-from ..base import ClusterRef, plain_values
+from ..base import ClusterRef
 from ..record_copy import RecordCopy
 from ..stack_config import StackProvider
+from ..state_values import plain_values
 from . import shared_bucket, ssh
 from .shared_bucket import BucketFolder
 from .watchdog.record_upload import part_name

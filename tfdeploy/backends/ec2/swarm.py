@@ -14,10 +14,11 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
 from ...errors import BackendError, CommandError, Unreachable
-from ..base import ClusterRef, plain_values
+from ..base import ClusterRef
 from ..controller_calls import wait_for
 from ..docker.engine import Engine, engine_errors, retry_conflicts
 from ..stack_config import StackProvider
+from ..state_values import plain_values
 from . import aws_api, cleanup, machines, ssh
 from .boot import Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
 from .instance_poll import InstancePoll

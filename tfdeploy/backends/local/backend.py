@@ -1,13 +1,14 @@
 """Tasks as processes of this machine."""
 
-from ..base import Backend, Discovery, Planner
-from .discover import discover_clusters
-from .health import health
-from .run_mover import LocalRunMover
-from .task_access import ACCESS
-from .task_runner import LocalTaskRunner
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
 
-_runner = LocalTaskRunner()
+from ..base import Backend, Check, DiscoveredCluster, Discovery, Planner, TaskAccess, TaskRunner
+
+for _package in ("psutil", "supervisor"):  # imported where they are used, because that takes long
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 
 def _planner() -> Planner:
@@ -16,11 +17,43 @@ def _planner() -> Planner:
     return LocalPlanner()
 
 
+@cache
+def _runner() -> TaskRunner:
+    from .task_runner import LocalTaskRunner
+
+    return LocalTaskRunner()
+
+
+def _access() -> TaskAccess:
+    from .task_access import ACCESS
+
+    return ACCESS
+
+
+def _discover(place: str) -> Sequence[DiscoveredCluster]:
+    from .discover import discover_clusters
+
+    return discover_clusters(place)
+
+
+def _health(place: str) -> Sequence[Check]:
+    from .health import health
+
+    return health(place)
+
+
+def _mover() -> object:
+    from .run_mover import LocalRunMover
+    from .task_runner import LocalTaskRunner
+
+    return LocalRunMover(LocalTaskRunner())
+
+
 BACKEND = Backend(
-    make_planner=_planner,
-    runner=_runner,
-    access=ACCESS,
-    discovery=Discovery(discover_clusters, health),
+    _planner,
+    _runner,
+    _access,
+    Discovery(_discover, _health),
     heal_command="pulumi up --refresh",
-    mover=LocalRunMover(_runner),
+    make_mover=_mover,
 )

@@ -31,7 +31,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
-from ..zipapp import application, version
+from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
 from .supervisor import Supervisor
@@ -282,7 +282,7 @@ def _create_train_dir(folder: str) -> None:
 
 def _write_application(path: Path) -> None:
     if not path.exists():
-        write_whole(path, application())
+        write_whole(path, compiled_application())
 
 
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:

@@ -6,9 +6,6 @@ import shutil
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 from ...agent.record import Record
 from ...agent.run_state import TENSORBOARD
 from ...agent.workdir import is_bindable
@@ -45,12 +42,18 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
 def refuse_packages(spec: ClusterSpec) -> None:
     """pip must be able to read the requirements; TensorBoard must be installed or among them. TensorFlow up to 2.20 includes it."""
     refuse_requirements(spec)
-    is_required = any(canonicalize_name(Requirement(line).name) in _WITH_TENSORBOARD for line in spec.requirements)
-    if spec.job(TENSORBOARD) and not is_required and importlib.util.find_spec(TENSORBOARD) is None:
+    if spec.job(TENSORBOARD) and not _requires_tensorboard(spec) and importlib.util.find_spec(TENSORBOARD) is None:
         problem = (
             f"the package is not installed beside {interpreter_folder() / 'python'}: TensorFlow does not include it"
         )
         raise SpecError(f"{spec.name}: tensorboard", problem, "Install it: pip install tensorboard.")
+
+
+def _requires_tensorboard(spec: ClusterSpec) -> bool:
+    from packaging.requirements import Requirement  # takes long to load
+    from packaging.utils import canonicalize_name
+
+    return any(canonicalize_name(Requirement(line).name) in _WITH_TENSORBOARD for line in spec.requirements)
 
 
 def refuse_ports(plan: Plan, home: str) -> None:
