@@ -24,6 +24,8 @@ class Stream:
         self._folder = folder
         self._name = name
         self._lock = threading.RLock()
+        self.changes = 0
+        """How often this object has changed the stored bytes: counted after each change."""
 
     def _bases(self) -> List[int]:
         before, after = f"{self._name}.", ".log"
@@ -71,10 +73,13 @@ class Stream:
         base = at if begins else bases[-1]
         if not bases:
             self._folder.mkdir(parents=True, exist_ok=True)
-        with self._path(base).open("ab", buffering=0) as segment:
-            rest = memoryview(fresh)
-            while rest:
-                rest = rest[segment.write(rest) :]
+        try:
+            with self._path(base).open("ab", buffering=0) as segment:
+                rest = memoryview(fresh)
+                while rest:
+                    rest = rest[segment.write(rest) :]
+        finally:
+            self.changes += 1
         if begins:
             self._delete([*bases, base][:-MAX_SEGMENTS])
         return at + len(fresh)
@@ -120,6 +125,7 @@ class Stream:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._delete(self._bases())
         self._path(position).touch()
+        self.changes += 1
 
     def _delete(self, bases: List[int]) -> None:
         for base in bases:

@@ -33,8 +33,12 @@ class Shipper:
         self._thread.start()
 
     def _run(self) -> None:
+        """Ship what the streams get. Where nothing has changed since the controller had all of it, the disk is not read."""
+        arrived = -1
         while not self._closed.wait(_SEND_SECONDS):
-            self.ship()
+            changes = sum(stream.changes for stream in self.log.streams.values())
+            if changes != arrived and self.ship():
+                arrived = changes
 
     def ship(self) -> bool:
         """Send the current bytes, and return whether the controller has all of them.
