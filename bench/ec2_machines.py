@@ -23,7 +23,7 @@ from .pairs import by_turns, log
 from .processes import BenchError
 from .table import Row, ratio
 
-COUNTS = (2, 4, 8)
+MACHINES = 8
 
 _PAIRS = int(os.environ.get("BENCH_PAIRS", "2"))
 _RUN = re.compile(r"dynamic/tfdeploy:Run test-run created \((\d+(?:\.\d+)?)s\)")
@@ -36,7 +36,6 @@ def run() -> list[Row]:
     """Everything again in each measurement, machines too; they share this computer's cores."""
     python, outer = image_of(python_image), engine_address("")
     number = itertools.count()
-    rows = []
     with tempfile.TemporaryDirectory(prefix="tfdeploy-bench-") as folder, Box(outer) as box:
         image = box.push(python)
 
@@ -53,12 +52,8 @@ def run() -> list[Row]:
             )
             return rest
 
-        for machines in COUNTS:
-            mine, single = by_turns(_PAIRS, f"{machines} machines", partial(ours, machines), partial(ours, 1))
-            rows.append(
-                ratio(f"`up` on EC2 in a box without boot and images: {machines} machines against 1", mine, single, 1.3)
-            )
-    return rows
+        mine, single = by_turns(_PAIRS, f"{MACHINES} machines", partial(ours, MACHINES), partial(ours, 1))
+    return [ratio(f"`up` on EC2 in a box without boot and images: {MACHINES} machines against 1", mine, single, 1.3)]
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from .table import Row, ratio
 
 HOSTNAMES = [f"worker-{index}" for index in range(mnist.WORKERS)]
 
-_ROUNDS = 3
+ROUNDS = 3
 _PAIRS = 10
 _TURN = 5.0
 _SETTLE = 0.5
@@ -81,11 +81,13 @@ def alternate(ours: Training, peer: Training, what: str) -> tuple[list[float], l
     return by_turns(_PAIRS, what, ours.turn, peer.turn)
 
 
-def rounds(each: Callable[[Workplace, str], tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
+def rounds(
+    each: Callable[[Workplace, str], tuple[list[float], list[float]]], count: int = ROUNDS
+) -> tuple[list[float], list[float]]:
     """Some rounds, each with both trainings started again."""
     mine: list[float] = []
     other: list[float] = []
-    for number in range(1, _ROUNDS + 1):
+    for number in range(1, count + 1):
         with workplace() as place:
             ratios = each(place, f"steps a second, round {number}")
             mine += ratios[0]
