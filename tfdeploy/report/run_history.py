@@ -11,8 +11,9 @@ from ..agent.flags import shown_command
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..receipts import Receipt, RunOutcome
-from ..units import dollars, moment, text_of_number, text_of_seconds
+from ..units import moment, text_of_number, text_of_seconds
 from .events import result_text
+from .receipt_text import cost_text
 from .report import metric_value
 
 UNFINISHED = "unfinished"
@@ -79,7 +80,7 @@ class RunSummary:
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
             "result": outcome.result,
             **{metric_column(name): _cell(metric_value(text)) for name, text in outcome.metrics.items()},
-            "cost": "" if outcome.cost is None else dollars(outcome.cost),
+            "cost": cost_text(outcome),
         }
 
     def _took(self, now: float) -> str:
@@ -105,6 +106,7 @@ class RunSummary:
             "metrics": {name: metric_value(text) for name, text in outcome.metrics.items()},
             "steps_per_second": outcome.steps_per_second,
             "cost_usd": outcome.cost,
+            "cost_is_least": outcome.is_least_cost,
         }
 
 
