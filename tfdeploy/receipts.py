@@ -60,6 +60,14 @@ class RunOutcome:
     """What the machines cost from the submission to the end, in USD; None where that is not known."""
     is_final: bool = False
     """Whether the run and its tasks have ended, so that nothing of this changes."""
+    stays: tuple[float | None, ...] = ()
+    """What each stay of a run that has moved cost, in USD: 0 where nothing is billed, None where it is not known. Then `cost` is their
+    sum. Empty for a run that has not moved."""
+
+    @property
+    def is_least_cost(self) -> bool:
+        """Whether `cost` is a part of the cost, because that of a stay is not known."""
+        return self.cost is not None and None in self.stays
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,7 @@ def _outcome(data: dict[str, Any]) -> RunOutcome:
         steps_per_second=_number(data["steps_per_second"]),
         cost=_number(data["cost"]),
         is_final=bool(data["is_final"]),
+        stays=tuple(_number(cost) for cost in data.get("stays", ())),
     )
 
 

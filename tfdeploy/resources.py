@@ -170,6 +170,8 @@ def _submit_moved(props: "MovedRunProps") -> RunOutputs:
 
     for sentence in moving.carry(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")
+    for former in props["moved_from"]:
+        _store_outcomes(former)
     outputs = _runner(props).submit_run(props)
     moving.note_move(props)
     registry.confirm_move(props["cluster"])

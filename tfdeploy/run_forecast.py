@@ -5,6 +5,7 @@ Nothing is observed for it: an engine or a record that responds slowly does not 
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from . import receipts, registry
 from .agent.run_spec import RunSpec
@@ -49,10 +50,10 @@ def _stored_runs(entry: registry.Entry, current: RunState) -> Mapping[str, Store
 
 def _outcome(receipt: Receipt, current: RunState) -> RunOutcome:
     """How the current run went. Its receipt does not have that yet if it has ended after the last update."""
-    stored = receipt.outcome
-    if stored is not None and stored.is_final and stored.submitted == current.submitted_at:
-        return stored
-    return outcome_of(current, {}, is_current=True)
+    stored, observed = receipt.outcome, outcome_of(current, {}, is_current=True)
+    if stored is None or stored.submitted != current.submitted_at:
+        return observed
+    return stored if stored.is_final else replace(observed, stays=stored.stays)
 
 
 def _planned_run(entry: registry.Entry, plan: Plan) -> StoredRun:

@@ -115,6 +115,11 @@ class MovingProject(Moving):
         self.env["PYTHONPATH"] = os.pathsep.join((str(SITE), str(ROOT)))
 
 
+def continued_at(lines: list[str]) -> list[int]:
+    """The step that each start of the program has begun at."""
+    return [int(match[1]) for line in lines if (match := re.match(r"continues at step (\d+)", line))]
+
+
 def assert_continuous(lines: list[str]) -> None:
     """After each start the steps go on one by one from a checkpoint, at most one period of checkpoints before the last step."""
     last = 0

@@ -6,15 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import ROOT
-from tests.integration.moving import ARGUMENTS, TRAINS, MovingProject, assert_continuous
+from tests.integration.conftest import ROOT, Call
+from tests.integration.moving import ARGUMENTS, TRAINS, MovingProject, assert_continuous, continued_at
 from tests.toy_backend.backend import BACKEND as TOY
 from tests.toy_backend.backend import BROKEN, discover
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent import events
-from tfdeploy.agent.run_state import MOVED, STOPPED
+from tfdeploy.agent.run_state import MOVED, STOP_REQUESTED, STOPPED
 
 ACCURACY = {"accuracy": r"MNIST accuracy: (\S+)"}
+
+
+def assert_printed(updated: Call, lines: list[str]) -> None:
+    """The update names the first step that it has observed at the new place."""
+    match = re.search(r"test: the run continues at step ([\d,]+) on toy\.", updated.output)
+    assert match, updated.output
+    last = max(int(line.split()[1].rstrip(":")) for line in lines if line.startswith("step "))
+    assert continued_at(lines)[-1] <= int(match[1].replace(",", "")) <= last
 
 
 @pytest.fixture
@@ -37,8 +46,9 @@ def test_a_run_moves_there_and_back_and_nothing_is_left_behind(project: MovingPr
     assert "the run moves from local to toy: it is stopped there, and continues from its newest checkpoint" in preview
     assert "to return: `pulumi config set tfdeploy:backend local && pulumi up`" in preview
 
-    project.move_to("toy")
+    updated = project.move_to("toy")
     assert project.run_at("toy").spec.id == first, "the same content is the same run"
+    assert_printed(updated, project.lines_at("toy"))
     assert not project.has_place("local"), "its processes and folders are gone"
     assert (project.prefixes(), project.registered_backend()) == ({"test-toy"}, "toy")
     project.until_step("toy", project.steps_at("toy")[-1] + 10)
@@ -71,6 +81,28 @@ def test_a_run_moves_there_and_back_and_nothing_is_left_behind(project: MovingPr
     )
     assert not any((archive / "record").exists() for archive in retained), "it is kept when the cluster is destroyed"
     assert project.up().touched() == set(), "another update changes nothing"
+    project.destroy()
+
+
+def test_a_run_that_the_user_has_stopped_continues_where_it_moves_to(project: MovingProject) -> None:
+    project.begin_on("local")
+    first = project.run_at("local").spec.id
+    project.until_step("local", 12)
+    code, _, err = Verbs(project.program, project.env).call("stop", "--yes", "--cluster", "test")
+    assert code == 0, err
+    result, last = project.run_at("local").result, project.steps_at("local")[-1]
+    assert result is not None
+    assert (result.state, result.cause) == (STOPPED, STOP_REQUESTED)
+
+    updated = project.move_to("toy")
+    assert not project.has_place("local")
+    run, lines = project.run_at("toy"), project.lines_at("toy")
+    assert (run.spec.id, run.result) == (first, None)
+    starts = continued_at(lines)
+    assert (starts[0], len(starts)) == (0, 2)
+    assert starts[1] > last - 10, "from the newest checkpoint"
+    assert_printed(updated, lines)
+    assert_continuous(lines)
     project.destroy()
 
 

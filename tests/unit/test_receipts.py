@@ -67,6 +67,13 @@ def test_receipts_of_other_versions_are_read(state_folder: Path) -> None:
     assert receipts.read(cluster_ref(), "run1") == replace(RECEIPT, outcome=ENDED)
     path.write_text(json.dumps({name: data[name] for name in ("options", "versions", "machines")}))
     assert receipts.read(cluster_ref(), "run1") == Receipt(RECEIPT.options, RECEIPT.versions, RECEIPT.machines)
+    before = {name: value for name, value in data["outcome"].items() if name != "stays"}
+    path.write_text(json.dumps({**data, "outcome": before}))
+    assert receipts.read(cluster_ref(), "run1") == replace(RECEIPT, outcome=ENDED)
+    path.write_text(json.dumps({**data, "outcome": {**before, "stays": [0.08, None]}}))
+    read = receipts.read(cluster_ref(), "run1")
+    assert read is not None
+    assert read.outcome == replace(ENDED, stays=(0.08, None))
     path.write_text(json.dumps({**data, "outcome": {"submitted": "yesterday"}}))
     assert receipts.read_all(cluster_ref()) == {}
 

@@ -14,6 +14,7 @@ from tests.unit.report.test_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import receipts, registry, resources
 from tfdeploy.agent.record import Record
+from tfdeploy.backends import moving
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.errors import SpecError, Unreachable
 from tfdeploy.report.expected import expected_state
@@ -59,6 +60,10 @@ class Runner:
     def submit_run(self, props: Any) -> dict[str, str]:
         self.calls.append("submit")
         return {"submitted_at": "now"}
+
+    def carry(self, *_: Any) -> list[str]:
+        self.calls.append("carry")
+        return []
 
     def stop_run(self, props: Any) -> None:
         self.calls.append("stop")
@@ -107,6 +112,21 @@ def test_the_receipt_of_a_run_is_stored_when_it_is_submitted_and_its_cost_before
     assert (receipt.outcome.result, receipt.outcome.cost) == ("succeeded", 0.025)
     RunProvider().delete("", run)
     assert runner.calls == ["submit", "stop", "observe", "stop"], "all is known: it is not observed again"
+
+
+def test_what_a_run_cost_is_stored_before_it_is_submitted_at_another_place(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = props(code="code")
+    RunProvider().create(run)
+    monkeypatch.setattr(moving, "carry", runner.carry)
+    monkeypatch.setattr(moving, "note_move", lambda _: runner.calls.append("note"))
+    RunProvider().update("", run, {**run, "moved_from": [cluster_ref()]})
+    assert runner.calls == ["submit", "carry", "observe", "submit", "note"]
+    receipt = receipts.read(cluster_ref(), run["run"]["id"])
+    assert receipt is not None
+    assert receipt.outcome is not None
+    assert receipt.outcome.cost == 0.025
 
 
 def test_destroy_does_not_need_the_receipts(runner: Runner) -> None:

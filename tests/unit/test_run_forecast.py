@@ -102,6 +102,12 @@ def test_a_run_that_has_ended_since_the_last_update_is_not_called_running() -> N
     assert lines(world.job, env={"LR": "1"}) == ["last run: still running; this change: env LR only"]
 
 
+def test_a_moved_run_that_has_ended_since_the_last_update_does_not_count() -> None:
+    state = runs(2)
+    assert "expected" in lines(stored(state, is_final=False))[0]
+    assert "expected" not in lines(stored(state, is_final=False, stays=(0.0, None)))[0]
+
+
 def test_a_receipt_of_the_same_run_in_a_lost_record_does_not_count() -> None:
     state = finished(9_000.0)
     stored(state, submitted=1_000.0, ended=1_005.0)

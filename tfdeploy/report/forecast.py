@@ -127,6 +127,7 @@ def is_comparable(run: StoredRun, planned: StoredRun) -> bool:
         and run.outcome.is_final
         and not (run.spec.resume_from or planned.spec.resume_from)
         and not (run.spec.max_workers or planned.spec.max_workers)
+        and not run.outcome.stays
         and _conditions(run) == _conditions(planned)
     )
 

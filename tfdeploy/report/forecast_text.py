@@ -6,6 +6,7 @@ from ..agent.run_state import SUCCEEDED
 from ..receipts import RunOutcome
 from ..units import dollars, text_of_number
 from .forecast import Forecast, duration, rounded, unit
+from .receipt_text import cost_text
 from .report import metric_value
 from .run_history import StoredRun
 
@@ -23,7 +24,7 @@ def _last(run: StoredRun) -> str:
     outcome = run.outcome
     if outcome.ended is None:
         return "still running"
-    cost = [] if outcome.cost is None else [dollars(outcome.cost)]
+    cost = [cost_text(outcome)] if outcome.cost is not None else []
     took = duration(run)
     after = f" after {_text(took)}" if rounded(took)[0] else ""  # a clock that was set back shows no duration
     return ", ".join([f"{_result(outcome)}{after}", *cost])

@@ -18,7 +18,7 @@ def receipt_facts(spec: RunSpec, outcome: RunOutcome, receipt: Receipt | None) -
         "machines": counts_text(receipt.machines) if receipt else "",
         "code": _code(spec.code, receipt),
         "steps/s": speed_text(outcome),
-        "cost": "" if outcome.cost is None else dollars(outcome.cost),
+        "cost": cost_text(outcome),
     }
     return {name: text for name, text in facts.items() if text}
 
@@ -27,6 +27,13 @@ def _code(name: str, receipt: Receipt | None) -> str:
     if not name or receipt is None or not receipt.code_files:
         return name
     return f"{name} ({counted(receipt.code_files, 'file')}, {text_of_size(receipt.code_bytes)})"
+
+
+def cost_text(outcome: RunOutcome) -> str:
+    """What a run cost; empty where that is not known."""
+    if outcome.cost is None:
+        return ""
+    return f"at least {dollars(outcome.cost)}" if outcome.is_least_cost else dollars(outcome.cost)
 
 
 def speed_text(outcome: RunOutcome) -> str:

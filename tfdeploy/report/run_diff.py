@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..receipts import RunOutcome
+from ..receipts import Receipt, RunOutcome
 from ..units import text_of_size
 from .escapes import safe
 from .receipt_text import counts_text, speed_text
-from .run_history import RunSummary
+from .run_history import RunSummary, argument_values
 from .tables import text_table
 
 _MAX_FILE_BYTES = 1024 * 1024
@@ -59,6 +59,7 @@ class RunDiff:
             "older": self.older.to_dict(),
             "newer": self.newer.to_dict(),
             "changed": list(self.changed),
+            **{title.lower(): [_row_dict(row) for row in rows] for title, rows in self.value_tables().items()},
             "code": None
             if self.code is None
             else [
@@ -67,23 +68,27 @@ class RunDiff:
             ],
         }
 
-    def receipt_tables(self) -> dict[str, list[tuple[str, str, str]]]:
-        """What differs between the receipts, as tables by title: name, older, newer. None where a run has no receipt."""
-        older, newer = self.older.run.receipt, self.newer.run.receipt
-        if older is None or newer is None:
-            return {}
-        parts = {
-            "Arguments": (older.options, newer.options),
-            "Machines": (older.machines, newer.machines),
-            "Versions": (older.versions, newer.versions),
+    def value_tables(self) -> dict[str, list[tuple[str, str, str]]]:
+        """The values that differ, as tables by title: name, older, newer. What only receipts have is compared where both runs have
+        one. Of the environment `changed` has the names: values are often secrets."""
+        older, newer = self.older.run, self.newer.run
+        before, after = older.receipt, newer.receipt
+        if before is None or after is None:
+            before = after = Receipt()
+        return {
+            "Arguments": _differing_rows(
+                argument_values(older.spec, before.options), argument_values(newer.spec, after.options)
+            ),
+            "Tasks": _differing_rows(older.outcome.tasks, newer.outcome.tasks),
+            "Machines": _differing_rows(before.machines, after.machines),
+            "Versions": _differing_rows(before.versions, after.versions),
         }
-        tables = {title: _differing_rows(*both) for title, both in parts.items()}
-        return {title: rows for title, rows in tables.items() if rows}
 
     def text(self, now: float) -> str:
-        """For a terminal or a file: a table, what had changed, and the diff of the code."""
-        parts = [_table(self.older, self.newer, now)]
+        """For a terminal or a file: a table, what had changed with its values, and the diff of the code."""
+        parts = [_table("", compared(self.older, self.newer, now))]
         parts.append("\n".join(["Changed:", *(f"  {name}" for name in self.changed or ["nothing"])]))
+        parts += [_table(title, rows) for title, rows in self.value_tables().items() if rows]
         if self.code is None:
             parts.append(CODE_IS_MISSING)
         parts += [file_text(change) for change in self.code or ()]
@@ -114,9 +119,13 @@ def _more_cells(outcome: RunOutcome) -> dict[str, str]:
     return {"steps/s": speed_text(outcome), "tasks": counts_text(outcome.tasks)}
 
 
-def _table(older: RunSummary, newer: RunSummary, now: float) -> str:
-    rows = [{"": name, "older": before, "newer": after} for name, before, after in compared(older, newer, now)]
-    return text_table(rows, ["", "older", "newer"])
+def _table(title: str, rows: Sequence[tuple[str, str, str]]) -> str:
+    cells = [{title: name, "older": safe(before, False), "newer": safe(after, False)} for name, before, after in rows]
+    return text_table(cells, [title, "older", "newer"])
+
+
+def _row_dict(row: tuple[str, str, str]) -> dict[str, str]:
+    return dict(zip(("name", "older", "newer"), row, strict=True))
 
 
 def file_text(change: FileChange) -> str:

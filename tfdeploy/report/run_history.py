@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agent.elastic import optional_workers
+from ..agent.flags import shown_command
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..receipts import Receipt, RunOutcome
-from ..units import dollars, moment, text_of_number, text_of_seconds
+from ..units import moment, text_of_number, text_of_seconds
 from .events import result_text
+from .receipt_text import cost_text
 from .report import metric_value
 
 UNFINISHED = "unfinished"
@@ -78,7 +80,7 @@ class RunSummary:
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
             "result": outcome.result,
             **{metric_column(name): _cell(metric_value(text)) for name, text in outcome.metrics.items()},
-            "cost": "" if outcome.cost is None else dollars(outcome.cost),
+            "cost": cost_text(outcome),
         }
 
     def _took(self, now: float) -> str:
@@ -104,6 +106,7 @@ class RunSummary:
             "metrics": {name: metric_value(text) for name, text in outcome.metrics.items()},
             "steps_per_second": outcome.steps_per_second,
             "cost_usd": outcome.cost,
+            "cost_is_least": outcome.is_least_cost,
         }
 
 
@@ -184,13 +187,29 @@ def _changed_options(older: Mapping[str, str], newer: Mapping[str, str]) -> list
     return _differing(_flat(older), _flat(newer))
 
 
+def argument_values(spec: RunSpec, options: Mapping[str, str]) -> dict[str, str]:
+    """The arguments of a run as text, without code and environment. `options` are those of its receipt."""
+    commands = {f"{job} command": shown_command(own.command) for job, own in spec.jobs.items()}
+    others = {name: _text(getattr(spec, field)) for field, name in _FIELDS.items() if name not in ("command", "code")}
+    return {"command": shown_command(spec.command), **commands, **others, **_flat(options)}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return text_of_number(value) if isinstance(value, float) else json.dumps(value)
+
+
 def _flat(options: Mapping[str, str]) -> dict[str, str]:
-    """The arguments that the record does not have; those of a group as `ec2.instance_type`."""
+    """The arguments that the record does not have; those of a group as `ec2.instance_type`, those of a job as `jobs.worker.cpus`."""
     flat: dict[str, str] = {}
     for name, text in options.items():
         if name not in _IN_RECORD:
             group = _group(text)
             flat |= {name: text} if group is None else {f"{name}.{key}": str(value) for key, value in group.items()}
+    for job, own in (_group(options.get("jobs", "")) or {}).items():
+        if isinstance(own, dict):
+            flat |= {f"jobs.{job}.{key}": str(value) for key, value in own.items() if key not in ("command", "env")}
     return flat
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from .. import receipts
 from ..agent import events
 from ..agent.record import Record
+from ..agent.run_move import moves_after
 from ..agent.run_state import RunState
 from ..agent.success_policy import deciding_tasks
 from ..backends.base import ClusterRef, ObservedState
 from ..receipts import RunOutcome
+from ..spec.backends import BACKENDS
 from .progress import Training
 from .run_history import outcome_of
 
@@ -57,8 +59,9 @@ def _store_outcome(source: RecordSource, run_id: str, earlier: RunOutcome | None
     state = source.record.load(run_id)
     if state is None or _is_settled(source, _same_run(earlier, state)):
         return
-    latest = replace(outcome(source, state, deadline, earlier), steps_per_second=speed(source.record, state))
-    if time.monotonic() <= deadline:  # else some metrics may not have been read
+    went = outcome(source, state, deadline, earlier)
+    latest = replace(went, steps_per_second=speed(source.record, state))
+    if went is not earlier and time.monotonic() <= deadline:  # else some metrics may not have been read
         receipts.write_outcome(source.cluster, run_id, latest)
 
 
@@ -69,24 +72,70 @@ def _same_run(earlier: RunOutcome | None, state: RunState) -> RunOutcome | None:
 
 def _is_settled(source: RecordSource, earlier: RunOutcome | None) -> bool:
     """Whether nothing changes any more of what is known of a run, and nothing more can be observed."""
-    return earlier is not None and earlier.is_final and (earlier.cost is not None or not source.billed)
+    if earlier is None or not earlier.is_final:
+        return False
+    cost = earlier.stays[-1] if earlier.stays else earlier.cost
+    return cost is not None or not source.billed
 
 
 def outcome(source: RecordSource, state: RunState, deadline: float, earlier: RunOutcome | None = None) -> RunOutcome:
     """How a run went. `earlier` is what its receipt has: what cannot be observed any more is taken from there."""
     record, run_id = source.record, state.spec.id
-    stored = _same_run(earlier, state)
+    stored, moves = _same_run(earlier, state), _moves(record, state)
+    if stored is not None and len(stored.stays) > 1 + len(moves):
+        return stored  # this is the record of a place that the run has left
     values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
     former = stored.metrics if stored else {}
     metrics = {name: values.get(name, former.get(name)) for name in source.patterns}
     latest = outcome_of(state, metrics, run_id == source.current)
     latest = replace(latest, steps_per_second=stored.steps_per_second if stored else None)
+    if moves:
+        stays = (*_former_stays(stored, moves), _last_stay(source, run_id, stored, latest, moves))
+        return replace(latest, stays=stays, cost=round(sum(cost or 0.0 for cost in stays), 4) or None)
     if stored is not None and (not source.billed or _is_settled(source, stored)):
         return replace(latest, cost=stored.cost)
-    was_resumed = bool(source.billed) and any(event.kind == events.RUN_RESUMED for event in record.events(run_id))
+    was_resumed = bool(source.billed) and _resumptions(record, run_id) > 0
     end = time.time() if latest.ended is None else latest.ended
     # Other runs were between the two parts of a run that was resumed.
     return latest if was_resumed else replace(latest, cost=run_cost(source.billed, latest.submitted, end))
+
+
+def _moves(record: Record, state: RunState) -> list[events.Event]:
+    """When a run has moved, from where to where; the first move first."""
+    if not moves_after(state):
+        return []
+    return [event for event in record.events(state.spec.id) if event.kind == events.RUN_MOVED]
+
+
+def _resumptions(record: Record, run_id: str) -> int:
+    """How often a run was resumed since its last move, if it has moved."""
+    kinds = [event.kind for event in record.events(run_id)]
+    begin = len(kinds) - kinds[::-1].index(events.RUN_MOVED) if events.RUN_MOVED in kinds else 0
+    return kinds[begin:].count(events.RUN_RESUMED)
+
+
+def _former_stays(stored: RunOutcome | None, moves: Sequence[events.Event]) -> list[float | None]:
+    """What each stay before the last move cost, as it was stored when the run left."""
+    stays = (stored.stays or (stored.cost,)) if stored else ()
+    costs = [*stays[: len(moves)], *[None] * (len(moves) - len(stays))]
+    return [cost if _is_billed(move.origin) else 0.0 for cost, move in zip(costs, moves, strict=True)]
+
+
+def _last_stay(
+    source: RecordSource, run_id: str, stored: RunOutcome | None, latest: RunOutcome, moves: Sequence[events.Event]
+) -> float | None:
+    """What a run cost since its last move."""
+    begin, end = moves[-1].at, time.time() if latest.ended is None else latest.ended
+    if end <= begin or not _is_billed(moves[-1].place):
+        return 0.0  # a run that had ended before moves with its record
+    if not source.billed:
+        return stored.stays[-1] if stored and len(stored.stays) == 1 + len(moves) else None
+    was_resumed = _resumptions(source.record, run_id) > 1  # once when it arrived
+    return None if was_resumed else run_cost(source.billed, begin, end)
+
+
+def _is_billed(backend: str) -> bool:
+    return backend not in BACKENDS or BACKENDS[backend].is_billed
 
 
 def run_cost(billed: Sequence[Billed], begin: float, end: float) -> float | None:

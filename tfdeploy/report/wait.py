@@ -178,6 +178,9 @@ async def _arrived(watch: Watch, submitted: float) -> None:
     latest = await follow(watch, max(watch.spec.wait, _ARRIVAL_SECONDS), _row_writer(watch), trains)
     if not trains(latest):
         raise pulumi.RunError(_not_arrived(watch, latest))
+    if latest.state == RUNNING:
+        step = "" if arrival.step is None else f" at step {arrival.step:,.0f}"
+        pulumi.log.info(f"{watch.spec.name}: the run continues{step} on {watch.spec.backend}.")
 
 
 def _not_arrived(watch: Watch, latest: Report) -> str:

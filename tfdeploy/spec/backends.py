@@ -19,6 +19,9 @@ class BackendEntry:
     needs_linux: bool = False
     """Whether its tasks are processes of this machine."""
 
+    is_billed: bool = False
+    """Whether its machines cost money."""
+
     @property
     def runs_containers(self) -> bool:
         """Whether tasks are containers: then the image may name the command."""
@@ -28,7 +31,7 @@ class BackendEntry:
 BACKENDS: dict[str, BackendEntry] = {
     "local": BackendEntry("tfdeploy.backends.local.backend", needs_linux=True),
     "docker": BackendEntry("tfdeploy.backends.docker.backend", ("container", "docker")),
-    "ec2": BackendEntry("tfdeploy.backends.ec2.backend", ("container", "ec2")),
+    "ec2": BackendEntry("tfdeploy.backends.ec2.backend", ("container", "ec2"), is_billed=True),
 }
 """Each value of the argument `backend`. A new backend is one entry here."""
 

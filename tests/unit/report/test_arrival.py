@@ -51,6 +51,16 @@ def test_a_program_that_printed_steps_once_is_expected_to_print_them_again() -> 
     assert not arrival.trains(seen(RUNNING, (110.0, "the last lines have no step any more")))
 
 
+def test_the_first_step_at_the_new_place_stays_known() -> None:
+    arrival, report = Arrival(100.0), seen(RUNNING, BEFORE, AFTER, (111.0, "step 4202: loss 0.3"))
+    arrived = replace(report, timed={**report.timed, "worker-1": [(109.0, "resumed at step 4,200")]})
+    steps = []
+    for latest in (seen(RUNNING, BEFORE), arrived, seen(RUNNING, (200.0, "step 5000: loss 0.3"))):
+        arrival.trains(latest)
+        steps.append(arrival.step)
+    assert steps == [None, 4200, 4200]
+
+
 def test_the_last_step_of_a_record(tmp_path: Path) -> None:
     record, spec = Record(tmp_path), plan(workers=1).run
     assert last_step(StoppedRun(tmp_path, is_current=True)) == 0

@@ -229,6 +229,13 @@ def test_the_cost_is_by_the_price_of_the_latest_run() -> None:
     assert unknown.cost is None
 
 
+def test_runs_that_have_moved_do_not_count() -> None:
+    """They trained at several places, and not in between."""
+    first, second = run(100, at=1), run(101, at=2)
+    assert expected([first, second], run()) is not None
+    assert expected([first, replace(second, outcome=replace(second.outcome, stays=(0.0, None)))], run()) is None
+
+
 def test_runs_of_another_backend_or_whose_end_was_not_observed_do_not_count() -> None:
     first, second = run(100, at=1), run(101, at=2)
     running = replace(second, outcome=replace(second.outcome, ended=None, is_final=False))

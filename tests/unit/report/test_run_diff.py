@@ -4,12 +4,14 @@ import io
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.report.test_run_history import finished, stored
+from tfdeploy.receipts import Receipt
 from tfdeploy.report.run_diff import FileChange, RunDiff, code_changes
-from tfdeploy.report.run_history import changes, summaries
+from tfdeploy.report.run_history import StoredRun, changes, summaries
 
 
 def archive(path: Path, files: dict[str, bytes], executable: Sequence[str] = ()) -> Path:
@@ -109,6 +111,9 @@ def test_the_text_has_results_changes_and_code(tmp_path: Path) -> None:
         "  env LR",
         "  2 -> 3 worker",
         "",
+        "TASKS    OLDER   NEWER",
+        "worker   2       3",
+        "",
         "d differs. It is not text, or has more than 1 MiB.",
         "",
         "--- a/t.py",
@@ -124,3 +129,73 @@ def test_the_text_has_results_changes_and_code(tmp_path: Path) -> None:
         "diff": "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-a\n+b",
     }
     assert "is not compared" in RunDiff(first, second, [], None).text(9_000.0)
+
+
+def learning(rate: str, receipt: Receipt | None, **args: Any) -> StoredRun:
+    """A run whose learning rate is on its command line, and a variable with a value that nobody may see."""
+    command = ["python", "train.py", f"--learning_rate={rate}"]
+    return stored(finished(1_000.0, command=command, env={"KEY": f"hidden-{rate}"}, **args), receipt=receipt)
+
+
+def compare(older: StoredRun, newer: StoredRun) -> RunDiff:
+    first, second = (summaries([run])[0] for run in (older, newer))
+    return RunDiff(first, second, changes(older, newer), [])
+
+
+def test_values_are_side_by_side_and_those_of_the_environment_are_not_shown() -> None:
+    jobs = '{{"worker": {{"cpus": {0}, "command": ["hidden"], "env": {{"KEY": "hidden-{0}"}}}}}}'
+    before = Receipt(
+        {"ec2": '{"instance_type": "c7i.large"}', "jobs": jobs.format(1), "env": '{"KEY": "hidden-0.1"}'},
+        {"tensorflow": "2.20.0"},
+        {"c7i.large": 2},
+    )
+    after = Receipt({"ec2": '{"instance_type": "g6.xlarge"}', "jobs": jobs.format(2)}, {}, {"g6.xlarge": 2})
+    found = compare(learning("0.1", before), learning("0.2", after, worker_timeout="5m"))
+    text = found.text(9_000.0)
+    assert text.partition("Changed:\n")[2].splitlines() == [
+        "  command",
+        "  worker_timeout",
+        "  env KEY",
+        "  ec2.instance_type",
+        "  jobs.worker.cpus",
+        "  2 -> 0 c7i.large",
+        "  0 -> 2 g6.xlarge",
+        "  tensorflow 2.20.0 -> none",
+        "",
+        "ARGUMENTS           OLDER                                 NEWER",
+        "command             python train.py --learning_rate=0.1   python train.py --learning_rate=0.2",
+        "ec2.instance_type   c7i.large                             g6.xlarge",
+        "jobs.worker.cpus    1                                     2",
+        "worker_timeout      60                                    300",
+        "",
+        "MACHINES    OLDER   NEWER",
+        "c7i.large   2",
+        "g6.xlarge           2",
+        "",
+        "VERSIONS     OLDER    NEWER",
+        "tensorflow   2.20.0",
+    ]
+    data = found.to_dict()
+    assert data["arguments"][0] == {
+        "name": "command",
+        "older": "python train.py --learning_rate=0.1",
+        "newer": "python train.py --learning_rate=0.2",
+    }
+    assert (data["tasks"], [row["name"] for row in data["machines"]]) == ([], ["c7i.large", "g6.xlarge"])
+    assert "hidden" not in text + str(data)
+
+
+def test_what_only_one_run_has_a_receipt_for_is_not_compared() -> None:
+    found = compare(
+        learning("0.1", None), learning("0.2", Receipt({"wait": "0"}, {"python": "3.11.7"}, {"c7i.large": 2}))
+    )
+    assert {title: [row[0] for row in rows] for title, rows in found.value_tables().items()} == {
+        "Arguments": ["command"],
+        "Tasks": [],
+        "Machines": [],
+        "Versions": [],
+    }
+
+
+def test_a_value_cannot_control_the_terminal() -> None:
+    assert "\x1b" not in compare(learning("0.1", None), learning("\x1b[2J", None)).text(9_000.0)

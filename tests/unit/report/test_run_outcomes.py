@@ -20,6 +20,7 @@ from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
+from tfdeploy.report.receipt_text import cost_text
 from tfdeploy.report.run_history import UNFINISHED
 from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
 
@@ -189,3 +190,81 @@ def test_a_run_that_cannot_be_read_fails_nothing(tmp_path: Path, monkeypatch: py
     source = recorded(tmp_path / "record", finished(1_000.0))
     monkeypatch.setattr(run_outcomes, "outcome_of", lambda *_: next(iter(())))
     store_outcomes(source, 60.0)
+
+
+def moved(source: RecordSource, state: RunState, origin: str, place: str, at: float, ended: float) -> RecordSource:
+    """The record at the place that the run has moved to, where it continued and has ended."""
+    run_id = state.spec.id
+    move = Event(events.RUN_MOVED, at, origin=origin, place=place)
+    source.record.add_events(run_id, [move, Event(events.RUN_RESUMED, at + 1)])
+    for task in state.tasks.values():
+        task.ended = ended
+    assert state.result is not None
+    state.result, state.moves = replace(state.result, at=ended), state.moves + 1
+    source.record.save(state)
+    receipts.reopen(cluster_ref(), run_id)
+    return replace(source, billed=[(at - 60, ended + 60, 0.5)] if place == "ec2" else [])
+
+
+def test_each_stay_of_a_run_that_moves_adds_its_cost(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    run_id, here = state.spec.id, recorded(tmp_path / "record", state)
+    store_outcomes(replace(here, billed=[MACHINE]), 60.0)
+    here = moved(here, state, "ec2", "local", 2_000.0, 2_500.0)
+    store_outcomes(here, 60.0)
+    stored = known(run_id)
+    assert stored is not None
+    assert (stored.stays, stored.cost, stored.is_least_cost) == ((0.0125, 0.0), 0.0125, False)
+    back = moved(here, state, "local", "ec2", 3_000.0, 3_720.0)
+    store_outcomes(back, 60.0)
+    stored = known(run_id)
+    assert stored is not None
+    assert (stored.stays, stored.cost, stored.ended) == ((0.0125, 0.0, 0.1), 0.1125, 3_720.0)
+    store_outcomes(replace(back, billed=[]), 60.0)
+    assert known(run_id) == stored, "its machines are gone"
+    assert outcome(replace(back, billed=[]), state, 0.0, stored).cost == 0.1125
+
+
+def test_a_stay_of_which_the_cost_is_not_known_is_no_part_of_the_sum(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    run_id, here = state.spec.id, recorded(tmp_path / "record", state)
+    store_outcomes(replace(here, billed=[(0.0, HOUR, None)]), 60.0)
+    here = moved(here, state, "ec2", "local", 2_000.0, 2_500.0)
+    store_outcomes(here, 60.0)
+    stored = known(run_id)
+    assert stored is not None
+    assert (stored.stays, stored.cost) == ((None, 0.0), None)
+    back = moved(here, state, "local", "ec2", 3_000.0, 3_720.0)
+    store_outcomes(back, 60.0)
+    stored = known(run_id)
+    assert stored is not None
+    assert (stored.cost, stored.is_least_cost, cost_text(stored)) == (0.1, True, "at least $0.10")
+    back.record.add_events(run_id, [Event(events.RUN_RESUMED, 3_500.0)])
+    assert outcome(back, state, 0.0, replace(stored, is_final=False)).stays[-1] is None, "other runs were between"
+
+
+def test_the_record_of_a_place_that_a_run_has_left_changes_nothing(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    left = replace(recorded(tmp_path / "left", state), billed=[MACHINE])
+    store_outcomes(left, 60.0)
+    here = RecordSource(cluster_ref(), Record(tmp_path / "here"), {})
+    here.record.save(finished(1_000.0))
+    there = finished(1_000.0)
+    store_outcomes(moved(here, there, "ec2", "local", 2_000.0, 2_500.0), 60.0)
+    stored = known(state.spec.id)
+    assert stored is not None
+    receipts.reopen(cluster_ref(), state.spec.id)
+    reopened = known(state.spec.id)
+    store_outcomes(left, 60.0)
+    assert known(state.spec.id) == reopened
+    assert outcome(left, state, 0.0, stored) == stored
+
+
+def test_a_finished_run_costs_nothing_where_its_record_moves(tmp_path: Path) -> None:
+    state = finished(1_000.0)
+    here = recorded(tmp_path / "record", state)
+    store_outcomes(here, 60.0)
+    store_outcomes(moved(here, state, "local", "ec2", 2_000.0, 1_090.0), 60.0)
+    stored = known(state.spec.id)
+    assert stored is not None
+    assert (stored.stays, stored.cost) == ((0.0, 0.0), None)

@@ -33,7 +33,8 @@ def diff(
 ) -> None:
     """Compare two runs: results, metrics, speed, cost, arguments, versions and code.
 
-    `tfdeploy runs` shows their ids. The code of a run is compared if it was submitted from this computer.
+    `tfdeploy runs` shows their ids. Arguments, machines and versions that differ have both values;
+    variables of the environment have only names. Code is compared if this computer submitted it.
     """
     entry = select_cluster(query)
     runs = sorted(collect_runs([entry]), key=lambda run: run.outcome.submitted)

@@ -63,8 +63,8 @@ def _table(title: str, rows: Sequence[tuple[str, str, str]]) -> Html:
 
 def _changes(difference: RunDiff) -> Html:
     names = Table("Changed", ("changed",), [{"changed": name} for name in difference.changed or ["nothing"]])
-    tables = difference.receipt_tables().items()
-    return joined(table(names), *(joined(element("h3", title), _table(title, rows)) for title, rows in tables))
+    tables = difference.value_tables().items()
+    return joined(table(names), *(joined(element("h3", title), _table(title, rows)) for title, rows in tables if rows))
 
 
 def _missing(difference: RunDiff) -> Html:
