@@ -4,18 +4,29 @@ import pytest
 
 from tests.components.conftest import Standing
 from tests.components.processes import alive
+from tests.components.test_artifacts import files, until_uploaded
 from tests.waiting import until
 from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult
 
 TRAINS = """
-import signal, sys
+import os, pathlib, signal, sys
 from steps import begin, hostname, wait_for
 
+def store(step):
+    train = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"])
+    for suffix in (".index", ".data-00000-of-00001"):
+        (train / f"model.ckpt-{step}{suffix}").write_text(f"{step}")
+    (train / "checkpoint").write_text(f'model_checkpoint_path: "{train}/model.ckpt-{step}"\\n')
+
 def save(*_):
+    if hostname == "worker-0":
+        store(4200)
     print("saved", flush=True)
     sys.exit(0)
 
 signal.signal(signal.SIGTERM, save)
+if hostname == "worker-0":
+    store(10)
 begin()
 print("step 10 accuracy: 0.5", flush=True)
 wait_for("gate")
@@ -26,6 +37,13 @@ wait_for("end")
 IGNORES = TRAINS.replace("signal.signal(signal.SIGTERM, save)", "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
 
 ARGS = {"metrics": {"accuracy": r"accuracy: (\S+)"}, "until": {"accuracy": ">= 0.95"}}
+STORED = {
+    "checkpoint": b'model_checkpoint_path: "model.ckpt-4200"\nall_model_checkpoint_paths: "model.ckpt-4200"\n',
+    "model.ckpt-4200.index": b"4200",
+    "model.ckpt-4200.data-00000-of-00001": b"4200",
+}
+"""The checkpoint that the program has saved at SIGTERM, as artifacts."""
+
 REACHED = ReachedMetric("accuracy", 0.953, ">=", 0.95, "worker-0", 1, 4200)
 
 
@@ -49,6 +67,8 @@ def test_a_metric_ends_a_program_that_trains_for_ever_and_leaves_it_time_to_save
     assert seen.status.endswith("Run succeeded: accuracy 0.953 reached >= 0.95 at step 4,200.")
     assert {row["status"] for row in seen.tasks} == {"stopped (run finished)"}
     assert seen.finished
+    assert [row["name"] for row in until_uploaded(cluster)] == ["model.ckpt-4200"]
+    assert files(cluster) == STORED
 
 
 def test_what_ignores_the_signal_is_killed_after_its_grace(cluster: Standing) -> None:
@@ -82,8 +102,12 @@ def test_a_program_that_has_ended_by_itself_has_its_own_result(cluster: Standing
 def test_a_budget_that_is_used_up_stops_the_run(cluster: Standing) -> None:
     cluster.declare(TRAINS, workers=1)
     cluster.stand_tasks()
+    cluster.submit(budget=1000.0, cost_per_hour=3600.0, cost_before=0.0)
+    cluster.until_running("worker-0")
     cluster.submit(budget=1.0, cost_per_hour=3600.0, cost_before=0.0)
     result = until_result(cluster)
     assert (result.state, result.cause, result.budget) == ("stopped", BUDGET, 1.0)
     assert result.spent >= 1.0
     until(lambda: cluster.recorded("worker-0") == "stopped", "worker-0 is stopped")
+    assert [row["name"] for row in until_uploaded(cluster)] == ["model.ckpt-4200"]
+    assert files(cluster) == STORED

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from tests.docker.project import DockerProject
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.record_copy import RecordCopy
 
@@ -63,6 +64,8 @@ def test_the_artifacts_are_here_when_the_run_has_ended_and_after_destroy(project
     (retained,) = (project.folder / "state/tfdeploy").rglob("runs/*/artifacts")
     assert names(retained) == expected
     assert project.left() == {}
+    copied = Verbs(project.program, project.env).call("cp", f"run:{run}/model.ckpt-9.index", "-")
+    assert copied == (0, b".index", ""), "from the record that was kept"
 
 
 def test_a_destroyed_cluster_brings_what_a_stopped_run_has(project: DockerProject) -> None:

@@ -1,6 +1,7 @@
 """docs/how-to/until.md: a metric ends a training that would go on for ever, and the lines of the page save the model."""
 
 import zipfile
+from pathlib import Path
 
 from tests.integration.conftest import Project
 from tests.pages import ROOT, blocks
@@ -46,4 +47,7 @@ def test_a_metric_ends_the_training_and_the_model_is_saved(project: Project) -> 
     assert project.statuses() == {"worker-0": "stopped (run finished)"}
     (model,) = (project.program / "trained").glob("*/model.keras")
     assert zipfile.is_zipfile(model), "a model that was saved in part"
+    (row,) = outputs["artifacts"]
+    assert (row["name"], row["kind"], row["problem"]) == ("model.keras", "keras", "")
+    assert Path(row["path"]).read_bytes() == model.read_bytes(), "it is stored as it was saved at SIGTERM"
     assert project.up().steps().keys() == {"unchanged"}, "a finished run stays finished"

@@ -36,20 +36,22 @@ def has_uploads(run: RunState) -> bool:
     return bool(run.spec.artifacts) and bool(run.spec.train_dir) and "://" not in run.spec.train_dir
 
 
-def _is_over(task: TaskState) -> bool:
-    return task.state in FINAL or (task.state == INTERRUPTED and task.machine_ends)
+def _is_over(run: RunState, task: TaskState, now: float) -> bool:
+    """Whether its program has ended, or its launcher is silent since the end of the run: then `expire` decides whether it is lost."""
+    has_ended = task.state in FINAL or (task.state == INTERRUPTED and task.machine_ends)
+    return has_ended or (run.result is not None and now - task.seen > SILENT_SECONDS)
 
 
 def request_uploads(run: RunState, now: float) -> None:
-    """Choose the launcher for each machine on which all training tasks have ended, or stop because it is shut down. Where one of them
-    starts again, its machine uploads once more later."""
+    """Choose the launcher for each machine on which all training tasks have ended, or stop because it is shut down, or are silent after
+    the end of the run. Where one of them starts again, or reports that it runs, its machine uploads once more later."""
     if not has_uploads(run):
         return
     machines: Dict[str, List[TaskState]] = {}
     for task in run.training_tasks:
         machines.setdefault(task.machine, []).append(task)
     for machine, tasks in machines.items():
-        if not all(map(_is_over, tasks)):
+        if not all(_is_over(run, task, now) for task in tasks):
             run.uploads.pop(machine, None)
         elif machine not in run.uploads and any(task.started for task in tasks):
             candidates = [task for task in tasks if task.can_upload]

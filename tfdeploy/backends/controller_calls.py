@@ -1,6 +1,7 @@
 """The calls of every backend to a cluster's controller, however it is reached."""
 
 import datetime
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -115,21 +116,22 @@ def _tasks(controller: ControllerApi) -> Mapping[str, TaskState]:
 
 def stop(controller: ControllerApi, has_ended: Callable[[], bool], seconds: float, to_move: bool = False) -> bool:
     """Stop the run, by request or `to_move` it; whether all its tasks have stopped, with their whole output and the artifacts in the
-    record. `has_ended` returns whether no launcher is left to wait for. The tasks may take so many seconds, the artifacts longer."""
-    state: dict[str, Any] = {}
+    record. `has_ended` returns whether no launcher is left to wait for. The tasks may take so many seconds; while artifacts are
+    uploaded, longer. A task on a machine that is lost never stops, so that an upload that has ended is not waited for."""
+    state, begin = {"stopped": False, "uploading": False}, time.monotonic()
 
-    def has_stopped(is_enough: Callable[[], bool]) -> bool:
-        state.update(controller.json("GET", "/stopped"))
-        return state["stopped"] or is_enough() or has_ended()
+    def is_decided() -> bool:
+        with suppress(OSError):
+            response = controller.json("GET", "/stopped")
+            state["uploading"] = response.get("uploading", False)
+            state["stopped"] = response["stopped"] or has_ended()
+        limit = seconds + (MAX_SECONDS if state["uploading"] else 0.0)
+        return state["stopped"] or time.monotonic() - begin > limit
 
     with suppress(OSError, CallError, BackendError):
         controller.json("POST", "/stop", {"to_move": True} if to_move else {})
-        wait_for(lambda: has_stopped(lambda: state.get("uploading", False)), "the tasks did not stop", seconds)
-        if state["stopped"] or not state.get("uploading"):
-            return True
-        wait_for(lambda: has_stopped(lambda: False), "the artifacts were not uploaded", max(seconds, MAX_SECONDS))
-        return True
-    return False
+        wait_until(is_decided, math.inf, _POLL_SECONDS, _LONGEST_PAUSE)
+    return state["stopped"]
 
 
 def await_controller(controller: ControllerApi, name: str, seconds: float = _CONTROLLER_SECONDS) -> None:

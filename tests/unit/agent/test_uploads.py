@@ -137,6 +137,48 @@ def test_a_silent_launcher_is_lost_and_may_come_back() -> None:
     assert [event.delay for event in uploads.expire(cluster.run, cluster.now + 901, lambda _: 0.0)] == [0.0]
 
 
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_machine_that_is_lost_while_its_task_runs_is_named_after_the_end_of_the_run(is_stopped: bool) -> None:
+    cluster = Cluster(spec("worker-0", "worker-1"), worker_1="b")
+    cluster.now += 1800
+    reconcile.advance(cluster.run, cluster.now)
+    assert cluster.run.uploads == {}, "the run goes on"
+    cluster.report("worker-1")
+    if is_stopped:
+        reconcile.stop_run(cluster.run, cluster.now)
+    cluster.end("worker-0")
+    uploads.finish(cluster.run, "worker-0")
+    assert expire(cluster, uploads.SILENT_SECONDS - 2, "worker-1") == []
+    reconcile.advance(cluster.run, cluster.now)
+    assert not uploads.are_open(cluster.run), "it may still report its end"
+    expire(cluster, 2, "worker-1")
+    reconcile.advance(cluster.run, cluster.now)
+    assert expire(cluster, 1, "worker-1") == ["worker-1"]
+    assert cluster.run.uploads["b"].state == UPLOAD_LOST
+    reconcile.advance(cluster.run, cluster.now)
+    assert expire(cluster, 1, "worker-1") == [], "it is named once"
+    cluster.report("worker-1")
+    assert list(cluster.run.uploads) == ["a"], "it is there again, and runs"
+    assert cluster.end("worker-1").upload
+
+
+def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silence(tmp_path: Path) -> None:
+    cluster = Cluster(spec("worker-0", "worker-1"), worker_1="b")
+    cluster.end("worker-0")
+    uploads.finish(cluster.run, "worker-0")
+    record, later = Record(tmp_path), [cluster.now + 1800]
+    record.save(cluster.run)
+    controller = Controller(record, clock=Clock(lambda: later[0], lambda: later[0]))
+
+    def lost(seconds: float) -> list[tuple[str, str]]:
+        later[0] += seconds
+        controller.tick()
+        return [(event.task, event.machine) for event in record.events("run") if event.kind == ARTIFACTS_LOST]
+
+    assert lost(0) == lost(uploads.SILENT_SECONDS - 1) == []
+    assert lost(2) == [("worker-1", "b")]
+
+
 def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
     """Time passes; the tasks whose uploads are lost now."""
     cluster.now += seconds

@@ -79,6 +79,19 @@ def test_a_run_of_an_older_agent_is_stopped() -> None:
     assert old.called == ["POST /stop", "GET /stopped"]
 
 
+def test_a_stop_waits_for_uploads_but_not_for_the_task_of_a_lost_machine_after_them() -> None:
+    answers = [{"stopped": False, "uploading": True}, {"stopped": False, "uploading": True}, {"stopped": False}]
+    asked: list[str] = []
+
+    class Controller(OlderController):
+        def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+            asked.append(path)
+            return answers.pop(0) if path == "/stopped" else {}
+
+    assert not controller_calls.stop(Controller(), lambda: False, 0.0)
+    assert asked == ["/stop", "/stopped", "/stopped", "/stopped"]
+
+
 CLUSTER = ClusterRef(backend="docker", project="p", stack="s", name="older", home="", id="abcdefghij", owner="somebody")
 
 
