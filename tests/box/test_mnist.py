@@ -8,6 +8,7 @@ import pytest
 
 from tests.box.cloud import Box
 from tests.box.mnist import Mnist
+from tests.mnist_model import stored_model
 
 pytestmark = pytest.mark.full
 
@@ -29,4 +30,7 @@ def test_the_main_job_trains_on_ec2_and_leaves_nothing(mnist: Mnist, box: Box) -
     assert re.search(r"^mnist-\S+ .* connected ", outputs["status"], re.MULTILINE)
     mnist.say("destroy", "--yes")
     assert box.left() == before
+    trained = stored_model(mnist.folder / "state")
+    assert trained.accuracy == pytest.approx(outputs["accuracy"], abs=0.0001)
+    assert trained.step >= 500
     print("\nTrained, destroyed, nothing left.", flush=True)

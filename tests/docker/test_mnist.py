@@ -8,6 +8,7 @@ import pytest
 from tests.docker.project import DockerProject
 from tests.engine.cli import DockerFailed
 from tests.integration.conftest import ROOT
+from tests.mnist_model import stored_model
 from tests.tensorflow_env import ONE_THREAD
 from tests.waiting import until
 
@@ -55,6 +56,9 @@ def test_mnist_trains_in_three_containers_and_tensorboard_shows_its_curves(
     until(shown, "the run's curves")
     assert project.up().steps().keys() == {"unchanged"}
     project.destroy()
+    trained = stored_model(project.folder / "state")
+    assert trained.accuracy == pytest.approx(outputs["metrics"]["accuracy"], abs=0.0001)
+    assert trained.step >= 400
 
 
 @pytest.mark.full
