@@ -41,6 +41,10 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
 RECORDED = ("forecast",)
 """They measure nothing, so other work does not disturb them."""
 
+DEADLINES = {"ec2-machines": 3600.0}
+DEADLINE = 1800.0
+"""After so many seconds a row fails; what it has made is removed then."""
+
 RESULTS = engine.ROOT / "data" / "results.json"
 DOCS = engine.ROOT.parent / "docs"
 PAGE, PICTURE = "benchmarks.md", "pictures/cost-by-tasks.svg"
@@ -91,8 +95,10 @@ def _outcome(name: str, unavailable: str) -> Outcome:
     try:
         if unavailable:
             raise LeftOut(unavailable)
-        beside = 0.0 if name in RECORDED else quiet.wait_for_quiet()
-        rows = importlib.import_module(f".{ROWS[name][0]}", __package__).run()
+        seconds = DEADLINES.get(name, DEADLINE)
+        with ending.deadline(seconds, BenchError(f"it did not end within {seconds:g} s")):
+            beside = 0.0 if name in RECORDED else quiet.wait_for_quiet()
+            rows = importlib.import_module(f".{ROWS[name][0]}", __package__).run()
     except LeftOut as reason:
         return Outcome(name, begun, problem=LEFT_OUT, reason=str(reason))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Signals that end a benchmark: what it made is removed first, and a further signal does not interrupt that."""
+"""Signals and deadlines that end a benchmark: what it made is removed first, and a further signal does not interrupt that."""
 
 import signal
 from collections.abc import Iterator
@@ -13,6 +13,8 @@ class _State:
     received = 0
     raised = False
     held = 0
+    late: Exception | None = None
+    """What is raised because a deadline has passed."""
 
 
 def watch() -> None:
@@ -23,7 +25,7 @@ def watch() -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """While inside, a signal waits: for what removes processes and containers, or continues them."""
+    """While inside, signals and deadlines wait: for what removes processes and containers, or continues them."""
     _State.held += 1
     try:
         yield
@@ -32,12 +34,35 @@ def undisturbed() -> Iterator[None]:
         _raise()
 
 
+@contextmanager
+def deadline(seconds: float, error: Exception) -> Iterator[None]:
+    """Raise `error` in the main thread, once so many seconds have passed inside."""
+
+    def expire(*_: object) -> None:
+        _State.late = error
+        _raise()
+
+    before = signal.signal(signal.SIGALRM, expire)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _State.late = None
+        signal.signal(signal.SIGALRM, before)
+
+
 def _end(number: int, _: object) -> None:
     _State.received = _State.received or number
     _raise()
 
 
 def _raise() -> None:
-    if _State.received and not _State.raised and not _State.held:
+    if _State.held:
+        return
+    if _State.received and not _State.raised:
         _State.raised = True
         raise SystemExit(128 + _State.received)
+    if _State.late and not _State.received:
+        error, _State.late = _State.late, None
+        raise error

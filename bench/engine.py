@@ -33,7 +33,7 @@ STACK = f"bench-{secrets.token_hex(3)}"
 _SECONDS = 900.0
 """How long one call of the engine may take."""
 
-_CLEAR_SECONDS = 180.0
+_CLEAR_SECONDS = 600.0
 _INTERRUPT_SECONDS = 60.0
 _KILL_SECONDS = 30.0
 

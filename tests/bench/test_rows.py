@@ -1,6 +1,8 @@
 """A row that fails or that is left out does not end the others, and says why."""
 
 import os
+import signal
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,6 +53,20 @@ def test_each_row_says_what_became_of_it(monkeypatch: pytest.MonkeyPatch, capsys
     assert "  preview is left out: an image cannot be made" in said
     assert "ZeroDivisionError" in said
     assert "| something " in said
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_row_that_does_not_end_in_time_fails_and_the_next_one_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bench.noop.run", lambda: threading.Event().wait(60))
+    monkeypatch.setattr(main, "DEADLINES", {"noop": 0.2})
+    monkeypatch.setattr("sys.argv", ["bench", "noop", "ends"])
+    assert main.main() == 1
+    said = capsys.readouterr().out
+    assert "  noop failed: it did not end within 0.2 s" in said
+    assert "| something " in said
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 @pytest.mark.usefixtures("rows")

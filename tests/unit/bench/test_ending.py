@@ -12,6 +12,8 @@ import pytest
 
 from bench import ending, processes
 from bench.baselines.by_hand import ByHand
+from bench.processes import BenchError
+from tests.waiting import until
 
 _SLEEP = "import time; time.sleep(600)"
 
@@ -61,3 +63,29 @@ def test_a_process_that_is_just_being_started_is_killed(
         start(tmp_path)
     assert len(started) == 1
     assert not psutil.pid_exists(started[0])
+
+
+def _remove(removed: list[str]) -> None:
+    with ending.undisturbed():
+        until(lambda: ending._State.late, "the deadline")
+        removed.append("all")
+
+
+def _end_by_a_signal() -> None:
+    with ending.deadline(0.01, BenchError("late")):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            _remove([])
+
+
+def test_a_deadline_waits_for_what_must_not_be_interrupted() -> None:
+    removed: list[str] = []
+    with pytest.raises(BenchError, match="late"), ending.deadline(0.01, BenchError("late")):
+        _remove(removed)
+    assert removed == ["all"]
+
+
+def test_a_deadline_does_not_hide_the_signal_that_ends_the_benchmark() -> None:
+    with pytest.raises(SystemExit):
+        _end_by_a_signal()

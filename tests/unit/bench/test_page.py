@@ -2,11 +2,13 @@
 
 import itertools
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bench import __main__ as bench
-from bench import computer, forecast, notes, outcomes
+from bench import command, computer, forecast, notes, outcomes
+from bench.engine import Project
 from bench.notes import Note, Reason
 from bench.outcomes import FAILED, LEFT_OUT, Outcome, Run
 from bench.page import HEADLINES, page
@@ -109,6 +111,17 @@ def test_a_reason_that_is_no_longer_needed_is_a_warning() -> None:
     assert list(notes.warnings(RUN, known)) == [
         "steps: 'a quick thing' meets its target: remove its reason from bench/notes.toml"
     ]
+
+
+@pytest.mark.parametrize("engine", ["unix:///engine.sock", ""])
+def test_the_reasons_of_a_row_with_two_peers_fit_both(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", engine)
+    monkeypatch.setattr(command, "_seconds", lambda _, words: 0.5 if words[0] == "tfdeploy" else 0.1)
+    made = cast(Project, None)
+    run = run_of(
+        Outcome("command", "2026-11-24 01:00", [row for it in command._COMMANDS for row in command._rows(made, it)])
+    )
+    assert [*notes.complaints(run, notes.read()), *notes.warnings(run, notes.read())] == []
 
 
 def test_each_name_has_a_note() -> None:
