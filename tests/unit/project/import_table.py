@@ -17,6 +17,7 @@ SHARED_BY_BACKENDS = (
     "backends.carried_checkpoint",
     "backends.controller_calls",
     "backends.image_content",
+    "backends.parallel_calls",
     "backends.port_forward",
     "backends.record_copy",
     "backends.run_mover",

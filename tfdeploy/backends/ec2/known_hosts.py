@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 
 from ...errors import Unreachable
 from ...spec.cluster import ClusterSpec
 from ...spec.ec2 import PRIVATE, SSM
 from ..base import ClusterRef
+from ..parallel_calls import for_all
 from . import aws_api, ssh
 from .model import Instance
 from .user_data import HOST_KEY
@@ -50,10 +49,8 @@ def _address(instance: Instance) -> str:
 
 def _printed_keys(cluster: ClusterRef, instances: Sequence[Instance]) -> dict[str, str]:
     """Instance id to host key, read from several consoles at the same time."""
-    with ThreadPoolExecutor(_READERS) as executor:
-        # Which account is asked is known to this thread only.
-        futures = [executor.submit(copy_context().run, _printed_key, cluster, instance) for instance in instances]
-        return {instance.instance_id: future.result() for instance, future in zip(instances, futures, strict=True)}
+    keys = for_all(instances, lambda instance: _printed_key(cluster, instance), _READERS)
+    return {instance.instance_id: key for instance, key in zip(instances, keys, strict=True)}
 
 
 def _printed_key(cluster: ClusterRef, instance: Instance) -> str:

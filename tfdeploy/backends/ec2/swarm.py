@@ -3,12 +3,10 @@
 Nodes of the Swarm that are not among these machines are removed from it.
 """
 
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, cast
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
@@ -17,6 +15,7 @@ from ...errors import BackendError, CommandError, Unreachable
 from ..base import ClusterRef
 from ..controller_calls import wait_for
 from ..docker.engine import Engine, engine_errors, retry_conflicts
+from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..stack_config import StackProvider
 from ..state_values import plain_values
 from . import aws_api, cleanup, machines, ssh
@@ -25,8 +24,6 @@ from .instance_poll import InstancePoll
 
 JOIN_SECONDS = 180.0
 _PORT = 2377
-_PARALLEL_UPDATES = 25
-"""How many nodes the manager is asked to update at the same time."""
 
 _UPDATE_MACHINE = """\
 import json, os, pathlib, pwd, subprocess, sys
@@ -48,9 +45,6 @@ if after != before:
     subprocess.run(["systemctl", "restart", "tfdeploy-watchdog"], check=True)
 """
 """Runs on a machine: the limits after which its watchdog terminates it, and the users' public keys."""
-
-T = TypeVar("T")
-M = TypeVar("M")
 
 
 class SwarmProps(TypedDict):
@@ -82,7 +76,7 @@ def form(
     _terminate_unlisted(cluster, members)
     _store_hosts(props, previous, poll)
     for_previous = [member for member in members if member["instance_id"] in previous]
-    _for_all(for_previous, lambda member: _update_machine(props, member, keys))
+    for_all(for_previous, lambda member: _update_machine(props, member, keys))
 
     def boot(member: Member) -> None:
         with _failures(cluster, member, previous):
@@ -90,14 +84,14 @@ def form(
         if member["instance_id"] not in previous:
             _update_machine(props, member, keys)
 
-    _for_all(members, boot)
+    for_all(members, boot)
     manager = _manager(members)
     swarm_id = _init_swarm(props, manager)
     workers = [member for member in members if not member["is_manager"]]
     if workers:
         token = engine_of(cluster, manager).call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"]
         node_ids = {node["ID"] for node in _nodes(cluster, manager)}
-        _for_all(workers, lambda member: _join(cluster, member, manager, token, node_ids))
+        for_all(workers, lambda member: _join(cluster, member, manager, token, node_ids))
     _update_nodes(cluster, manager, members)
     return {"swarm": swarm_id, "manager": manager["private_ip"]}
 
@@ -110,12 +104,6 @@ def exists(props: SwarmProps, swarm_id: str) -> bool:
     except Unreachable:
         return True
     return bool(info["Swarm"].get("Cluster", {}).get("ID") == swarm_id)
-
-
-def _for_all(items: Sequence[M], do: Callable[[M], T], most: int = sys.maxsize) -> list[T]:
-    """Call `do` for all items in parallel, at most so many. When all have ended, the first error is raised."""
-    with ThreadPoolExecutor(max(1, min(most, len(items)))) as executor:
-        return list(executor.map(do, items))
 
 
 def _terminate_unlisted(cluster: ClusterRef, members: Sequence[Member]) -> None:
@@ -139,7 +127,7 @@ def _store_hosts(props: SwarmProps, previous: Collection[str], poll: InstancePol
         with _failures(cluster, member, previous):
             return stored_keys.get(member["instance_id"]) or wait_for_host_key(cluster, member, poll)
 
-    keys = _for_all(members, key_of)
+    keys = for_all(members, key_of)
     hosts = {
         member["machine"]: ssh.Host(member["instance_id"], member["address"], key)
         for member, key in zip(members, keys, strict=True)
@@ -210,18 +198,17 @@ def _nodes(cluster: ClusterRef, manager: Member) -> list[Any]:
 def _update_nodes(cluster: ClusterRef, manager: Member, members: Sequence[Member]) -> None:
     """Wait until all nodes are ready, remove other nodes, and label these."""
     engine = engine_of(cluster, manager)
-    node_ids = _for_all(members, lambda member: _node_id(engine_of(cluster, member)))
+    node_ids = for_all(members, lambda member: _node_id(engine_of(cluster, member)))
     by_id = dict(zip(node_ids, members, strict=True))
-    for node in _ready_nodes(cluster, manager, by_id):
-        if node["ID"] not in by_id:
-            engine.remove(_removal(node["ID"]))
+    others = [node["ID"] for node in _ready_nodes(cluster, manager, by_id) if node["ID"] not in by_id]
+    for_all(others, lambda node_id: engine.remove(lambda api: api.remove_node(node_id, force=True)), PARALLEL_CALLS)
 
     def label(node_id: str) -> None:
         member = by_id[node_id]
         what = f"{member['machine']}: docker node update"
         retry_conflicts(what, partial(_set_labels, engine, node_id, member["labels"]))
 
-    _for_all(list(by_id), label, _PARALLEL_UPDATES)
+    for_all(list(by_id), label, PARALLEL_CALLS)
 
 
 def _ready_nodes(cluster: ClusterRef, manager: Member, by_id: Mapping[str, Member]) -> list[Any]:
@@ -245,10 +232,6 @@ def _ready_nodes(cluster: ClusterRef, manager: Member, by_id: Mapping[str, Membe
         problem = f"joined the Swarm of {manager['machine']}, but did not become ready within {JOIN_SECONDS:g} s"
         raise BackendError(f"{', '.join(late)} {problem}") from None
     return nodes
-
-
-def _removal(node_id: str) -> Callable[[Any], Any]:
-    return lambda api: api.remove_node(node_id, force=True)
 
 
 def _set_labels(engine: Engine, node_id: str, labels: Mapping[str, str]) -> bool:

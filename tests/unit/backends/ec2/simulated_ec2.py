@@ -163,6 +163,7 @@ class SimulatedEngine:
         return request(self)
 
     call_once = call
+    remove = call
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
@@ -179,12 +180,15 @@ class SimulatedEngine:
         return call
 
     def _info(self) -> dict[str, Any]:
-        machine = self.member["machine"]
-        state = (
-            {"LocalNodeState": "active", "NodeID": machine}
-            if machine in self.ec2.nodes
-            else {"LocalNodeState": "inactive"}
-        )
+        machine, is_manager = self.member["machine"], self.member["is_manager"]
+        managers = [{"Addr": f"{member['private_ip']}:2377"} for member in self.ec2.members if member["is_manager"]]
+        active = {
+            "LocalNodeState": "active",
+            "NodeID": machine,
+            "ControlAvailable": is_manager,
+            "RemoteManagers": managers,
+        }
+        state = active if machine in self.ec2.nodes else {"LocalNodeState": "inactive"}
         return {"Labels": [f"{GENERATION_LABEL}={self.member['generation']}"], "Swarm": state}
 
     def _init_swarm(self, **_: Any) -> None:
@@ -205,6 +209,10 @@ class SimulatedEngine:
         node, is_ready = self.ec2.nodes[machine], self.ec2.clock.now >= self.ec2.joined[machine] + NODE_SECONDS
         state = {"State": "ready" if is_ready else "unknown"}
         return {"ID": machine, "Status": state, "Spec": {"Labels": node["Labels"]}, "Version": {"Index": node["Index"]}}
+
+    def _remove_node(self, machine: str, force: bool) -> None:
+        assert force
+        del self.ec2.nodes[machine]
 
     def _update_node(self, machine: str, version: int, spec: Mapping[str, Any]) -> None:
         node = self.ec2.nodes[machine]

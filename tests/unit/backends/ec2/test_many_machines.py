@@ -11,6 +11,7 @@ from tests.unit.backends.ec2 import simulated_ec2
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
 from tests.unit.backends.ec2.simulated_ec2 import BOOT_SECONDS, Ec2
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
+from tfdeploy.backends import parallel_calls
 from tfdeploy.backends.ec2 import aws_session, boot, known_hosts, ssh, swarm
 from tfdeploy.backends.ec2.boot import Member
 from tfdeploy.backends.ec2.instance_poll import CONSOLES_PER_SECOND, INTERVAL
@@ -48,15 +49,14 @@ def simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulate:
         monkeypatch.setattr(ssh, "run", ec2.run)
         for module in (swarm, boot):
             monkeypatch.setattr(module, "engine_of", ec2.engine_of)
-        for module in (swarm, known_hosts):
-            monkeypatch.setattr(module, "ThreadPoolExecutor", clock.executor, raising=False)
+        monkeypatch.setattr(parallel_calls, "ThreadPoolExecutor", clock.executor)
         return ec2
 
     return made
 
 
-def form(ec2: Ec2) -> float:
-    """Form the Swarm of the machines; how many simulated seconds that takes beyond their boot."""
+def form(ec2: Ec2, *previous: str) -> float:
+    """Form the Swarm of the machines, of which `previous` are in it; how many simulated seconds that takes beyond their boot."""
     props: swarm.SwarmProps = {
         "cluster": CLUSTER,
         "user": "ec2-user",
@@ -67,11 +67,12 @@ def form(ec2: Ec2) -> float:
         "idle": 1.0,
         "members": ec2.members,
     }
-    assert swarm.form(props, [], ["ssh-ed25519 A"], lambda line: None)["swarm"] == "swarm"
+    begin = max(ec2.clock.now, ec2.begin + BOOT_SECONDS)
+    assert swarm.form(props, previous, ["ssh-ed25519 A"], lambda line: None)["swarm"] == "swarm"
     assert {name: node["Labels"] for name, node in ec2.nodes.items()} == {
         it["machine"]: it["labels"] for it in ec2.members
     }
-    return ec2.clock.now - ec2.begin - BOOT_SECONDS
+    return ec2.clock.now - begin
 
 
 def test_all_machines_are_waited_for_at_the_same_time(simulate: Simulate) -> None:
@@ -82,6 +83,18 @@ def test_all_machines_are_waited_for_at_the_same_time(simulate: Simulate) -> Non
 
 def test_our_part_of_a_hundred_machines_is_that_of_a_few(simulate: Simulate) -> None:
     seconds = [form(simulate(number)) for number in (2, MANY)]
+    assert seconds[1] <= 1.3 * seconds[0], seconds
+
+
+def test_many_machines_are_removed_in_the_time_of_a_few(simulate: Simulate) -> None:
+    seconds = []
+    for before in (4, MANY):
+        ec2 = simulate(before)
+        form(ec2)
+        previous = [it["instance_id"] for it in ec2.members]
+        ec2.members = ec2.members[:2]
+        seconds.append(form(ec2, *previous))
+        assert ec2.engine_calls["m0", "remove_node"] == before - 2
     assert seconds[1] <= 1.3 * seconds[0], seconds
 
 
