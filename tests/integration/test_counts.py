@@ -59,6 +59,9 @@ LOOK = {
 PROCESSES = Linear(2, 2)
 """Of a cluster: supervisord and controller; a launcher and a program for each task."""
 
+BYTES_OF_FIRST_UP, BYTES_OF_NO_OP_UP = Linear(5000, 1600), Linear(600)
+"""Sent to the controller and to supervisord, at most: the run with its code, and four calls of supervisord for each task."""
+
 BYTES_OF_A_LOOK = 200
 """Sent to the controller, whatever the number of tasks."""
 
@@ -78,6 +81,12 @@ def numbers(project: Project, *acts: Acts) -> dict[str, int]:
     }
 
 
+def bytes_sent(project: Project, acts: Acts) -> int:
+    """The bytes that a command sent to the cluster's processes."""
+    sockets = (str(project.places().controller_socket), str(project.places().supervisor_socket))
+    return sum(act.size for kind in (REQUEST, BODY) for act in acts.of(kind) if act.to.startswith(sockets))
+
+
 def up(project: Project, folder: str) -> Acts:
     counted = CountedProcesses(project.folder / folder)
     project.up(env=counted.environment)
@@ -91,12 +100,14 @@ def test_an_up_and_a_look_do_so_much_for_so_many_tasks(project: Project, tasks: 
     project.write(JOB.format(workers=tasks - PS), TRAIN)
     first = up(project, "first")
     assert numbers(project, first) == expected(FIRST_UP, tasks), first.all
+    assert bytes_sent(project, first) <= BYTES_OF_FIRST_UP.of(tasks)
     hostnames = ["ps-0", *(f"worker-{index}" for index in range(tasks - PS))]
     project.until_running(*hostnames)
     assert len(marked(project.places().home)) == PROCESSES.of(tasks)
 
     second = up(project, "second")
     assert numbers(project, second) == expected(NO_OP_UP, tasks), second.all
+    assert bytes_sent(project, second) <= BYTES_OF_NO_OP_UP.of(tasks)
 
     counted = CountedProcesses(project.folder / "look")
     code, _, err = Verbs(project.program, {**project.env, **counted.environment}).call("status")
