@@ -15,6 +15,7 @@ from pulumi.resource import DependencyResource
 from . import registry, shipped_code
 from .announcements import print_notices, print_preview
 from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
+from .backends import carried_record
 from .backends.base import Backend, ClusterDependencies, DependencyRequest
 from .backends.zipapp import version
 from .config import resolved
@@ -133,7 +134,7 @@ def _register(
         for archive in expired_archives(declaration):
             shutil.rmtree(archive, ignore_errors=True)
     identity = register_identity(name, declaration.identity, component)
-    move = declaration.move
+    move, replacement = declaration.move, declaration.rendered.replacement
     cleanup = Cleanup(
         f"{move.prefix}-cleanup",
         declaration.cluster,
@@ -142,6 +143,7 @@ def _register(
         {"volumes": spec.container.retain_volumes, "record": spec.ec2.retain_record},
         pulumi.ResourceOptions(parent=component, depends_on=[identity, *after]),
         move.token,
+        replacement.to_dict() if replacement and replacement.machines else None,
     )
     tasks = _register_tasks(component, declaration, cleanup) if plan.needed_tasks else None
     if not pulumi.runtime.is_dry_run() or declaration.inventory.run is not None:
@@ -179,9 +181,27 @@ async def _observe(
         token=values[0],
         begun=declaration.begun,
         rows={**tasks.rows, RUN_ROW: tasks.run, CLUSTER_ROW: component} if tasks else {},
-        leaves=tuple(cluster["backend"] for cluster in declaration.move.clusters),
+        way_back=_way_back(declaration),
     )
-    return await observed(watch, values[1])
+    latest = await observed(watch, values[1])
+    if declaration.rendered.replacement and not pulumi.runtime.is_dry_run():
+        carried_record.remove(declaration.cluster)
+    return latest
+
+
+def _way_back(declaration: Declaration) -> str:
+    """What to do where a run that moves does not train at its new place; empty where none moves."""
+    if declaration.move.origins:
+        origins = [cluster["backend"] for cluster in declaration.move.clusters]
+        back = f"pulumi config set tfdeploy:backend {origins[0]} && pulumi up"
+        return f"What is on {' and '.join(origins)} is not deleted. To return: {back}"
+    if declaration.rendered.replacement:
+        folder = carried_record.folder_of(declaration.cluster)
+        return (
+            f"Its record and its newest checkpoint from before are in {folder}. To return, undo the change of the machines and run "
+            "`pulumi up`: the run continues from its newest checkpoint"
+        )
+    return ""
 
 
 def _register_tasks(component: pulumi.ComponentResource, declaration: Declaration, cleanup: Cleanup) -> _Tasks:
@@ -263,5 +283,12 @@ def _run_props(
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),
         "container": with_unknown_outputs(declaration.rendered.controller),
         "dependencies": dependencies.of_job(declaration.spec.jobs[0].name),
-        **({"moved_from": declaration.move.clusters} if declaration.move.origins else {}),
+        **_moved_props(declaration),
     }
+
+
+def _moved_props(declaration: Declaration) -> dict[str, Any]:
+    """Where the run has a newer record (`backends.run_mover.MovedRunProps`)."""
+    origins, replacement = declaration.move.clusters, declaration.rendered.replacement
+    moved = {"moved_from": origins} if origins or replacement else {}
+    return {**moved, **({"replacement": replacement.to_dict()} if replacement else {})}

@@ -30,6 +30,7 @@ from .backends.base import (
 )
 from .backends.stack_config import StackProvider
 from .backends.state_values import plain_values
+from .plan.replacement import Replacement
 from .spec import environment
 from .spec.arg_reader import ArgReader
 
@@ -67,7 +68,13 @@ class CleanupProvider(StackProvider):
         return _diff(olds, news, ["cluster"])
 
     def update(self, _id: str, olds: Props, news: Props) -> UpdateResult:
-        """Stop at once the tasks that are no longer listed: Pulumi deletes them only after the program has ended."""
+        """Stop the run and bring its record here, if machines are replaced next. Stop at once the tasks that are no longer listed:
+        Pulumi deletes them only after the program has ended."""
+        if news.get("replacement"):
+            from .backends import carried_record, moving
+
+            replacement = Replacement.from_dict(plain_values(news["replacement"]))
+            carried_record.take(news["cluster"], moving.mover(news["cluster"]["backend"]), replacement)
         _runner(news).delete_unlisted(news["cluster"], olds["token"], news["hostnames"])
         return UpdateResult({**news, "token": olds["token"]})
 
@@ -124,7 +131,7 @@ class RunProvider(StackProvider):
         """A new run is an update, never a replacement: the controller continues. One that moves is submitted in each update: another
         place may have a newer record of it again."""
         result = _diff(olds, news, ["cluster"])
-        result.changes = result.changes or bool(news.get("moved_from"))
+        result.changes = result.changes or "moved_from" in news
         return result
 
     def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
@@ -148,9 +155,7 @@ class RunProvider(StackProvider):
 
 def _submit(props: RunProps) -> RunOutputs:
     """Submit a run, with its record where that is at another place, and store its receipt."""
-    outputs = (
-        _submit_moved(cast("MovedRunProps", props)) if props.get("moved_from") else _runner(props).submit_run(props)
-    )
+    outputs = _submit_moved(cast("MovedRunProps", props)) if "moved_from" in props else _runner(props).submit_run(props)
     entry = registry.stored(props["cluster"])
     if entry is not None:
         from . import receipts
@@ -164,7 +169,7 @@ def _submit(props: RunProps) -> RunOutputs:
 
 
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
-    """Submit a run, with its record from another place."""
+    """Submit a run, with its record from another place, or from this computer."""
     from .backends import moving
     from .report.arrival import last_step
 
@@ -225,14 +230,17 @@ class Cleanup(Resource, module="tfdeploy", name="Cleanup"):
         retain: Retain,
         opts: pulumi.ResourceOptions,
         token: str = "",
+        replacement: Mapping[str, Any] | None = None,
     ) -> None:
-        """`token` is that of the cluster at its former place; empty for a new one."""
+        """`token` is that of the cluster at its former place; empty for a new one. `replacement`: the run is brought to this computer,
+        because machines are replaced."""
         props = {
             "cluster": cluster,
             "place": dict(place),
             "hostnames": list(hostnames),
             "retain": dict(retain),
             "token": pulumi.Output.secret(token) if token else None,
+            **({"replacement": replacement} if replacement else {}),
         }
         secret = pulumi.ResourceOptions(additional_secret_outputs=["token"])
         super().__init__(CleanupProvider(), name, props, pulumi.ResourceOptions.merge(opts, secret))

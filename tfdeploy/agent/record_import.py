@@ -38,16 +38,19 @@ _LEFT_OUT = ("metrics.json", "progress.json", "artifacts.draft")
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What the parts of an archive are, once all have arrived."""
+    """What the parts of an archive are, once all have arrived. `origin` and `place` are for the event: backends, or what has replaced
+    what."""
 
     size: int
     sha256: str
     origin: str
-    """The backend that the record comes from."""
     place: str
-    """This backend."""
     step: int = 0
     """The last step that the run has logged; 0 for none."""
+    is_same_place: bool = False
+    """The record was carried away before machines of this place were replaced, and returns."""
+    keeps_train_dir: bool = False
+    """The new machines see the former `train_dir` too."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
@@ -145,7 +148,7 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     arrived = folder / "record"
     shutil.rmtree(str(arrived), ignore_errors=True)
     _extract(archive, arrived)
-    _refuse_other(record, run, Record(arrived))
+    _refuse_other(record, run, Record(arrived), request)
     _mark_arrived(Record(arrived), run or record.current(), request, now)
     _install(arrived, record.folder)
     shutil.rmtree(str(folder), ignore_errors=True)
@@ -186,7 +189,7 @@ def _is_name(name: str) -> bool:
     return is_in_run and is_valid_name("/".join(below))
 
 
-def _refuse_other(record: Record, run: Optional[RunState], arrived: Record) -> None:
+def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, request: ImportRequest) -> None:
     current = arrived.current()
     if current is None:
         raise ValueError("the record that was imported has no current run")
@@ -195,7 +198,8 @@ def _refuse_other(record: Record, run: Optional[RunState], arrived: Record) -> N
     own = run or record.current()
     is_newer = own is not None and own.result is not None and current.moves > own.moves
     is_again = run is None and own is not None and bool(own.arrived_from) and current.moves >= own.moves
-    if record.record_id() != arrived.record_id() or not (is_newer or is_again):
+    returns = request.is_same_place and own is not None and own.result is not None and current.moves == own.moves
+    if record.record_id() != arrived.record_id() or not (is_newer or is_again or returns):
         raise RunRefused("the record here has runs already, and the one that was imported does not continue them")
 
 
@@ -204,7 +208,7 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
     for run_id in arrived.runs():
         run = arrived.load(run_id)
         if run is not None:
-            run_move.arrive(run, request.origin)
+            run_move.arrive(run, request.origin, request.keeps_train_dir)
             if current is not None and run_id == current.spec.id:
                 run_move.stop_until_submitted(run, own, now)
                 moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)

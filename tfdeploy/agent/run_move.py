@@ -8,10 +8,11 @@ from .run_state import FAILED, MOVED, RUNNING, SCHEDULED, STARTING, STOPPED, Run
 from .start_barrier import restart_barrier
 
 
-def arrive(run: RunState, origin: str) -> None:
-    """The record of the run was imported from the backend `origin`. It has no folder here until `moved_train_dir.settle`."""
+def arrive(run: RunState, origin: str, keeps_train_dir: bool = False) -> None:
+    """The record of the run was imported from `origin`: another backend, or machines that were replaced. It has no folder here until
+    `moved_train_dir.settle`, unless it keeps the former one."""
     run.arrived_from, run.moved_to = origin, ""
-    run.spec = replace(run.spec, restored_run="")
+    run.spec = replace(run.spec, restored_run=run.spec.id if keeps_train_dir else "")
 
 
 def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> None:

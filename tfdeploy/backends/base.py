@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the command imports this module too, and needs neither spec
     from ..plan.change import Change
     from ..plan.inventory import Inventory
     from ..plan.plan import Plan
+    from ..plan.replacement import Replacement
     from ..plan.retained_data import RetainedData
     from ..plan.scheduler import Machine
     from ..spec.cluster import ClusterSpec
@@ -160,6 +161,8 @@ class Rendered:
     """What an update would change in tasks and machines that exist; and what it costs."""
     retained: "tuple[RetainedData, ...]" = ()
     """Each place that has data of the cluster or will have it, and whether `pulumi destroy` keeps it."""
+    replacement: "Replacement | None" = None
+    """What happens with the run where machines are replaced."""
 
 
 @dataclass(frozen=True)

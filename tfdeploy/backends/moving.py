@@ -1,8 +1,8 @@
-"""Carries a run from the backends that it was on to another one: it is stopped there, and its record is imported here."""
+"""Carries a run to another backend, or to other machines: it is stopped where it was, and its record is imported here."""
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from .. import receipts
@@ -10,9 +10,10 @@ from ..agent import record_import, run_move
 from ..agent.record import ViewRequest
 from ..agent.record_import import ImportRequest
 from ..agent.rpc import CallError
-from ..agent.run_state import RunState
+from ..agent.run_state import STOPPED, RunState
 from ..errors import BackendError, SpecError
-from . import controller_calls
+from ..plan.replacement import Replacement
+from . import carried_record, controller_calls
 from .base import ClusterRef, load
 from .carried_checkpoint import begins_again, missing_checkpoint
 from .controller_calls import ControllerApi
@@ -29,6 +30,8 @@ class _Source:
     cluster: ClusterRef
     stopped: StoppedRun
     run: RunState
+    replacement: Replacement | None = None
+    """Set where the place is this one, with other machines."""
 
 
 def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
@@ -42,19 +45,20 @@ def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
     cluster = props["cluster"]
     with mover(cluster["backend"]).controller(props) as controller:
         own = _run_of(controller)
-        sources = _stopped(props["moved_from"])
+        sources = [*_carried(props), *_stopped(props["moved_from"])]
         newest = max(sources, key=lambda source: run_move.moves_after(source.run), default=None)
         if newest is None:
-            if own is None:
+            if own is None and props["moved_from"]:
                 raise BackendError(
                     f"{cluster['name']}: no place has the record of the run: {_places(props['moved_from'])}"
                 )
             return []
-        if own is not None and own.moves >= newest.run.moves:
+        if own is not None and _is_newer(own, newest):
             return []
-        if own is not None:
+        if own is not None and newest.replacement is None:
             controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
-        missing = missing_checkpoint(newest.stopped, newest.run, props["run"]["id"])
+        is_checked = newest.replacement is not None
+        missing = "" if is_checked else missing_checkpoint(newest.stopped, newest.run, props["run"]["id"])
         if missing:
             back = f"pulumi config set tfdeploy:backend {newest.cluster['backend']} && pulumi up --refresh"
             raise BackendError(
@@ -93,6 +97,23 @@ def _run_of(controller: ControllerApi) -> RunState | None:
     return controller_calls.view(controller, ViewRequest()).run_state
 
 
+def _is_newer(own: RunState, source: _Source) -> bool:
+    """Whether the record here need not be replaced. The controller of a manager that stays has the record that returns."""
+    stopped = source.run.result is not None and source.run.result.state == STOPPED
+    was_carried = source.replacement is not None and stopped and own.result is not None
+    return own.moves > source.run.moves or (own.moves == source.run.moves and not was_carried)
+
+
+def _carried(props: MovedRunProps) -> list[_Source]:
+    """What was brought to this computer before machines of this place were replaced."""
+    replacement = props.get("replacement")
+    stopped = carried_record.stored(props["cluster"]) if replacement else None
+    run = stopped.record.current() if stopped else None
+    if replacement is None or stopped is None or run is None:
+        return []
+    return [_Source(props["cluster"], stopped, run, Replacement.from_dict(replacement))]
+
+
 def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
     """What the other places have of the run, once it is stopped there."""
     sources = []
@@ -113,6 +134,14 @@ def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: 
             digest.update(part)
             size += len(part)
         request = ImportRequest(size, digest.hexdigest(), source.cluster["backend"], target["backend"], step)
+        if source.replacement is not None:
+            request = replace(
+                request,
+                origin=source.replacement.origin,
+                place=source.replacement.place,
+                is_same_place=True,
+                keeps_train_dir=source.replacement.keeps_train_dir,
+            )
         _finish(controller, request)
     except (OSError, CallError) as error:
         raise BackendError(

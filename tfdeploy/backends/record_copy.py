@@ -1,8 +1,10 @@
 """The user's copy of a cluster's record: updated at each observation, and retained when the cluster is destroyed."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from ..agent import record_sync
 from ..agent.artifact_manifest import stored_artifacts
@@ -62,8 +64,8 @@ class RecordCopy:
         with suppress(CallError):
             copy_artifacts(controller, self.record.run_folder(changes.run_id), changes.artifacts, seconds)
 
-    def download(self, controller: ControllerApi) -> None:
-        """Update the copies of all runs, as far as the controller responds.
+    def download(self, controller: ControllerApi) -> bool:
+        """Update the copies of all runs, as far as the controller responds; whether it has responded to the end.
 
         Raises:
             RecordCopyError: the copy cannot be written, so that the record must not be deleted where it is.
@@ -71,6 +73,23 @@ class RecordCopy:
         with suppress(ConnectionError, CallError):
             self.update(controller)
             self.update_all_runs(controller)
+            return True
+        return False
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy this copy to a folder of the same disk. Artifacts, which are large and never change, are linked.
+
+        Raises:
+            RecordCopyError: it cannot be written.
+        """
+
+        def copy(source: str, target: str) -> None:
+            is_artifact = Path(source).relative_to(self.folder).parts[2:3] == ("artifacts",)
+            (os.link if is_artifact else shutil.copy2)(source, target)
+
+        with self._locked():
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(self.folder, folder, copy_function=copy)
 
     def has_moved(self) -> bool:
         """Whether another backend has the record, so that this copy and its original are not needed."""

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NotRequired, Protocol
 
 from ..agent.record import Record
 from ..errors import BackendError
@@ -12,10 +12,12 @@ from .controller_calls import ControllerApi
 
 
 class MovedRunProps(RunProps):
-    """The inputs of a run that other backends may have a newer record of."""
+    """The inputs of a run that has a newer record elsewhere, or had: on other backends, or on this computer (`carried_record`)."""
 
     moved_from: list[ClusterRef]
     """The cluster at its other places."""
+    replacement: NotRequired[dict[str, Any]]
+    """`plan.replacement.Replacement` where machines of this place are replaced."""
 
 
 @dataclass(frozen=True)

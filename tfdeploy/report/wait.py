@@ -67,8 +67,8 @@ class Watch:
     is_preview: bool = False
     rows: Mapping[str, pulumi.Resource] = field(default_factory=dict)
     """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
-    leaves: tuple[str, ...] = ()
-    """The backends that the run leaves. Pulumi deletes what is there once this update succeeds."""
+    way_back: str = ""
+    """What to do if the run does not train at its new place: on another backend, or on other machines. Empty where it does not move."""
     _has_outcomes: bool = False
     """Whether the outcomes of earlier runs were stored."""
 
@@ -150,7 +150,7 @@ async def observed(watch: Watch, submitted_at: str) -> Report:
         return await follow(replace(watch, is_preview=True), 0.0)
     submitted = datetime.datetime.fromisoformat(submitted_at).timestamp()
     latest = first = await follow(watch, 0.0)
-    if watch.leaves:
+    if watch.way_back:
         await _arrived(watch, submitted)
     if not over(watch.spec, first) and watch.spec.wait > 0:
         # Logged before the wait: after Ctrl-C, Pulumi passes on no further messages of the program.
@@ -160,7 +160,7 @@ async def observed(watch: Watch, submitted_at: str) -> Report:
         )
         async with _detachable(watch):
             latest = await follow(watch, watch.spec.wait, _row_writer(watch))
-    if watch.leaves and latest.state == FAILED:
+    if watch.way_back and latest.state == FAILED:
         raise pulumi.RunError(_not_arrived(watch, latest))
     _log_result(watch, latest, is_new=not first.decided or submitted >= watch.begun)
     return latest
@@ -184,12 +184,11 @@ async def _arrived(watch: Watch, submitted: float) -> None:
 
 
 def _not_arrived(watch: Watch, latest: Report) -> str:
-    """Why what is at the former place stays, and how to return."""
-    places, backend = " and ".join(watch.leaves), watch.spec.backend
-    back = f"pulumi config set tfdeploy:backend {watch.leaves[0]} && pulumi up"
+    """Why the update fails, and how to return."""
+    backend = watch.spec.backend
     return (
         f"{watch.spec.name}: the run does not train on {backend}: it is {latest.state}{': ' if latest.reason else ''}{latest.reason}."
-        f"{_last_lines(latest)}\nWhat is on {places} is not deleted. To return: {back}\n"
+        f"{_last_lines(latest)}\n{watch.way_back}\n"
         f"To try again on {backend}: pulumi up"
     )
 

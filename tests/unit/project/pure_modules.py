@@ -12,6 +12,7 @@ PURE = (
     "plan.constraints",
     "plan.scheduler",
     "plan.plan",
+    "plan.replacement",
     "plan.retained_data",
     "backends.ec2.model",
     "backends.ec2.address_pools",

@@ -24,8 +24,8 @@ class DockerRunMover:
         with suppress(Unreachable):
             if not self._runner.end_run(cluster, to_move=True):
                 raise not_stopped(cluster)
-        record_copy.download(controller)
-        return StoppedRun(record_copy.folder, controller.current_run() is not None)
+        is_whole = record_copy.download(controller)
+        return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
 
     def note_move(self, cluster: ClusterRef, to: str) -> None:
         """Store it in the record."""

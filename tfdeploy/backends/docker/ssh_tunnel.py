@@ -4,9 +4,9 @@ It is the user's `ssh` with everything that is configured for it (keys, agent, k
 """
 
 import atexit
+import itertools
 import os
 import subprocess
-import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from ...paths import make_private, runtime_root
 
 _SOCKET = "/var/run/docker.sock"
 _TIMEOUT, _POLL_SECONDS = 40.0, 0.02
+_NUMBERS = itertools.count()
 _OPTIONS = {
     "BatchMode": "yes",
     "ConnectTimeout": "30",
@@ -47,7 +48,7 @@ class Tunnel:
         Raises:
             Unreachable: with the last line that ssh printed.
         """
-        self._socket = _socket_path(f"{target.address} {target.config or ''}")
+        self._socket = _socket_path()
         # `cat` ends when its input does, so the tunnel ends with this process, however that ends.
         self._process = subprocess.Popen(
             _command(target, self._socket),
@@ -90,14 +91,15 @@ class Tunnel:
         return text.strip().splitlines()[-1] if text.strip() else "ssh printed no error"
 
 
-def _socket_path(key: str) -> Path:
-    """A path for the socket; those of processes that were killed are removed."""
+def _socket_path() -> Path:
+    """A path for the socket of this tunnel alone: another one to the same name may lead to a machine that was replaced. Those of
+    processes that were killed are removed."""
     root = runtime_root()
     make_private(root)
     for socket in root.glob("ssh-*.sock"):
         if not _is_own_process(int(socket.stem.split("-")[1])):
             socket.unlink(missing_ok=True)
-    return root / f"ssh-{os.getpid()}-{zlib.crc32(key.encode()):08x}.sock"
+    return root / f"ssh-{os.getpid()}-{next(_NUMBERS)}.sock"
 
 
 def _is_own_process(pid: int) -> bool:

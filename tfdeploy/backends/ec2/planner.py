@@ -35,6 +35,7 @@ from . import (
     costs,
     machines,
     record_bucket,
+    replaced_machines,
     ssh,
     status,
     user_data,
@@ -104,16 +105,18 @@ class Ec2Planner:
         rendered = _containers(cluster, spec, plan)
         facts = cast(Ec2Facts, inventory.facts)
         services = facts.services
+        replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
             *status.plan_lines(cluster, plan),
+            *replaced_machines.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(machines.planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(diff.changes(plan, rendered, services) if services else ()),
         ]
         stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
         retained = retained_data(spec, plan, stored, facts.file_systems)
-        return replace(render_containers(rendered, changes), retained=retained)
+        return replace(render_containers(rendered, changes), retained=retained, replacement=replaced)
 
     def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
         """The machines, their Swarm, and what `docker` needs on it."""

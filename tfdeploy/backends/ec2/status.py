@@ -58,12 +58,14 @@ def _properties(machine: Machine) -> str:
 
 
 def _new_swarm(plan: Plan) -> list[str]:
-    """The effect of a lost manager on the other machines."""
+    """The effect of a lost or replaced manager on the other machines."""
     staying = {machine.name for machine in plan.machines if planned_instance(machine).can_stay}
     manager = machines.manager(plan.machines).name
     if not staying or manager in staying or manager in plan.unneeded:
         return []
-    return [f"{manager}: manages the Swarm, so a new Swarm is created: all tasks restart from their checkpoints"]
+    is_gone = not any(planned_instance(machine).instance_id for machine in plan.machines if machine.name == manager)
+    lost = "; checkpoints that were only on its disk are lost" if is_gone else ""
+    return [f"{manager}: manages the Swarm, so a new Swarm is created, and all tasks restart{lost}"]
 
 
 def observe_machines(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -21,5 +21,10 @@ def test_a_socket_of_an_id_that_another_user_has_now_is_removed(
 
     monkeypatch.setattr(ssh_tunnel, "runtime_root", lambda: tmp_path)
     monkeypatch.setattr(os, "kill", kill)
-    assert ssh_tunnel._socket_path("key").parent == tmp_path
+    assert ssh_tunnel._socket_path().parent == tmp_path
     assert list(tmp_path.iterdir()) == [own]
+
+
+def test_two_connections_share_no_socket() -> None:
+    """That of a machine that was replaced still exists, and leads nowhere."""
+    assert ssh_tunnel._socket_path() != ssh_tunnel._socket_path()

@@ -1,0 +1,132 @@
+"""A run whose machines are replaced by others of another type continues on them: without shared storage, from its newest checkpoint."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.ec2.project import Ec2Project
+from tests.integration.conftest import Project
+from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuous
+from tests.verbs import Verbs
+from tests.waiting import until
+
+pytestmark = pytest.mark.full
+
+MACHINE = "test-worker-m0"
+
+
+class ReplacedProject(Moving, Ec2Project):
+    """A project without shared storage."""
+
+    def write(self, arguments: str, *rest: str) -> None:
+        own = {"ssh_public_key": f"{self.key}.pub", "ssh_cidrs": ["127.0.0.0/8"], "retain_record": False}
+        own |= {"idle_timeout": "never", "max_lifetime": "never"}
+        container = {"image": self.image, "retain_volumes": False}
+        fixed = f"backend='ec2', ec2={own!r}, container={container!r}"
+        Project.write(self, f"{fixed}, {arguments}", *rest)
+
+    def ask(self, instance_type: str, efs: str = "") -> None:
+        """Ask for a machine of this type, with this file system."""
+        shared = f", ec2={{'efs': {efs!r}}}" if efs else ""
+        jobs = {"worker": {"ec2": {"instance_type": instance_type}}}
+        self.write(f"{ARGUMENTS}, jobs={jobs!r}{shared}", TRAINS)
+
+    def steps(self) -> list[int]:
+        """The steps in the worker's output, once the copy of the record is up to date."""
+        self.look()
+        return self.steps_at("ec2")
+
+    def trains(self) -> None:
+        """Wait for ten more steps than now."""
+        step = max(self.steps(), default=0) + 10
+        until(lambda: max(self.steps(), default=0) > step, f"step {step}", seen=lambda: str(self.sees()))
+
+    def type(self) -> str:
+        """The type of its machine."""
+        return self.machine(MACHINE).type
+
+    def starts(self) -> int:
+        """How often the program was started."""
+        return sum(line.startswith("continues at step") for line in self.lines_at("ec2"))
+
+    def carried(self) -> list[Path]:
+        """The record on this computer, while the run trains on no machine."""
+        return [*self.folder.glob("state/tfdeploy/ec2/*/carried/current")]
+
+    def result(self) -> str:
+        """The state of the run's result; empty while it has none."""
+        self.look()
+        result = self.run_at("ec2").result
+        return result.state if result else ""
+
+    def command(self, *arguments: str) -> str:
+        """What a command prints."""
+        code, out, err = Verbs(self.program, self.env).call(*arguments)
+        assert code == 0, err
+        return out.decode()
+
+
+PROJECT = ReplacedProject
+
+
+def test_another_type_keeps_the_run_and_its_record(project: ReplacedProject) -> None:
+    project.ask("m7i.large")
+    project.up()
+    project.trains()
+    record, run = project.record_at("ec2").record_id(), project.run_at("ec2").spec.id
+    project.ask("c7i.large")
+    preview = project.call("preview", "--stack", project.stack).output
+    assert f"{MACHINE}: will be replaced (m7i.large -> c7i.large); tasks that restart: worker-0" in preview
+    assert "the run is stopped, its record and newest checkpoint are copied to this computer before" in preview
+    project.up()
+    assert project.type() == "c7i.large"
+    project.trains()
+    assert_continuous(project.lines_at("ec2"))
+    assert project.starts() == 2
+    assert (project.record_at("ec2").record_id(), project.run_at("ec2").spec.id) == (record, run)
+    assert [row["run"] for row in project.listed("runs")] == [run]
+    assert "run moved from m7i.large to c7i.large" in project.command("events", "--cluster", "test")
+    assert not project.carried(), "the run trains, so nothing is kept of before"
+    assert project.up().steps().keys() == {"unchanged"}
+
+
+def test_a_type_without_capacity_loses_nothing_and_the_run_returns(project: ReplacedProject) -> None:
+    with project.box.bad_day() as day:
+        day.every = 0
+        day.short_of.add("m7i.xlarge")
+        project.ask("m7i.xlarge")
+        project.up(fails=True)
+        day.short_of.clear()
+    assert project.carried()
+    project.ask("c7i.large")
+    preview = project.call("preview", "--stack", project.stack).output
+    assert "the run continues from the record that an earlier update has copied to" in preview
+    project.up()
+    project.trains()
+    assert_continuous(project.lines_at("ec2"))
+    assert project.starts() == 3
+
+
+def test_a_run_that_was_stopped_continues_on_shared_storage(project: ReplacedProject) -> None:
+    project.command("stop", "--yes", "--cluster", "test")
+    until(lambda: project.result() == "stopped", "it is stopped")
+    project.ask("m7i.large", project.efs)
+    project.up()
+    project.trains()
+    folder = project.run_at("ec2").spec.train_dir
+    assert folder.startswith("/mnt/tfdeploy/")
+    project.ask("c7i.large", project.efs)
+    project.up()
+    project.trains()
+    assert_continuous(project.lines_at("ec2"))
+    assert project.run_at("ec2").spec.train_dir == folder, "the new machine sees it too"
+
+
+def test_a_finished_run_stays_finished_with_its_record(project: ReplacedProject) -> None:
+    project.command("exec", "--cluster", "test", "worker-0", "--", "sh", "-c", "touch $TFDEPLOY_TRAIN_DIR/end")
+    until(lambda: project.result() == "succeeded", "it is finished")
+    lines = project.lines_at("ec2")
+    project.ask("m7i.large", project.efs)
+    project.up()
+    assert (project.type(), project.result(), project.lines_at("ec2")) == ("m7i.large", "succeeded", lines)
+    project.destroy()

@@ -1,0 +1,135 @@
+"""Before machines are replaced, the record of their run is on this computer: whole, or no machine is replaced."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tests.unit.cases import plan
+from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.artifacts import CHECKPOINT, LIMIT, LeftOut
+from tfdeploy.agent.run_state import FAILED, MOVED, STOPPED, SUCCEEDED, TASK_FAILED, RunResult, RunState
+from tfdeploy.backends import carried_record, moving
+from tfdeploy.backends.record_copy import RecordCopy
+from tfdeploy.backends.run_mover import MovedRunProps, RunMover, StoppedRun
+from tfdeploy.errors import BackendError
+from tfdeploy.plan.replacement import Replacement
+
+CLUSTER = cluster_ref("ec2", "ec2://us-west-2/mnist")
+RUN = replace(plan(workers=1).run, train_dir="/tfdeploy/train/run")
+STORED = ManifestArtifact(CHECKPOINT, "model.ckpt-5", "m0", 0, [ManifestFile("checkpoint", 2, "1")])
+TOO_LARGE = LeftOut("model.ckpt-5", 3 << 30, LIMIT, "m0")
+REPLACEMENT = Replacement(("i-0a",), "m7i.large", "c7i.large")
+
+Record = Callable[..., RunMover]
+
+
+class Stops:
+    """Has stopped the run, whose record is in the user's copy."""
+
+    def __init__(self, is_current: bool) -> None:
+        self._is_current = is_current
+
+    def stop(self, cluster: Any) -> StoppedRun:
+        return StoppedRun(RecordCopy(cluster).folder, self._is_current)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
+    """A mover, and the copy of a record with the state of its run and the size of the checkpoint."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def record(
+        state: str = STOPPED,
+        cause: str = MOVED,
+        size: int = 2,
+        left_out: LeftOut | None = None,
+        moves: int = 0,
+        is_current: bool = True,
+    ) -> RunMover:
+        run = RunState(RUN, 1.0, moves=moves)
+        run.result = RunResult(state, cause, 2.0) if state else None
+        copy = RecordCopy(CLUSTER).record
+        copy.save(run)
+        artifacts = ArtifactList([], [left_out]) if left_out else ArtifactList([STORED])
+        save_manifest(copy.run_folder(RUN.id), artifacts)
+        copy.artifacts_folder(RUN.id).mkdir(exist_ok=True)
+        (copy.artifacts_folder(RUN.id) / "checkpoint").write_bytes(b"x" * size)
+        (copy.folder / "log").write_text("before")
+        return cast(RunMover, Stops(is_current))
+
+    return record
+
+
+def current() -> RunState:
+    stored = carried_record.stored(CLUSTER)
+    assert stored is not None
+    run = stored.record.current()
+    assert run is not None
+    return run
+
+
+def test_the_record_is_copied_and_nothing_else_writes_to_it(recorded: Record) -> None:
+    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
+    (RecordCopy(CLUSTER).folder / "log").write_text("later")
+    assert (carried_record.folder_of(CLUSTER) / "log").read_text() == "before"
+    assert current().spec.id == RUN.id
+    RecordCopy(CLUSTER).set_aside()
+    copied = carried_record.folder_of(CLUSTER) / "runs" / RUN.id / "artifacts/checkpoint"
+    assert copied.read_bytes() == b"xx"
+    carried_record.remove(CLUSTER)
+    assert carried_record.stored(CLUSTER) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({"is_current": False}, "the controller does not respond"),
+        ({"size": 1}, "only a part could be copied"),
+        ({"left_out": TOO_LARGE}, "could not be uploaded: model.ckpt-5"),
+        ({"state": ""}, "the copy of its record is not complete"),
+        ({"state": SUCCEEDED, "size": 1}, "only a part could be copied"),
+    ],
+    ids=["silent", "partly", "too large", "an older copy", "a finished run"],
+)
+def test_what_is_not_whole_replaces_no_machine(recorded: Record, args: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BackendError, match=f"no machine is replaced: .*{problem}"):
+        carried_record.take(CLUSTER, recorded(**args), REPLACEMENT)
+    assert carried_record.stored(CLUSTER) is None
+
+
+def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record) -> None:
+    carried_record.take(CLUSTER, recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
+    assert carried_record.stored(CLUSTER) is not None
+
+
+def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record) -> None:
+    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
+    carried_record.take(CLUSTER, recorded(is_current=False, moves=7), REPLACEMENT)
+    assert current().moves == 0, "the machine of the controller is replaced already"
+
+
+def test_a_run_that_failed_on_the_new_machines_continues_when_it_returns(recorded: Record) -> None:
+    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
+    carried_record.take(CLUSTER, recorded(FAILED, TASK_FAILED, moves=1), REPLACEMENT)
+    result = current().result
+    assert result is not None
+    assert (current().moves, result.state, result.cause) == (1, STOPPED, MOVED)
+
+
+@pytest.mark.parametrize(
+    ("own", "moves", "is_newer"),
+    [(STOPPED, 0, False), (FAILED, 0, False), ("", 0, True), (STOPPED, 1, True)],
+    ids=["stopped", "failed", "runs", "has moved on"],
+)
+def test_a_manager_that_stays_gets_the_record_back_once(recorded: Record, own: str, moves: int, is_newer: bool) -> None:
+    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
+    props = cast(MovedRunProps, {"cluster": CLUSTER, "replacement": REPLACEMENT.to_dict()})
+    (source,) = moving._carried(props)
+    here = RunState(RUN, 1.0, moves=moves)
+    here.result = RunResult(own, MOVED, 2.0) if own else None
+    assert moving._is_newer(here, source) == is_newer
+    assert source.replacement == REPLACEMENT

@@ -1,0 +1,29 @@
+"""What an update does with a run when it replaces machines. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """An update replaces machines of a run: before that it is stopped, and its record is brought to this computer. It continues on the
+    new machines."""
+
+    machines: tuple[str, ...] = ()
+    """The ids of the machines. Empty where an earlier update has brought the record, and has not seen the run train since."""
+    origin: str = ""
+    """What is replaced, such as a type of machines."""
+    place: str = ""
+    """What replaces it."""
+    keeps_train_dir: bool = False
+    """Whether the new machines see the run's `train_dir` too."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "machines": list(self.machines)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Replacement":
+        """From JSON."""
+        return cls(**{**data, "machines": tuple(data["machines"])})
