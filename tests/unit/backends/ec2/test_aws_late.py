@@ -15,8 +15,9 @@ from tfdeploy.backends.ec2.instance_poll import InstancePoll
 from tfdeploy.backends.ec2.model import InstanceType, Subnet
 from tfdeploy.errors import BackendError, SpecError
 
-REGION = "us-east-1"
-"""Not that of the box: it is patched in this process after its tests, and boots a machine for each instance of its region."""
+REGION = "us-west-2"
+NOT_OF_THE_BOX = "eu-west-1"
+"""In the region of the box each instance is a machine, for as long as the process of its tests lives."""
 
 NOWHERE = "i-0a1b2c3d4e5f60718"
 PATH = "/tfdeploy/mnist-k3v9x2abcd/"
@@ -138,13 +139,13 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    ec2 = aws_session.client("ec2", REGION)
+    ec2 = aws_session.client("ec2", NOT_OF_THE_BOX)
     launched = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
     throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9)
     if operation == "DescribeInstances":
-        assert aws_api.instances(REGION, {}) != []
+        assert aws_api.instances(NOT_OF_THE_BOX, {}) != []
     else:
-        cleanup.terminate(REGION, [launched])
+        cleanup.terminate(NOT_OF_THE_BOX, [launched])
     assert throttled.given == 9
     assert len(pauses) >= 9
 
