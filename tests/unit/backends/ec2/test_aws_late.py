@@ -33,14 +33,16 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Before:
     """Answers that come before moto's own; each is given once, or so many times."""
 
-    def __init__(self, service: str, operation: str, status: int, code: str, times: int = 1) -> None:
+    def __init__(
+        self, service: str, operation: str, status: int, code: str, times: int = 1, region: str = REGION
+    ) -> None:
         self.given = 0
         self._times = times
         self._status = status
         self._body = (
             f"<ErrorResponse><Error><Code>{code}</Code><Message>late</Message></Error></ErrorResponse>".encode()
         )
-        aws_session.client(service, REGION).meta.events.register_first(
+        aws_session.client(service, region).meta.events.register_first(
             f"before-send.{service}.{operation}", self._answer
         )
 
@@ -141,7 +143,7 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
     monkeypatch.setattr("time.sleep", pauses.append)
     ec2 = aws_session.client("ec2", NOT_OF_THE_BOX)
     launched = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
-    throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9)
+    throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9, NOT_OF_THE_BOX)
     if operation == "DescribeInstances":
         assert aws_api.instances(NOT_OF_THE_BOX, {}) != []
     else:
