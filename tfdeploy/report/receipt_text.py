@@ -1,14 +1,21 @@
 """A receipt as text: what was submitted, and what it cost. Pure."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
+from ..agent.artifacts import CHECKPOINT, StoredArtifact
 from ..agent.flags import shown_command
 from ..agent.run_spec import RunSpec
 from ..receipts import Receipt, RunOutcome
 from ..units import counted, dollars, text_of_size
 
+_STEP = re.compile(r"-(\d+)$")
+"""TensorFlow's names of checkpoints end with their step: `model.ckpt-4200`."""
 
-def receipt_facts(spec: RunSpec, outcome: RunOutcome, receipt: Receipt | None) -> dict[str, str]:
+
+def receipt_facts(
+    spec: RunSpec, outcome: RunOutcome, receipt: Receipt | None, artifacts: Sequence[StoredArtifact] = ()
+) -> dict[str, str]:
     """What a receipt has beside arguments and versions, by name; without what is not known."""
     commands = {f"command of {name}": shown_command(job.command) for name, job in spec.jobs.items() if job.command}
     facts = {
@@ -17,10 +24,16 @@ def receipt_facts(spec: RunSpec, outcome: RunOutcome, receipt: Receipt | None) -
         "tasks": counts_text(outcome.tasks),
         "machines": counts_text(receipt.machines) if receipt else "",
         "code": _code(spec.code, receipt),
+        "checkpoint": ", ".join(_checkpoint(item.name) for item in artifacts if item.kind == CHECKPOINT),
         "steps/s": speed_text(outcome),
         "cost": cost_text(outcome),
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _checkpoint(name: str) -> str:
+    step = _STEP.search(name)
+    return f"{name} (step {int(step[1]):,})" if step else name
 
 
 def _code(name: str, receipt: Receipt | None) -> str:

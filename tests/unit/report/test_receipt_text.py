@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.report.test_run_history import finished, stored
+from tfdeploy.agent.artifacts import CHECKPOINT, FILES, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.receipt_text import receipt_facts
@@ -30,3 +31,11 @@ def test_commands_machines_code_speed_and_cost() -> None:
         "steps/s": "41.25",
         "cost": "$0.0832",
     }
+
+
+def test_the_checkpoint_that_is_stored_has_its_step() -> None:
+    run = stored(finished(1_000.0))
+    names = ("model.ckpt-4200", "best", "export")
+    artifacts = [StoredArtifact(FILES if name == "export" else CHECKPOINT, name, 8) for name in names]
+    facts = receipt_facts(run.spec, run.outcome, None, artifacts)
+    assert facts["checkpoint"] == "model.ckpt-4200 (step 4,200), best"

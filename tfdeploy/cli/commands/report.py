@@ -89,7 +89,8 @@ def _receipt_facts(entry: Entry, observed: ObservedState, receipt: Receipt | Non
     if state is None:
         return {}
     source = observed_source(entry.cluster, observed, {})
-    return receipt_facts(state.spec, outcome(source, state, 0.0, receipt.outcome if receipt else None), receipt)
+    went = outcome(source, state, 0.0, receipt.outcome if receipt else None)
+    return receipt_facts(state.spec, went, receipt, observed.view.artifacts)
 
 
 def _serve(query: ClusterQuery, entry: Entry, port: int) -> None:
