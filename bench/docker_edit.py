@@ -97,7 +97,7 @@ def _edited(
     """Seconds from the edit until the program prints that it is the edited one, by its own clock."""
     text = (TASKS / "edited.py").read_text()
     (code / "train.py").write_text(text.replace("EDIT = 0", f"EDIT = {number}"))
-    begun = time.time()
+    begun = time.monotonic()
     bring()
     line = re.compile(rf"^(\d+\.\d+) edit {number}$", re.MULTILINE)
     return float(until(lambda: line.search(printed()), f"the line of edit {number}", watched)[1]) - begun

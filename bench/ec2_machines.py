@@ -41,9 +41,9 @@ def run() -> list[Row]:
 
         def ours(machines: int) -> float:
             with _project(Path(folder) / str(next(number)), box, image, machines) as project:
-                begun = time.time()
+                begun = time.monotonic()
                 output = project.up().output
-                total = time.time() - begun
+                total = time.monotonic() - begun
                 boot = _boot(outer, [project.machine(f"test-m{index}").id for index in range(machines)])
             images = float(_RUN.findall(output)[-1])
             rest = total - boot - images

@@ -44,7 +44,7 @@ def _ending(made: Project) -> float:
     until(lambda: mnist.steps(_last_output(made.home)), "a first training step", Cluster(made.home), call)
     processes = task_processes(made.home)
     until(lambda: not any(map(alive, processes)), "the end of all tasks", call)
-    stopped = time.time()
+    stopped = time.monotonic()
     call.finish(_SECONDS)
     return stopped - mnist.over(_last_output(made.home))
 
@@ -68,7 +68,7 @@ def _latencies() -> list[float]:
         lines = reader(made.home, "worker-0")
 
         def take() -> bool:
-            latencies.extend(time.time() - float(line.content) for line in lines.more())
+            latencies.extend(time.monotonic() - float(line.content) for line in lines.more())
             return len(latencies) == _LINES
 
         until(take, "all lines", Cluster(made.home))

@@ -44,7 +44,7 @@ def _ours(place: Workplace, name: str) -> float:
     }
     with project(place, CLUSTER, name, config) as made:
         mnist.lay_out(made.code)
-        begun = time.time()
+        begun = time.monotonic()
         call = made.start(*UP)
         ended = _first_step(lambda: output(made.home, _WATCHED).decode(), Cluster(made.home), call)
         call.finish(_SECONDS)
@@ -57,7 +57,7 @@ def _bare(place: Workplace, name: str) -> float:
 
 
 def _by_hand(code: Path, folder: Path) -> float:
-    begun = time.time()
+    begun = time.monotonic()
     command = [*mnist.command(mnist.ENDLESS), f"--train_dir={folder / 'train'}"]
     with ByHand(code, folder / "logs", mnist.WORKERS, command) as cluster:
         return _first_step(cluster.log(_WATCHED).read_text, cluster) - begun

@@ -18,11 +18,22 @@ _SECONDS = 15
 _MEASURED = 10.0
 _FAST_ENOUGH = 0.95
 _PATIENCE = 180.0
+_FLOODS = 3
 _HOSTNAMES = [f"worker-{index}" for index in range(_WORKERS)]
 
 
 def run() -> list[Row]:
-    """One flood."""
+    """Three floods, each of a new cluster."""
+    floods = [_flood() for _ in range(_FLOODS)]
+    measure = f"the controller under {_RATE:,} lines a second from {_WORKERS} workers"
+    return [
+        limit(f"{measure}, while `up` waits: share of a core", [share for share, _ in floods], 0.2, ""),
+        limit(f"{measure}: lines lost or changed", [lost for _, lost in floods], 0, ""),
+    ]
+
+
+def _flood() -> tuple[float, int]:
+    """The controller's share of a core, and how many lines were lost or changed."""
     rate = _RATE // _WORKERS
     config = {"tfdeploy:workers": _WORKERS, "tfdeploy:command": ["python", "flood.py", str(rate), str(_SECONDS)]}
     with workplace() as place, project(place, CLUSTER, "flood", config) as made:
@@ -33,11 +44,7 @@ def run() -> list[Row]:
         expected = "".join(bursts(rate, _SECONDS)).encode()
         lost = sum(_differing(expected, output(made.home, hostname)) for hostname in _HOSTNAMES)
     log(f"controller: {share:.3f} of a core; {lost} lines lost")
-    measure = "the controller under 10,000 lines a second from 4 workers"
-    return [
-        limit(f"{measure}, while `up` waits: share of a core", [share], 0.2, ""),
-        limit(f"{measure}: lines lost or changed", [lost], 0, ""),
-    ]
+    return share, lost
 
 
 def _share(made: Project, call: Process) -> float:

@@ -5,7 +5,8 @@ Processor time, not the clock's: what else the machine does matters little.
 
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from tests.clusters import cluster_ref
@@ -45,23 +46,24 @@ def run() -> list[Row]:
         for tasks, by in calls.items():
             for part, call in by.items():
                 times[tasks][part].append(_seconds(call) * 1000)
-    seconds = {tasks: {part: min(values) for part, values in by.items()} for tasks, by in times.items()}
     for tasks in SIZES:
-        texts = [f"{part} {value:.1f} ms, {memory[tasks][part]:.1f} MB" for part, value in seconds[tasks].items()]
+        texts = [f"{part} {min(rounds):.1f} ms, {memory[tasks][part]:.1f} MB" for part, rounds in times[tasks].items()]
         log(f"{tasks} tasks on {tasks // _TASKS_PER_MACHINE} machines: {'; '.join(texts)}")
-    return [*_rows("processor time", "ms", seconds), *_rows("memory", "MB", memory)]
+    once = {tasks: {part: [value] for part, value in by.items()} for tasks, by in memory.items()}
+    return [*_rows("processor time", "ms", times), *_rows("memory", "MB", once)]
 
 
-def _rows(quantity: str, unit: str, needs: Mapping[int, Mapping[str, float]]) -> list[Row]:
+def _rows(quantity: str, unit: str, needs: Mapping[int, Mapping[str, Sequence[float]]]) -> list[Row]:
     return [_row(quantity, part, {tasks: by[part] for tasks, by in needs.items()}, unit) for part in needs[_LARGE]]
 
 
-def _row(quantity: str, part: str, values: Mapping[int, float], unit: str) -> Row:
-    growth = values[_LARGE] / values[_SMALL]
-    large, small = (f"{values[tasks]:.3g} {unit}" for tasks in (_LARGE, _SMALL))
+def _row(quantity: str, part: str, rounds: Mapping[int, Sequence[float]], unit: str) -> Row:
+    """The least values are shown; the growth of each round is in the range, and its median is judged."""
+    growths = [large / small for large, small in zip(rounds[_LARGE], rounds[_SMALL], strict=True)]
+    large, small = (f"{min(rounds[tasks]):.3g} {unit}" for tasks in (_LARGE, _SMALL))
     what = f"{quantity}: {part} of {_LARGE} tasks, against {_SMALL} (linear: {_LARGE // _SMALL})"
-    curve = Curve(quantity, unit, part, [(tasks, value) for tasks, value in values.items()])
-    return Row(what, large, small, [growth], growth, _LINEAR, curve=curve)
+    curve = Curve(quantity, unit, part, [(tasks, min(values)) for tasks, values in rounds.items()])
+    return Row(what, large, small, growths, median(growths), _LINEAR, curve=curve)
 
 
 def parts(tasks: int) -> dict[str, Callable[[], object]]:

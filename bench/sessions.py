@@ -61,9 +61,9 @@ class Variant:
         """Continue it for this time."""
         release(self.handles)
         time.sleep(_SETTLE)
-        begun, before = time.time(), _busy(self.tasks)
+        begun, before = time.monotonic(), _busy(self.tasks)
         time.sleep(seconds)
-        self.turns.append(Turn(begun, time.time(), _busy(self.tasks) - before))
+        self.turns.append(Turn(begun, time.monotonic(), _busy(self.tasks) - before))
         halt(self.handles)
         self.training.check()
 

@@ -51,9 +51,9 @@ class Training:
     def turn(self) -> float:
         """Continue it for a while; its steps a second."""
         release(self.handles)
-        begun = time.time() + _SETTLE
+        begun = time.monotonic() + _SETTLE
         time.sleep(_SETTLE + _TURN)
-        ended = time.time()
+        ended = time.monotonic()
         printed = self.read()
         halt(self.handles)
         self.check()

@@ -57,7 +57,8 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """The row as the table shows it."""
-        spread = f"{number(median(self.values))} ({number(min(self.values))} to {number(max(self.values))}){self.unit}"
+        extent = f" ({number(min(self.values))} to {number(max(self.values))})" if len(self.values) > 1 else ""
+        spread = f"{number(median(self.values))}{extent}{self.unit}"
         of = f"{self.pairs} pairs" if self.pairs > 1 else "1 pair" if self.pairs else str(len(self.values))
         range_of_median = " to ".join(map(number, self.interval)) if self.interval else ""
         shown = (self.measure, self.ours, self.peer, of, spread, range_of_median)

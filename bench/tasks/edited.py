@@ -4,6 +4,6 @@ import time
 
 EDIT = 0
 
-print(f"{time.time():.6f} edit {EDIT}", flush=True)
+print(f"{time.monotonic():.6f} edit {EDIT}", flush=True)
 while True:
     time.sleep(1)

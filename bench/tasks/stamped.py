@@ -1,6 +1,7 @@
-"""Runs a Python program as it is; each line that it prints is preceded by the time, in seconds since 1970.
+"""Runs a Python program as it is; each line that it prints is preceded by the time.
 
-`python stamped.py PROGRAM [ARGUMENT…]`; the last line is `over`.
+`python stamped.py PROGRAM [ARGUMENT…]`; the last line is `over`. The time is that of the monotonic clock, which all
+programs of a machine share, in containers too, and which nobody sets.
 """
 
 import atexit
@@ -20,7 +21,7 @@ class Stamped:
     def write(self, text: str) -> int:
         """As of a file."""
         for line in text.splitlines(keepends=True):
-            self._stream.write(f"{time.time():.6f} {line}" if self._begins else line)
+            self._stream.write(f"{time.monotonic():.6f} {line}" if self._begins else line)
             self._begins = line.endswith("\n")
         return len(text)
 
