@@ -10,7 +10,7 @@ from tests.engine.images import tensorflow_image
 from . import mnist
 from .baselines.containers import containers
 from .engine import STACK, UP, Workplace
-from .halting import of_containers, of_processes
+from .halting import OfUpdate, of_containers
 from .needs import image_of
 from .processes import family
 from .steps import HOSTNAMES, ROUNDS, Training, alternate, rounds
@@ -49,7 +49,7 @@ def _round(image: str, network: str, place: Workplace, what: str) -> tuple[list[
         call = cluster.made.start(*UP)
         ours = Training(lambda: cluster.outputs(HOSTNAMES), [cluster, call])
         ours.warm_up()
-        with ours.stopped([*of_processes(family(call.pid)), *of_containers(cluster.containers())]):
+        with ours.stopped([OfUpdate(family(call.pid), cluster.lock), *of_containers(cluster.containers())]):
             name, hand = f"{STACK}-hand", [*command, f"--train_dir={_TRAIN}"]
             with containers(name, image, cluster.made.code, mnist.WORKERS, hand) as started:
                 peer = Training(lambda: [started.output(f"{name}-{task}") for task in HOSTNAMES], [started])

@@ -1,8 +1,10 @@
 """Processes and containers that are stopped for a while, each by its own handle, and continued afterwards."""
 
+import fcntl
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import psutil
@@ -41,6 +43,43 @@ class OfProcess:
         """By SIGCONT."""
         with suppress(psutil.NoSuchProcess):
             self.process.resume()
+
+
+@dataclass(frozen=True)
+class OfUpdate:
+    """The processes of a `pulumi up` that observes a cluster."""
+
+    processes: Sequence[psutil.Process]
+    lock: Path
+    """The file that an observation locks: a process that were stopped then would hold it, and block every other observer."""
+
+    def halt(self) -> None:
+        """By SIGSTOP, between two observations."""
+        until(self._halted, "a `pulumi up` that does not observe", seconds=_SECONDS)
+
+    def _halted(self) -> bool:
+        halt(of_processes(self.processes))
+        stopped = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+        until(lambda: all(_status(process) in stopped for process in self.processes), "SIGSTOP", seconds=_SECONDS)
+        with self.lock.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.release()
+                return False
+        return True
+
+    def release(self) -> None:
+        """By SIGCONT."""
+        release(of_processes(self.processes))
+
+
+def _status(process: psutil.Process) -> str:
+    """As psutil writes it; that of a zombie for one that does not exist."""
+    try:
+        return process.status()
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
 
 
 @dataclass(frozen=True)

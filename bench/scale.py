@@ -40,7 +40,7 @@ _LINEAR = 15.0
 def run() -> list[Row]:
     """Two rows for each part, with curves."""
     calls = {tasks: parts(tasks) for tasks in SIZES}
-    memory = {tasks: {part: _memory(call) / 1e6 for part, call in by.items()} for tasks, by in calls.items()}
+    memory = {tasks: {part: memory_of(call) / 1e6 for part, call in by.items()} for tasks, by in calls.items()}
     times: dict[int, dict[str, list[float]]] = {tasks: {part: [] for part in by} for tasks, by in calls.items()}
     for _ in range(_ROUNDS):  # by turns: the clock of the processor is not the same from one second to the next
         for tasks, by in calls.items():
@@ -111,7 +111,7 @@ def _trained(world: World) -> World:
     return world
 
 
-def _memory(call: Callable[[], object]) -> int:
+def memory_of(call: Callable[[], object]) -> int:
     """The most memory that a call needs, in bytes."""
     tracemalloc.start()
     call()

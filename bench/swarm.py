@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tfdeploy import registry
@@ -12,6 +13,7 @@ from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.backends.docker.engine import engine_address
 from tfdeploy.backends.docker.labels import ID_LABEL
+from tfdeploy.backends.record_copy import RecordCopy
 
 from .baselines.containers import Services, remove_labelled
 from .ending import undisturbed
@@ -50,6 +52,11 @@ class OnSwarm:
     def containers(self) -> list[str]:
         """The containers that run: of all tasks, and the controller's."""
         return docker("ps", "--quiet", "--filter=status=running", f"--filter=label={self.label}").split()
+
+    @property
+    def lock(self) -> Path:
+        """The file that each observation locks."""
+        return RecordCopy(self.handle).home / "lock"
 
     def check(self) -> None:
         """Raise BenchError when the job has failed."""

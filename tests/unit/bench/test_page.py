@@ -139,6 +139,13 @@ def test_the_page_and_its_picture_are_those_of_the_stored_run() -> None:
     assert picture(rows) == (DOCS / bench.PICTURE).read_text(), again
 
 
+def test_the_stored_run_has_all_rows_and_each_miss_has_a_reason() -> None:
+    run = outcomes.read(bench.RESULTS)
+    assert list(run.outcomes) == list(bench.ROWS)
+    assert [outcome.name for outcome in run.outcomes.values() if outcome.problem or not outcome.rows] == []
+    assert [*notes.complaints(run, notes.read()), *notes.warnings(run, notes.read())] == []
+
+
 def test_thirty_pairs_are_judged_by_the_interval_of_their_median() -> None:
     speeds = [0.9] * 10 + [0.95] * 10 + [1.0] * 10
     many = ratio("steps", speeds, [1.0] * 30, 0.98, at_least=True)

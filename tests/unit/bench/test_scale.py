@@ -1,13 +1,16 @@
-"""What the parts of a large cluster cost, by counts of function calls, which do not scatter."""
+"""What the parts of 1,000 tasks on 100 machines cost, by function calls and by memory, which do not scatter."""
 
 import sys
 from collections.abc import Callable
 
 import pytest
 
-from bench.scale import parts
+from bench.scale import memory_of, parts
 
-SMALL, LARGE = 30, 300
+SMALL, LARGE = 100, 1000
+
+LINEAR, LINEAR_MEMORY = 10.5, 12.0
+"""How many times as much ten times as many tasks may need."""
 
 
 def calls_of(call: Callable[[], object]) -> int:
@@ -27,15 +30,16 @@ def calls_of(call: Callable[[], object]) -> int:
 
 
 @pytest.fixture(scope="module")
-def counts() -> dict[str, tuple[int, int]]:
-    """Of each part, for few tasks and for ten times as many."""
-    small, large = parts(SMALL), parts(LARGE)
-    return {part: (calls_of(small[part]), calls_of(large[part])) for part in large}
+def by_size() -> dict[int, dict[str, Callable[[], object]]]:
+    """The parts, for few tasks and for ten times as many."""
+    return {tasks: parts(tasks) for tasks in (SMALL, LARGE)}
 
 
 @pytest.mark.parametrize("part", ["plan", "preview", "report", "page"])
-def test_a_part_calls_ten_times_as_many_functions_for_ten_times_as_many_tasks(
-    part: str, counts: dict[str, tuple[int, int]]
+def test_a_part_needs_ten_times_as_much_for_ten_times_as_many_tasks(
+    part: str, by_size: dict[int, dict[str, Callable[[], object]]]
 ) -> None:
-    few, many = counts[part]
-    assert many <= 10.5 * few, f"{few} calls for {SMALL} tasks, {many} for {LARGE}"
+    few, many = (calls_of(by_size[tasks][part]) for tasks in (SMALL, LARGE))
+    assert many <= LINEAR * few, f"{few} calls for {SMALL} tasks, {many} for {LARGE}"
+    low, high = (memory_of(by_size[tasks][part]) for tasks in (SMALL, LARGE))
+    assert high <= LINEAR_MEMORY * low, f"{low} bytes for {SMALL} tasks, {high} for {LARGE}"
