@@ -1,7 +1,7 @@
 """Runs a Python program as it is; each line that it prints is preceded by the time.
 
-`python stamped.py PROGRAM [ARGUMENT…]`; the last line is `over`. The time is that of the monotonic clock, which all
-programs of a machine share, in containers too, and which nobody sets.
+`python stamped.py PROGRAM [ARGUMENT…]`; the last line is `over`. The time is that of the monotonic clock: all programs of a
+machine have the same one, also in containers, and it is never set.
 """
 
 import atexit

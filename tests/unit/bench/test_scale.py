@@ -7,6 +7,8 @@ import pytest
 
 from bench.scale import memory_of, parts
 
+pytestmark = pytest.mark.full
+
 SMALL, LARGE = 100, 1000
 
 LINEAR, LINEAR_MEMORY = 10.5, 12.0
