@@ -9,6 +9,7 @@ from typing import Protocol
 
 import psutil
 
+from .observed import alive
 from .processes import BenchError, docker, until
 
 _SECONDS = 30.0
@@ -51,17 +52,16 @@ class OfUpdate:
 
     processes: Sequence[psutil.Process]
     lock: Path
-    """The file that an observation locks: a process that were stopped then would hold it, and block every other observer."""
+    """The file that an observation locks: if `up` is stopped then, it holds the lock, and every other observer waits."""
 
     def halt(self) -> None:
         """By SIGSTOP, between two observations."""
-        until(self._halted, "a `pulumi up` that does not observe", seconds=_SECONDS)
+        until(self._halted, "a moment in which `pulumi up` does not observe", seconds=_SECONDS)
 
     def _halted(self) -> bool:
         halt(of_processes(self.processes))
-        stopped = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
-        until(lambda: all(_status(process) in stopped for process in self.processes), "SIGSTOP", seconds=_SECONDS)
-        with self.lock.open("a") as lock:
+        until(lambda: all(map(_is_stopped, self.processes)), "SIGSTOP", seconds=_SECONDS)
+        with self.lock.open("rb") as lock:  # it exists: `up` has observed
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -74,12 +74,8 @@ class OfUpdate:
         release(of_processes(self.processes))
 
 
-def _status(process: psutil.Process) -> str:
-    """As psutil writes it; that of a zombie for one that does not exist."""
-    try:
-        return process.status()
-    except psutil.NoSuchProcess:
-        return psutil.STATUS_ZOMBIE
+def _is_stopped(process: psutil.Process) -> bool:
+    return not alive(process) or process.status() == psutil.STATUS_STOPPED
 
 
 @dataclass(frozen=True)

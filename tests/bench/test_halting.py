@@ -1,7 +1,10 @@
 """What stands still for a turn goes on afterwards, whatever happened in between."""
 
+import fcntl
 import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -11,13 +14,22 @@ import pytest
 
 from bench import halting
 from bench.baselines.containers import Containers, containers
-from bench.halting import Handle, OfContainer, halt, of_containers, of_processes, release
+from bench.halting import Handle, OfContainer, OfUpdate, halt, of_containers, of_processes, release
 from bench.processes import BenchError, docker
 from bench.steps import Training
 from tests.waiting import until
 
 DEADLINE = 30.0
 FOREVER = "import time\ntime.sleep(1000)\n"
+LOCKING = """\
+import fcntl, pathlib, sys, time
+with open(sys.argv[1], "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    print("locked", flush=True)
+    while not pathlib.Path(sys.argv[2]).exists():
+        time.sleep(0.01)
+time.sleep(1000)
+"""
 HANGING = """\
 #!/bin/sh
 [ "$1" != unpause ] || exec sleep 1000
@@ -89,6 +101,27 @@ def test_a_process_that_has_ended_is_no_error(processes: list[psutil.Process]) -
     halt(handles)
     release(handles)
     until(lambda: not any(stopped(processes[1:])), "the others go on", DEADLINE)
+
+
+def test_an_update_is_stopped_only_while_it_does_not_hold_its_lock(tmp_path: Path) -> None:
+    lock, may_release = tmp_path / "lock", tmp_path / "may-release"
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKING, str(lock), str(may_release)], stdout=subprocess.PIPE
+    ) as started:
+        try:
+            assert started.stdout is not None
+            assert started.stdout.readline() == b"locked\n"
+            update = psutil.Process(started.pid)
+            with ThreadPoolExecutor(1) as executor:
+                call = executor.submit(OfUpdate([update], lock).halt)
+                until(lambda: stopped([update]) == [True], "the first try", DEADLINE)
+                may_release.touch()
+                call.result()
+            assert stopped([update]) == [True]
+            with lock.open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            started.kill()
 
 
 @pytest.fixture
