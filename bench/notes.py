@@ -64,5 +64,5 @@ def warnings(run: Run, notes: Mapping[str, Note]) -> Iterator[str]:
     """Reasons that are no longer needed."""
     for name, outcome in run.outcomes.items():
         for row in outcome.rows if name in notes else ():
-            if row.target is not None and row.met and notes[name].reason_of(row):
+            if row.target is not None and row.met and not row.is_undecided and notes[name].reason_of(row):
                 yield f"{name}: {row.measure!r} meets its target: remove its reason from bench/notes.toml"

@@ -49,8 +49,9 @@ For contributors. `make bench` measures each row and writes this page.
 {table}
 {notes}
 A row with a peer is measured in pairs, by turns: ours, peer, ours, peer. The median of the pairs' ratios, ours / peer, is judged.
-From {pairs} pairs on the page has the interval that contains the median with a probability of 95 %, and a target is met if
-the interval reaches it. A row without a peer has a limit for the worst of its measurements.
+From {pairs} pairs on the page has the interval that contains the median with a probability of 95 %, and a target is missed if
+the interval does not reach it. If the interval reaches it and the median does not, the row is undecided: the pairs scatter too much.
+A row without a peer has a limit for the worst of its measurements.
 
 Before each row `make bench` measures the processor time that other processes use, and waits for up to {longest:.0f} s until it is at
 most {quiet:g} cores. If they use more than that, the page names the row. It ends with an error if a row failed, or if a target is
@@ -119,20 +120,24 @@ def _remarks(names: Sequence[str], outcomes: Sequence[Outcome]) -> Iterator[str]
 
 
 def _missed(outcomes: Sequence[Outcome], notes: Mapping[str, Note]) -> str:
-    """Each missed target with its reason."""
+    """Each target that is missed or undecided, with its reason."""
     entries = [
-        f"- {row.measure}: {_judged(row)}, target {row.target_text}. "
-        f"{notes[outcome.name].reason_of(row) or '**No reason is given.**'}\n"
+        f"- {row.measure}: {_judged(row)}, target {row.target_text}. {notes[outcome.name].reason_of(row) or _unexplained(row)}\n"
         for outcome in outcomes
         for row in outcome.rows
-        if not row.met
+        if not row.met or row.is_undecided
     ]
-    return "## Missed targets\n\n" + "".join(entries) if entries else ""
+    return "## Missed and undecided targets\n\n" + "".join(entries) if entries else ""
+
+
+def _unexplained(row: Row) -> str:
+    return "Undecided." if row.is_undecided else "**No reason is given.**"
 
 
 def _judged(row: Row) -> str:
-    name = "interval ends at" if row.interval else "median" if row.pairs else "worst"
-    return f"{name} {number(row.judged)}{row.unit}"
+    if row.interval:
+        return f"median {number(median(row.values))}, interval {' to '.join(map(number, row.interval))}"
+    return f"{'median' if row.pairs else 'worst'} {number(row.judged)}{row.unit}"
 
 
 def _curves(rows: Sequence[Row], picture: str) -> str:

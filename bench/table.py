@@ -48,7 +48,16 @@ class Row:
         """Whether the target was reached."""
         if self.target is None:
             return True
-        return self.judged >= self.target if self.at_least else self.judged <= self.target
+        return self._reaches(self.judged)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the interval of the median reaches the target, and the median does not."""
+        return self.target is not None and self.met and not self._reaches(median(self.values)) and bool(self.interval)
+
+    def _reaches(self, value: float) -> bool:
+        assert self.target is not None
+        return value >= self.target if self.at_least else value <= self.target
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -64,7 +73,7 @@ class Row:
         shown = (self.measure, self.ours, self.peer, of, spread, range_of_median)
         if self.target is None:
             return *shown, "none", ""
-        return *shown, self.target_text, "met" if self.met else "**missed**"
+        return *shown, self.target_text, "undecided" if self.is_undecided else "met" if self.met else "**missed**"
 
     @property
     def target_text(self) -> str:

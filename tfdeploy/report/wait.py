@@ -31,8 +31,12 @@ from .run_outcomes import observed_source, store_outcomes
 from .tables import status_text
 from .update_failure import fail_update
 
-_POLL_SECONDS = 1.0
-"""As often as the rows of Pulumi's display change. Each observation takes processor time from a training on the same machine."""
+_POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
+"""The shortest pause is as long as the rows of Pulumi's display take to change."""
+
+_PAUSE_BY_COST = 10.0
+"""A pause is so many times as long as the observation before it, which takes processor time from a training on the same machine: on
+Docker, once a second, 7 % of it (decision 0016)."""
 
 _PROGRESS_LINES = 20
 _INDENT = 4
@@ -111,8 +115,10 @@ async def follow(
     warned: set[str] = set()
     with ThreadPoolExecutor(1, thread_name_prefix=f"tfdeploy-{watch.spec.name}") as executor:
         while True:
+            begun = time.monotonic()
             latest = await loop.run_in_executor(executor, copy_context().run, watch.look)
-            left = deadline - time.monotonic()
+            ended = time.monotonic()
+            left = deadline - ended
             if is_enough(latest) or over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
                 return latest
             _warn_of_waits(watch, latest, warned)
@@ -120,9 +126,14 @@ async def follow(
                 for row, text in rows.changes(latest, time.monotonic()).items():
                     show(row, text)
             try:
-                await asyncio.wait_for(watch.detached.wait(), min(_POLL_SECONDS, left))
+                await asyncio.wait_for(watch.detached.wait(), min(_pause(ended - begun), left))
             except TimeoutError:
                 continue
+
+
+def _pause(cost: float) -> float:
+    """The seconds until the next observation after one that took `cost` seconds."""
+    return min(max(_POLL_SECONDS, _PAUSE_BY_COST * cost), _LONGEST_PAUSE)
 
 
 def _warn_of_waits(watch: Watch, latest: Report, warned: set[str]) -> None:

@@ -53,7 +53,7 @@ def test_the_page_says_what_became_of_each_name() -> None:
 def test_a_missed_target_is_there_with_its_reason() -> None:
     assert "- a slow thing, against a fast one: median 2.5, target ≤ 1.2. It is young.\n" in text()
     assert "target ≤ 1.2. **No reason is given.**" in text(known=NOTES)
-    assert "## Missed targets" not in text(run_of(Outcome("steps", "2026-11-24 01:10", [QUICK])))
+    assert "## Missed and undecided targets" not in text(run_of(Outcome("steps", "2026-11-24 01:10", [QUICK])))
 
 
 def test_four_numbers_are_at_the_top() -> None:
@@ -156,6 +156,20 @@ def test_thirty_pairs_are_judged_by_the_interval_of_their_median() -> None:
     assert not few.met
     assert few.interval is None
     assert not ratio("seconds", speeds, [1.0] * 30, 0.85).met
+
+
+def test_a_target_that_only_the_interval_reaches_is_undecided() -> None:
+    speeds = [0.9] * 10 + [0.95] * 10 + [1.0] * 10
+    undecided, met = (ratio(f"steps {target}", speeds, [1.0] * 30, target, at_least=True) for target in (0.98, 0.95))
+    assert (undecided.cells()[-1], met.cells()[-1]) == ("undecided", "met")
+    run = run_of(Outcome("steps", "2026-11-24 01:10", [undecided, met]))
+    assert "\n- steps 0.98: median 0.95, interval 0.9 to 1, target ≥ 0.98. Undecided.\n\n" in text(run)
+    assert list(notes.complaints(run, EXPLAINED)) == []
+    known = {**EXPLAINED, "steps": Note("", [Reason("steps 0.98", "It scatters."), Reason("steps 0.95", "No.")])}
+    assert "target ≥ 0.98. It scatters.\n" in text(run, known)
+    assert list(notes.warnings(run, known)) == [
+        "steps: 'steps 0.95' meets its target: remove its reason from bench/notes.toml"
+    ]
 
 
 def test_the_interval_of_a_median_is_that_of_the_binomial_distribution() -> None:

@@ -23,8 +23,14 @@ from tfdeploy.report.wait import Watch, follow, observed
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait, "_POLL_SECONDS", 0.0)
+def no_pauses(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "cost" not in request.fixturenames:
+        monkeypatch.setattr(wait, "_pause", lambda cost: 0.0)
+
+
+@pytest.mark.parametrize(("cost", "pause"), [(0.0, 1.0), (0.02, 1.0), (0.2, 2.0), (5.0, 3.0)])
+def test_the_pause_after_an_observation_follows_its_cost(cost: float, pause: float) -> None:
+    assert wait._pause(cost) == pause
 
 
 class Looks:
