@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -84,7 +85,8 @@ def logins(tmp_path: Path) -> Iterator[Callable[..., Login]]:
     yield make
     for home in (tmp_path / "state/tfdeploy/clusters").glob("*"):
         for process in marked(home):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
+                process.kill()
         shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
         Places(str(home)).lock.unlink(missing_ok=True)
 
