@@ -122,7 +122,7 @@ def _remarks(names: Sequence[str], outcomes: Sequence[Outcome]) -> Iterator[str]
 def _missed(outcomes: Sequence[Outcome], notes: Mapping[str, Note]) -> str:
     """Each target that is missed or undecided, with its reason."""
     entries = [
-        f"- {row.measure}: {_judged(row)}, target {row.target_text}. {notes[outcome.name].reason_of(row) or _unexplained(row)}\n"
+        f"- {row.measure}: {_judged(row)}, target {row.target_text}. {notes[outcome.name].reason_of(row) or _no_reason(row)}\n"
         for outcome in outcomes
         for row in outcome.rows
         if not row.met or row.is_undecided
@@ -130,7 +130,7 @@ def _missed(outcomes: Sequence[Outcome], notes: Mapping[str, Note]) -> str:
     return "## Missed and undecided targets\n\n" + "".join(entries) if entries else ""
 
 
-def _unexplained(row: Row) -> str:
+def _no_reason(row: Row) -> str:
     return "Undecided." if row.is_undecided else "**No reason is given.**"
 
 

@@ -46,17 +46,16 @@ class Row:
     @property
     def met(self) -> bool:
         """Whether the target was reached."""
-        if self.target is None:
-            return True
         return self._reaches(self.judged)
 
     @property
     def is_undecided(self) -> bool:
         """Whether the interval of the median reaches the target, and the median does not."""
-        return self.target is not None and self.met and not self._reaches(median(self.values)) and bool(self.interval)
+        return self.interval is not None and self.met and not self._reaches(median(self.values))
 
     def _reaches(self, value: float) -> bool:
-        assert self.target is not None
+        if self.target is None:
+            return True
         return value >= self.target if self.at_least else value <= self.target
 
     @property

@@ -1,7 +1,6 @@
 """Local clusters under random faults: their processes, their disk, their clock, their record."""
 
 import json
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from tests.chaos.process_faults import (
 )
 from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
+from tests.removal import remove_local_cluster
 from tfdeploy.agent.log_segments import Stream
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.local.paths import Places
@@ -141,11 +141,7 @@ class LocalCluster(Cluster):
 
     def close(self) -> None:
         for home in self.homes():
-            for process in marked(home):
-                with suppress(psutil.Error):
-                    process.kill()
-            shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
-            Places(str(home)).lock.unlink(missing_ok=True)
+            remove_local_cluster(home)
         super().close()
 
     # The processes.

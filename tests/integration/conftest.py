@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import psutil
 from tests.arguments import merged
 from tests.clusters import cluster_ref
 from tests.pulumi_home import pulumi_home
+from tests.removal import kill_all
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
 from tests.waiting import until
@@ -158,9 +158,7 @@ class Project:
         process.kill()
         process.wait()
         stale = [plugin for plugin in plugins if plugin.is_running()]
-        for plugin in stale:
-            with suppress(psutil.NoSuchProcess):
-                plugin.kill()
+        kill_all(stale)
         psutil.wait_procs(stale)
 
     def _halted_with_whole_state(self, pid: int) -> bool:

@@ -2,13 +2,12 @@
 
 import shutil
 import signal
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.integration.conftest import Project
+from tests.removal import kill_all
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record import Record
@@ -95,9 +94,7 @@ def test_destroy_works_when_supervisord_and_folder_are_gone(project: Project) ->
     project.write(JOB, SLEEPER)
     project.up()
     home = project.places().home
-    for process in marked(home):
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    kill_all(marked(home))
     until(lambda: not marked(home), "all are gone")
     shutil.rmtree(home)
     assert "are stored in" not in project.destroy().output

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import psutil
 import pytest
 
 from tests.integration.conftest import Project
+from tests.removal import kill_all
 from tests.users import as_user, own
 from tests.verbs import COMMAND
 from tfdeploy.backends.local.supervisor import marked
@@ -70,9 +70,7 @@ class OfUser(Project):
 
     def clean(self) -> None:
         """End and remove whatever the test left, without Pulumi."""
-        for process in self.processes():
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_all(self.processes())
         shutil.rmtree(self.sockets, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 

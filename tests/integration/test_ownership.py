@@ -4,17 +4,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.integration.conftest import Project
+from tests.removal import remove_local_cluster
 from tests.verbs import Verbs
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import Supervisor, marked
 
 SLEEPER = "import time\nprint('trains', flush=True)\ntime.sleep(600)"
@@ -84,11 +83,7 @@ def logins(tmp_path: Path) -> Iterator[Callable[..., Login]]:
 
     yield make
     for home in (tmp_path / "state/tfdeploy/clusters").glob("*"):
-        for process in marked(home):
-            with suppress(psutil.NoSuchProcess):  # it has ended since it was listed
-                process.kill()
-        shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
-        Places(str(home)).lock.unlink(missing_ok=True)
+        remove_local_cluster(home)
 
 
 def test_two_logins_with_the_same_words_have_two_clusters_and_neither_notices_the_other(

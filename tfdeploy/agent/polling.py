@@ -21,7 +21,13 @@ def wait_until(condition: Callable[[], T], seconds: float, pause: float = DEFAUL
         now = time.monotonic()
         if value or now >= deadline:
             return value
-        time.sleep(min(max(pause, min(now - begin, longest)), max(0.0, deadline - now)))
+        time.sleep(min(pause_after(now - begin, pause, longest), max(0.0, deadline - now)))
+
+
+def pause_after(seconds: float, shortest: float, longest: float) -> float:
+    """The pause after a call that took so many seconds: as long, but not shorter than `shortest`, nor, where it is greater, longer than
+    `longest`."""
+    return max(shortest, min(seconds, longest))
 
 
 class Backoff:

@@ -14,6 +14,7 @@ from functools import partial
 
 import pulumi
 
+from ..agent.polling import pause_after
 from ..agent.record import RecordFormatError, ViewRequest
 from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN
 from ..backends.base import Backend, ClusterRef, ObservedState
@@ -32,11 +33,11 @@ from .tables import status_text
 from .update_failure import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
-"""The shortest pause is as long as the rows of Pulumi's display take to change."""
+"""The shortest and the longest pause between two observations. The rows of Pulumi's display change once a second."""
 
-_PAUSE_BY_COST = 10.0
-"""A pause is so many times as long as the observation before it, which takes processor time from a training on the same machine: on
-Docker, once a second, 7 % of it (decision 0016)."""
+_PAUSE_FACTOR = 10.0
+"""A pause is so many times as long as the observation before it. Observations take processor time from a training on the same machine:
+on Docker, one each second takes 7 % of it (decision 0016)."""
 
 _PROGRESS_LINES = 20
 _INDENT = 4
@@ -115,25 +116,21 @@ async def follow(
     warned: set[str] = set()
     with ThreadPoolExecutor(1, thread_name_prefix=f"tfdeploy-{watch.spec.name}") as executor:
         while True:
-            begun = time.monotonic()
+            begin = time.monotonic()
             latest = await loop.run_in_executor(executor, copy_context().run, watch.look)
-            ended = time.monotonic()
-            left = deadline - ended
+            end = time.monotonic()
+            left = deadline - end
             if is_enough(latest) or over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
                 return latest
             _warn_of_waits(watch, latest, warned)
             if show is not None:
                 for row, text in rows.changes(latest, time.monotonic()).items():
                     show(row, text)
+            pause = pause_after(_PAUSE_FACTOR * (end - begin), _POLL_SECONDS, _LONGEST_PAUSE)
             try:
-                await asyncio.wait_for(watch.detached.wait(), min(_pause(ended - begun), left))
+                await asyncio.wait_for(watch.detached.wait(), min(pause, left))
             except TimeoutError:
                 continue
-
-
-def _pause(cost: float) -> float:
-    """The seconds until the next observation after one that took `cost` seconds."""
-    return min(max(_POLL_SECONDS, _PAUSE_BY_COST * cost), _LONGEST_PAUSE)
 
 
 def _warn_of_waits(watch: Watch, latest: Report, warned: set[str]) -> None:

@@ -25,3 +25,11 @@ def test_it_calls_both_commands_with_nothing_that_leaves_tests_out(tmp_path: Pat
     }
     subprocess.run(["bash", ROOT / ".ci" / "run"], env=environment, check=True)
     assert (tmp_path / "calls").read_text().splitlines() == ["make test", "make test-rest"]
+
+
+def test_what_make_starts_stores_compiled_modules() -> None:
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "SHOWN": "1"}
+    show = ["make", "--no-print-directory", "--eval=show:; @env", "show"]
+    done = subprocess.run(show, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert "SHOWN=1" in done.stdout
+    assert "PYTHONDONTWRITEBYTECODE" not in done.stdout

@@ -14,6 +14,7 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
+from tfdeploy.agent import polling
 from tfdeploy.agent.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedState
@@ -23,14 +24,16 @@ from tfdeploy.report.wait import Watch, follow, observed
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    if "cost" not in request.fixturenames:
-        monkeypatch.setattr(wait, "_pause", lambda cost: 0.0)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the pauses would be: they end at once."""
+    found: list[float] = []
 
+    def pause_after(*arguments: float) -> float:
+        found.append(polling.pause_after(*arguments))
+        return 0.0
 
-@pytest.mark.parametrize(("cost", "pause"), [(0.0, 1.0), (0.02, 1.0), (0.2, 2.0), (5.0, 3.0)])
-def test_the_pause_after_an_observation_follows_its_cost(cost: float, pause: float) -> None:
-    assert wait._pause(cost) == pause
+    monkeypatch.setattr(wait, "pause_after", pause_after)
+    return found
 
 
 class Looks:
@@ -86,6 +89,29 @@ def test_it_looks_until_the_verdict_stands_and_nothing_runs() -> None:
     seen, count = followed([first, second, sight(world)], ps=1, workers=1)
     assert (seen.state, count) == ("succeeded", 3)
     assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded"]
+
+
+@pytest.mark.parametrize(("cost", "pause"), [(0.0, 1.0), (0.02, 1.0), (0.2, 2.0), (5.0, 3.0)])
+def test_the_pause_after_an_observation_is_ten_times_as_long_within_limits(
+    cost: float, pause: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(f"{wait.__name__}.time.monotonic", lambda: clock[0])
+
+    class Slow(Looks):
+        def observe(self, *arguments: Any) -> ObservedState:
+            clock[0] += cost
+            return super().observe(*arguments)
+
+    world = running(ps=1, workers=1)
+    first = sight(world)
+    world.exit("worker-0")
+    world.settle()
+    made = Watch(
+        cast(Backend, Slow([first, sight(world)])), cluster_ref(), spec(ps=1, workers=1), plan(ps=1, workers=1)
+    )
+    finish(follow(made, 60.0))
+    assert pauses == [pytest.approx(pause)]
 
 
 @pytest.mark.parametrize("status", ["lost", "unreachable since", "starting"])

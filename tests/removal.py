@@ -1,0 +1,25 @@
+"""What tests kill and remove without tfdeploy, which they may have broken."""
+
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from tfdeploy.backends.local.paths import Places
+from tfdeploy.backends.local.supervisor import marked
+
+
+def kill_all(processes: Iterable[psutil.Process]) -> None:
+    """Kill processes, of which some may have ended since they were listed."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def remove_local_cluster(home: Path) -> None:
+    """Kill the processes of a local cluster, and remove its sockets and its lock."""
+    kill_all(marked(home))
+    shutil.rmtree(Places(str(home)).runtime, ignore_errors=True)
+    Places(str(home)).lock.unlink(missing_ok=True)
