@@ -6,6 +6,7 @@ import datetime
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pulumi
@@ -96,7 +97,8 @@ def test_the_pause_after_an_observation_is_ten_times_as_long_within_limits(
     cost: float, pause: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(f"{wait.__name__}.time.monotonic", lambda: clock[0])
+    # Not that of asyncio.
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: clock[0], time=time.time))
 
     class Slow(Looks):
         def observe(self, *arguments: Any) -> ObservedState:
