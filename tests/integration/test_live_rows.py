@@ -26,7 +26,7 @@ STEPS = """\
 import os, pathlib, sys, time
 step = {"one": 300, "two": 700}[sys.argv[1]]
 print("step", step - 100, "of 1000 loss 0.5", flush=True)
-time.sleep(0.1)
+time.sleep(1.0)  # a launcher that reads both lines at once gives them one time, and there is no speed
 print("step", step, "of 1000 loss 0.25", flush=True)
 while not pathlib.Path(os.environ["GO"]).exists():
     time.sleep(0.05)
