@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.docker.project import GATED, DockerProject
-from tests.pages import ROOT, blocks
+from tests.elastic_program import paced_program
 from tests.tensorflow_env import ONE_THREAD
 from tests.waiting import until
 
@@ -58,13 +58,11 @@ def has_more(project: DockerProject, hostname: str, lines: int) -> bool:
 def test_tensorflow_finds_workers_with_names_that_did_not_exist_before(
     project: DockerProject, tensorflow_volume: str
 ) -> None:
-    page = blocks(ROOT / "docs" / "how-to" / "elastic.md", "python")
-    program = next(block.text for block in page if "device_filters" in block.text)
     for workers in (1, 3, 1, 2):
         project.write(
             f"command=['python', 'train.py'], code='code', ps=1, workers={workers}, elastic={{'max': 3}}, wait='0', "
             f"env={ {**ONE_THREAD, 'STEPS': '1000000000'} }, container={{'volumes': [{tensorflow_volume!r}]}}",
-            program,
+            paced_program(),
         )
         project.up()
         names = [f"worker-{index}" for index in range(workers)]

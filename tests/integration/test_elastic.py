@@ -1,4 +1,4 @@
-"""docs/how-to/elastic.md: the page's program trains while `pulumi up` changes the number of workers, and they are killed."""
+"""docs/how-to/elastic.md: its program, paced, trains while `pulumi up` changes the number of workers, and while workers are killed."""
 
 import re
 import time
@@ -7,12 +7,11 @@ from functools import partial
 
 import psutil
 
+from tests.elastic_program import paced_program
 from tests.integration.conftest import Project
-from tests.pages import ROOT, blocks
 from tests.waiting import until
 from tfdeploy.agent.record import Record
 
-PAGE = ROOT / "docs" / "how-to" / "elastic.md"
 ARGUMENTS = (
     "command=['python', 'train.py'], code='code', ps=1, elastic={'max': 4}, wait='0', env={'STEPS': '1000000000'}"
 )
@@ -41,7 +40,7 @@ def set_workers(project: Project, workers: int) -> None:
     assert call.exit_code == 0, call.output
 
 
-MEASURED_LINES = 30
+MEASURED_LINES = 20
 """A phase is measured until worker-0 has printed so many further lines."""
 
 
@@ -87,7 +86,7 @@ class Throughput:
 
 
 def test_the_number_of_workers_changes_while_the_training_goes_on(project: Project) -> None:
-    project.write(ARGUMENTS, next(block.text for block in blocks(PAGE, "python") if "device_filters" in block.text))
+    project.write(ARGUMENTS, paced_program())
     processes: dict[str, psutil.Process] = {}
     throughput, before = Throughput(project), 0
     for workers in (2, 4, 1, 3):

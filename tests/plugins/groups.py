@@ -1,17 +1,19 @@
 """Which tests share a process of a run, because they share what is slow to make: a file's tests always do."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-SHARED = {"box": "ec2", "nested": "swarm"}
-"""Fixtures of a whole process, to the group of all tests that use them."""
+SHARED = {"box": ("ec2", "ec2 again", "box"), "nested": ("swarm",)}
+"""Fixtures of a whole process, to the groups of all tests that use them."""
 
 MEMBERS: dict[str, tuple[str, ...]] = {
-    # They empty moto's account, which all of a process share: never between tests of the box.
+    # They empty moto's account, which all of a process share: never after tests of the box and before others of them.
     "moto": ("tests/box/test_bad_day.py", "tests/box/test_provider.py"),
-    "ec2": ("tests/ec2/", "tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
+    # The box is made three times, because its tests mostly wait for machines: one after the other they would end long after all others.
+    "box": ("tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
+    "ec2 again": ("ec2/test_ends.py", "ec2/test_replaced.py", "ec2/test_moves.py"),
+    "ec2": ("tests/ec2/",),
     "swarm": (
         *("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
         "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",
@@ -19,6 +21,9 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     ),
 }
 """What the ids of a group's tests contain, the first group that fits: the scheduler knows no more of a test than its id."""
+
+FIRST = "moto"
+"""The group that starts first, so that no process has used the box before it."""
 
 
 def group(test: str) -> str:
@@ -43,10 +48,13 @@ class Groups:
 
         return GroupScheduling(config, log)
 
-    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
-        """Who uses a shared fixture is in its group."""
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Who uses a shared fixture is in one of its groups. Groups start in the order of their first tests."""
         for item in items:
             for fixture in getattr(item, "fixturenames", ()):
                 expected = SHARED.get(fixture)
-                if expected and group(item.nodeid) != expected:
-                    raise pytest.UsageError(f"{item.nodeid} uses `{fixture}`: add it to {expected!r} in {__file__}")
+                if expected and group(item.nodeid) not in expected:
+                    raise pytest.UsageError(
+                        f"{item.nodeid} uses `{fixture}`: add it to one of {expected} in {__file__}"
+                    )
+        items.sort(key=lambda item: group(item.nodeid) != FIRST)

@@ -3,6 +3,7 @@
 import io
 import json
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -243,6 +244,22 @@ def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path)
     assert step.exit_code == -signal.SIGKILL
     child = Path(f"/proc/{begun.read_text()}/stat")
     until(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z", "the child is killed")
+
+
+def test_a_signal_while_a_command_is_started_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> "subprocess.Popen[str]":
+        process = start(*arguments, **options)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    commands = Commands(tmp_path, {})
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        commands.run("sleep", "300")
+    (step,) = commands.steps
+    assert step.exit_code == -signal.SIGINT
 
 
 def test_a_child_that_holds_the_output_open_is_not_waited_for(tmp_path: Path) -> None:

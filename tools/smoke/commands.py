@@ -5,8 +5,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -31,8 +31,32 @@ class Commands:
         if shown:
             print_if_possible(f"\n$ {' '.join(command)}")
         begun = time.monotonic()
-        # In another session: Ctrl-C reaches it only from here.
-        process = subprocess.Popen(
+        lines: list[str] = []
+        arrived: list[int] = []
+        with ExitStack() as start:
+            # A signal that arrives while the command is being started is handled when it can be ended.
+            start.enter_context(_handlers(lambda number, _frame: arrived.append(number)))
+            process = self._start(command)
+            reader = threading.Thread(target=_read, args=(process, lines, shown), daemon=True)
+            reader.start()
+            try:
+                start.close()
+                for number in arrived:
+                    signal.raise_signal(number)
+                process.wait()
+            except KeyboardInterrupt:
+                with uninterruptible(f"`{' '.join(command[:2])}` is ending. Please wait."):
+                    process.send_signal(signal.SIGINT)
+                    self._end(process, reader)
+                raise
+            finally:
+                exit_code = self._end(process, reader)
+                self.steps.append(Step(" ".join(command), time.monotonic() - begun, exit_code, "".join(lines)))
+        return self.steps[-1]
+
+    def _start(self, command: Sequence[str]) -> "subprocess.Popen[str]":
+        """Start it in another session: Ctrl-C reaches it only from here."""
+        return subprocess.Popen(
             command,
             cwd=self._folder,
             env=self._environment,
@@ -43,20 +67,6 @@ class Commands:
             errors="replace",
             start_new_session=True,
         )
-        lines: list[str] = []
-        reader = threading.Thread(target=_read, args=(process, lines, shown), daemon=True)
-        reader.start()
-        try:
-            process.wait()
-        except KeyboardInterrupt:
-            with uninterruptible(f"`{' '.join(command[:2])}` is ending. Please wait."):
-                process.send_signal(signal.SIGINT)
-                self._end(process, reader)
-            raise
-        finally:
-            exit_code = self._end(process, reader)
-            self.steps.append(Step(" ".join(command), time.monotonic() - begun, exit_code, "".join(lines)))
-        return self.steps[-1]
 
     def _end(self, process: "subprocess.Popen[str]", reader: threading.Thread) -> int:
         """Wait for the command and for its output, which its children may hold open; kill what takes too long."""
@@ -104,7 +114,7 @@ def interruptible() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    with _handlers(interrupt, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    with _handlers(interrupt):
         yield
 
 
@@ -115,13 +125,14 @@ def uninterruptible(message: str) -> Iterator[None]:
     def refuse(_number: int, _frame: FrameType | None) -> None:
         print_if_possible(message)
 
-    with _handlers(refuse, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    with _handlers(refuse):
         yield
 
 
 @contextmanager
-def _handlers(handler: object, *numbers: signal.Signals) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in numbers}  # type: ignore[arg-type]
+def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Have another handler of SIGINT, SIGTERM and SIGHUP."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

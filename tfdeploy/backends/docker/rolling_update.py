@@ -29,8 +29,8 @@ _POLL_SECONDS = 0.2
 _MAX_FAILURES = 3
 """So many times the engine may fail to start a container."""
 
-GATHER_SECONDS = 0.5
-"""The first turn begins when no other update has arrived for this time."""
+GATHER_SECONDS = 2.0
+"""A turn begins when no other update has arrived for this time: on a busy computer those of one `pulumi up` arrive a second apart."""
 
 
 class Position(NamedTuple):

@@ -37,6 +37,7 @@ UPDATE_SECONDS = 0.05
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_update, "_START_TIMEOUT", 0.2)
     monkeypatch.setattr(rolling_update, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(rolling_update, "GATHER_SECONDS", 0.5)
 
 
 class Update:

@@ -19,6 +19,8 @@ def moto_account(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "unit")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unit")
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    # None of Amazon's 1,300 images: moto would create them for each empty account, in each region that the process has used.
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     _forget()
     with mock_aws():
