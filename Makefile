@@ -41,7 +41,8 @@ box-mnist: setup-tests ## Train MNIST on EC2 in a box, by `pulumi up`, and remov
 aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (at most $$0.50), and write build/aws-smoke.txt
 	@$(activate) && exec python -m tools.smoke $(OPTIONS)
 
-pytest := python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
+# The tests start programs in Go a thousand times, each for a moment: their memory is collected less often.
+pytest := GOGC=400 python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
 
 test: setup-tests ## Run the checks, and the tests that validate a clone
 	@$(activate) && python -m tests.engine.prepare && $(pytest) -m "not full"

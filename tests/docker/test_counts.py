@@ -1,5 +1,5 @@
-"""How many calls of the engine `pulumi up` and an observation make, and how many connections they need. What grows with the number of
-tasks is one number for each task. The numbers are the most that may be needed.
+"""How many calls of the engine `pulumi up` and an observation make, how many bytes they send to it, and how many connections they need.
+What grows with the number of tasks is one number for each task. The numbers are the most that may be needed.
 
 The calls of Pulumi's own Docker provider, which creates network, secrets and the agent, are not counted.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
-from tests.counting import PROGRAM, PROVIDER, REQUEST, Acts, CountedProcesses, Linear, counting, expected
+from tests.counting import BODY, PROGRAM, PROVIDER, REQUEST, Acts, CountedProcesses, Linear, counting, expected
 from tests.docker.project import DockerProject
 from tests.engine.proxy import proxy
 from tfdeploy.agent.record import ViewRequest
@@ -55,6 +55,9 @@ NO_OP_UP = {
 }
 """It plans, for which it calls the controller too, and observes once."""
 
+BYTES_OF_A_LOOK, BYTES_OF_A_NO_OP_UP = Linear(1_800, 70), Linear(5_000, 70)
+"""With the heads of the requests."""
+
 REPEATED = "GET exec/*/json"
 """Until the engine knows the exit code of a command."""
 
@@ -76,21 +79,27 @@ def _kind(request: str) -> str:
     return re.sub(r"(/\*)+", "/*", f"{method} {'/'.join([first, *parts])}")
 
 
+def bytes_sent(acts: Acts) -> int:
+    """The bytes of all requests but those that are repeated, whose number scatters."""
+    repeated = sum(act.size for act in acts.of(REQUEST) if _kind(act.what) == REPEATED)
+    return sum(act.size for kind in (REQUEST, BODY) for act in acts.of(kind)) - repeated
+
+
 def excess(found: "Counter[str]", most: Mapping[str, int]) -> dict[str, int]:
     """The calls that were made more often."""
     return {kind: count for kind, count in found.items() if kind != REPEATED and count > most.get(kind, 0)}
 
 
-def up(project: DockerProject, folder: str, workers: int) -> tuple["Counter[str]", "Counter[str]"]:
-    """The calls of the program and of the dynamic resources in an `up`."""
+def up(project: DockerProject, folder: str, workers: int) -> tuple[Acts, Acts]:
+    """What the program and the dynamic resources do in an `up`."""
     counted = CountedProcesses(project.folder / folder)
     project.write(JOB.format(workers=workers), WAITS)
     project.up(env=counted.environment)
-    return calls(counted.acts(PROGRAM)), calls(counted.acts(PROVIDER))
+    return counted.acts(PROGRAM), counted.acts(PROVIDER)
 
 
-def look(project: DockerProject, folder: Path) -> tuple["Counter[str]", int]:
-    """The calls of an observation, and how many connections were open at once."""
+def look(project: DockerProject, folder: Path) -> tuple[Acts, int]:
+    """What an observation does, and how many connections were open at once."""
     folder.mkdir()
     with proxy(folder, project.host) as engine:
         cluster = cast(ClusterRef, {**project.cluster, "home": engine.address})
@@ -99,20 +108,23 @@ def look(project: DockerProject, folder: Path) -> tuple["Counter[str]", int]:
         with counting() as acts:
             observed = BACKEND.runner.observe(cluster, "", ViewRequest(20))
         assert observed.controller_silent_since is None
-        return calls(acts), engine.most
+        return acts, engine.most
 
 
 def test_calls_of_the_engine(project: DockerProject, tmp_path: Path) -> None:
     for workers, added, numbers in ((FEW, FEW, CREATED), (MANY, MANY - FEW, ADDED)):
         _, provider = up(project, f"up-{workers}", workers)
-        made = Counter({kind: provider[kind] for kind in numbers})
+        found = calls(provider)
+        made = Counter({kind: found[kind] for kind in numbers})
         assert excess(made, expected(numbers, added)) == {}, "the other calls are repeated until the controller runs"
         assert made["POST services/create"] == numbers["POST services/create"].of(added)
         project.until_running(*(f"worker-{index}" for index in range(workers)))
         program, provider = up(project, f"no-op-{workers}", workers)
-        assert excess(program, NO_OP_UP) == {}
-        assert provider == {}, "nothing has changed"
-        found, connections = look(project, tmp_path / str(workers))
-        assert excess(found, LOOK) == {}
+        assert excess(calls(program), NO_OP_UP) == {}
+        assert 0 < bytes_sent(program) <= BYTES_OF_A_NO_OP_UP.of(workers)
+        assert calls(provider) == {}, "nothing has changed"
+        observation, connections = look(project, tmp_path / str(workers))
+        assert excess(calls(observation), LOOK) == {}
+        assert 0 < bytes_sent(observation) <= BYTES_OF_A_LOOK.of(workers)
         assert 0 < connections <= CONNECTIONS
     project.destroy()

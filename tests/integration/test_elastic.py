@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -32,6 +33,19 @@ def until_trains(project: Project, *hostnames: str) -> None:
     known = {name: len(steps(project, name)) for name in hostnames}
     for name in hostnames:
         until(partial(has_more, project, name, known[name]), f"a further step of {name}", seen=project.shown)
+
+
+def kill(project: Project, hostname: str) -> None:
+    """Kill a worker's program, and wait until another process is in its place."""
+    killed = project.child(hostname)
+    killed.kill()
+
+    def restarted() -> bool:
+        with suppress(IndexError, psutil.NoSuchProcess):  # while there is none
+            return project.child(hostname) != killed
+        return False
+
+    until(restarted, f"another process of {hostname}", seen=project.shown)
 
 
 def set_workers(project: Project, workers: int) -> None:
@@ -106,7 +120,7 @@ def test_the_number_of_workers_changes_while_the_training_goes_on(project: Proje
         processes = processes or {name: project.child(name) for name in ("ps-0", "worker-0")}
         assert {name: project.child(name) for name in processes} == processes, "one of them was restarted"
     for name in ("worker-1", "worker-0"):
-        project.child(name).kill()
+        kill(project, name)
         until_trains(project, name)
         throughput.end(f"{name} is killed")
         throughput.measure(f"{workers} workers")
