@@ -41,8 +41,9 @@ def test_the_unit_tests_pass(user: tuple[str, Clone]) -> None:
     version, made = user
     about = made.bash("python -c 'import sys; print(sys.version)'")
     assert about.output.startswith(version)
-    # Tests of the project's files would read the same files again.
-    done = made.bash("python -m pytest -q -p no:cacheprovider -m 'not full' tests/unit --ignore=tests/unit/project")
+    # Tests of the project's files would read the same files again, and more examples of a property try no more of the interpreter.
+    chosen = "-m 'not full and not hypothesis' tests/unit --ignore=tests/unit/project"
+    done = made.bash(f"python -m pytest -q -p no:cacheprovider {chosen}")
     assert done.exit_code == 0, done.output[-5000:]
 
 
