@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 activate := source tools/activate
 
-.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist aws-smoke test test-rest test-all check snapshots pictures site bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist aws-smoke test test-rest test-rest-machines test-rest-others test-all check snapshots pictures site bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -47,8 +47,16 @@ pytest := GOGC=400 python -m pytest --numprocesses=4 --dist=loadfile --no-loadsc
 test: setup-tests ## Run the checks, and the tests that validate a clone
 	@$(activate) && python -m tests.engine.prepare && $(pytest) -m "not full"
 
+rest = $(activate) && python -m tests.engine.prepare --all && $(pytest) -m
+
 test-rest: setup-tests ## Run the tests that `make test` omits
-	@$(activate) && python -m tests.engine.prepare --all && $(pytest) -m full
+	@$(rest) "full"
+
+test-rest-machines: setup-tests ## Of these, the tests with machines of EC2
+	@$(rest) "full and (ec2 or box)"
+
+test-rest-others: setup-tests ## Of these, the others
+	@$(rest) "full and not (ec2 or box)"
 
 test-all: ## Run the checks and all tests
 	@$(MAKE) test

@@ -1,4 +1,5 @@
-"""Which command a run of pytest belongs to. `make test` leaves out the tests with the marker `full`, which `make test-rest` runs."""
+"""Which command a run of pytest belongs to. `make test` leaves out the tests with the marker `full`, which `make test-rest` runs,
+and in two halves `make test-rest-machines` and `make test-rest-others`."""
 
 import os
 from typing import NamedTuple
@@ -7,7 +8,13 @@ import pytest
 
 from tests.engine.fixtures import WITHOUT
 
-COMMANDS = {"not full": "test", "full": "rest", "": "all"}
+COMMANDS = {
+    "not full": "test",
+    "full": "rest",
+    "full and (ec2 or box)": "rest-machines",
+    "full and not (ec2 or box)": "rest-others",
+    "": "all",
+}
 """The marker expression of a run of all test paths, to the name of the run in `pyproject.toml` and in the names of its files."""
 
 SELECTING = ("keyword", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "collectonly")

@@ -1,8 +1,10 @@
-"""`.ci/run` calls the two commands of the tests, and nothing in its environment weakens them."""
+"""`.ci/run` runs `make test` and one half of the other tests, and nothing in its environment weakens them."""
 
 import os
 import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 WEAKEN = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "TFDEPLOY_TESTS_WITHOUT_DOCKER", "RENEW_GOLDENS", "TFDEPLOY_TESTS_RANDOM")
@@ -14,9 +16,11 @@ true
 """
 
 
-def test_it_calls_both_commands_with_nothing_that_leaves_tests_out(tmp_path: Path) -> None:
-    (tmp_path / "make").write_text(MAKE % "|".join(WEAKEN))
-    (tmp_path / "make").chmod(0o755)
+@pytest.mark.parametrize(("tree", "half"), [("7f", "machines"), ("8a", "others"), ("e0", "others"), ("00", "machines")])
+def test_it_calls_its_commands_with_nothing_that_leaves_tests_out(tmp_path: Path, tree: str, half: str) -> None:
+    for name, script in (("make", MAKE % "|".join(WEAKEN)), ("git", f"#!/bin/sh\necho {tree}\n")):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
     environment = {
         **os.environ,
         **dict.fromkeys(WEAKEN, "1"),
@@ -24,7 +28,7 @@ def test_it_calls_both_commands_with_nothing_that_leaves_tests_out(tmp_path: Pat
         "CALLS": str(tmp_path / "calls"),
     }
     subprocess.run(["bash", ROOT / ".ci" / "run"], env=environment, check=True)
-    assert (tmp_path / "calls").read_text().splitlines() == ["make test", "make test-rest"]
+    assert (tmp_path / "calls").read_text().splitlines() == ["make test", f"make test-rest-{half}"]
 
 
 def test_what_make_starts_stores_compiled_modules() -> None:
