@@ -41,7 +41,7 @@ box-mnist: setup-tests ## Train MNIST on EC2 in a box, by `pulumi up`, and remov
 aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (at most $$0.50), and write build/aws-smoke.txt
 	@$(activate) && exec python -m tools.smoke $(OPTIONS)
 
-# The tests start programs in Go a thousand times, each for a moment: their memory is collected less often.
+# Programs in Go, which the tests start a thousand times, collect their memory less often.
 pytest := GOGC=400 python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
 
 test: setup-tests ## Run the checks, and the tests that validate a clone
@@ -52,10 +52,10 @@ rest = $(activate) && python -m tests.engine.prepare --all && $(pytest) -m
 test-rest: setup-tests ## Run the tests that `make test` omits
 	@$(rest) "full"
 
-test-rest-machines: setup-tests ## Of these, the tests with machines of EC2
+test-rest-machines: setup-tests ## Run the half of `make test-rest` that is in tests/ec2 and tests/box
 	@$(rest) "full and (ec2 or box)"
 
-test-rest-others: setup-tests ## Of these, the others
+test-rest-others: setup-tests ## Run the other half of `make test-rest`
 	@$(rest) "full and not (ec2 or box)"
 
 test-all: ## Run the checks and all tests

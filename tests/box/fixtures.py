@@ -1,4 +1,4 @@
-"""The box as a fixture: one for a run of the tests, made when the first of them asks for it."""
+"""The box as a fixture: one for a process of the tests, made when the first of them asks for it."""
 
 from collections.abc import Iterator
 

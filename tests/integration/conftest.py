@@ -200,7 +200,7 @@ class Project:
         return replace(done, events=log.read_text() if log.exists() else "")
 
     def outputs(self) -> dict[str, Any]:
-        """All stack outputs; secrets too, for which Pulumi derives a key, which takes longer than all the rest."""
+        """All stack outputs. Secrets are asked for only where there are some: Pulumi derives a key for them, which takes long."""
         arguments = ("stack", "output", "--json", "--stack", self.stack)
         done = self.call(*arguments)
         if HIDDEN in done.output:

@@ -17,6 +17,8 @@ COMMANDS = {
 }
 """The marker expression of a run of all test paths, to the name of the run in `pyproject.toml` and in the names of its files."""
 
+HALVES = ("rest-machines", "rest-others")
+
 SELECTING = ("keyword", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "collectonly")
 """Options by which pytest leaves tests out, under the names that it keeps them by."""
 

@@ -8,9 +8,9 @@ SHARED = {"box": ("ec2", "ec2 again", "box"), "nested": ("swarm",)}
 """Fixtures of a whole process, to the groups of all tests that use them."""
 
 MEMBERS: dict[str, tuple[str, ...]] = {
-    # They empty moto's account, which all of a process share: never after tests of the box and before others of them.
+    # They empty moto's account, which all of a process share, so in a process they may not run between tests of the box.
     "moto": ("tests/box/test_bad_day.py", "tests/box/test_provider.py"),
-    # The box is made three times, because its tests mostly wait for machines: one after the other they would end long after all others.
+    # Three groups make a box each, because its tests mostly wait for machines: one after the other they would end after all others.
     "box": ("tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
     "ec2 again": ("ec2/test_ends.py", "ec2/test_replaced.py", "ec2/test_moves.py"),
     "ec2": ("tests/ec2/",),
@@ -23,7 +23,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 """What the ids of a group's tests contain, the first group that fits: the scheduler knows no more of a test than its id."""
 
 FIRST = "moto"
-"""The group that starts first, so that no process has used the box before it."""
+"""The group that starts first, and those with the box start next: the unit tests empty moto's account too."""
 
 
 def group(test: str) -> str:
@@ -32,6 +32,10 @@ def group(test: str) -> str:
         if any(member in test for member in members):
             return name
     return test.partition("::")[0]
+
+
+def _rank(name: str) -> int:
+    return 0 if name == FIRST else 1 if name in SHARED["box"] else 2
 
 
 class Groups:
@@ -57,4 +61,4 @@ class Groups:
                     raise pytest.UsageError(
                         f"{item.nodeid} uses `{fixture}`: add it to one of {expected} in {__file__}"
                     )
-        items.sort(key=lambda item: group(item.nodeid) != FIRST)
+        items.sort(key=lambda item: _rank(group(item.nodeid)))

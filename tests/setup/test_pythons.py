@@ -1,6 +1,6 @@
 """The versions of Python that pyproject.toml names, each in an environment that set-up made for it.
 
-All other tests run with 3.11, the oldest. The unit tests run with the newest too.
+All other tests run with 3.11, the oldest. The unit tests run with the newest too, without those of properties.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def test_the_unit_tests_pass(user: tuple[str, Clone]) -> None:
     version, made = user
     about = made.bash("python -c 'import sys; print(sys.version)'")
     assert about.output.startswith(version)
-    # Tests of the project's files would read the same files again, and more examples of a property try no more of the interpreter.
+    # Tests of properties take most of the time, and tests of the project's files would read the same files again.
     chosen = "-m 'not full and not hypothesis' tests/unit --ignore=tests/unit/project"
     done = made.bash(f"python -m pytest -q -p no:cacheprovider {chosen}")
     assert done.exit_code == 0, done.output[-5000:]

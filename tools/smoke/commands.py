@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from tools.smoke.findings import Step
 
@@ -132,9 +133,19 @@ def uninterruptible(message: str) -> Iterator[None]:
 @contextmanager
 def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Have another handler of SIGINT, SIGTERM and SIGHUP."""
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    _set(dict.fromkeys(before, handler))
     try:
         yield
     finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
+        _set(before)
+
+
+def _set(handlers: Mapping[signal.Signals, Any]) -> None:
+    """Set handlers, all before one of them is called."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, handlers)
+    try:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

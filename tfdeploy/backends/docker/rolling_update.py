@@ -26,6 +26,7 @@ _MAX_START_TIMEOUT = 1800.0
 
 _STABLE_SECONDS = 2.0
 _POLL_SECONDS = 0.2
+_RECHECK_SECONDS = 0.1
 _MAX_FAILURES = 3
 """So many times the engine may fail to start a container."""
 
@@ -60,8 +61,8 @@ class Turns:
         with self._condition:
             self._waiting.append(position)
             self._last_arrival = time.monotonic()
-            while self._busy or min(self._waiting) != position or self._is_gathering():
-                self._condition.wait(GATHER_SECONDS / 5)
+            while self._busy or min(self._waiting) != position or self._gathering_for() > 0:
+                self._condition.wait(max(_RECHECK_SECONDS, self._gathering_for()))
             self._waiting.remove(position)
             if self._failed_hostname:
                 reason = f"{self._failed_hostname} did not start with its new settings"
@@ -77,8 +78,9 @@ class Turns:
                 self._busy = False
                 self._condition.notify_all()
 
-    def _is_gathering(self) -> bool:
-        return time.monotonic() < self._last_arrival + GATHER_SECONDS
+    def _gathering_for(self) -> float:
+        """Seconds until the first turn may begin."""
+        return self._last_arrival + GATHER_SECONDS - time.monotonic()
 
 
 class RollingUpdates:
