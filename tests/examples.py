@@ -13,7 +13,7 @@ RANDOM = "TFDEPLOY_TESTS_RANDOM"
 USUAL = 60
 """Examples of a property in a run with the same ones."""
 
-TIMES = 2 if os.environ.get(RANDOM) else 1
+TIMES = 5 if os.environ.get(RANDOM) else 1
 """How many times as many are tried in this run."""
 
 # There is no deadline, since the machine may be busy, and no database: a run does not depend on the one before.

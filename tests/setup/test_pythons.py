@@ -1,6 +1,6 @@
 """The versions of Python that pyproject.toml names, each in an environment that set-up made for it.
 
-All other tests run with 3.11, the oldest. The unit tests run with the newest too, without those of properties.
+All other tests run with 3.11, the oldest. The unit tests run with the newest too.
 """
 
 from collections.abc import Iterator
@@ -41,9 +41,8 @@ def test_the_unit_tests_pass(user: tuple[str, Clone]) -> None:
     version, made = user
     about = made.bash("python -c 'import sys; print(sys.version)'")
     assert about.output.startswith(version)
-    # Tests of properties take most of the time, and tests of the project's files would read the same files again.
-    chosen = "-m 'not full and not hypothesis' tests/unit --ignore=tests/unit/project"
-    done = made.bash(f"python -m pytest -q -p no:cacheprovider {chosen}")
+    # Tests of the project's files would read the same files again.
+    done = made.bash("python -m pytest -q -p no:cacheprovider -m 'not full' tests/unit --ignore=tests/unit/project")
     assert done.exit_code == 0, done.output[-5000:]
 
 

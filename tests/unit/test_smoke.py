@@ -262,6 +262,23 @@ def test_a_signal_while_a_command_is_started_ends_it(tmp_path: Path, monkeypatch
     assert step.exit_code == -signal.SIGINT
 
 
+def test_a_signal_while_handlers_are_restored_leaves_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    change = signal.signal
+
+    def interrupted(number: int, handler: Any) -> Any:
+        found = change(number, handler)
+        if number == signal.SIGINT:
+            signal.raise_signal(signal.SIGINT)
+        return found
+
+    with pytest.raises(KeyboardInterrupt), uninterruptible("Please wait."):
+        monkeypatch.setattr(signal, "signal", interrupted)
+    monkeypatch.undo()
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
 def test_a_child_that_holds_the_output_open_is_not_waited_for(tmp_path: Path) -> None:
     step = Commands(tmp_path, {}, patience=0.1).run("sh", "-c", "sleep 300 & echo done")
     assert (step.exit_code, step.output) == (0, "done\n")

@@ -209,6 +209,18 @@ def test_a_run_that_costs_twice_its_budget_fails(tmp_path: Path, budget: float, 
     assert said[0].startswith("unit: ") == (code == pytest.ExitCode.TESTS_FAILED)
 
 
+@pytest.mark.parametrize(("budget", "code"), [(1.2, pytest.ExitCode.OK), (0.5, pytest.ExitCode.TESTS_FAILED)])
+def test_a_half_has_the_budgets_of_its_folders(tmp_path: Path, budget: float, code: pytest.ExitCode) -> None:
+    settings = (
+        f"[tool.tfdeploy-tests.budget.rest]\nunit = {budget}\n[tool.tfdeploy-tests.least.rest-others]\nunit = 1\n"
+    )
+    planted = {"tests/unit/test_planted.py": f"import pytest\npytestmark = pytest.mark.full\n{BURNS}"}
+    half = ("-m", "full and not (ec2 or box)")
+    found, said = run(tmp_path, TWO_COMMANDS, ["long"], *half, settings=settings, files=planted)
+    assert found == code
+    assert said[0].startswith("unit: ") == (code == pytest.ExitCode.TESTS_FAILED)
+
+
 @pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_what_each_test_costs_is_written_down(tmp_path: Path, processes: str) -> None:
     run(tmp_path, PASS, ["good"], processes, files={"tests/unit/test_planted.py": BURNS})

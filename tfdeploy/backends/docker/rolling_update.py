@@ -27,6 +27,7 @@ _MAX_START_TIMEOUT = 1800.0
 _STABLE_SECONDS = 2.0
 _POLL_SECONDS = 0.2
 _RECHECK_SECONDS = 0.1
+"""An update that is refused leaves the queue without a notification."""
 _MAX_FAILURES = 3
 """So many times the engine may fail to start a container."""
 
@@ -79,7 +80,7 @@ class Turns:
                 self._condition.notify_all()
 
     def _gathering_for(self) -> float:
-        """Seconds until the first turn may begin."""
+        """Seconds until a turn may begin; not positive when it may."""
         return self._last_arrival + GATHER_SECONDS - time.monotonic()
 
 

@@ -87,6 +87,21 @@ def test_the_order_is_that_of_job_and_index_not_of_arrival(arrivals: list[Positi
     assert (update.max_concurrent, update.refused) == (1, {})
 
 
+def test_an_update_that_arrives_a_second_later_takes_its_turn_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the time that is used outside of tests
+    turns, order, late = Turns(), list[str](), threading.Event()
+
+    def arrive(position: Position) -> None:
+        turns.take(position, NAMES[position], lambda: order.append(NAMES[position]))
+
+    first = threading.Thread(target=arrive, args=(Position(2, 10),))
+    first.start()
+    late.wait(1.0)
+    arrive(Position(1, 0))
+    first.join(30.0)
+    assert order == ["ps-0", "worker-10"]
+
+
 def test_after_a_failure_the_other_tasks_keep_their_settings() -> None:
     update = Update(sorted(NAMES, reverse=True), failing="ps-1")
     assert update.order == ["ps-0", "ps-1"]
