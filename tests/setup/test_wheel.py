@@ -84,13 +84,17 @@ def user(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
     found = User(folder, env)
-    (folder / "constraints.txt").write_text("\n".join(_pins()))
+    pins = folder / "constraints.txt"
+    pins.write_text("\n".join(_pins()))
     try:
         made = run([sys.executable, "-m", "venv", str(found.venv)], folder, env)
         assert made.exit_code == 0, made.output
-        # The code of the large packages is not compiled: hardly any of it runs here.
-        done = found.bash(f"pip install --no-compile --constraint constraints.txt '{wheel}[local]'")
+        # uv has them from the set-up. pip, which users have, adds the wheel, and finds that nothing else is missing.
+        others = [sys.executable, "-m", "uv", "pip", "install", "--python", str(found.venv), "--requirement", str(pins)]
+        done = run(others, folder, env)
         assert done.exit_code == 0, done.output
+        done = found.bash(f"pip install --no-compile --constraint '{pins}' '{wheel}[local]'")
+        assert re.search("^Successfully installed pulumi-tfdeploy-[0-9.]+$", done.output, re.MULTILINE), done.output
         yield found
     finally:
         subprocess.run(["rm", "-rf", found.venv], check=True)

@@ -8,8 +8,8 @@ from typing import Any
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==")
 _VIA = re.compile(r"^ +# (?:via )? *([A-Za-z0-9][A-Za-z0-9._-]*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-BUILD = ("pip",)
-"""Needed by every set-up, beside the build backend. Pulumi asks pip at every preview what is installed."""
+BUILD = ("pip", "uv")
+"""Needed by every set-up, beside the build backend. Pulumi asks pip at every preview what is installed; uv installs."""
 
 
 def roots(pyproject: str, extras: Iterable[str]) -> set[str]:
