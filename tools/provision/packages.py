@@ -45,7 +45,9 @@ def install(root: Path, venv: Path, extras: Collection[str]) -> None:
             chosen.write_text(lockfile.part((root / "requirements.lock").read_text(), lockfile.BUILD))
             run("uv", [*PIP, chosen], log)
             chosen.write_text(_chosen(root, wanted))
-            run(f"Python packages for {', '.join(wanted)}", [*UV, "--require-hashes", "-r", chosen], log, _uv_settings())
+            run(
+                f"Python packages for {', '.join(wanted)}", [*UV, "--require-hashes", "-r", chosen], log, _uv_settings()
+            )
         if "itself" in missing:
             # Its build backend is in the lock, so nothing unpinned is fetched for it.
             run("tfdeploy itself", [*UV, "--no-deps", "--no-build-isolation", "-e", root], log, _uv_settings())
@@ -62,7 +64,11 @@ def _uv_settings() -> dict[str, str]:
     found = dict(reversed(re.findall(r"^\S*?\.([a-z-]+)='(.*)'$", listed.stdout, re.MULTILINE)))
     ours = {variable: found[name] for name, variable in UV_SETTINGS.items() if name in found}
     # Compiled while several processes import them, modules would be compiled several times.
-    return {**ours, "UV_COMPILE_BYTECODE": "1", **{name: value for name, value in os.environ.items() if name[:3] == "UV_"}}
+    return {
+        **ours,
+        "UV_COMPILE_BYTECODE": "1",
+        **{name: value for name, value in os.environ.items() if name[:3] == "UV_"},
+    }
 
 
 def _missing(root: Path, venv: Path, extras: Collection[str]) -> set[str]:
