@@ -1,14 +1,11 @@
 """Fixtures that several shelves share."""
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import pytest
-from botocore.loaders import JSONFileLoader
 
+from tests.box import aws_models
 from tests.cli import browser as chromium
 from tests.debian import NotInstalled
 from tests.integration.conftest import Project
@@ -18,13 +15,8 @@ pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.plugins.
 
 @pytest.fixture(scope="session", autouse=True)
 def _models_of_services() -> Iterator[None]:
-    """A process reads the models of AWS's services once: each session of boto3 would read them again, for a third of a second."""
-    read = cache(JSONFileLoader().load_file)
-
-    def load_file(_: JSONFileLoader, path: str) -> Any:
-        return read(path)
-
-    with patch.object(JSONFileLoader, "load_file", load_file):
+    """A process reads the models of AWS's services once."""
+    with aws_models.read_once():
         yield
 
 

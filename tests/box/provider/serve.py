@@ -7,5 +7,7 @@ from pulumi.provider.experimental.server import main
 
 from tests.box.provider.provider import StandIn
 
+VERSION = importlib.metadata.version("pulumi-aws")
+
 if __name__ == "__main__":
-    main(sys.argv[1:], importlib.metadata.version("pulumi-aws"), StandIn())
+    main(sys.argv[1:], VERSION, StandIn())
