@@ -60,7 +60,7 @@ test-all: ## Run all tests
 check: setup-check ## Check format, lint, types, imports, and pages and files that are generated; no tests
 	@tools/check
 
-snapshots: setup-tests ## Renew the snapshots of errors, help, previews, events and diagnosis; review the diff
+snapshots: setup-tests ## Renew the snapshots of errors, help, previews, events, diagnosis and tables; review the diff
 	@$(activate) && RENEW_GOLDENS=1 python -m pytest -q tests/unit/test_snapshots.py
 
 pictures: setup-tests ## Take the pictures of README and docs from a real training
