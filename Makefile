@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 activate := source tools/activate
 
-.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests mnist box box-mnist aws-smoke test test-rest test-rest-machines test-rest-others test-all check snapshots pictures site bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests setup-check mnist box box-mnist aws-smoke test test-rest test-all check snapshots pictures site bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -26,8 +26,11 @@ setup-ec2: ## Also install the packages of the EC2 backend, and Pulumi's docker 
 setup-languages: ## Also install what programs in other languages need, if Pulumi does not include it
 	@tools/setup local languages
 
-setup-tests: ## Install everything that checks and tests need
+setup-tests: ## Install everything that tests need
 	@tools/setup local docker languages tests
+
+setup-check: ## Install the packages that `make check` needs
+	@tools/setup check
 
 mnist: setup ## Train MNIST by `pulumi up`, and print the outputs
 	@$(activate) && tools/mnist
@@ -44,28 +47,20 @@ aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (
 # Programs in Go, which the tests start a thousand times, collect their memory less often.
 pytest := GOGC=400 python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=15
 
-test: setup-tests ## Run the checks, and the tests that validate a clone
+test: setup-tests ## Run the tests that validate a clone
 	@$(activate) && python -m tests.engine.prepare && $(pytest) -m "not full"
 
-rest = $(activate) && python -m tests.engine.prepare --all && $(pytest) -m
-
 test-rest: setup-tests ## Run the tests that `make test` omits
-	@$(rest) "full"
+	@$(activate) && python -m tests.engine.prepare --all && $(pytest) -m "full"
 
-test-rest-machines: setup-tests ## Run the half of `make test-rest` that is in tests/ec2 and tests/box
-	@$(rest) "full and (ec2 or box)"
-
-test-rest-others: setup-tests ## Run the other half of `make test-rest`
-	@$(rest) "full and not (ec2 or box)"
-
-test-all: ## Run the checks and all tests
+test-all: ## Run all tests
 	@$(MAKE) test
 	@$(MAKE) test-rest
 
-check: setup-tests ## Run lint, format, types and the import table
-	@$(activate) && tools/check && python -m pytest -q tests/unit/project/test_imports.py
+check: setup-check ## Check format, lint, types, imports, and pages and files that are generated; no tests
+	@tools/check
 
-snapshots: setup-tests ## Renew the snapshots of errors, help, previews, events and diagnosis; review the diff
+snapshots: setup-tests ## Renew the snapshots of errors, help, previews, events, diagnosis and tables; review the diff
 	@$(activate) && RENEW_GOLDENS=1 python -m pytest -q tests/unit/test_snapshots.py
 
 pictures: setup-tests ## Take the pictures of README and docs from a real training

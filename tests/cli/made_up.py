@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tests.unit.rows import machine_row, task_row
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.run_state import TASKS_SUCCEEDED, RunResult, TaskExit
@@ -109,32 +110,14 @@ def paid(made: Content) -> Content:
 
 
 def machine(name: str = "box", provider: str = "local", size: str = "8 CPUs, 16 GiB") -> MachineRow:
-    return {
-        "machine": name,
-        "role": "Master",
-        "provider": provider,
-        "region": "",
-        "size": size,
-        "public_ip": "",
-        "status": "connected",
-    }
+    return machine_row(machine=name, provider=provider, size=size)
 
 
 def task(name: str, state: str, place: int) -> TaskRow:
     job, _, index = name.partition("-")
-    return {
-        "hostname": name,
-        "job": job,
-        "index": int(index),
-        "machine": "box",
-        "container": str(48210 + place),
-        "command": COMMAND,
-        "status": state,
-        "exit_code": None,
-        "created": moment(BEGIN + 1 + place),
-        "address": f"127.0.0.1:{41873 + place}",
-        "public_ip": "",
-    }
+    address = f"127.0.0.1:{41873 + place}"
+    identity = {"hostname": name, "job": job, "index": int(index), "container": str(48210 + place), "address": address}
+    return task_row(**identity, command=COMMAND, status=state)
 
 
 def status(name: str, until: float) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate, tfdeploy
 from tests.integration.conftest import Project
 from tests.waiting import until
+from tfdeploy.report.tables import heading, machine_table, task_table
 
 
 def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: Project) -> None:
@@ -19,8 +20,8 @@ def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: 
     project.until_running("ps-0", "worker-0", "worker-1")
     shown = tfdeploy(project, "show")
     assert (shown.code, shown.err) == (0, "")
-    assert re.search(r"^MACHINE +ROLE +PROVIDER +REGION +SIZE +PUBLIC IP +STATUS$", shown.out, re.MULTILINE)
-    assert re.search(r"^CONTAINER +MACHINE +COMMAND +HOSTNAME +STATUS +CREATED +PUBLIC IP$", shown.out, re.MULTILINE)
+    for table in (machine_table([]), task_table([])):
+        assert re.search(f"^{' +'.join(map(heading, table.columns))}$", shown.out, re.MULTILINE)
     assert re.search(r"worker-0 +running +\d+ (?:second|minute)s? ago$", shown.out, re.MULTILINE)
     (document,) = tfdeploy(project, "show", "--json").data
     assert (document["project"], document["stack"], document["name"]) == ("project", "test", "test")

@@ -16,6 +16,7 @@ from tests.integration.pictures import mnist_project
 from tests.waiting import PATIENCE, until
 from tfdeploy.report.live_display import WATCH_COMMAND
 from tfdeploy.report.progress import Progress, progress_text
+from tfdeploy.report.tables import heading, task_table
 
 
 def last_step(project: Project) -> int:
@@ -73,9 +74,7 @@ def test_the_accuracy_is_a_stack_output(trained: tuple[Project, Call]) -> None:
     assert outputs["accuracy"] > 0.9
     assert statuses(project) == {"ps-0": "stopped (run finished)", "worker-0": "succeeded", "worker-1": "succeeded"}
     assert outputs["logs"][-1] == f"MNIST accuracy: {outputs['accuracy']:.4f}"
-    assert re.search(
-        r"^CONTAINER +MACHINE +COMMAND +HOSTNAME +STATUS +CREATED +PUBLIC IP$", outputs["status"], re.MULTILINE
-    )
+    assert re.search(f"^{' +'.join(map(heading, task_table([]).columns))}$", outputs["status"], re.MULTILINE)
 
 
 def test_the_variables_live_on_the_ps_and_both_workers_train(trained: tuple[Project, Call]) -> None:

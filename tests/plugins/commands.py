@@ -1,5 +1,4 @@
-"""Which command a run of pytest belongs to. `make test` leaves out the tests with the marker `full`, which `make test-rest` runs,
-and in two halves `make test-rest-machines` and `make test-rest-others`."""
+"""Which command a run of pytest belongs to. `make test` leaves out the tests with the marker `full`, which `make test-rest` runs."""
 
 import os
 from typing import NamedTuple
@@ -8,16 +7,8 @@ import pytest
 
 from tests.engine.fixtures import WITHOUT
 
-COMMANDS = {
-    "not full": "test",
-    "full": "rest",
-    "full and (ec2 or box)": "rest-machines",
-    "full and not (ec2 or box)": "rest-others",
-    "": "all",
-}
+COMMANDS = {"not full": "test", "full": "rest", "": "all"}
 """The marker expression of a run of all test paths, to the name of the run in `pyproject.toml` and in the names of its files."""
-
-HALVES = ("rest-machines", "rest-others")
 
 SELECTING = ("keyword", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "collectonly")
 """Options by which pytest leaves tests out, under the names that it keeps them by."""

@@ -10,11 +10,15 @@ from tests.unit.snapshots.errors import errors
 from tests.unit.snapshots.events import events
 from tests.unit.snapshots.help import help_texts
 from tests.unit.snapshots.preview import preview
+from tests.unit.snapshots.tables import tables
 
 
 @pytest.mark.parametrize(
     ("surface", "render"),
-    [("errors", errors), ("help", help_texts), ("preview", preview), ("events", events), ("diagnosis", diagnosis)],
+    [
+        *(("errors", errors), ("help", help_texts), ("preview", preview), ("events", events), ("diagnosis", diagnosis)),
+        ("tables", tables),
+    ],
 )
 def test_a_surface_reads_as_reviewed(surface: str, render: Callable[[], str]) -> None:
     check_snapshot(surface, render())

@@ -22,6 +22,7 @@ class Step:
 
     extras: Sequence[str]
     programs: Mapping[str, Callable[[Engine], str]]
+    uses_pulumi: bool = True
 
 
 STEPS = {
@@ -34,6 +35,8 @@ STEPS = {
     "languages": Step([], {"languages other than Python": lambda pulumi: languages.provide(ROOT, pulumi)}),
     # The tests have an emulation of the AWS provider.
     "tests": Step(["dev", "docker", "ec2", "local"], {}),
+    # The types of Pulumi's docker provider are checked too.
+    "check": Step(["dev", "docker"], {}, uses_pulumi=False),
 }
 
 
@@ -57,6 +60,8 @@ def main() -> int:
 
 def _set_up(steps: Sequence[Step]) -> None:
     packages.install(ROOT, VENV, {extra for step in steps for extra in step.extras})
+    if not any(step.uses_pulumi for step in steps):
+        return
     pulumi = engine.ensure(ROOT)
     (VENV / "pulumi-bin").write_text(f"{pulumi.folder}\n")  # tools/activate reads it
     print(f"pulumi {pulumi.version}: {pulumi.origin} ({pulumi.folder})")

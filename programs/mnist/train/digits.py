@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 BUNDLED = Path(__file__).with_name("digits.npz")
 
-Bytes = NDArray[np.uint8]
+Bytes: TypeAlias = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.checks.sources import modules
 from tests.old_python import MISSING, old_python
-from tests.unit.project.sources import modules
 
 PACKAGE = Path(__file__).parents[3] / "tfdeploy"
 

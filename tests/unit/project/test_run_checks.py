@@ -1,235 +1,239 @@
-"""What a whole run of the tests checks beside them, shown by runs of pytest over planted tests."""
+"""What a whole run of the tests checks beside them: by outcomes that are made up, and by two runs of pytest over planted tests."""
 
 import json
 import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.artefacts import VARIABLE
 from tests.engine.fixtures import WITHOUT
+from tests.plugins import run_checks
+from tests.plugins.commands import SELECTING, Run, run_of
+from tests.plugins.measuring import Collection
+from tests.plugins.outcomes import Cost, Outcomes
+from tests.plugins.run_checks import RunChecks
 
 ROOT = Path(__file__).parents[3]
+OK, FAILED = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED
+FILE = "tests/unit/test_it.py"
 
-SETTINGS = """
-[tool.tfdeploy-tests.skips]
-"tests/test_it.py::test_hardware" = "there is no such hardware here"
+SETTINGS = f"""
+[tool.tfdeploy-tests]
+skips."{FILE}::test_hardware" = "there is no such hardware here"
+least.test.unit = 2
+budget.test = {{ unit = 100, machine = 100 }}
 """
 
-PASS = """
+PLANTED = """
+import subprocess, sys, time
 import pytest
 
-def test_good(): pass
-@pytest.mark.parametrize("n", [1, 2])
-def test_each(n): pass
-"""
+BURN = "import time\\nwhile time.process_time() < 0.3: pass"
 
-SKIP = """
+@pytest.fixture
+def torn():
+    yield
+    raise OSError
+
+def test_good(): subprocess.run([sys.executable, "-c", BURN], check=True)
+@pytest.mark.full
+def test_long(): pass
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_both(n): pass
+def test_bad(): assert False
+def test_broken(nowhere): pass
+def test_torn(torn): pass
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_of_two(n): assert n == 1
 def test_skipped(): pytest.skip("no GPU")
+def test_hardware(): pytest.skip("no such hardware")
 @pytest.mark.xfail
 def test_awaited(): assert False
 @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.skip)])
 def test_half(n): pass
 """
 
-NOT_ALLOWED = "and `skips` in pyproject.toml does not allow it"
-SKIPPED = {
-    "skipped": f"(no GPU), {NOT_ALLOWED}",
-    "awaited": f"(E   assert False), {NOT_ALLOWED}",
-    "half[2]": f"(unconditional skip), {NOT_ALLOWED}",
-}
 
-FAIL = """
-@pytest.fixture
-def torn():
-    yield
-    raise OSError
-
-def test_bad(): assert False
-def test_broken(nowhere): pass
-def test_torn(torn): pass
-@pytest.mark.parametrize("n", [1, 2])
-def test_one_of_two(n): assert n == 1
-"""
+def write(folder: Path, rows: tuple[str, ...], settings: str = SETTINGS) -> None:
+    """The files that the checks read: the table of features has a row `a.NAME` for each of these tests."""
+    lines = [f'[[feature]]\nid = "a.{row}"\nsystem = "a"\ntext = ""\ntests = ["{FILE}::test_{row}"]\n' for row in rows]
+    (folder / "docs").mkdir(exist_ok=True)
+    (folder / "docs" / "features.toml").write_text("\n".join(['[systems]\na = "A"\n', *lines]))
+    (folder / "pyproject.toml").write_text(settings)
 
 
-def run(
-    folder: Path,
-    text: str,
-    tests: Sequence[str],
-    *arguments: str,
-    settings: str = SETTINGS,
-    files: Mapping[str, str] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> tuple[int, list[str]]:
-    """The exit code of a run of a file of tests, and what it says of a table with a row `a.NAME` for each of these."""
-    rows = [
-        f'[[feature]]\nid = "a.{test}"\nsystem = "a"\ntext = ""\ntests = ["tests/test_it.py::test_{test}"]\n'
-        for test in tests
-    ]
-    planted = {
-        "pytest.ini": "[pytest]\ntestpaths = tests\nmarkers = full: what `make test` leaves out\n",
-        "pyproject.toml": settings,
-        "conftest.py": 'pytest_plugins = ["tests.plugins.run_checks"]',
-        "tests/test_it.py": text,
-        "docs/features.toml": "\n".join(['[systems]\na = "A"\n', *rows]),
-        **(files or {}),
-    }
-    for name, content in planted.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST") and name != WITHOUT}
-    bare = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", VARIABLE: str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "no:cacheprovider", "--tb=no", *arguments],
-        cwd=folder,
-        env={**known, **bare, **(environment or {})},
-        capture_output=True,
-        text=True,
-        check=False,
+class Lines:
+    """What a run prints at its end."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+
+    def section(self, title: str) -> None:
+        self.all.append(f"== {title}")
+
+    def line(self, text: str, **_: bool) -> None:
+        self.all.append(text)
+
+
+@pytest.fixture(autouse=True)
+def _files_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+
+
+def checked(
+    folder: Path, rows: tuple[str, ...], name: str = "test", settings: str = "", code: int = OK, **outcomes: Any
+) -> tuple[int, list[str], list[str]]:
+    """The exit code of a run with these outcomes, what its checks print, and what they print before that."""
+    write(folder, rows, settings)
+    checks = RunChecks(folder, Run(name), Collection())
+    checks.outcomes = Outcomes(
+        {f"{FILE}::test_good": Cost(seconds, seconds) for seconds in outcomes.get("costs", ())},
+        passed={f"{FILE}::test_{test}" for test in outcomes.get("passed", ())},
+        deselected={f"{FILE}::test_{test}" for test in outcomes.get("deselected", ())},
     )
-    _, _, said = done.stdout.partition(" checks of the run ")
-    return done.returncode, list(takewhile(lambda line: line[:1] not in "=!", said.splitlines()[1:]))
-
-
-def test_rows_that_nothing_shows_fail_a_run_in_which_no_test_failed(tmp_path: Path) -> None:
-    assert run(tmp_path, PASS + SKIP, ["good", "gone", "skipped", "awaited", "half", "each"], "-n2") == (
-        pytest.ExitCode.TESTS_FAILED,
-        [
-            "a.gone: tests/test_it.py::test_gone: did not run",
-            "a.skipped: tests/test_it.py::test_skipped: skipped",
-            "a.awaited: tests/test_it.py::test_awaited: skipped",
-            "a.half: tests/test_it.py::test_half: skipped",
-            *(f"tests/test_it.py::test_{test}: was skipped {why}" for test, why in SKIPPED.items()),
-        ],
-    )
-
-
-def test_rows_whose_tests_fail_are_named(tmp_path: Path) -> None:
-    assert run(tmp_path, PASS + FAIL, ["good", "bad", "broken", "torn", "one_of_two"]) == (
-        pytest.ExitCode.TESTS_FAILED,
-        [
-            "a.bad: tests/test_it.py::test_bad: failed",
-            "a.broken: tests/test_it.py::test_broken: failed",
-            "a.torn: tests/test_it.py::test_torn: failed",
-            "a.one_of_two: tests/test_it.py::test_one_of_two: failed",
-        ],
-    )
-
-
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_a_run_that_shows_every_row_says_so(tmp_path: Path, processes: str) -> None:
-    code, said = run(tmp_path, PASS, ["good", "each"], processes)
-    assert (code, said) == (pytest.ExitCode.OK, ["each of the 2 rows of docs/features.toml is shown"])
+    session: Any = SimpleNamespace(shouldfail=False, exitstatus=code)
+    checks.pytest_sessionfinish(session, code)
+    printed: Any = Lines()
+    checks.pytest_terminal_summary(printed)
+    place = printed.all.index("== checks of the run")
+    return session.exitstatus, printed.all[place + 1 :], printed.all[:place]
 
 
 @pytest.mark.parametrize(
-    ("text", "arguments", "environment", "code", "said"),
+    ("name", "passed", "deselected", "printed"),
     [
-        (PASS, ["-k", "good"], {WITHOUT: "1"}, 0, [f"not checked: tests were left out (keyword, {WITHOUT})"]),
-        (PASS, ["tests/test_it.py"], {}, 0, []),
-        (PASS + FAIL, ["-x"], {}, 1, ["not checked: the run was broken off"]),
+        ("all", ["quick", "long", "both[1]", "both[2]"], [], ["each of the 3 rows of docs/features.toml is shown"]),
+        (
+            *("test", ["quick", "both[1]"], ["long", "both"]),
+            ["2 of the 3 rows of docs/features.toml are shown.", "`make test-all` alone shows all of: a.long"],
+        ),
+        (
+            *("rest", ["long", "both[2]"], ["quick", "both"]),
+            ["together with `make test`, each of the 3 rows of docs/features.toml is shown"],
+        ),
     ],
-    ids=["some chosen", "a file named", "broken off"],
 )
-def test_a_run_of_some_tests_is_not_judged(
-    tmp_path: Path, text: str, arguments: list[str], environment: dict[str, str], code: int, said: list[str]
-) -> None:
-    assert run(tmp_path, text, ["gone"], *arguments, environment=environment) == (code, said)
-
-
-TWO_COMMANDS = """
-import pytest
-
-def test_quick(): pass
-@pytest.mark.full
-def test_long(): pass
-@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_both(n): pass
-"""
-
-
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
 def test_each_command_leaves_rows_to_the_other_and_names_those_that_it_does_not_show(
-    tmp_path: Path, processes: str
+    tmp_path: Path, name: str, passed: list[str], deselected: list[str], printed: list[str]
 ) -> None:
-    rows = ["quick", "long", "both"]
-    assert run(tmp_path, TWO_COMMANDS, rows, processes, "-m", "not full") == (
-        pytest.ExitCode.OK,
-        ["2 of the 3 rows of docs/features.toml are shown.", "`make test-all` alone shows all of: a.long"],
-    )
-    assert run(tmp_path, TWO_COMMANDS, rows, processes, "-m", "full") == (
-        pytest.ExitCode.OK,
-        ["together with `make test`, each of the 3 rows of docs/features.toml is shown"],
-    )
-    assert run(tmp_path, TWO_COMMANDS, rows, processes, "-m", "full and not (ec2 or box)") == (
-        pytest.ExitCode.OK,
-        ["`make test-all` shows the 3 rows of docs/features.toml"],
-    )
-    assert run(tmp_path, TWO_COMMANDS, [*rows, "gone"], processes, "-m", "full") == (
-        pytest.ExitCode.TESTS_FAILED,
-        ["a.gone: tests/test_it.py::test_gone: did not run"],
+    rows = ("quick", "long", "both")
+    assert checked(tmp_path, rows, name, passed=passed, deselected=deselected)[:2] == (OK, printed)
+    assert checked(tmp_path, (*rows, "gone"), name, passed=passed, deselected=deselected)[:2] == (
+        FAILED,
+        [f"a.gone: {FILE}::test_gone: did not run"],
     )
 
 
-def test_a_skip_on_the_list_is_allowed(tmp_path: Path) -> None:
-    text = PASS + "\ndef test_hardware(): pytest.skip('no GPU')\n"
-    assert run(tmp_path, text, ["good"])[0] == pytest.ExitCode.OK
+def test_a_run_that_was_broken_off_is_not_judged(tmp_path: Path) -> None:
+    code = pytest.ExitCode.INTERRUPTED
+    assert checked(tmp_path, ("gone",), code=code)[:2] == (code, ["not checked: the run was broken off"])
 
 
-def test_fewer_tests_than_the_kept_number_fail_the_run(tmp_path: Path) -> None:
-    settings = SETTINGS + "\n[tool.tfdeploy-tests.least.test]\nunit = 2\n"
-    planted = {"tests/unit/test_planted.py": PASS.replace("[1, 2]", "[1]")}
-    assert run(tmp_path, PASS, ["good"], "-m", "not full", settings=settings, files=planted)[0] == pytest.ExitCode.OK
-    planted = {"tests/unit/test_planted.py": "def test_alone(): pass"}
-    assert run(tmp_path, PASS, ["good"], "-m", "not full", settings=settings, files=planted) == (
-        pytest.ExitCode.TESTS_FAILED,
+def test_fewer_tests_than_the_least_number_fail_the_run(tmp_path: Path) -> None:
+    least = "[tool.tfdeploy-tests.least.test]\nunit = 2\n"
+    assert checked(tmp_path, ("good",), settings=least, passed=["good", "other"])[0] == OK
+    assert checked(tmp_path, ("good",), settings=least, passed=["good"])[:2] == (
+        FAILED,
         ["tests/unit: 1 tests have passed, and `least` in pyproject.toml asks for 2"],
     )
 
 
-BURNS = """
-import subprocess, sys, time
-BURN = "import time\\nwhile time.process_time() < 1.5: pass"
-
-def test_burns(): subprocess.run([sys.executable, "-c", BURN], check=True)
-"""
-
-
-@pytest.mark.parametrize(("budget", "code"), [(1.2, pytest.ExitCode.OK), (0.5, pytest.ExitCode.TESTS_FAILED)])
-def test_a_run_that_costs_twice_its_budget_fails(tmp_path: Path, budget: float, code: pytest.ExitCode) -> None:
-    settings = f"[tool.tfdeploy-tests.budget.all]\nunit = {budget}\n"
-    found, said = run(tmp_path, PASS, ["good"], settings=settings, files={"tests/unit/test_planted.py": BURNS})
+@pytest.mark.parametrize(
+    ("unit", "machine", "code", "warnings"),
+    [(99, 99, OK, []), (101, 500, OK, ["unit", "machine"]), (201, 99, FAILED, ["unit"])],
+)
+def test_a_folder_that_costs_twice_its_budget_fails_the_run_and_the_machine_only_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: int, machine: int, code: int, warnings: list[str]
+) -> None:
+    clock = iter([0, *[machine] * 9])
+    monkeypatch.setattr(run_checks, "machine_time", lambda: next(clock))
+    budget = "[tool.tfdeploy-tests.budget.test]\nunit = 100\nmachine = 100\n"
+    found, printed, before = checked(tmp_path, ("good",), settings=budget, passed=["good"], costs=[unit])
     assert found == code
-    assert said[0].startswith("unit: ") == (code == pytest.ExitCode.TESTS_FAILED)
+    assert [line.split()[1] for line in before if line.startswith("warning: ")] == [f"{name}:" for name in warnings]
+    assert (printed == [f"unit: {unit} s of processor time, of a budget of 100 s"]) is (code == FAILED)
 
 
-@pytest.mark.parametrize(("budget", "code"), [(1.2, pytest.ExitCode.OK), (0.5, pytest.ExitCode.TESTS_FAILED)])
-def test_a_half_has_the_budgets_of_its_folders(tmp_path: Path, budget: float, code: pytest.ExitCode) -> None:
-    settings = (
-        f"[tool.tfdeploy-tests.budget.rest]\nunit = {budget}\n[tool.tfdeploy-tests.least.rest-others]\nunit = 1\n"
+@pytest.mark.parametrize(
+    ("named", "options", "variable", "expected"),
+    [
+        (False, {"markexpr": "full"}, "", Run("rest")),
+        (False, {"keyword": "good"}, "1", Run("all", ("keyword", WITHOUT))),
+        (False, {"markexpr": "docker"}, "", Run("some", ("markexpr",))),
+        (True, {"keyword": "good"}, "", Run("some")),
+    ],
+)
+def test_a_run_of_chosen_tests_is_known(
+    monkeypatch: pytest.MonkeyPatch, named: bool, options: dict[str, str], variable: str, expected: Run
+) -> None:
+    monkeypatch.setenv(WITHOUT, variable)
+    source = pytest.Config.ArgsSource
+    config: Any = SimpleNamespace(
+        ArgsSource=source,
+        args_source=source.ARGS if named else source.TESTPATHS,
+        getoption=lambda name, default="": options.get(name, default if name == "markexpr" else None),
     )
-    planted = {"tests/unit/test_planted.py": f"import pytest\npytestmark = pytest.mark.full\n{BURNS}"}
-    half = ("-m", "full and not (ec2 or box)")
-    found, said = run(tmp_path, TWO_COMMANDS, ["long"], *half, settings=settings, files=planted)
-    assert found == code
-    assert said[0].startswith("unit: ") == (code == pytest.ExitCode.TESTS_FAILED)
+    assert run_of(config) == expected
+    assert {*options} <= {*SELECTING, "markexpr"}
 
 
-@pytest.mark.parametrize("processes", ["-n0", "-n2"])
-def test_what_each_test_costs_is_written_down(tmp_path: Path, processes: str) -> None:
-    run(tmp_path, PASS, ["good"], processes, files={"tests/unit/test_planted.py": BURNS})
-    found = json.loads((tmp_path / "durations-all.json").read_text())
-    cost = found["tests"]["tests/unit/test_planted.py::test_burns"]
-    assert 1.5 <= cost["processor"] <= 5
-    assert cost["wall"] >= 1.5
-    assert found["shelves"]["unit"] == cost
-    assert found["processor"]["machine"] >= 1.5
+def run(folder: Path, text: str, *arguments: str) -> tuple[int, list[str], Mapping[str, Any]]:
+    """The exit code of a run of pytest over planted tests, what its checks print, and what it writes down of costs."""
+    for name, content in (
+        ("pytest.ini", "[pytest]\ntestpaths = tests\nmarkers = full: what `make test` leaves out\n unit: a folder\n"),
+        ("conftest.py", 'pytest_plugins = ["tests.plugins.run_checks"]'),
+        (FILE, text),
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    known = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST") and name != WITHOUT}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "no:cacheprovider", "--tb=no", *arguments],
+        cwd=folder,
+        env={**known, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    _, _, printed = done.stdout.partition(" checks of the run ")
+    lines = list(takewhile(lambda line: line[:1] not in "=!", printed.splitlines()[1:]))
+    return done.returncode, lines, json.loads((folder / "durations-test.json").read_text())
+
+
+def test_a_run_in_two_processes_knows_what_came_of_each_test_and_what_it_cost(tmp_path: Path) -> None:
+    write(tmp_path, ("good", "long", "both", "bad", "broken", "torn", "one_of_two", "skipped", "awaited", "half"))
+    code, printed, costs = run(tmp_path, PLANTED, "-n2", "-m", "not full")
+    not_allowed = "and `skips` in pyproject.toml does not allow it"
+    assert code == FAILED
+    assert sorted(printed) == sorted(
+        [
+            *(f"a.{test}: {FILE}::test_{test}: failed" for test in ("bad", "broken", "torn", "one_of_two")),
+            *(f"a.{test}: {FILE}::test_{test}: skipped" for test in ("skipped", "awaited", "half")),
+            f"{FILE}::test_skipped: was skipped (no GPU), {not_allowed}",
+            f"{FILE}::test_awaited: was skipped (E   assert False), {not_allowed}",
+            f"{FILE}::test_half[2]: was skipped (unconditional skip), {not_allowed}",
+        ]
+    )
+    cost = costs["tests"][f"{FILE}::test_good"]
+    assert 0.3 <= cost["processor"] <= costs["shelves"]["unit"]["processor"] <= costs["processor"]["machine"]
+    assert cost["wall"] >= 0.3
+
+
+def test_a_run_in_one_process_shows_its_rows(tmp_path: Path) -> None:
+    write(tmp_path, ("good", "long", "both"))
+    text = PLANTED.partition("def test_bad")[0]
+    assert run(tmp_path, text, "-n0", "-m", "not full")[:2] == (
+        OK,
+        ["2 of the 3 rows of docs/features.toml are shown.", "`make test-all` alone shows all of: a.long"],
+    )
 
 
 def test_the_tests_that_may_be_skipped_exist() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.cases import check_golden, plan, spec
+from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent import reconcile
 from tfdeploy.agent.record import RecordView, StoredLine
@@ -75,23 +75,6 @@ def waiting() -> World:
     made = noon()
     made.come("worker-0")
     return made
-
-
-@pytest.mark.parametrize(
-    ("golden", "look"),
-    [
-        ("report-nothing-stands", sight(None, silent_since=0.0)),
-        ("report-no-run-given", sight(None)),
-        ("report-waiting", sight(waiting())),
-        ("report-running", sight(world())),
-        ("report-succeeded", sight(finished())),
-        ("report-failed", sight(failed())),
-        ("report-controller-gone", sight(world(), silent_since=NOON - 60)),
-        ("report-all-gone-after-success", sight(finished(), silent_since=NOON - 60, engine={})),
-    ],
-)
-def test_the_tables_read_as_kept(golden: str, look: ObservedState) -> None:
-    check_golden(golden, read(look).status)
 
 
 def worker(**fields: Any) -> TaskState:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cases import check_golden, plan, spec
+from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import ARGS, NOON, finished, noon, worker, world
 from tfdeploy.agent.record import RecordView
 from tfdeploy.backends.base import EngineTask, ObservedState
@@ -121,10 +121,11 @@ def begun(made: Any, silent_since: float | None = None, **more: Any) -> Observed
     return ObservedState(NOON, RecordView(NOON, made.job), silent_since, dict.fromkeys(made.job.tasks, RUNNING), **more)
 
 
-def test_the_tables_of_a_cluster_that_comes_read_as_kept() -> None:
+def starting() -> ObservedState:
+    """A cluster whose engine has trouble with two of its tasks."""
     engine = {"ps-0": PULLING, "worker-0": UNFIT, "worker-1": REJECTED}
     problems = ["the controller is pulling: a large image"]
-    check_golden("report-engine-brings", read(empty(0.0, engine, problems=problems)).status)
+    return empty(0.0, engine, problems=problems)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What users read, kept as text: one file for each surface, reviewed as a diff.
 
-`errors`, `help`, `preview`, `events` and `diagnosis` each have a module here, which lists the cases and renders the
+`errors`, `help`, `preview`, `events`, `diagnosis` and `tables` each have a module here, which lists the cases and renders the
 surface, and a `.txt` file with the result. `make snapshots` writes the files again after a sentence has changed.
 
 To add a sentence, add its case to the module of its surface and renew the file. Other tests assert kinds, arguments and

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.project.sources import functions
+from tests.checks.sources import functions
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FOLDERS = ("tfdeploy", "programs", "tests", "bench", "tools")
 
 LONGEST_FILE = 500

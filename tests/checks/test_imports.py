@@ -1,19 +1,17 @@
 """No module imports that the import table forbids: the sources are read, functions included."""
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tests.unit.project.import_table import ANYTHING, FOREIGN, MAY_COMPUTE, TABLE
-from tests.unit.project.pure_modules import CLOCKLESS, CLOCKS, NEWER_THAN_38, PURE, WORLD
-from tests.unit.project.sources import COMPUTED, Import, imports, is_standard, modules
+from tests.checks.import_table import ANYTHING, FOREIGN, MAY_COMPUTE, TABLE
+from tests.checks.pure_modules import CLOCKLESS, CLOCKS, NEWER_THAN_38, PURE, WORLD
+from tests.checks.sources import COMPUTED, Import, imports, is_standard, modules
 
-PACKAGE = Path(__file__).parents[3] / "tfdeploy"
+PACKAGE = Path(__file__).parents[2] / "tfdeploy"
 
 
 def _row(table: Mapping[str, Sequence[str] | None], module: str) -> Sequence[str] | None:
@@ -146,86 +144,6 @@ def test_every_row_of_the_table_is_a_module() -> None:
     known = modules(PACKAGE)
     named = {*TABLE, *FOREIGN, *CLOCKLESS, *MAY_COMPUTE, *(name for row in TABLE.values() for name in row or ())}
     assert sorted(named - {*known, ""}) == []
-
-
-def _loaded(statement: str) -> set[str]:
-    """The modules that a statement loads, Pulumi's aside, in a fresh interpreter."""
-    program = f"import sys, pulumi; before = set(sys.modules); {statement}; print(*{{*sys.modules}} - before)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def _named(loaded: set[str], packages: Sequence[str]) -> list[str]:
-    return sorted(name for name in loaded if _covers(packages, name))
-
-
-def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None:
-    names = {"args", "cluster", "outputs", "tracebacks"}
-    loaded = _loaded("from tfdeploy import TensorFlowCluster")
-    assert _named(loaded, ["tfdeploy"]) == ["tfdeploy", *sorted(f"tfdeploy.{name}" for name in names)]
-
-
-def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history() -> None:
-    loaded = _loaded("import tfdeploy.registration")
-    heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
-    backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.moving"]
-    reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "run_forecast"]
-    assert _named(loaded, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
-
-
-COMMAND = """
-from contextlib import redirect_stdout, suppress
-from io import StringIO
-from tfdeploy.cli.main import main
-sys.argv = ["tfdeploy", "{}"]
-with suppress(SystemExit), redirect_stdout(StringIO()):
-    main()
-"""
-
-
-def loaded(program: str) -> set[str]:
-    """The modules that a program loads, by their full names."""
-    text = f"import sys\n{program}\nprint(*sys.modules)"
-    return {*subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()}
-
-
-LOADED = [
-    (
-        COMMAND.format("--help"),
-        (
-            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
-            *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
-        ),
-        11,
-    ),
-    (
-        "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
-        (
-            "pulumi",
-            "rich",
-            "yaml",
-            "packaging",
-            "pathspec",
-            "tfdeploy.plan",
-            "tfdeploy.spec.cluster",
-            "tfdeploy.args",
-        ),
-        88,
-    ),
-]
-"""A program, what it does not load, and how many of our modules at most."""
-
-
-@pytest.mark.parametrize(
-    ("program", "without", "most"),
-    LOADED,
-    ids=["help", "status and logs"],
-)
-def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
-    modules = loaded(program)
-    assert sorted(modules & {*without}) == []
-    ours = {name for name in modules if name.partition(".")[0] == "tfdeploy"}
-    assert len(ours) <= most, "more of our modules than before: import them where they are used"
 
 
 def cycles(package: Path) -> list[list[str]]:

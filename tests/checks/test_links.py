@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PAGES = ("*.md", "docs/**/*.md", "images/*.md", "programs/*/*.md", "programs/*/*/*.md")
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)[^)]*\)")

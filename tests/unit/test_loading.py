@@ -1,0 +1,81 @@
+"""What a command, a program and a preview load: other modules would only delay them."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+
+def loaded(program: str) -> set[str]:
+    """The modules that a program loads, by their full names."""
+    text = f"import sys\n{program}\nprint(*sys.modules)"
+    return {*subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()}
+
+
+def named(modules: set[str], packages: Sequence[str]) -> list[str]:
+    """The modules that are in these packages."""
+    return sorted(name for name in modules if any(name == one or name.startswith(f"{one}.") for one in packages))
+
+
+def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None:
+    names = {"args", "cluster", "outputs", "tracebacks"}
+    modules = loaded("from tfdeploy import TensorFlowCluster")
+    assert named(modules, ["tfdeploy"]) == ["tfdeploy", *sorted(f"tfdeploy.{name}" for name in names)]
+
+
+def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history() -> None:
+    modules = loaded("import tfdeploy.registration") - loaded("import pulumi")
+    heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
+    backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.moving"]
+    reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "run_forecast"]
+    assert named(modules, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
+
+
+COMMAND = """
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from tfdeploy.cli.main import main
+sys.argv = ["tfdeploy", "{}"]
+with suppress(SystemExit), redirect_stdout(StringIO()):
+    main()
+"""
+
+
+LOADED = [
+    (
+        COMMAND.format("--help"),
+        (
+            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
+            *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
+        ),
+        11,
+    ),
+    (
+        "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
+        (
+            "pulumi",
+            "rich",
+            "yaml",
+            "packaging",
+            "pathspec",
+            "tfdeploy.plan",
+            "tfdeploy.spec.cluster",
+            "tfdeploy.args",
+        ),
+        88,
+    ),
+]
+"""A program, what it does not load, and how many of our modules at most."""
+
+
+@pytest.mark.parametrize(
+    ("program", "without", "most"),
+    LOADED,
+    ids=["help", "status and logs"],
+)
+def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
+    modules = loaded(program)
+    assert sorted(modules & {*without}) == []
+    ours = {name for name in modules if name.partition(".")[0] == "tfdeploy"}
+    assert len(ours) <= most, "more of our modules than before: import them where they are used"
