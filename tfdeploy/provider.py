@@ -18,6 +18,7 @@ from pulumi.runtime.stack import wait_for_rpcs
 from .arg_docs import CLASSES, rows
 from .awaited import with_integers
 from .cluster import TensorFlowCluster
+from .plugin_exit import follow_engine
 from .registry import versions
 from .report.update_failure import failure_of
 
@@ -153,6 +154,7 @@ def _dedented(value: Any) -> Any:
 
 def run() -> None:
     """Serve the Pulumi engine that started this process."""
+    follow_engine()
     main(Package(), sys.argv[1:])
 
 

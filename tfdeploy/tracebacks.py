@@ -21,10 +21,15 @@ def hide() -> None:
     if os.environ.get("TFDEPLOY_DEBUG"):
         return
     main = sys.modules.get("__main__")
-    if getattr(getattr(main, "__spec__", None), "name", "") == _PLUGIN and hasattr(main, "traceback"):
+    if is_plugin() and hasattr(main, "traceback"):
         main.traceback = _Sentences  # type: ignore[union-attr]
     elif any(_PROGRAM in part for part in sys.orig_argv):
         sys.excepthook = partial(_print_exception, sys.excepthook)
+
+
+def is_plugin() -> bool:
+    """Whether this is the process of the dynamic resources."""
+    return getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == _PLUGIN
 
 
 class _Sentences:

@@ -10,7 +10,9 @@ ANYTHING = None
 
 BASE = ("errors", "paths", "units", "agent.files", "agent.polling")
 SHARED_BY_BACKENDS = (
+    "plugin_exit",
     "receipts",
+    "tracebacks",
     "backends.artifact_copy",
     "backends.base",
     "backends.connection",
@@ -36,6 +38,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.ec2.watchdog": ("backends.ec2.watchdog",),
     "errors": (),
     "tracebacks": ("errors",),
+    "plugin_exit": ("tracebacks",),
     "units": (),
     "paths": ("errors", "agent.files"),
     "receipts": (*BASE, "agent.run_spec"),
@@ -131,7 +134,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "spec",
     ),
     "cluster": ("args", "outputs", "registration"),
-    "provider": ("arg_docs", "awaited", "cluster", "registry", "report.update_failure"),
+    "provider": ("arg_docs", "awaited", "cluster", "plugin_exit", "registry", "report.update_failure"),
     "cli": (
         *BASE,
         "cli",

@@ -5,18 +5,23 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
 
+from ..plugin_exit import follow_engine
+from ..tracebacks import is_plugin
+
 _of_provider: list[Config] = []
 """The configuration of the stack in a process of dynamic providers; none in a program, and in the command."""
 
 
 class StackProvider(ResourceProvider):
-    """A dynamic provider that knows the configuration of its stack."""
+    """A dynamic provider that knows the configuration of its stack, and ends with the engine."""
 
     serialize_as_secret_always = False
 
     def configure(self, req: ConfigureRequest) -> None:
         """Store it for the process, which is that of one stack. Secrets are in clear."""
         _of_provider[:] = [req.config]
+        if is_plugin():
+            follow_engine()
 
 
 def is_provider() -> bool:

@@ -11,19 +11,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider
+from pulumi.dynamic import CreateResult, DiffResult, Resource
 
 from ..base import ClusterRef
+from ..stack_config import StackProvider
 from . import ssh
 
 _READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
 _TYPE = "dynamic/tfdeploy:SshKey"
 
 
-class SshKeyProvider(ResourceProvider):
+class SshKeyProvider(StackProvider):
     """Creates the key pair; nothing changes it."""
-
-    serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Create the key pair, which exists in the state only."""
