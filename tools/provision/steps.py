@@ -25,8 +25,8 @@ class Stopped(Exception):
     """Another step failed, or Ctrl-C: there is nothing to add to that."""
 
 
-_started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
-"""The commands that run now, by what they do: since when, and the process."""
+_started: dict[subprocess.Popen[bytes], tuple[str, float]] = {}
+"""The commands that run now: what they do, and since when."""
 _stopped = threading.Event()
 _lock = threading.RLock()
 
@@ -52,12 +52,12 @@ def run(
                 cwd=cwd,
             )
             start = time.monotonic()
-            _started[what] = (start, process)
-        _show(what)
+            _started[process] = (what, start)
+        _show(process)
         while not _ended(process):
-            _show(what)
+            _show(process)
     with _lock:
-        del _started[what]
+        del _started[process]
     if process.returncode != 0:
         if _stopped.is_set():
             raise Stopped
@@ -71,16 +71,24 @@ def run(
 
 def side_by_side(*steps: Callable[[], object]) -> None:
     """Take steps at the same time. The first that fails, or Ctrl-C, ends the commands of the others."""
-    with ThreadPoolExecutor(len(steps) or 1) as pool:
-        try:
-            for step in as_completed([pool.submit(step) for step in steps]):
-                step.result()
-        except BaseException:
-            with _lock:
-                _stopped.set()
-                for _, process in _started.values():
-                    process.send_signal(signal.SIGINT)
-            raise
+    try:
+        with ThreadPoolExecutor(len(steps) or 1) as pool:
+            try:
+                for step in as_completed([pool.submit(step) for step in steps]):
+                    step.result()
+            except BaseException:
+                _stop()
+                raise
+    finally:
+        _stopped.clear()
+
+
+def _stop() -> None:
+    """End what runs; nothing starts after it."""
+    with _lock:
+        _stopped.set()
+        for process in _started:
+            process.send_signal(signal.SIGINT)
 
 
 def say(text: str) -> None:
@@ -118,13 +126,12 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def _show(what: str) -> None:
-    """One line for all that runs, which renews itself, on a terminal; a line for `what` elsewhere."""
+def _show(process: subprocess.Popen[bytes]) -> None:
+    """One line for all that runs, which renews itself, on a terminal; a line for this process elsewhere."""
     with _lock:
         now = time.monotonic()
-        shown = [f"{name} … {now - since:.0f} s" for name, (since, _) in _started.items()]
+        shown = {key: f"{what} … {now - since:.0f} s" for key, (what, since) in _started.items()}
         if sys.stdout.isatty():
-            print(f"\r\033[K{', '.join(shown)[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
+            print(f"\r\033[K{', '.join(shown.values())[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
         else:
-            since = now - _started[what][0]
-            print(f"{what} …" + (f" {since:.0f} s" if since >= 1 else ""), flush=True)
+            print(shown[process].removesuffix(" 0 s"), flush=True)
