@@ -6,11 +6,12 @@ Each step installs what it needs and what earlier steps have installed; a finish
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tools.provision import engine, languages, packages, plugins
 from tools.provision.engine import Engine
-from tools.provision.steps import SetupError
+from tools.provision.steps import SetupError, say, side_by_side
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
@@ -59,14 +60,23 @@ def main() -> int:
 
 
 def _set_up(steps: Sequence[Step]) -> None:
-    packages.install(ROOT, VENV, {extra for step in steps for extra in step.extras})
-    if not any(step.uses_pulumi for step in steps):
+    extras = {extra for step in steps for extra in step.extras}
+    found: list[Engine] = []
+    work: list[Callable[[], object]] = [partial(packages.install, ROOT, VENV, extras)]
+    if any(step.uses_pulumi for step in steps):
+        work.append(lambda: found.append(engine.ensure(ROOT)))
+    side_by_side(*work)
+    if not found:
         return
-    pulumi = engine.ensure(ROOT)
+    (pulumi,) = found
     (VENV / "pulumi-bin").write_text(f"{pulumi.folder}\n")  # tools/activate reads it
-    print(f"pulumi {pulumi.version}: {pulumi.origin} ({pulumi.folder})")
-    for what, provide in {what: provide for step in steps for what, provide in step.programs.items()}.items():
-        print(f"{what}: {provide(pulumi)}")
+    say(f"pulumi {pulumi.version}: {pulumi.origin} ({pulumi.folder})")
+    programs = {what: provide for step in steps for what, provide in step.programs.items()}
+    side_by_side(*(partial(_provide, what, provide, pulumi) for what, provide in programs.items()))
+
+
+def _provide(what: str, provide: Callable[[Engine], str], pulumi: Engine) -> None:
+    say(f"{what}: {provide(pulumi)}")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,22 @@ from pathlib import Path
 
 from tools.provision import beside
 from tools.provision.engine import Engine, cache_folder
-from tools.provision.steps import SetupError, locked, run
+from tools.provision.steps import SetupError, locked, run, say
 
 TFDEPLOY = """\
 #!/bin/sh
 exec pulumi-resource-tfdeploy "$@"
 """
 DOCKER_MODULE = Path("tools", "pulumi", "docker-provider")
+_KUBERNETES = ('\t_ "github.com/docker/buildx/driver/kubernetes"\n', "")
+DOCKER_PATCH = beside.Patch(
+    "github.com/terraform-providers/terraform-provider-docker",
+    {
+        "internal/provider/docker_buildx_build.go": _KUBERNETES,
+        "internal/provider/resource_docker_buildx_builder.go": _KUBERNETES,
+    },
+)
+"""Without builders of images that run on Kubernetes, as without `docker_compose`, half as many packages have to be compiled."""
 
 
 def pulumi_home() -> Path:
@@ -118,8 +127,9 @@ def provide_docker(root: Path, engine: Engine) -> str:
 
 def docker_module(root: Path, release: str) -> beside.Module:
     """What a docker provider of this release is built from."""
-    flags = ("-s", "-w", f"-X main.version={release}")
-    return beside.Module(root / DOCKER_MODULE, {"pulumi-resource-docker": "."}, release, flags)
+    flags = f"-s -w -X main.version={release}"
+    programs = {"pulumi-resource-docker": "."}
+    return beside.Module(root / DOCKER_MODULE, programs, release, flags, "no_compose", DOCKER_PATCH)
 
 
 def _mark(plugin: Plugin) -> Path:
@@ -138,7 +148,7 @@ def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
     try:
         plugin.install()
     except SetupError as error:
-        print(f"the published provider cannot be had ({_reason(error)}); building it, once", flush=True)
+        say(f"the published provider cannot be had ({_reason(error)}); building it, once")
     else:
         return
     folder = cache_folder() / f"docker-provider-{plugin.release}"

@@ -1,19 +1,34 @@
-"""Long steps that show a sign of life, and locks that let two set-ups live side by side."""
+"""Long steps that show a sign of life, also several at once, and locks that let two set-ups live side by side."""
 
 import fcntl
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 LAST_LINES = 20
 
 
 class SetupError(Exception):
     """Set-up cannot continue; the message contains the remedy."""
+
+
+class Stopped(Exception):
+    """Another step failed, or Ctrl-C: there is nothing to add to that."""
+
+
+_started: dict[subprocess.Popen[bytes], tuple[str, float]] = {}
+"""The commands that run now: what they do, and since when."""
+_stopped = threading.Event()
+_lock = threading.RLock()
 
 
 def run(
@@ -24,30 +39,62 @@ def run(
     cwd: Path | None = None,
 ) -> None:
     """Run `command` with its output in `log`; print the progress, and the last lines if it fails."""
-    start = time.monotonic()
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-        ) as process,
-    ):
-        _show(f"{what} …")
+    with log.open("wb") as output:
+        with _lock:
+            if _stopped.is_set():
+                raise Stopped
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+            )
+            start = time.monotonic()
+            _started[process] = (what, start)
+        _show(process)
         while not _ended(process):
-            _show(f"{what} … {time.monotonic() - start:.0f} s")
+            _show(process)
+    with _lock:
+        del _started[process]
     if process.returncode != 0:
-        _end_line()
+        if _stopped.is_set():
+            raise Stopped
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-LAST_LINES:])
         raise SetupError(
             f"{what}: `{Path(command[0]).name}` ended with exit code {process.returncode}. "
             f"Its last lines (all of them: {log}):\n{tail}"
         )
-    _show(f"{what}: done in {time.monotonic() - start:.0f} s")
-    _end_line()
+    say(f"{what}: done in {time.monotonic() - start:.0f} s")
+
+
+def side_by_side(*steps: Callable[[], object]) -> None:
+    """Take steps at the same time. The first that fails, or Ctrl-C, ends the commands of the others."""
+    try:
+        with ThreadPoolExecutor(len(steps) or 1) as pool:
+            try:
+                for step in as_completed([pool.submit(step) for step in steps]):
+                    step.result()
+            except BaseException:
+                _stop()
+                raise
+    finally:
+        _stopped.clear()
+
+
+def _stop() -> None:
+    """End what runs; nothing starts after it."""
+    with _lock:
+        _stopped.set()
+        for process in _started:
+            process.send_signal(signal.SIGINT)
+
+
+def say(text: str) -> None:
+    """A line of its own, above the line of what runs."""
+    with _lock:
+        print(f"\r\033[K{text}" if sys.stdout.isatty() else text, flush=True)
 
 
 @contextmanager
@@ -55,12 +102,20 @@ def locked(file: Path) -> Iterator[None]:
     """Hold `file` alone, also against other processes; the lock ends with its holder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"another set-up is at work (it holds {file}); waiting for it", flush=True)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        if not _taken(handle):
+            say(f"another set-up is at work (it holds {file}); waiting for it")
+            while not _taken(handle):
+                if _stopped.wait(0.2):
+                    raise Stopped
         yield
+
+
+def _taken(handle: IO[str]) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
@@ -71,14 +126,12 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def _show(text: str) -> None:
-    """One line that renews itself on a terminal; a line each elsewhere."""
-    if sys.stdout.isatty():
-        print(f"\r\033[K{text}", end="", flush=True)
-    else:
-        print(text, flush=True)
-
-
-def _end_line() -> None:
-    if sys.stdout.isatty():
-        print(flush=True)
+def _show(process: subprocess.Popen[bytes]) -> None:
+    """One line for all that runs, which renews itself, on a terminal; a line for this process elsewhere."""
+    with _lock:
+        now = time.monotonic()
+        shown = {key: f"{what} … {now - since:.0f} s" for key, (what, since) in _started.items()}
+        if sys.stdout.isatty():
+            print(f"\r\033[K{', '.join(shown.values())[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
+        else:
+            print(shown[process].removesuffix(" 0 s"), flush=True)

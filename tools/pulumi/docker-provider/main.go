@@ -1,5 +1,5 @@
 // A docker provider plugin for machines that cannot download the published one: the same Terraform provider, bridged in
-// the same way. What the published plugin adds in code of its own, `docker.Image`, is not in it.
+// the same way. What the published plugin adds in code of its own, `docker.Image`, is not in it, and it builds no images on Kubernetes.
 package main
 
 import (
