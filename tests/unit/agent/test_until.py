@@ -23,7 +23,7 @@ from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import Condition, RunSpec
 from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
 from tfdeploy.agent.sync import RUN, STOP
-from tfdeploy.agent.until import COMPARISONS, LoggedValue
+from tfdeploy.agent.until import LoggedValue
 
 METRICS = {"accuracy": r"accuracy: (\S+)", "loss": r"loss: (\S+)"}
 GOOD = LoggedValue("worker-0", 1, "0.953", 4200)
@@ -203,13 +203,28 @@ def test_specifications_and_results_of_other_versions_are_read() -> None:
 
 
 COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-NUMBERS = st.one_of(st.sampled_from([0.0, 0.95, 0.953, 1.0, -1.0, 1e30]), st.floats(allow_nan=True))
+COMMON = st.sampled_from([0.95, 0.953, -1.0])
+"""Thresholds and values are often the same number."""
+THRESHOLDS = COMMON | st.floats(allow_nan=False, allow_infinity=False)
 CONDITIONS = st.dictionaries(
-    st.sampled_from([*METRICS]),
-    st.tuples(st.sampled_from(COMPARISONS), st.floats(allow_nan=False, allow_infinity=False)),
-    min_size=1,
+    st.sampled_from([*METRICS]), st.tuples(st.sampled_from([*COMPARE]), THRESHOLDS), min_size=1
 )
-VALUES = st.dictionaries(st.sampled_from([*METRICS]), st.tuples(st.sampled_from(["worker-0", "ps-0"]), NUMBERS))
+VALUES = st.dictionaries(
+    st.sampled_from([*METRICS]), st.tuples(st.sampled_from(["worker-0", "ps-0"]), COMMON | st.floats())
+)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "good"),
+    [(">=", ["0.95", "0.96"]), ("<=", ["0.94", "0.95"]), (">", ["0.96"]), ("<", ["0.94"])],
+)
+def test_the_threshold_itself_is_good_enough_where_the_comparison_has_an_equals_sign(
+    comparison: str, good: list[str]
+) -> None:
+    jobs = {text: world({"accuracy": f"{comparison} 0.95"}) for text in ("0.94", "0.95", "0.96")}
+    for text, job in jobs.items():
+        job.measure(accuracy=GOOD._replace(text=text))
+    assert [text for text, job in jobs.items() if job.job.result] == good
 
 
 @given(CONDITIONS, st.lists(VALUES, max_size=6))

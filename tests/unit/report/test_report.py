@@ -83,7 +83,7 @@ def waiting() -> World:
         ("report-nothing-stands", sight(None, silent_since=0.0)),
         ("report-no-run-given", sight(None)),
         ("report-waiting", sight(waiting())),
-        ("report-running", sight(world())),
+        ("report-running", sight(world(), engine={"ps-0": True, "worker-0": True, "worker-1": False})),
         ("report-succeeded", sight(finished())),
         ("report-failed", sight(failed())),
         ("report-controller-gone", sight(world(), silent_since=NOON - 60)),
