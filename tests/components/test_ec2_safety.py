@@ -15,7 +15,7 @@ from policy.rules.iam import ROLE, ROLE_POLICY
 from policy.rules.instances import EFS, INSTANCE, KEY
 from policy.rules.network import EGRESS, GROUP, INGRESS, TARGET
 from tests.components.mocked import TOKEN, without_secrets
-from tests.ec2.preparing import REGION, logged_in, moto_server
+from tests.ec2.preparing import REGION, logged_in
 from tests.ec2.registering import Registered, registered
 from tests.pages import ROOT
 from tfdeploy.backends.ec2 import aws_session
@@ -65,10 +65,10 @@ SHAPES: dict[str, tuple[dict[str, Any], RuleOptions]] = {
 
 
 @pytest.fixture(scope="module")
-def shapes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, list[Registered]]]:
+def shapes(moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, list[Registered]]]:
     """What each of these clusters registers."""
     home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch, moto_server() as endpoint, logged_in(endpoint, home, patch):
+    with pytest.MonkeyPatch.context() as patch, logged_in(moto_endpoint, home, patch):
         patch.setenv("PATH", f"{_session_manager(home / 'bin')}:{os.environ['PATH']}")
         ec2 = aws_session.client("ec2", REGION)
         zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
