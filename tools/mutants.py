@@ -44,12 +44,12 @@ class Mutant(NamedTuple):
 
 
 def nearest_tests(file: str, also: Sequence[str]) -> list[list[str]]:
-    """The unit tests named like a module, then the others of their folder, then `also`."""
+    """The unit tests named like a module, then the others of their folder, first those that name the module, then `also`."""
     path = Path(file.removeprefix("tfdeploy/"))
     place = ROOT / "tests" / "unit" / path
     folder = next(parent for parent in place.parents if parent.is_dir())
     named = sorted(folder.glob(f"test_{path.stem}*.py"))
-    others = [test for test in sorted(folder.glob("test_*.py")) if test not in named]
+    others = sorted({*folder.glob("test_*.py")} - {*named}, key=lambda test: (path.stem not in test.read_text(), test))
     groups = [[str(test.relative_to(ROOT)) for test in tests] for tests in (named, others)]
     return [group for group in (*groups, [*also]) if group]
 

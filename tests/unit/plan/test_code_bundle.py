@@ -100,7 +100,7 @@ def test_what_is_no_code_is_left_out(code: Path) -> None:
         ".svn/x",
         ".venv/bin/python",
         "venv/bin/python",
-        "__pycache__/a.pyc",
+        "__pycache__/x",
         "a/__pycache__/b.pyc",
         "a/old.pyc",
         "a/old.pyo",

@@ -157,12 +157,7 @@ def test_an_update_that_moves_a_task_waits_and_another_does_not(
         ((CONTROLLER,), "down", None, 100.0),  # it is not known where the former launcher is
         ((CONTROLLER,), "down", "", 100.0),
         ((CONTROLLER,), "down", "another", 0.0),  # its machine responds, so the Swarm has stopped it
-        (
-            (CONTROLLER,),
-            "ready",
-            "box",
-            0.0,
-        ),  # every machine responds, so no container of a service that was removed is left
+        ((CONTROLLER,), "ready", "box", 0.0),  # all machines respond: no container of a removed service is left
         ((CONTROLLER, "worker-1"), "down", "box", 0.0),  # it is adopted where it is
         ((), "down", "box", 0.0),  # the first update
     ],
