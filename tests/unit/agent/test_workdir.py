@@ -13,7 +13,7 @@ import pytest
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.workdir import RunRefused, train_dir, train_dir_problem
+from tfdeploy.agent.workdir import RunRefused, train_dir, train_dir_problem, unpack
 
 
 @pytest.fixture
@@ -137,3 +137,11 @@ def test_a_folder_that_a_task_cannot_make_or_write_is_refused(base: Path, monkey
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     mend = f"cannot be written by user {os.getuid()}: change its owner, or set container.user"
     assert train_dir_problem(str(base.parent)) == f"train_dir {base.parent} {mend}"
+
+
+def test_a_damaged_archive_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    archive = tmp_path / "code.zip"
+    archive.write_bytes(b"cut off")
+    with pytest.raises(ValueError, match="not a zip file"):
+        unpack(archive, tmp_path / "code")
+    assert [*tmp_path.iterdir()] == [archive]
