@@ -123,10 +123,10 @@ def main(args: Sequence[str]) -> int:
     for name, number in (("--seed", 1), ("--first", 1), ("--count", 20)):
         parser.add_argument(name, type=int, default=number)
     parser.add_argument("--also", nargs="*", default=[])
-    asked = parser.parse_args(args)
-    known = [mutant for file in sorted(asked.files) for mutant in mutants_of(file, asked.also)]
-    chosen = random.Random(asked.seed).sample(known, len(known))[asked.first - 1 :][: asked.count]
-    chosen = [*mutants_in(asked.table, asked.also)] if asked.table else chosen
+    options = parser.parse_args(args)
+    changes = [mutant for file in sorted(options.files) for mutant in mutants_of(file, options.also)]
+    chosen = random.Random(options.seed).sample(changes, len(changes))[options.first - 1 :][: options.count]
+    chosen = [*mutants_in(options.table, options.also)] if options.table else chosen
     survivors = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "tree")
@@ -135,7 +135,7 @@ def main(args: Sequence[str]) -> int:
         if failure := first_failure(copy, [tests]):
             sys.exit(f"{failure} fails without a change.")
         print("| # | where | change | seconds | killed by |\n|---|---|---|---|---|", flush=True)
-        for number, mutant in enumerate(chosen, asked.first):
+        for number, mutant in enumerate(chosen, options.first):
             file, begin = copy / mutant.file, time.monotonic()
             source = file.read_bytes()
             rest = source[mutant.start + len(mutant.old.encode()) :]
