@@ -10,7 +10,7 @@ from tests.cli import browser as chromium
 from tests.debian import NotInstalled
 from tests.integration.conftest import Project
 
-pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.plugins.run_checks"]
+pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.ec2.fixtures", "tests.plugins.run_checks"]
 
 
 @pytest.fixture(scope="session", autouse=True)

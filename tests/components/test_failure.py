@@ -86,8 +86,6 @@ def test_a_task_is_started_once_more_than_it_may_be_restarted(cluster: Standing)
     ("how", "on", "starts", "reason"),
     [
         ("7", ["5-7", "9"], 2, "worker-0 failed (exit 7)"),
-        ("8", ["5-7", "9"], 1, "worker-0 failed (exit 8)"),
-        ("7", ["signal", "oom"], 1, "worker-0 failed (exit 7)"),
         ("signal", ["signal"], 2, "worker-0 was killed (SIGSEGV)"),
         ("139", ["signal"], 1, "worker-0 failed (exit 139)"),
     ],

@@ -1,4 +1,4 @@
-"""Whose success is the job's success, and what becomes of the others then."""
+"""What becomes of the other programs when the run has succeeded. Whose success that is: `unit/agent/test_reconcile.py`."""
 
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
@@ -19,28 +19,11 @@ wait_for(hostname)
 """Saves when it is told to stop."""
 
 
-def test_the_chief_decides_where_there_is_one(cluster: Standing) -> None:
-    cluster.up(WAITS, chief=1, ps=1, workers=1, worker_timeout="0")
-    cluster.open("chief-0")
-    seen = cluster.until_state("succeeded")
-    assert seen.reason == "chief-0 succeeded"
-    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)", "stopped (run finished)"]
-
-
 def test_worker_0_decides_when_told_so(cluster: Standing) -> None:
     cluster.up(WAITS, chief=1, workers=2, success="worker-0", worker_timeout="0")
     cluster.open("worker-0")
     seen = cluster.until_state("succeeded")
     assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded", "stopped (run finished)"]
-
-
-def test_the_end_of_another_worker_does_not_decide(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2)
-    cluster.open("worker-1")
-    cluster.until_status("worker-1", "succeeded")
-    assert cluster.look().state == "running"
-    cluster.open()
-    assert cluster.until_state("succeeded").reason == "worker-0 succeeded"
 
 
 def test_a_slower_worker_and_its_ps_have_time_to_end_after_worker_0(cluster: Standing) -> None:
@@ -60,34 +43,12 @@ def test_a_slower_worker_and_its_ps_have_time_to_end_after_worker_0(cluster: Sta
     assert [row["status"] for row in seen.tasks] == ["stopped (run finished)", "succeeded", "succeeded"]
 
 
-def test_a_worker_that_fails_after_worker_0_has_succeeded_does_not_count(cluster: Standing) -> None:
-    cluster.up(f"{WAITS}\nif hostname == 'worker-1':\n    raise SystemExit(3)", workers=2, worker_timeout="1h")
-    cluster.until_started("worker-1")
-    cluster.open("worker-0")
-    until(lambda: cluster.look().state == "succeeded", "the run has succeeded")
-    cluster.open("worker-1")
-    seen = cluster.until_state("succeeded")
-    assert [row["status"] for row in seen.tasks] == ["succeeded", "failed (exit 3)"]
-
-
 def test_a_worker_that_does_not_end_in_time_is_stopped(cluster: Standing) -> None:
     cluster.up(WAITS, workers=2, worker_timeout="1s")
     cluster.until_started("worker-1")
     cluster.open("worker-0")
     seen = cluster.until_state("succeeded")
     assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)"]
-
-
-def test_a_slower_worker_is_waited_for_where_all_decide(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=2, success="all-workers")
-    cluster.open("worker-0")
-    cluster.until_status("worker-0", "succeeded")
-    slow = cluster.until_started("worker-1")
-    assert cluster.look().state == "running"
-    assert alive(slow)
-    cluster.open()
-    seen = cluster.until_state("succeeded")
-    assert {row["status"] for row in seen.tasks} == {"succeeded"}
 
 
 def test_what_is_stopped_has_its_grace_to_save(cluster: Standing) -> None:
@@ -118,13 +79,6 @@ def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
     assert cluster.status("evaluator-0") == "running"
     cluster.open()
     cluster.until_status("evaluator-0", "succeeded")
-
-
-def test_an_evaluator_is_stopped_after_its_grace(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, evaluator=1, stop_grace_period="1s")
-    cluster.until_running("evaluator-0")
-    cluster.open("worker-0")
-    cluster.until_status("evaluator-0", "stopped (run finished)")
 
 
 def test_the_ps_is_stopped_when_nobody_looks(cluster: Standing) -> None:

@@ -1,13 +1,11 @@
 """Projects on EC2 in a box: one for each module, whose tests are the steps of one life."""
 
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from tests.box.cloud import Box
-from tests.ec2.preparing import logged_in, moto_server
 from tests.ec2.project import Ec2Project
 
 _PASSED = pytest.StashKey[set[str]]()
@@ -53,17 +51,3 @@ def _before(module: ModuleType, name: str) -> list[str]:
     """The tests that are above this one."""
     names = [one for one in vars(module) if one.startswith("test_")]
     return names[: names.index(name)]
-
-
-@pytest.fixture(scope="session")
-def moto_endpoint() -> Iterator[str]:
-    """Where moto answers as AWS, without machines."""
-    with moto_server() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def moto_account(moto_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An account in which nothing may be made."""
-    with logged_in(moto_endpoint, tmp_path, monkeypatch):
-        yield

@@ -151,7 +151,9 @@ def test_a_cluster_that_a_reader_could_take_for_this_one_is_named() -> None:
 
 
 def test_a_state_that_is_being_written_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    results: list[object] = [Exception("failed to load checkpoint: EOF"), SimpleNamespace(value={"outputs": {}})]
+    has = state(stash(), (TYPE, "mnist", {}), (f"my:index:Training${TYPE}", "other", {}))
+    read = SimpleNamespace(value={"outputs": has})
+    results: list[object] = [Exception("failed to load checkpoint: EOF"), read]
 
     def invoke(*_: object) -> object:
         result = results.pop(0)
@@ -162,7 +164,11 @@ def test_a_state_that_is_being_written_is_read_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(identity, "_READ_PAUSE", 0.0)
     monkeypatch.setattr(pulumi.runtime, "invoke", invoke)
     monkeypatch.setattr(pulumi, "get_stack", lambda: "dev")
-    assert identity.stored_cluster("mnist", "tfdeploy:index:TensorFlowCluster") is None
+    assert identity.stored_cluster("mnist", TYPE) == StoredCluster(MINE)
+    results[:] = [read, SimpleNamespace(value=None), SimpleNamespace(value=None)]
+    assert identity.stored_names(TYPE) == ["mnist", "other"]
+    assert identity.stored_names(TYPE) == []
+    assert identity.stored_cluster("mnist", TYPE) is None
     results[:] = [Exception("another error")]
     with pytest.raises(Exception, match="another error"):
-        identity.stored_cluster("mnist", "tfdeploy:index:TensorFlowCluster")
+        identity.stored_cluster("mnist", TYPE)

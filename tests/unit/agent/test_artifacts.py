@@ -135,6 +135,7 @@ def test_a_relative_checkpoint_is_ascii_with_escapes_as_tensorflow_writes_them()
         ("[!a]", ["b"], ["a", "/"]),
         ("[a-c]-[]x]", ["b-]", "a-x"], ["d-x"]),
         ("[c-a]", ["-", "a"], ["b"]),
+        ("[b-b]", ["b"], ["-", "a"]),
         ("a+(b)", ["a+(b)"], ["aab"]),
         ("a[]", ["a[]"], ["a"]),
         ("[!]", ["[!]"], ["a"]),

@@ -18,13 +18,14 @@ from tests.unit.simulation import Launcher
 from tests.waiting import until
 from tfdeploy.agent import controller_server, events
 from tfdeploy.agent.controller import Clock, Controller
-from tfdeploy.agent.controller_server import MAX_BODY, Server
+from tfdeploy.agent.controller_server import Server
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, Client, launcher_token
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, LauncherReport, Order
 
-TOKEN = "a-token"
+TOKEN = "0123456789abcdef" * 2
+"""As long as a real one."""
 
 
 class Served:
@@ -97,9 +98,13 @@ def test_a_launcher_may_do_nothing_else(served: Served, method: str, path: str, 
         client.call(method, path, body_of(data))
 
 
-@pytest.mark.parametrize("token", ["", "another", "\xe4\xf6", TOKEN + "x"])
-def test_a_wrong_token_is_refused_whatever_its_characters_are(served: Served, token: str) -> None:
-    with served.client(token) as client, pytest.raises(CallError, match="403"):
+@pytest.mark.parametrize("shown", ["", "\xe4\xf6", "{}x", "x{}", "{:.1}", "{:.16}", "{:.16}another", "{:.31}"])
+@pytest.mark.parametrize("token", [TOKEN, launcher_token(TOKEN)])
+def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str, shown: str) -> None:
+    with (
+        served.client(shown.format(token)) as client,
+        pytest.raises(CallError, match="403 the cluster's token is missing or wrong"),
+    ):
         client.call("GET", "/stopped")
 
 
@@ -113,11 +118,17 @@ def test_the_body_of_a_stranger_is_not_read(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "length"), [("/sync", MAX_BODY + 1), ("/run", 10**15), ("/log/run/worker-0/stdout/0", 10**12)]
+    ("call", "mib"),
+    [
+        ("POST /sync", 4),
+        ("PUT /run", 4),
+        ("PUT /log/run/worker-0/stdout/0", 4),
+        ("PUT /code/0", 512),
+        ("PUT /import/0", 32),
+    ],
 )
-def test_a_body_that_is_too_long_is_refused_unread(served: Served, path: str, length: int) -> None:
-    method = "POST" if path == "/sync" else "PUT"
-    head = f"{method} {path} HTTP/1.1\n{TOKEN_HEADER}: {TOKEN}\nContent-Length: {length}"
+def test_a_body_that_is_too_long_is_refused_unread(served: Served, call: str, mib: int) -> None:
+    head = f"{call} HTTP/1.1\n{TOKEN_HEADER}: {TOKEN}\nContent-Length: {mib * 2**20 + 1}"
     assert b" 413 " in served.raw(head, b"x" * 70_000)
 
 

@@ -5,8 +5,6 @@ import pytest
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, reconcile, sync
-from tfdeploy.agent.restart_policy import STEADY_SECONDS
-from tfdeploy.agent.success_policy import ENDED_EARLY_SECONDS, MAX_LOSSES
 
 HOUR = 3_600.0
 
@@ -89,7 +87,8 @@ def test_a_clock_that_was_set_back_while_no_controller_ran_delays_no_restart() -
 def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_the_run() -> None:
     job = world(workers=1)
     waits = []
-    for _ in range(MAX_LOSSES):
+    for _ in range(10):
+        job.wait(299)
         job.lose("worker-0")
         job.come("worker-0")
         begin = job.now
@@ -97,16 +96,16 @@ def test_launchers_that_are_lost_in_a_row_are_restarted_later_and_later_and_end_
             job.wait(1)
         waits.append(job.now - begin)
     assert waits[:5] == [0, 1, 2, 4, 8]
-    assert job.verdict() == f"failed: the launcher of worker-0 was lost {MAX_LOSSES} times in a row"
+    assert job.verdict() == "failed: the launcher of worker-0 was lost 10 times in a row"
 
 
 def test_launchers_that_are_lost_now_and_then_never_end_the_run() -> None:
     job = world(workers=1)
-    for _ in range(3 * MAX_LOSSES):
+    for _ in range(30):
         job.lose("worker-0")
         job.come("worker-0")
         assert job.running()
-        job.wait(STEADY_SECONDS)
+        job.wait(300)
     assert job.verdict() == "none"
 
 
@@ -166,7 +165,7 @@ def test_a_launcher_whose_task_an_update_left_out_is_fenced_when_a_later_run_has
 def test_a_parameter_server_that_ends_before_its_workers_fails_the_run() -> None:
     job = world(ps=2, workers=2)
     job.exit("ps-1")
-    job.wait(ENDED_EARLY_SECONDS)
+    job.wait(60)
     assert job.verdict() == "none"
     job.wait(1)
     assert job.verdict() == "failed: ps-1 ended before its workers"
@@ -175,7 +174,7 @@ def test_a_parameter_server_that_ends_before_its_workers_fails_the_run() -> None
 def test_a_parameter_server_that_ends_just_before_its_workers_is_no_failure() -> None:
     job = world(ps=1, workers=1)
     job.exit("ps-0")
-    job.wait(ENDED_EARLY_SECONDS - 1)
+    job.wait(60)
     job.exit("worker-0")
     job.wait(HOUR)
     assert job.verdict() == "succeeded: worker-0 succeeded"

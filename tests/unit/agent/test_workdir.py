@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import pytest
 
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.workdir import RunRefused, train_dir, train_dir_problem
+from tfdeploy.agent.workdir import RunRefused, train_dir, train_dir_problem, unpack
 
 
 @pytest.fixture
@@ -137,3 +138,22 @@ def test_a_folder_that_a_task_cannot_make_or_write_is_refused(base: Path, monkey
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     mend = f"cannot be written by user {os.getuid()}: change its owner, or set container.user"
     assert train_dir_problem(str(base.parent)) == f"train_dir {base.parent} {mend}"
+
+
+def test_code_keeps_its_executable_bits_and_without_code_the_folder_is_empty(tmp_path: Path) -> None:
+    script = ZipInfo("tools/run.sh")
+    script.external_attr = 0o755 << 16
+    with ZipFile(tmp_path / "code.zip", "w") as bundle:
+        bundle.writestr(script, "#!/bin/sh")
+    unpack(tmp_path / "code.zip", tmp_path / "code")
+    assert (tmp_path / "code/tools/run.sh").stat().st_mode & 0o777 == 0o755
+    unpack(None, tmp_path / "empty")
+    assert [*(tmp_path / "empty").iterdir()] == []
+
+
+def test_a_damaged_archive_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    archive = tmp_path / "code.zip"
+    archive.write_bytes(b"cut off")
+    with pytest.raises(ValueError, match="not a zip file"):
+        unpack(archive, tmp_path / "code")
+    assert [*tmp_path.iterdir()] == [archive]

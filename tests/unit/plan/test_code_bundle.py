@@ -6,6 +6,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from pathspec import GitIgnoreSpec
 
 from tfdeploy.errors import BundleError
 from tfdeploy.plan import code_bundle as module
@@ -95,11 +96,14 @@ def test_a_bundle_says_files_and_bytes(code: Path) -> None:
 def test_what_is_no_code_is_left_out(code: Path) -> None:
     left_out = [
         ".git/HEAD",
+        ".hg/x",
+        ".svn/x",
         ".venv/bin/python",
         "venv/bin/python",
-        "__pycache__/a.pyc",
+        "__pycache__/x",
         "a/__pycache__/b.pyc",
         "a/old.pyc",
+        "a/old.pyo",
         ".mypy_cache/x",
         ".pytest_cache/x",
         ".ruff_cache/x",
@@ -111,6 +115,7 @@ def test_what_is_no_code_is_left_out(code: Path) -> None:
         ".pulumi/x",
         "up.log",
         "nohup.out",
+        ".train.py.swo",
         ".train.py.swp",
         "train.py~",
     ]
@@ -118,39 +123,30 @@ def test_what_is_no_code_is_left_out(code: Path) -> None:
     assert shipped(code) == ".hidden\na/b.py\nenv.py\ntrain.py"
 
 
-CREDENTIALS = (
-    ".env",
-    ".env.local",
-    "a/.env.production",
-    "server.pem",
-    "tls/server.key",
-    "store.p12",
-    "id_rsa",
-    "a/id_ed25519.pub",
-    ".ssh/config",
-    ".aws/credentials",
-    ".kube/config",
-    ".gnupg/x",
-    ".docker/config.json",
-    ".netrc",
-    ".pypirc",
-    ".git-credentials",
-    "credentials.json",
-    "my-service-account-key.json",
-    "client_secret_1.json",
-)
+LISTED = """
+    .aws/ .azure/ .docker/config.json .env .env.local .gcloud/ .git-credentials .gnupg/ .htpasswd .kube/ .netrc .npmrc .pgpass .pypirc
+    .ssh/ .vault-token _netrc a/.env.production a/id_ed25519.pub application_default_credentials.json client_secret_1.json
+    credentials.json id_dsa id_ecdsa id_rsa kubeconfig my-service-account-key.json my_service_account.json passwords.kdbx putty.ppk
+    server.pem store.p12 store.pfx tls/server.key
+"""
+CREDENTIALS = LISTED.split()
+"""Each kind of file, and of folder, that often has keys or passwords in it."""
 
 
-@pytest.mark.parametrize("name", CREDENTIALS)
-def test_keys_and_credentials_are_not_shipped_and_are_listed(code: Path, name: str) -> None:
-    lay(code, {name: "", ".env.example": "", "keys.py": "", "config.json": ""})
+def test_keys_and_credentials_are_not_shipped_and_are_listed(code: Path) -> None:
+    shipped_too = [".env.example", ".env.sample", ".env.template", "config.json", "keys.py", "train.py"]
+    lay(code, {name + "x" * name.endswith("/"): "" for name in [*CREDENTIALS, *shipped_too]})
     bundle = collect("mnist", code)
-    assert bundle.files == (".env.example", "config.json", "keys.py", "train.py")
-    (listed,) = bundle.credentials
-    assert listed == name or (listed.endswith("/") and name.startswith(listed))
-    (notice,) = bundle.notices
-    assert f"such names: {listed}. " in notice
-    assert notice.endswith(f'"!{listed}" to .tfdeployignore')
+    assert [*bundle.files] == shipped_too
+    assert sorted(bundle.credentials) == CREDENTIALS
+
+
+def test_no_pattern_of_credentials_is_without_an_example() -> None:
+    for pattern in module.CREDENTIALS:
+        spec = GitIgnoreSpec.from_lines([pattern.removeprefix("!")])
+        assert any(spec.match_file(name) for name in [*CREDENTIALS, ".env.example", ".env.sample", ".env.template"]), (
+            pattern
+        )
 
 
 def test_what_the_user_ignores_or_includes_is_not_listed(code: Path) -> None:
@@ -163,7 +159,8 @@ def test_what_the_user_ignores_or_includes_is_not_listed(code: Path) -> None:
 def test_many_credentials_are_one_short_line(code: Path) -> None:
     lay(code, {f"{number:02}.pem": "" for number in range(12)})
     (notice,) = collect("mnist", code).notices
-    assert "08.pem, 09.pem and 2 more. " in notice
+    assert "such names: 00.pem, " in notice
+    assert '08.pem, 09.pem and 2 more. If the program needs one, add a line such as "!00.pem" to' in notice
 
 
 def test_the_pulumi_program_and_the_data_are_left_out_by_name(code: Path) -> None:

@@ -86,6 +86,11 @@ def test_the_run_is_plain_json_with_all_that_the_controller_needs() -> None:
     assert RunSpec.from_dict(json.loads(json.dumps(run.to_dict()))) == run
 
 
+def test_the_tasks_of_a_job_have_ports_from_the_chosen_one_on_and_others_choose_theirs() -> None:
+    made = plan(ps=2, workers=2, jobs={"worker": {"port": 2222}})
+    assert [task.port for task in made.tasks] == [0, 0, 2222, 2223]
+
+
 BASE: dict[str, Any] = {"workers": 2, "ps": 1}
 
 

@@ -14,7 +14,6 @@ from tests.unit.plan.test_scheduler import job, machine, racks
 from tests.unit.snapshots import case, error_of, section
 from tests.unit.spec.test_cluster import REFUSALS as CLUSTER
 from tests.unit.spec.test_docker import REFUSALS as DOCKER
-from tests.unit.spec.test_ec2 import EBS_REFUSALS
 from tests.unit.spec.test_ec2 import REFUSALS as EC2
 from tfdeploy.backends.base import load
 from tfdeploy.backends.docker.mounts import parse as parse_mount
@@ -82,7 +81,7 @@ def errors() -> str:
             _specs("an unknown argument", "mnist", [], workers) + _unknown(),
             _specs("secrets", "mnist", SECRETS, workers),
             _specs("containers", "mnist", [args for args, *_ in DOCKER], workers),
-            _specs("ec2", "mnist", [args for args, *_ in (*EC2, *EBS_REFUSALS)], {**workers, "ps": 1}),
+            _specs("ec2", "mnist", [args for args, *_ in EC2], {**workers, "ps": 1}),
             section(
                 "configuration", [case(f"tfdeploy:{key}={text}", _configured(key, text)) for key, text in CONFIGURATION]
             ),

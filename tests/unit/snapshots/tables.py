@@ -10,7 +10,7 @@ SIGHTS: dict[str, ObservedState] = {
     "no run was submitted": sight(None),
     "the engine starts tasks": starting(),
     "a run waits": sight(waiting()),
-    "a run": sight(world()),
+    "a run": sight(world(), engine={"ps-0": True, "worker-0": True, "worker-1": False}),
     "it succeeded": sight(finished()),
     "it failed": sight(failed()),
     "the controller is gone": sight(world(), silent_since=NOON - 60),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.clusters import ID
 from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
@@ -32,6 +33,11 @@ NODE: dict[str, Any] = {
 def machine(name: str, *there: Instance, **args: Any) -> Machine:
     """One machine of a cluster, of whose machines these are there."""
     return next(one for one in plan(*there, **{**PAIR, **args}).machines if one.name == name)
+
+
+def test_before_a_cluster_has_an_id_nothing_in_the_account_is_its_own() -> None:
+    assert machines.id_tag(CLUSTER) == {"tfdeploy:cluster-id": ID}
+    assert machines.id_tag({**CLUSTER, "id": ""}) == {"tfdeploy:cluster-id": "new"}
 
 
 def test_a_machine_is_what_its_type_says() -> None:

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.backends.ec2.watchdog.made_up_machine import QUIET, TWO_HERE, Machine
 from tfdeploy.backends.ec2.watchdog import main
 from tfdeploy.backends.ec2.watchdog.docker_api import EngineState
-from tfdeploy.backends.ec2.watchdog.policy import ENGINE_SILENT
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_an_engine_that_stays_silent_is_idle_in_the_end(machine: Machine) -> Non
     machine.engine.seen = TWO_HERE
     machine.after(5, care)
     machine.engine.seen = None
-    assert not machine.after(ENGINE_SILENT + 90, care)
+    assert not machine.after(1_890, care)
     assert machine.after(10, care)
     assert machine.console == "tfdeploy: ends: idle for 100 s\n"
 

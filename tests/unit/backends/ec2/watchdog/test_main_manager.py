@@ -8,7 +8,6 @@ import pytest
 from tests.unit.backends.ec2.watchdog.made_up_machine import MANAGER, Machine, Uploads
 from tfdeploy.backends.ec2.watchdog.docker_api import EngineState
 from tfdeploy.backends.ec2.watchdog.main import Watchdog
-from tfdeploy.backends.ec2.watchdog.policy import ENGINE_SILENT
 
 
 @pytest.fixture
@@ -109,5 +108,5 @@ def test_a_manager_whose_engine_is_dead_before_it_told_of_a_record_ends(machine:
     machine.engine.seen = MANAGER._replace(tasks=1)
     machine.after(5, care)
     machine.engine.seen = None
-    assert not machine.after(ENGINE_SILENT + 90, care)
+    assert not machine.after(1_890, care)
     assert machine.after(30, care)

@@ -6,22 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.backends.ec2.watchdog.policy import (
-    END,
-    FIRST_TASK,
-    MARGIN,
-    OTHERS,
-    RECORD,
-    REST,
-    SAVE,
-    STOP,
-    TASKS,
-    WAIT,
-    Action,
-    Limits,
-    MachineFacts,
-    decide,
-)
+from tfdeploy.backends.ec2.watchdog.policy import END, REST, SAVE, STOP, WAIT, Action, Limits, MachineFacts, decide
 
 HOUR = 3600.0
 LIMITS = Limits(lifetime=72 * HOUR, idle=900.0, boot=1800.0)
@@ -77,7 +62,7 @@ def test_one_machine(limits: Limits, facts: dict[str, Any], action: Action) -> N
 
 @pytest.mark.parametrize(
     ("idle", "quiet", "do"),
-    [(900.0, FIRST_TASK - 1, REST), (900.0, FIRST_TASK, END), (2 * FIRST_TASK, FIRST_TASK, REST), (0.0, 1e9, REST)],
+    [(900.0, 3599.0, REST), (900.0, 3600.0, END), (7200.0, 3600.0, REST), (0.0, 1e9, REST)],
 )
 def test_before_the_first_task_it_waits_for_images(idle: float, quiet: float, do: str) -> None:
     assert does(LIMITS._replace(idle=idle), quiet=quiet, tasks=0, had_task=False) == do
@@ -87,8 +72,8 @@ def test_before_the_first_task_it_waits_for_images(idle: float, quiet: float, do
     ("facts", "do"),
     [
         ({"others": 2}, WAIT),
-        ({"others": 2, "due": OTHERS - 1}, WAIT),
-        ({"others": 2, "due": OTHERS}, SAVE),
+        ({"others": 2, "due": 299.0}, WAIT),
+        ({"others": 2, "due": 300.0}, SAVE),
         ({"others": 0}, SAVE),
         ({"others": 0, "saving": 1e5}, SAVE),
         ({"others": 0, "saved": True}, END),
@@ -102,12 +87,12 @@ def test_an_idle_manager_goes_last_and_never_without_the_record(facts: dict[str,
     ("facts", "do"),
     [
         ({"tasks": 1}, STOP),
-        ({"tasks": 1, "due": TASKS, "others": 1}, WAIT),
+        ({"tasks": 1, "due": 120.0, "others": 1}, WAIT),
         ({"others": 1}, WAIT),
-        ({"others": 1, "due": OTHERS}, SAVE),
+        ({"others": 1, "due": 300.0}, SAVE),
         ({}, SAVE),
-        ({"saving": RECORD - 1}, SAVE),
-        ({"saving": RECORD}, END),
+        ({"saving": 119.0}, SAVE),
+        ({"saving": 120.0}, END),
         ({"saved": True}, END),
     ],
 )
@@ -116,7 +101,7 @@ def test_a_manager_whose_lifetime_is_over_tries_and_goes(facts: dict[str, Any], 
 
 
 def test_tasks_are_stopped_before_a_lifetime_ends() -> None:
-    assert [does(LIMITS, OLD, due=due) for due in (0.0, TASKS - 1, TASKS)] == [STOP, STOP, END]
+    assert [does(LIMITS, OLD, due=due) for due in (0.0, 119.0, 120.0)] == [STOP, STOP, END]
     assert does(LIMITS, OLD, tasks=0) == END
 
 
@@ -124,11 +109,11 @@ def test_tasks_are_stopped_before_a_lifetime_ends() -> None:
     ("facts", "do"),
     [
         ({"tasks": 2}, STOP),
-        ({"tasks": 2, "left": MARGIN}, END),
+        ({"tasks": 2, "left": 15.0}, END),
         ({"tasks": 0}, END),
         ({"tasks": 0, **MANAGES, "others": 3}, SAVE),
         ({"tasks": 0, **MANAGES, "saved": True}, END),
-        ({"tasks": 0, **MANAGES, "left": MARGIN}, END),
+        ({"tasks": 0, **MANAGES, "left": 15.0}, END),
         ({"tasks": 1, "left": -1e9}, END),
     ],
 )
@@ -156,7 +141,7 @@ FACTS = st.builds(
 
 @given(FACTS, SECONDS)
 def test_a_lifetime_ends_whatever_else_is_so(facts: MachineFacts, lifetime: float) -> None:
-    late = facts._replace(age=lifetime + 1, due=OTHERS, saving=RECORD, notice="", ready=True)
+    late = facts._replace(age=lifetime + 1, due=300.0, saving=120.0, notice="", ready=True)
     assert decide(Limits(lifetime or 1.0, 0.0, 0.0), late).do == END
 
 

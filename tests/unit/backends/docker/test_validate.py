@@ -1,0 +1,131 @@
+"""What is refused of a cluster of containers, by what an engine has, and of what is only warned."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from docker.errors import APIError, ImageNotFound
+
+from tests.unit.cases import BOX, inventory, spec
+from tfdeploy.backends.docker import images, validate
+from tfdeploy.errors import SpecError
+from tfdeploy.plan.plan import make_plan
+
+IMAGES: dict[str, Any] = {
+    "here": {"Config": {"Entrypoint": ["python"], "Cmd": ["a.py"]}},
+    "bare": {"Config": {"Entrypoint": None, "Cmd": None}},
+}
+
+
+class Api:
+    """Two nodes, of which one is drained, and two images."""
+
+    def __init__(self, drained: str) -> None:
+        self._drained = drained
+
+    def nodes(self) -> list[dict[str, Any]]:
+        states = {name: "drain" if name == self._drained else "active" for name in ("manager", "other")}
+        return [
+            {"ID": name, "Spec": {"Availability": state}, "Description": {"Hostname": name}}
+            for name, state in states.items()
+        ]
+
+    def inspect_image(self, name: str) -> dict[str, Any]:
+        if name not in IMAGES:
+            raise ImageNotFound(name)
+        return dict(IMAGES[name])
+
+    def inspect_distribution(self, name: str) -> None:
+        if name != "in-registry":
+            raise APIError("denied", explanation="denied")
+
+
+def swarm(drained: str = "", host: str = "unix:///d.sock", in_use: str = "") -> Any:
+    def call(ask: Callable[[Api], Any]) -> Any:
+        return ask(Api(drained))
+
+    services = {"a": {"Spec": {"TaskTemplate": {"ContainerSpec": {"Image": in_use}}}}}
+    engine = SimpleNamespace(host=host, swarm_info=lambda: {"NodeID": "manager"}, call=call)
+    return SimpleNamespace(engine=engine, services=lambda: services)
+
+
+def warnings(on: dict[str, str], machines: int = 1, **args: Any) -> str:
+    """The warnings, or the argument that is refused."""
+    asked = spec(
+        **{"backend": "docker", "workers": 1, **args, "container": {"image": "here", **args.get("container", {})}}
+    )
+    made = make_plan(asked, inventory(asked, *(replace(BOX, name=f"m{number}") for number in range(machines))))
+    try:
+        found = validate.refuse(swarm(**on), asked, made, ["train.py"], {})
+    except SpecError as error:
+        return error.where.removeprefix("mnist: ")
+    notices = images.version_notices(asked, images.installed_version())
+    return "\n".join(line for line in found if line not in notices)
+
+
+MISSING = "image gone is not on the manager and could not be found in its registry (denied)"
+OPEN = "docker.host (tcp://d:2375) is not protected by TLS"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({}, ""),
+        ({"on": {"drained": "other"}}, ""),
+        ({"on": {"drained": "manager"}}, "docker.host"),
+        ({"on": {"host": "tcp://d:2375"}}, OPEN),
+        ({"docker": {"encrypted": True}}, ""),
+        ({"docker": {"encrypted": True}, "container": {"network": "host"}}, "docker.encrypted"),
+        ({"requirements": ["six"]}, ""),
+        ({"requirements": ["six"], "machines": 2}, "container.registry"),
+        ({"requirements": ["six"], "machines": 2, "container": {"registry": "r.example/team"}}, ""),
+        ({"machines": 2}, ""),
+        ({"container": {"build": "/nowhere", "image": None}}, "container.build"),
+        ({"container": {"image": "in-registry"}}, ""),
+        ({"container": {"image": "gone"}}, "container.image"),
+        ({"container": {"image": "gone"}, "machines": 2}, MISSING),
+        ({"container": {"image": "gone"}, "on": {"in_use": "gone"}}, MISSING),
+    ],
+    ids=str,
+)
+def test_what_cannot_work_is_refused_and_what_may_not_is_a_warning(args: dict[str, Any], said: str) -> None:
+    found = warnings(**{"on": {}, **args})
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize("target", ["/run", "/run/tfdeploy/", "/run/tfdeploy/secrets", "/tmp/tfdeploy", "/"])
+def test_no_mount_hides_what_tfdeploy_needs(target: str) -> None:
+    def mount(place: str) -> Any:
+        return {"Target": place}
+
+    validate.refuse_mounts("m", [mount("/runs"), mount("/tmp/tfdeploy2"), mount("/data")])
+    with pytest.raises(SpecError, match=f"m: {target} is reserved for tfdeploy"):
+        validate.refuse_mounts("m", [mount("/data"), mount(target)])
+    with pytest.raises(SpecError, match="/data is the target of two mounts"):
+        validate.refuse_mounts("m", [mount("/data"), mount("/data")])
+
+
+def test_a_folder_must_exist_where_the_engine_is_on_this_machine(tmp_path: Path) -> None:
+    validate.refuse_folder("m", str(tmp_path), swarm().engine)
+    validate.refuse_folder("m", "/nowhere", swarm(host="ssh://d").engine)
+    with pytest.raises(SpecError, match="m: the folder /nowhere does not exist on this machine"):
+        validate.refuse_folder("m", "/nowhere", swarm().engine)
+
+
+@pytest.mark.parametrize(
+    ("container", "wrong"),
+    [
+        ({"image": "gone"}, "'gone', which is not on the engine, is not known"),
+        ({"image": "bare"}, "the image 'bare' does not have an entry point"),
+        ({"build": "."}, "an image that is not built yet is not known"),
+    ],
+)
+def test_without_a_command_the_entry_point_of_an_image_must_be_known(container: dict[str, str], wrong: str) -> None:
+    engine = swarm().engine
+    assert validate.entry_point(engine, spec(workers=1, container={"image": "here"})) == ("python", "a.py")
+    with pytest.raises(SpecError, match=f"mnist: command: is missing, and .*{wrong}"):
+        validate.entry_point(engine, spec(workers=1, container=container))
