@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 PACKAGE = Path(__file__).parents[2] / "package"

@@ -16,7 +16,7 @@ import pytest
 from tests.box.cloud import Box
 from tests.ec2.project import SHARED, left
 from tests.engine.cli import docker
-from tests.engine.images import FOR_IMAGE, PIP, SITE
+from tests.engine.images import FOR_IMAGE, SITE, UV
 from tests.integration.conftest import ROOT, Call
 from tests.programs.program import Program
 from tests.verbs import Terminal, Verbs
@@ -105,7 +105,7 @@ def on_ec2(
     container = docker(engine, "create", tensorflow_image)
     docker(engine, "cp", f"{container}:{SITE}", packages)
     docker(engine, "rm", container)
-    subprocess.run([*PIP, *FOR_IMAGE, "--target", str(packages), REQUIREMENT], check=True)
+    subprocess.run([*UV, *FOR_IMAGE, "--target", str(packages), REQUIREMENT], check=True)
     yield made
     made.clean()
 

@@ -22,15 +22,16 @@ from tests.box.provider.provider import StandIn
 from tests.box.provider.serve import VERSION
 
 
-class ByConnection:
+class ByConnection(ResourceProviderServicer):
     """A provider for each connection: an update has one for each provider resource, and each of them has its own settings."""
 
     def __init__(self) -> None:
         self._servicers: defaultdict[str, Any] = defaultdict(lambda: ProviderServicer([], VERSION, StandIn(), ""))
 
-    def __getattr__(self, method: str) -> Any:
-        """A method of the service; AttributeError for another name."""
-        getattr(ResourceProviderServicer, method)
+    def __getattribute__(self, method: str) -> Any:
+        """A method of the service calls that of the connection's provider."""
+        if not hasattr(ResourceProviderServicer, method) or method.startswith("_"):
+            return super().__getattribute__(method)
 
         async def call(request: Any, context: Any) -> Any:
             if method == "Attach":
