@@ -2,16 +2,16 @@
 
 import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from tests.box.aws_project import AwsProject
 from tests.box.cloud import Box, Instance
 from tests.docker.project import GATE
 from tests.engine.cli import DockerFailed
-from tests.integration.conftest import ROOT, Call, Project
+from tests.integration.conftest import Call
 from tests.waiting import until
 from tfdeploy.agent.record import ViewRequest
 from tfdeploy.backends.base import ClusterRef, ObservedState
@@ -33,7 +33,7 @@ true
 """
 
 
-class Ec2Project(Project):
+class Ec2Project(AwsProject):
     """The arguments that a test gives are for any backend; what is EC2's is added here."""
 
     def __init__(self, folder: Path, box: Box, image: str, name: str = "project") -> None:
@@ -44,18 +44,6 @@ class Ec2Project(Project):
         self.key = folder / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
         self.efs = self._shared()
-        self._provider: subprocess.Popen[str] | None = None
-
-    def begin(self, *command: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        """Start a command; Pulumi connects to the provider of the project, which starts with the first command."""
-        if self._provider is None:
-            serve = [sys.executable, "-m", "tests.box.provider.attached"]
-            self._provider = subprocess.Popen(
-                serve, cwd=ROOT, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-            assert self._provider.stdout is not None
-            self.env["PULUMI_DEBUG_PROVIDERS"] = f"aws:{self._provider.stdout.readline().strip()}"
-        return super().begin(*command, env=env)
 
     def _shared(self) -> str:
         """A file system of the user's, in which the tasks count how often they were started."""
@@ -184,9 +172,7 @@ class Ec2Project(Project):
 
     def clear(self) -> None:
         """Take away the cluster, without Pulumi, and end the provider."""
-        if self._provider is not None:
-            self._provider.communicate()
-            self._provider = None
+        self.end_provider()
         BACKEND.runner.delete_all(self.cluster, "", {"volumes": False, "record": False})
 
     def clean(self) -> None:
