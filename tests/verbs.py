@@ -121,6 +121,11 @@ class Terminal:
             self.said += self._decoder.decode(data)
         return self.said
 
+    def hang_up(self) -> int:
+        """Close the window, and wait for the end; the exit code."""
+        os.close(self._near)
+        return self._process.wait()
+
     def end(self) -> int:
         """Wait for the end; the exit code."""
         until(lambda: (self.read(), self._process.poll() is not None)[1], "the command ends")

@@ -16,10 +16,10 @@ from functools import cache
 from .tracebacks import is_plugin
 
 _GRACE_SECONDS = 5.0
-"""So long may calls go on that have begun. The engine gives a plugin as long when it ends it."""
+"""So long may calls continue that have begun. The engine gives a plugin as long when it ends it."""
 
 _PAUSE_SECONDS = 1.0
-"""Between two connections. The engine closes one on which nothing is said, after two minutes."""
+"""Between two connections. The engine closes a silent one after two minutes."""
 
 
 @cache
@@ -56,7 +56,7 @@ def _end() -> None:
     # Pulumi's code stops its server, and Python waits for the threads of the calls. A shell ends with its only command.
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(_GRACE_SECONDS)
-    # The engine starts each plugin in a process group of its own. The leader of that of the dynamic resources is the shell.
+    # The engine starts each plugin as a new process group. For the dynamic resources its leader is the shell.
     if os.getpgrp() == os.getpid() or (is_plugin() and os.getpgrp() == os.getppid()):
         os.killpg(0, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)

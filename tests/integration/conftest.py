@@ -5,7 +5,8 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha1
@@ -18,7 +19,6 @@ import psutil
 from tests.arguments import merged
 from tests.clusters import cluster_ref
 from tests.pulumi_home import pulumi_home
-from tests.removal import kill_all
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
 from tests.waiting import until
@@ -84,6 +84,33 @@ def _new_stack(passphrase: str) -> tuple[str, str]:
         subprocess.run(["pulumi", "stack", "init", "template"], cwd=folder, env=env, capture_output=True, check=True)
         state = folder / ".pulumi/stacks/template/template.json"
         return (folder / "Pulumi.template.yaml").read_text(), state.read_text()
+
+
+PLUGINS = (
+    "pulumi-language-python-exec",
+    "pulumi-resource-pulumi-python",
+    "pulumi.dynamic",
+    "pulumi-resource-tfdeploy",
+    "tests.box.provider.serve",
+)
+"""What Pulumi starts and tfdeploy's code, or that of the tests, runs in: parts of their commands."""
+
+
+@contextmanager
+def plugins_end(pid: int) -> Iterator[None]:
+    """Let a `pulumi` die, and wait for the end of its `PLUGINS`. Hosts of languages and providers of others end within five minutes."""
+    started = [one for one in psutil.Process(pid).children(recursive=True) if _is_plugin(one)]
+    yield
+    until(lambda: not any(map(_is_plugin, started)), "the end of the plugins", 10.0, lambda: started)
+
+
+def _is_plugin(process: psutil.Process) -> bool:
+    """Whether it is one that has not ended; a zombie has no command."""
+    try:
+        command = " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+    return process.is_running() and any(name in command for name in PLUGINS)
 
 
 @dataclass(frozen=True)
@@ -179,15 +206,12 @@ class Project:
         )
 
     def kill(self, process: "subprocess.Popen[str]") -> None:
-        """Kill what `start` started, and the plugins that outlive it; but not while it writes the stack's state, which Pulumi does in
-        place: a torn one has to be repaired by hand."""
-        plugins = psutil.Process(process.pid).children(recursive=True)
-        until(lambda: self._halted_with_whole_state(process.pid), "a state that is whole")
-        process.kill()
-        process.wait()
-        stale = [plugin for plugin in plugins if plugin.is_running()]
-        kill_all(stale)
-        psutil.wait_procs(stale)
+        """Kill what `start` started; but not while it writes the stack's state, which Pulumi does in place: a torn one has to be
+        repaired by hand."""
+        with plugins_end(process.pid):
+            until(lambda: self._halted_with_whole_state(process.pid), "a state that is whole")
+            process.kill()
+            process.wait()
 
     def _halted_with_whole_state(self, pid: int) -> bool:
         os.kill(pid, signal.SIGSTOP)

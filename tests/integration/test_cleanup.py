@@ -1,14 +1,15 @@
 """Nothing is left, however it came to be left."""
 
+import os
 import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import Project
+from tests.integration.conftest import Project, plugins_end
 from tests.removal import kill_all
-from tests.verbs import Verbs
+from tests.verbs import Terminal, Verbs
 from tests.waiting import until
 from tfdeploy.agent.record import Record
 from tfdeploy.backends.local.supervisor import MARK, marked
@@ -53,6 +54,24 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
     until((project.folder / "reached").exists, "the create was reached")
     project.kill(process)
     assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
+    project.destroy()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_pulumi_dies_while_it_waits_and_the_next_update_continues(project: Project, number: signal.Signals) -> None:
+    project.write(JOB.replace('wait="0"', 'wait="10m"'), SLEEPER)
+    command = ["pulumi", "up", "--yes", "--skip-preview", "--stack", project.stack]
+    update = Terminal(command, project.program, project.env)
+    project.until_running("worker-0")
+    program = project.child("worker-0")
+    with plugins_end(update.pid):
+        if number != signal.SIGHUP:
+            os.kill(update.pid, number)
+        assert update.hang_up() == -number
+    assert project.call("cancel", "--yes", "--stack", project.stack).exit_code == 0
+    project.write(JOB, SLEEPER)
+    project.up()
+    assert project.child("worker-0") == program
     project.destroy()
 
 
