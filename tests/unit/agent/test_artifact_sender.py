@@ -120,6 +120,21 @@ def test_a_file_that_always_changes_is_named(calls: Calls, tmp_path: Path, monke
     assert stored(calls, tmp_path) == {"two.keras"}
 
 
+def test_a_file_that_is_removed_before_its_turn_is_no_artifact(
+    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    json_bytes = calls.json_bytes
+
+    def remove(method: str, path: str, body: bytes) -> dict[str, Any]:
+        for other in {"one.keras", "two.keras"} - {body.decode()}:
+            (calls.train / other).unlink(missing_ok=True)
+        return json_bytes(method, path, body)
+
+    monkeypatch.setattr(calls, "json_bytes", remove)
+    sender(calls).send()
+    assert (len(stored(calls, tmp_path)), calls.left_out) == (1, [])
+
+
 def test_a_signal_ends_the_attempt(calls: Calls, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         sender(calls, is_interrupted=True).send()

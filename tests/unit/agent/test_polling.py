@@ -3,7 +3,7 @@
 import pytest
 
 from tfdeploy.agent import polling
-from tfdeploy.agent.polling import wait_until
+from tfdeploy.agent.polling import Backoff, wait_until
 
 
 class Clock:
@@ -47,3 +47,16 @@ def test_after_a_slow_check_the_pause_is_as_long(clock: Clock) -> None:
 
     assert not wait_until(slow, 6.0, 0.1, longest=1.0)
     assert clock.pauses == [1.0, 1.0]
+
+
+def test_each_failure_doubles_the_time_until_the_next_try_up_to_the_longest(clock: Clock) -> None:
+    backoff = Backoff(0.5, 3.0)
+    waits = []
+    for _ in range(5):
+        waits.append(backoff.seconds)
+        backoff.fail()
+    assert waits == [0.0, 0.5, 1.0, 2.0, 3.0]
+    clock.now += 2.0
+    assert backoff.seconds == 1.0
+    backoff.reset()
+    assert (backoff.seconds, backoff.failures) == (0.0, 0)

@@ -131,8 +131,12 @@ def test_a_url_is_never_refused() -> None:
     assert train_dir_problem("hdfs://name/train/first") == ""
 
 
-def test_a_folder_that_a_task_cannot_make_or_write_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_made_or_written_is_refused(
+    record: Record, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     base.write_text("a file is in the way")
+    with pytest.raises(RunRefused, match=r"^train_dir: .*/train cannot be used \(File exists\)$"):
+        train_dir(record, run(base))
     cannot = f"cannot be created by user {os.getuid()} (Not a directory)"
     assert train_dir_problem(str(base / "first")) == f"train_dir {base}/first {cannot}"
     monkeypatch.setattr(os, "access", lambda path, mode: False)

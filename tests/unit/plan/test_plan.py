@@ -11,7 +11,7 @@ from tests.unit.cases import BOX, check_golden, inventory, plan, spec
 from tfdeploy.agent.run_spec import RestartPolicy, RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.run_state import TASK_FAILED, TASKS_SUCCEEDED, RunResult, RunState
 from tfdeploy.errors import PlacementError, SpecError
-from tfdeploy.plan.plan import Plan, make_plan
+from tfdeploy.plan.plan import Plan, make_plan, starts_new_run
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.environment import SecretText
 from tfdeploy.spec.unknown import Unknown, is_known
@@ -87,8 +87,11 @@ def test_the_run_is_plain_json_with_all_that_the_controller_needs() -> None:
 
 
 def test_the_tasks_of_a_job_have_ports_from_the_chosen_one_on_and_others_choose_theirs() -> None:
-    made = plan(ps=2, workers=2, jobs={"worker": {"port": 2222}})
-    assert [task.port for task in made.tasks] == [0, 0, 2222, 2223]
+    args: dict[str, Any] = {"ps": 2, "workers": 2, "jobs": {"worker": {"port": 2222}, "ps": {"port": 3333}}}
+    assert [task.port for task in plan(**args).tasks] == [3333, 3334, 2222, 2223]
+    assert [task.port for task in plan(**{**args, "jobs": {}}).tasks] == [0, 0, 0, 0]
+    assert plan(**args).run.worker_port == 0
+    assert plan(**args, elastic={"max": 4}).run.worker_port == 2222
 
 
 BASE: dict[str, Any] = {"workers": 2, "ps": 1}
@@ -181,6 +184,19 @@ def job(decided: bool = False, **args: Any) -> RunState:
     made = RunState(plan(**args).run, 0.0)
     made.result = RunResult("succeeded", TASKS_SUCCEEDED, 0.0) if decided else None
     return made
+
+
+def test_a_run_is_new_when_it_replaces_another_and_the_record_does_not_have_it() -> None:
+    asked, later = spec(**BASE), job(**BASE, run_id="later")
+    rows: list[tuple[RunState | None, dict[str, str], bool]] = [
+        (None, {}, False),
+        (job(**BASE), {}, False),
+        (later, {}, True),
+        (later, {plan(**BASE).run.id: ""}, False),
+    ]
+    for run, results, is_new in rows:
+        has = inventory(asked, run=run, results=results)
+        assert starts_new_run(make_plan(asked, has), has) == is_new
 
 
 RESTART = "(all tasks restart with the new host lists)"

@@ -44,7 +44,7 @@ OWN: dict[str, Any] = {
     "root_volume_size": "200GiB",
     "root_volume_type": "gp2",
 }
-SCRATCH, OWN_VOLUME = EbsVolume("/scratch", 200), EbsVolume("/data", volume_id="vol-0123456789abcdef0")
+SCRATCH, OWN_VOLUME = EbsVolume("/scratch", 200), EbsVolume("/data", 0, "vol-0123456789abcdef0")
 
 
 def test_what_is_the_clusters_is_every_jobs() -> None:
