@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.provision import engine, languages, packages, plugins
 from tools.provision.engine import Engine
-from tools.provision.steps import SetupError, say, side_by_side
+from tools.provision.steps import SetupError, report, side_by_side
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
@@ -61,22 +61,22 @@ def main() -> int:
 
 def _set_up(steps: Sequence[Step]) -> None:
     extras = {extra for step in steps for extra in step.extras}
-    found: list[Engine] = []
+    engines: list[Engine] = []
     work: list[Callable[[], object]] = [partial(packages.install, ROOT, VENV, extras)]
     if any(step.uses_pulumi for step in steps):
-        work.append(lambda: found.append(engine.ensure(ROOT)))
+        work.append(lambda: engines.append(engine.ensure(ROOT)))
     side_by_side(*work)
-    if not found:
+    if not engines:
         return
-    (pulumi,) = found
+    (pulumi,) = engines
     (VENV / "pulumi-bin").write_text(f"{pulumi.folder}\n")  # tools/activate reads it
-    say(f"pulumi {pulumi.version}: {pulumi.origin} ({pulumi.folder})")
+    report(f"pulumi {pulumi.version}: {pulumi.origin} ({pulumi.folder})")
     programs = {what: provide for step in steps for what, provide in step.programs.items()}
     side_by_side(*(partial(_provide, what, provide, pulumi) for what, provide in programs.items()))
 
 
 def _provide(what: str, provide: Callable[[Engine], str], pulumi: Engine) -> None:
-    say(f"{what}: {provide(pulumi)}")
+    report(f"{what}: {provide(pulumi)}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.provision import beside
-from tools.provision.steps import SetupError, locked, run, say
+from tools.provision.steps import SetupError, locked, report, run
 
 OLDEST = (3, 249, 0)
 CLI = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
@@ -87,11 +87,11 @@ def _on_path(cache: Path) -> Engine | None:
         return None
     version = _version(pulumi)
     if _numbers(version) < OLDEST:
-        say(f"{pulumi} is {version or 'of no known version'}: older than 3.249, not used")
+        report(f"{pulumi} is {version or 'of no known version'}: older than 3.249, not used")
         return None
     real = Path(pulumi).resolve().parent
     if not shutil.which(HOST, path=f"{real}{os.pathsep}{path}"):
-        say(f"{pulumi} has no {HOST} beside it or on PATH: not used")
+        report(f"{pulumi} has no {HOST} beside it or on PATH: not used")
         return None
     return Engine(Path(pulumi).parent, version, "from PATH")
 
@@ -118,7 +118,7 @@ def _make(target: Path, version: str, modules: Path) -> None:
         if not refusal:
             origin = "by the official installer"
         elif shutil.which("go"):
-            say(f"{refusal}; building pulumi {version} from its Go modules, once")
+            report(f"{refusal}; building pulumi {version} from its Go modules, once")
             flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
             beside.build(draft, beside.Module(modules / "cli", {"pulumi": CLI}, flags=flags))
             origin = BUILT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.provision import beside
 from tools.provision.engine import Engine, cache_folder
-from tools.provision.steps import SetupError, locked, run, say
+from tools.provision.steps import SetupError, locked, report, run
 
 TFDEPLOY = """\
 #!/bin/sh
@@ -148,7 +148,7 @@ def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
     try:
         plugin.install()
     except SetupError as error:
-        say(f"the published provider cannot be had ({_reason(error)}); building it, once")
+        report(f"the published provider cannot be had ({_reason(error)}); building it, once")
     else:
         return
     folder = cache_folder() / f"docker-provider-{plugin.release}"

@@ -66,7 +66,7 @@ def run(
             f"{what}: `{Path(command[0]).name}` ended with exit code {process.returncode}. "
             f"Its last lines (all of them: {log}):\n{tail}"
         )
-    say(f"{what}: done in {time.monotonic() - start:.0f} s")
+    report(f"{what}: done in {time.monotonic() - start:.0f} s")
 
 
 def side_by_side(*steps: Callable[[], object]) -> None:
@@ -91,8 +91,8 @@ def _stop() -> None:
             process.send_signal(signal.SIGINT)
 
 
-def say(text: str) -> None:
-    """A line of its own, above the line of what runs."""
+def report(text: str) -> None:
+    """A whole line, above the one of what runs."""
     with _lock:
         print(f"\r\033[K{text}" if sys.stdout.isatty() else text, flush=True)
 
@@ -103,7 +103,7 @@ def locked(file: Path) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as handle:
         if not _taken(handle):
-            say(f"another set-up is at work (it holds {file}); waiting for it")
+            report(f"another set-up is at work (it holds {file}); waiting for it")
             while not _taken(handle):
                 if _stopped.wait(0.2):
                     raise Stopped
