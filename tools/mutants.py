@@ -106,12 +106,13 @@ def first_failure(copy: Path, groups: Sequence[Sequence[str]]) -> str:
     """The first test that fails in a copy of the tree; empty if all pass."""
     # Without compiled modules: two changes within a second may have the same time and size.
     env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    pytest = ["timeout", "900", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not full"]
+    pytest = ["timeout", "600", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not full"]
     for tests in groups:
         run = subprocess.run([*pytest, *tests], cwd=copy, env=env, capture_output=True, text=True, check=False)
         if run.returncode not in (0, 5):  # 5: all of these tests are `full`
             failed: list[str] = _FAILED.findall(run.stdout)
-            return failed[0].removeprefix("tests/") if failed else f"exit code {run.returncode}"
+            without_test = "does not end" if run.returncode == 124 else f"exit code {run.returncode}"
+            return failed[0].removeprefix("tests/") if failed else without_test
     return ""
 
 

@@ -179,10 +179,6 @@ class Standing:
         known = self.last_report(hostname)
         until(lambda: self.last_report(hostname) > known, f"a later report of {hostname}")
 
-    def controller_alive(self) -> float:
-        """When the controller last said that it lives."""
-        return Record(self.places.record).last_alive()
-
     def until_status(self, hostname: str, status: str, seconds: float = PATIENCE) -> None:
         """Wait until a task's status begins with `status`."""
         try:

@@ -1,11 +1,7 @@
 """The start barrier: nobody trains before everybody has come."""
 
-import time
-
 from tests.components.conftest import WAITS, Standing
-from tests.waiting import until
 from tfdeploy.agent.events import BARRIER_PASSED
-from tfdeploy.backends.local.backend import BACKEND
 
 
 def test_a_task_that_has_not_come_is_named_by_those_that_wait(cluster: Standing) -> None:
@@ -26,27 +22,6 @@ def test_all_start_when_the_last_one_has_come(cluster: Standing) -> None:
     for hostname in ("ps-0", "worker-0", "worker-1"):
         cluster.until_started(hostname)
     assert (BARRIER_PASSED, "") in cluster.happened()
-
-
-def test_a_task_that_never_comes_fails_the_job_at_the_deadline(cluster: Standing) -> None:
-    cluster.declare(WAITS, ps=1, workers=2, start_timeout="2s")
-    cluster.stand(without=("ps-0", "worker-1"))
-    seen = cluster.until_state("failed")
-    assert seen.reason == "ps-0, worker-1 did not start within 2 s"
-    assert {row["status"] for row in seen.tasks} == {"stopped (run failed)"}
-    assert not cluster.started("worker-0")
-
-
-def test_the_deadline_is_past_once_all_have_come(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1)
-    cluster.until_running("worker-0")
-    cluster.declare(WAITS, workers=1, start_timeout="0.1s")
-    BACKEND.runner.submit_run(cluster.run_props())
-    given = time.time()
-    until(lambda: cluster.controller_alive() > given, "the controller has compared the time with the new deadline")
-    job = cluster.job()
-    assert given - job.waiting_since > job.spec.start_timeout == 0.1
-    assert cluster.look().state == "running"
 
 
 def test_tasks_are_told_the_addresses_of_all(cluster: Standing) -> None:

@@ -129,7 +129,8 @@ def test_a_program_that_was_restarted_after_it_had_logged_the_metric_goes_on() -
 def test_what_a_silent_task_has_logged_waits_for_its_report_also_in_another_controller() -> None:
     job = world({"accuracy": ">= 0.95"})
     job.now += 1
-    until.apply_values(job.job, {"accuracy": GOOD}, job.now)
+    for text in ("0.953", "0.1"):
+        until.apply_values(job.job, {"accuracy": GOOD._replace(text=text)}, job.now)
     job.restart_controller()
     job.sync("worker-1")
     assert job.verdict() == "none"

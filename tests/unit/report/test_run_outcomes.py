@@ -21,7 +21,7 @@ from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
 from tfdeploy.report.receipt_text import cost_text
-from tfdeploy.report.run_history import UNFINISHED, outcome_of
+from tfdeploy.report.run_history import UNFINISHED
 from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
@@ -184,19 +184,6 @@ def test_a_price_that_is_known_later_counts(tmp_path: Path) -> None:
     assert first is not None
     assert second is not None
     assert (first.cost, second.cost) == (None, 0.0125)
-
-
-def test_a_run_that_cannot_be_read_is_left_out_and_the_next_one_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = [finished(1_000.0), finished(5_000.0, env={"LR": "0.1"})]
-    source, _ = (recorded(tmp_path / "record", state) for state in runs)
-    first, second = receipts.read_all(cluster_ref())
-    readable = {second: outcome_of}
-    monkeypatch.setattr(run_outcomes, "outcome_of", lambda run, *args: readable[run.spec.id](run, *args))
-    store_outcomes(source, 60.0)
-    assert known(first) is None
-    assert known(second) is not None
 
 
 def moved(source: RecordSource, state: RunState, origin: str, place: str, at: float, ended: float) -> RecordSource:
