@@ -10,7 +10,7 @@ PATIENCE = 240.0
 """Seconds until a test gives up: on two cores that three processes of tests share all takes ten times as long as alone, and a
 deadline that is met costs nothing."""
 
-SHORTEST, LONGEST, PAUSES = 0.05, 1.0, 3
+SHORTEST, LONGEST, PAUSES = 0.05, 2.0, 4
 """Seconds between two looks: so many times as long as a look took, so that looking leaves the machine to what is waited for."""
 
 
