@@ -1,14 +1,16 @@
-"""A set-up installs what its extras need, and nothing more; the lock is one for all."""
+"""A set-up installs what its extras need, and nothing more; the lock is one for all, and uv asks the index that pip would."""
 
 import re
 import tomllib
 from importlib.metadata import requires
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.setup.clones import ROOT
+from tools.provision import packages as packages_of_set_up
 from tools.provision.lockfile import part, roots
 
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -66,3 +68,21 @@ def test_each_entry_keeps_its_marker_and_its_hashes() -> None:
 def test_a_package_that_the_lock_does_not_have_is_an_error() -> None:
     with pytest.raises(KeyError, match="pulumi"):
         part("absl-py==2.5.1 \\\n    --hash=sha256:0\n    # via keras\n", ["pulumi"])
+
+
+def test_uv_asks_the_index_that_pip_is_configured_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nindex-url = https://a.example/simple\nextra-index-url =\n  https://b.example\n  https://c.example\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    for name in ("PIP_CERT", "PIP_INDEX_URL", "SSL_CERT_FILE", *packages_of_set_up.UV_SETTINGS.values()):
+        monkeypatch.delenv(name, raising=False)
+    expected = {"UV_DEFAULT_INDEX": "https://a.example/simple", "UV_INDEX": "https://b.example https://c.example"}
+    found = packages_of_set_up.uv_settings()
+    assert {name: found[name].strip() for name in expected} == expected
+    monkeypatch.setenv("PIP_INDEX_URL", "https://nearer.example")
+    monkeypatch.setenv("PIP_CERT", "/etc/ours.pem")
+    monkeypatch.setenv("UV_INDEX", "https://mine.example")
+    found = packages_of_set_up.uv_settings()
+    assert (found["UV_DEFAULT_INDEX"], found["SSL_CERT_FILE"]) == ("https://nearer.example", "/etc/ours.pem")
+    assert "UV_INDEX" not in found

@@ -45,30 +45,25 @@ def install(root: Path, venv: Path, extras: Collection[str]) -> None:
             chosen.write_text(lockfile.part((root / "requirements.lock").read_text(), lockfile.BUILD))
             run("uv", [*PIP, chosen], log)
             chosen.write_text(_chosen(root, wanted))
-            run(
-                f"Python packages for {', '.join(wanted)}", [*UV, "--require-hashes", "-r", chosen], log, _uv_settings()
-            )
+            run(f"Python packages for {', '.join(wanted)}", [*UV, "--require-hashes", "-r", chosen], log, uv_settings())
         if "itself" in missing:
             # Its build backend is in the lock, so nothing unpinned is fetched for it.
-            run("tfdeploy itself", [*UV, "--no-deps", "--no-build-isolation", "-e", root], log, _uv_settings())
+            run("tfdeploy itself", [*UV, "--no-deps", "--no-build-isolation", "-e", root], log, uv_settings())
         wanted = _wanted(root, venv, extras)
         draft = stamp.with_suffix(".draft")
         draft.write_text(json.dumps({"extras": wanted, **_digests(root, wanted)}))
         draft.rename(stamp)
 
 
-def _uv_settings() -> dict[str, str]:
-    """What pip is configured for, by its files and its variables, in variables of uv. A variable of uv's that is set stays."""
+def uv_settings() -> dict[str, str]:
+    """What pip is configured for, by its files and its variables, in variables of uv that are not set."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
-    # What counts is the first of several lines: a variable, then the files from the nearest to the furthest.
-    found = dict(reversed(re.findall(r"^\S*?\.([a-z-]+)='(.*)'$", listed.stdout, re.MULTILINE)))
-    ours = {variable: found[name] for name, variable in UV_SETTINGS.items() if name in found}
+    # The last of several lines counts: files come before variables.
+    found = dict(re.findall(r"^\S*?\.([a-z-]+)='(.*)'$", listed.stdout, re.MULTILINE))
+    ours = {variable: found[name].replace("\\n", " ") for name, variable in UV_SETTINGS.items() if name in found}
     # Compiled while several processes import them, modules would be compiled several times.
-    return {
-        **ours,
-        "UV_COMPILE_BYTECODE": "1",
-        **{name: value for name, value in os.environ.items() if name[:3] == "UV_"},
-    }
+    wanted = {**ours, "UV_COMPILE_BYTECODE": "1"}
+    return {name: value for name, value in wanted.items() if name not in os.environ}
 
 
 def _missing(root: Path, venv: Path, extras: Collection[str]) -> set[str]:
