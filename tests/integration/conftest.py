@@ -235,12 +235,13 @@ class Project:
     def init(self) -> None:
         """Create the stack."""
         salt, state = _new_stack(self.env["PULUMI_CONFIG_PASSPHRASE"])
-        stacks = self.folder / "backend/.pulumi/stacks" / self.name
+        stacks = Path(self.env["PULUMI_BACKEND_URL"].removeprefix("file://"), ".pulumi/stacks", self.name)
         stacks.mkdir(parents=True, exist_ok=True)
         (stacks.parent.parent / "meta.yaml").write_text("version: 1\n")
         (stacks / f"{self.stack}.json").write_text(state.replace(TEMPLATE, f"organization/{self.name}/{self.stack}"))
         settings = self.program / f"Pulumi.{self.stack}.yaml"
-        settings.write_text(salt + (settings.read_text() if settings.exists() else ""))
+        known = settings.read_text() if settings.exists() else ""
+        settings.write_text(known if salt in known else salt + known)
         self.select()
 
     def select(self) -> None:

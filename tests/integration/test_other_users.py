@@ -34,6 +34,7 @@ class OfUser(Project):
         for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
             self.env.pop(name, None)
         self.write(JOB, SLEEPER)
+        self.init()
         folder.chmod(0o700)
         own(folder, uid, uid)
 
@@ -94,7 +95,6 @@ def test_a_user_who_is_not_root_creates_and_destroys_a_cluster_beside_another_us
 ) -> None:
     ada, ben = users(41001), users(41002)
     for user in (ada, ben):
-        user.init()
         user.up()
         user.until_running("ps-0", "worker-0")
         assert [row["hostname"] for row in user.outputs()["tasks"]] == ["ps-0", "worker-0"]
