@@ -87,7 +87,8 @@ class Terminal:
     ) -> None:
         self._near, far = pty.openpty()
         self.resize(*size)
-        controlled = ["setsid", "--ctty", *command]
+        # Where these tests were started by `nohup`, the command would ignore that its terminal is closed.
+        controlled = ["setsid", "--ctty", "env", "--default-signal=HUP", *command]
         self._process = subprocess.Popen(controlled, stdin=far, stdout=far, stderr=far, cwd=folder, env=env)
         os.close(far)
         self.pid = self._process.pid
