@@ -242,9 +242,9 @@ class Project:
         settings = self.program / f"Pulumi.{self.stack}.yaml"
         known = settings.read_text() if settings.exists() else ""
         settings.write_text(known if salt in known else salt + known)
-        self.select()
+        self._select()
 
-    def select(self) -> None:
+    def _select(self) -> None:
         """Make the stack the one that commands without `--stack` mean."""
         name = f"{self.name}-{sha1(str(self.program / 'Pulumi.yaml').encode()).hexdigest()}-workspace.json"
         workspace = Path(self.env["PULUMI_HOME"]) / "workspaces" / name

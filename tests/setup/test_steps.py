@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.setup.clones import ROOT
-from tools.provision import beside
+from tools.provision import go_programs
 from tools.provision.steps import SetupError, run, side_by_side
 
 GO = """\
@@ -97,15 +97,17 @@ def test_a_program_is_built_once_with_its_patched_dependency(tmp_path: Path, mon
     go.chmod(0o755)
     monkeypatch.setenv("PATH", str(go.parent), prepend=os.pathsep)
 
-    def module(old: str, new: str) -> beside.Module:
-        return beside.Module(folder, {"made": "."}, patch=beside.Patch("it", {"main.py": (old, new)}, ["main.py"]))
+    def module(old: str, new: str) -> go_programs.Module:
+        return go_programs.Module(
+            folder, {"made": "."}, patch=go_programs.Patch("it", {"main.py": (old, new)}, ["main.py"])
+        )
 
-    beside.ensure(programs, module("old", "new"))
+    go_programs.ensure(programs, module("old", "new"))
     assert (programs / "bin" / "made").read_text().splitlines()[0::2] == ["go.mod", "print('new')"]
     assert os.access(programs / "bin" / "main.py", os.X_OK)
     assert (dependency / "main.py").read_text() == "print('old')\n"
 
     monkeypatch.setenv("PATH", str(tmp_path))
-    beside.ensure(programs, module("old", "new"))
+    go_programs.ensure(programs, module("old", "new"))
     with pytest.raises(SetupError, match="`go` is not on PATH"):
-        beside.ensure(programs, module("old", "newer"))
+        go_programs.ensure(programs, module("old", "newer"))

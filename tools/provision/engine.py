@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.provision import beside
+from tools.provision import go_programs
 from tools.provision.steps import SetupError, locked, report, run
 
 OLDEST = (3, 249, 0)
@@ -19,7 +19,7 @@ SDK = "github.com/pulumi/pulumi/sdk/v3"
 HOST = "pulumi-language-python"
 BUILT = "built from Go modules"
 
-HOST_PATCH = beside.Patch(
+HOST_PATCH = go_programs.Patch(
     SDK,
     {
         "python/python.go": (
@@ -66,7 +66,7 @@ def ensure(root: Path) -> Engine:
     origin = (target / "origin").read_text().strip()
     if origin == BUILT:
         host = {HOST: f"{SDK}/python/cmd/{HOST}"}
-        beside.ensure(target, beside.Module(modules / "language-host", host, patch=HOST_PATCH))
+        go_programs.ensure(target, go_programs.Module(modules / "language-host", host, patch=HOST_PATCH))
     return Engine(target / "bin", version, origin)
 
 
@@ -120,7 +120,7 @@ def _make(target: Path, version: str, modules: Path) -> None:
         elif shutil.which("go"):
             report(f"{refusal}; building pulumi {version} from its Go modules, once")
             flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
-            beside.build(draft, beside.Module(modules / "cli", {"pulumi": CLI}, flags=flags))
+            go_programs.build(draft, go_programs.Module(modules / "cli", {"pulumi": CLI}, flags=flags))
             origin = BUILT
         else:
             raise SetupError(

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tools.provision.beside import Module, ensure
 from tools.provision.engine import BUILT, Engine
+from tools.provision.go_programs import Module, ensure
 
 YAML = "pulumi-language-yaml"
 NODEJS_SDK = "pulumi-nodejs-sdk"

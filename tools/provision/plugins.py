@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from tools.provision import beside
+from tools.provision import go_programs
 from tools.provision.engine import Engine, cache_folder
 from tools.provision.steps import SetupError, locked, report, run
 
@@ -17,7 +17,7 @@ exec pulumi-resource-tfdeploy "$@"
 """
 DOCKER_MODULE = Path("tools", "pulumi", "docker-provider")
 _KUBERNETES = ('\t_ "github.com/docker/buildx/driver/kubernetes"\n', "")
-DOCKER_PATCH = beside.Patch(
+DOCKER_PATCH = go_programs.Patch(
     "github.com/terraform-providers/terraform-provider-docker",
     {
         "internal/provider/docker_buildx_build.go": _KUBERNETES,
@@ -125,11 +125,11 @@ def provide_docker(root: Path, engine: Engine) -> str:
     return f"{plugin.folder}{', built here' if _mark(plugin).exists() else ''}"
 
 
-def docker_module(root: Path, release: str) -> beside.Module:
+def docker_module(root: Path, release: str) -> go_programs.Module:
     """What a docker provider of this release is built from."""
     flags = f"-s -w -X main.version={release}"
     programs = {"pulumi-resource-docker": "."}
-    return beside.Module(root / DOCKER_MODULE, programs, release, flags, "no_compose", DOCKER_PATCH)
+    return go_programs.Module(root / DOCKER_MODULE, programs, release, flags, "no_compose", DOCKER_PATCH)
 
 
 def _mark(plugin: Plugin) -> Path:
@@ -137,13 +137,13 @@ def _mark(plugin: Plugin) -> Path:
     return plugin.folder / "built-from"
 
 
-def _current(plugin: Plugin, module: beside.Module) -> bool:
+def _current(plugin: Plugin, module: go_programs.Module) -> bool:
     """Whether it is the published one, or was built from what the module is now."""
     mark = _mark(plugin)
     return plugin.complete and (not mark.exists() or mark.read_text().strip() == module.content)
 
 
-def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
+def _fetch_or_build(plugin: Plugin, module: go_programs.Module) -> None:
     shutil.rmtree(plugin.folder, ignore_errors=True)
     try:
         plugin.install()
@@ -152,7 +152,7 @@ def _fetch_or_build(plugin: Plugin, module: beside.Module) -> None:
     else:
         return
     folder = cache_folder() / f"docker-provider-{plugin.release}"
-    beside.ensure(folder, module)
+    go_programs.ensure(folder, module)
     plugin.install("--file", str(folder / "bin" / plugin.program))
     _mark(plugin).write_text(f"{module.content}\n")
 
