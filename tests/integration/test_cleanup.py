@@ -98,7 +98,7 @@ def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None
     project.write(JOB, SLEEPER)
     project.up()
     project.until_running("worker-0")
-    login = {key: value for key, value in project.env.items() if key.startswith("PULUMI_")}
+    login = {key: value for key, value in project.env.items() if key.startswith(("PULUMI_", "VAULT_"))}
     env = {**login, MARK: str(project.places().home)}
     shell = ["env", *(f"{key}={value}" for key, value in env.items()), "sh"]
     terminal = Verbs(project.program, project.env).terminal("exec", "worker-0", "--", *shell)
