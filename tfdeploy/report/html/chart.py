@@ -169,8 +169,7 @@ def figure(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
     return element(
         "figure",
         element("figcaption", title),
-        element("div", picture, class_="frame"),
-        _legend(quantity, curve, colours),
+        element("div", element("div", picture, class_="frame"), _legend(quantity, curve, colours), class_="drawn"),
         class_="curve",
     )
 
@@ -312,6 +311,15 @@ def gallery(quantities: Mapping[str, Curve]) -> Html:
 def drawable(curve: Curve) -> bool:
     """Whether there are enough points for a line."""
     return any(len({x for x, _ in points}) > 1 for points in curve.series.values())
+
+
+_LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
+
+
+def leader(curve: Curve) -> str:
+    """The task whose values are those of the run: the first of `_LEADERS` that has a line, else the one with the most points."""
+    most = max(curve.series, key=lambda name: len(curve.series[name]))
+    return next((name for name in _LEADERS if len(curve.series.get(name, ())) > 1), most)
 
 
 def _sorted(curve: Curve) -> Curve:
