@@ -74,6 +74,8 @@ def test_the_result_and_the_curves_come_first_at_full_width(read: Callable[..., 
     assert tops == sorted(tops)
     curves = tab.ask("[...document.querySelectorAll('.curve')].map(one => one.getBoundingClientRect().width)")
     assert curves == [boxes["#curves"]["width"]] * len(curves)
+    plots = tab.ask("[...document.querySelectorAll('.curve .plot')].map(one => one.getBoundingClientRect().width)")
+    assert all(plot > 0.75 * curve for plot, curve in zip(plots, curves, strict=True))
     assert boxes["#curves"]["top"] < 900, "on the first screen"
 
 

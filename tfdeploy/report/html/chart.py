@@ -169,7 +169,8 @@ def figure(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
     return element(
         "figure",
         element("figcaption", title),
-        element("div", element("div", picture, class_="frame"), _legend(quantity, curve, colours), class_="drawn"),
+        element("div", picture, class_="frame"),
+        _legend(quantity, curve, colours),
         class_="curve",
     )
 
