@@ -29,20 +29,42 @@ class GitServer:
         return {"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": "localhost,127.0.0.1", **trusted}
 
 
-@contextmanager
-def git_server(root: Path) -> Iterator[GitServer]:
-    """Serve the repositories in a folder by `git http-backend`, over HTTPS: Pulumi fetches packages by no other scheme."""
+def _certified(root: Path) -> ssl.SSLContext:
+    """A server's side of TLS, with a new certificate for the host."""
     key, certificate = root / "key.pem", root / "certificate.pem"
     request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={HOST}"]
     request += ["-addext", f"subjectAltName=DNS:{HOST}", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(request, capture_output=True, check=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
+    return context
+
+
+def _answer(root: Path, request: BaseHTTPRequestHandler, body: bytes) -> tuple[dict[str, str], bytes]:
+    """The headers and the content with which git answers. A request is one call of the program, as RFC 3875 (CGI) describes."""
+    path, _, query = request.path.partition("?")
+    env = {
+        "GIT_PROJECT_ROOT": str(root),
+        "GIT_HTTP_EXPORT_ALL": "1",
+        "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
+        "REQUEST_METHOD": request.command,
+        "PATH_INFO": path,
+        "QUERY_STRING": query,
+        "CONTENT_TYPE": request.headers.get("Content-Type", ""),
+    }
+    call = ["git", "http-backend"]
+    answer = subprocess.run(call, input=body, env={**os.environ, **env}, capture_output=True, check=True).stdout
+    head, _, content = answer.partition(b"\r\n\r\n")
+    return dict(line.split(": ", 1) for line in head.decode().splitlines()), content
+
+
+@contextmanager
+def git_server(root: Path) -> Iterator[GitServer]:
+    """Serve the repositories in a folder by `git http-backend`, over HTTPS: Pulumi fetches packages by no other scheme."""
+    context = _certified(root)
     found = GitServer(root)
 
     class Handler(BaseHTTPRequestHandler):
-        """Each request is one call of the program, as RFC 3875 (CGI) describes."""
-
         def do_CONNECT(self) -> None:
             if self.path != f"{HOST}:443":
                 found.refused.append(self.path)
@@ -55,21 +77,8 @@ def git_server(root: Path) -> Iterator[GitServer]:
             self.close_connection = False
 
         def do_GET(self) -> None:
-            path, _, query = self.path.partition("?")
-            env = {
-                "GIT_PROJECT_ROOT": str(root),
-                "GIT_HTTP_EXPORT_ALL": "1",
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-                "REQUEST_METHOD": self.command,
-                "PATH_INFO": path,
-                "QUERY_STRING": query,
-                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            }
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            call = ["git", "http-backend"]
-            answer = subprocess.run(call, input=body, env={**os.environ, **env}, capture_output=True, check=True).stdout
-            head, _, content = answer.partition(b"\r\n\r\n")
-            headers = dict(line.split(": ", 1) for line in head.decode().splitlines())
+            headers, content = _answer(root, self, body)
             self.send_response(int(headers.pop("Status", "200").split()[0]))
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)
