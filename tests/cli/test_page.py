@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.browser import Browser, Tab
-from tests.cli.made_up import EVENTS, content, paid
+from tests.cli.made_up import BEGIN, EVENTS, content, paid
 from tfdeploy.report.events import sentence
 from tfdeploy.report.html.content import Content
 from tfdeploy.report.html.document import page
@@ -77,6 +77,18 @@ def test_the_result_and_the_curves_come_first_at_full_width(read: Callable[..., 
     plots = tab.ask("[...document.querySelectorAll('.curve .plot')].map(one => one.getBoundingClientRect().width)")
     assert all(plot > 0.75 * curve for plot, curve in zip(plots, curves, strict=True))
     assert boxes["#curves"]["top"] < 900, "on the first screen"
+
+
+@pytest.mark.parametrize("quantities", [1, 2, 3, 4])
+def test_no_row_of_curves_has_a_gap(read: Callable[..., Tab], quantities: int) -> None:
+    names = ("loss", "accuracy", "perplexity", "recall")[:quantities]
+    lines = [(BEGIN + at, f"step {at} " + " ".join(f"{name} 0.{at}" for name in names)) for at in range(1, 9)]
+    tab = read(replace(content(), lines={"worker-0": lines}), width=1600)
+    boxes = tab.ask("[...document.querySelectorAll('.curve')].map(one => one.getBoundingClientRect().toJSON())")
+    assert len(boxes) == quantities
+    edge = tab.ask("document.querySelector('#curves').getBoundingClientRect().right")
+    ends = {box["top"]: box["right"] for box in boxes}  # of a row, that of the last one
+    assert set(ends.values()) == {edge}
 
 
 def test_the_status_of_tasks_is_visible_on_a_phone(read: Callable[..., Tab]) -> None:
