@@ -11,18 +11,12 @@ from tests.pages import ROOT, blocks, commands
 
 PAGE = ROOT / "docs" / "how-to" / "test-a-program.md"
 INFRA, TEST = [block.text for block in blocks(PAGE, "python")]
-SECRETS = """ps=1, secrets={"TOKEN": pulumi.Output.secret("x")}, env={"KEY": pulumi.Output.secret("y")}"""
+MORE = """ps=1, secrets={"A": pulumi.Output.secret("x")}, metrics={"m": "(x)"}, until={"m": ">= 1"}"""
 WORDS = {
     "valid": (INFRA, "1 passed"),
-    "with secrets": (f"import pulumi\n{INFRA.replace('ps=1', SECRETS)}", "1 passed"),
-    "that waits for a metric": (
-        INFRA.replace("ps=1", 'ps=1, metrics={"m": "(x)"}, until={"m": ">= 1"}, wait="1h"'),
-        "1 passed",
-    ),
-    "with its metrics": (f"import pulumi\n{INFRA}\npulumi.export('state', cluster.state)\n", "1 passed"),
+    "with secrets and a metric": (f"import pulumi\n{INFRA.replace('ps=1', MORE)}", "1 passed"),
     "another number of workers": (INFRA.replace("workers=2", "workers=1"), "AssertionError"),
     "refused": (INFRA.replace("workers=2", "workers=-1"), "workers: -1 is out of range"),
-    "no code": (INFRA.replace('"train",', '"trian",'), "RunError"),
 }
 
 
