@@ -137,12 +137,11 @@ def page_words(page: Path) -> list[str]:
 
 
 def take_pages(page: Path) -> None:
-    """Take the pictures of a page of `tfdeploy report`, from its curves on."""
+    """Take the pictures of the top of a page of `tfdeploy report`."""
     with browser() as chromium:
         for dark, path in PAGES.items():
             tab = chromium.open(page.as_uri(), PAGE_SIZE[0], dark, PAGE_SIZE[1])
-            top = tab.ask("[...document.querySelectorAll('h2')].find(one => one.textContent == 'Curves').offsetTop")
-            path.write_bytes(described(tab.shot(PAGE_SIZE, top - 20), " | ".join(page_words(page))))
+            path.write_bytes(described(tab.shot(PAGE_SIZE), " | ".join(page_words(page))))
             tab.close()
 
 

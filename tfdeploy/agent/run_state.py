@@ -260,7 +260,7 @@ class RunState:
     """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
     reached_at: float = 0.0
     until_problems: List[str] = field(default_factory=list)
-    """What the events have of conditions of `until` that cannot hold: each once."""
+    """The conditions of `until` that cannot hold, as the events have them. Each is listed once."""
     uploads: Dict[str, MachineUpload] = field(default_factory=dict)
     """Machine to the upload of what the run has there; missing until all its training tasks there have ended."""
     cost_since: float = 0.0

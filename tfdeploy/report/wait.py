@@ -149,12 +149,13 @@ def over(spec: ClusterSpec, latest: Report) -> bool:
     return is_serving or (latest.finished and not latest.is_uploading)
 
 
-async def observed(watch: Watch, submitted_at: str) -> Report:
-    """The report for the component's outputs; `submitted_at` is ISO 8601.
+async def observed(watch: Watch, submitted_at: str | None) -> Report:
+    """The report for the component's outputs; `submitted_at` is ISO 8601, and None under the mocks of a user's test.
 
-    A preview observes once. An update waits for at most `wait`. It fails when a run fails that it has submitted or waited for.
+    A preview observes once, and so does a program under mocks. An update waits for at most `wait`. It fails when a run fails that it
+    has submitted or waited for.
     """
-    if pulumi.runtime.is_dry_run():
+    if pulumi.runtime.is_dry_run() or submitted_at is None:
         return await follow(replace(watch, is_preview=True), 0.0)
     submitted = datetime.datetime.fromisoformat(submitted_at).timestamp()
     latest = first = await follow(watch, 0.0)
