@@ -1,5 +1,7 @@
 """What a preview and an update print about a cluster before its resources are registered."""
 
+from collections.abc import Iterable
+
 import pulumi
 
 from .declaration import Declaration, expired_archives, registry_entry
@@ -19,16 +21,16 @@ def print_preview(declaration: Declaration) -> None:
     retained = _retention_lines(declaration)
     unknown = [f"`{item.what}` is known after the update" for item in declaration.unknown]
     notices = declaration.bundle.notices if declaration.bundle else ()
-    progress = _narrow_terminal_lines(declaration)
+    progress = _progress_lines(declaration)
     details = [*declaration.move.lines, *not_used, *unknown, *plan.placement, *changes, *_forecast(declaration)]
     details += [*notices, *retained, *progress]
-    pulumi.log.info("\n".join([f"{plan.summary}{code}", plan.success_rule, *details]))
+    _print_lines([f"{plan.summary}{code}", plan.success_rule, *details])
     _print_warnings(declaration)
 
 
 def _print_warnings(declaration: Declaration) -> None:
     for text in declaration.warnings:
-        pulumi.log.warn(f"{declaration.spec.name}: {text}.")
+        pulumi.log.warn(LiveDisplay().fitted(f"{declaration.spec.name}: {text}.", "warning: "))
 
 
 def print_notices(declaration: Declaration) -> None:
@@ -37,7 +39,12 @@ def print_notices(declaration: Declaration) -> None:
     _print_warnings(declaration)
     notices = declaration.bundle.notices if declaration.bundle else ()
     if lines := (*declaration.move.lines, *_forecast(declaration), *notices, *_retention_lines(declaration)):
-        pulumi.log.info("\n".join([f"{declaration.spec.name}:", *lines]))
+        _print_lines([f"{declaration.spec.name}:", *lines])
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """Print lines as one message. In a terminal no word of them is broken."""
+    pulumi.log.info(LiveDisplay().fitted("\n".join(lines)))
 
 
 def _forecast(declaration: Declaration) -> list[str]:
@@ -55,14 +62,17 @@ def _retention_lines(declaration: Declaration) -> tuple[str, ...]:
     return (*retained_data.lines(declaration.rendered.retained), *title, *expired)
 
 
-def _narrow_terminal_lines(declaration: Declaration) -> list[str]:
-    """What a preview prints if the update will wait for a run, and the terminal is too narrow for its progress."""
+def _progress_lines(declaration: Declaration) -> list[str]:
+    """What a preview prints in a terminal if the update will wait for a run: how to leave it, and where its progress is if the terminal
+    is too narrow for it."""
     run, current = declaration.plan.run, declaration.inventory.run
     is_over = (
         current is not None and current.result is not None and run.id in (current.spec.id, current.spec.content_id)
     )
-    if is_over or declaration.spec.wait <= 0 or not 0 < LiveDisplay().columns < MIN_COLUMNS:
+    columns = LiveDisplay().columns
+    if is_over or declaration.spec.wait <= 0 or not columns:
         return []
-    return [
-        f"progress: `{WATCH_COMMAND}`; `up` itself shows it from {MIN_COLUMNS} columns. Ctrl-C detaches: the training continues"
-    ]
+    detach = "Ctrl-C detaches: the training continues"
+    if columns >= MIN_COLUMNS:
+        return [detach]
+    return [f"progress: `{WATCH_COMMAND}`; `up` itself shows it from {MIN_COLUMNS} columns. {detach}"]

@@ -210,7 +210,7 @@ class DockerArgs(TypedDict, total=False):
 
     cleanup_image: pulumi.Input[str]
     """The image that removes volumes of the cluster from machines other than the manager, which needs their Docker socket:
-    for `retain_volumes=False` and for `tfdeploy replace`. It needs Python 3.8 or newer as `python3`."""
+    for `retain_volumes=False` and for `tfdeploy restart --without-data`. It needs Python 3.8 or newer as `python3`."""
 
 
 class Ec2Args(TypedDict, total=False):

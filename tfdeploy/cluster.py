@@ -60,7 +60,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
     """The last match of each pattern of `metrics`: a number, or else a text; None while nothing matches."""
 
     endpoints: pulumi.Output[dict[str, str]]
-    """The address of each task, by hostname: host:port."""
+    """The address of each task, by hostname: host:port. After the run only of tasks that have not ended, such as TensorBoard."""
 
     train_dir: pulumi.Output[str]
     """The folder of the run in `train_dir`, as its tasks have it: a folder of their machine or container, or a URL."""

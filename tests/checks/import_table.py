@@ -159,7 +159,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent",
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.iam_policy", "spec.ec2"),
-    "cli.commands.options": ("arg_docs", "cli", "errors"),
+    "cli.commands.options": ("arg_docs", "cli", "errors", "units"),
     "cli.run.pulumi_program": ("cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""

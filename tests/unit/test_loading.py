@@ -49,7 +49,7 @@ LOADED = [
             *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
             *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
         ),
-        11,
+        12,
     ),
     (
         "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",

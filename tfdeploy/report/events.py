@@ -128,7 +128,7 @@ def describe(event: Event) -> tuple[str, str]:
         events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
         events.UNTIL_DISABLED: (f"`until` does not see new values of {event.state}", event.reason),
         events.UNTIL_NO_NUMBER: (f"`until` ignores {event.state} as long as it is not a number", event.reason),
-        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", text_of_size(event.count)),
+        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", ""),
         events.ARTIFACTS_STORED: (f"uploaded {names_of(event)}", text_of_size(event.count)),
         events.ARTIFACT_LEFT_OUT: (
             f"did not upload {names_of(event)} ({text_of_size(event.count)})",

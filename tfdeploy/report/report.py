@@ -85,6 +85,10 @@ class Report:
     """Whether artifacts of the run are about to arrive on this computer."""
     sentences: str = ""
     """The state of the run in words: its result, which workers still train, and why it failed."""
+    submitted: float = 0.0
+    """When the run was submitted, in seconds since 1970; 0 if there is none."""
+    last_seen: float = 0.0
+    """When its last task ended, or the time of this report, likewise."""
 
 
 def report(expected: ExpectedState, observed: ObservedState) -> Report:
@@ -105,7 +109,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         if expected.log_lines
         else {},
         metrics={name: metric_value(observed.view.metrics.get(name)) for name in expected.metrics},
-        endpoints={row["hostname"]: row["address"] for row in tasks if row["address"]},
+        endpoints={row["hostname"]: row["address"] for row in tasks if row["address"] and _may_listen(row, run_state)},
         observed_at=moment(observed.at),
         status=f"{status_text(machines, tasks)}\n\n{sentences}",
         run=run_state.spec.id if run_state else "",
@@ -119,7 +123,22 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         artifacts=artifact_rows(observed),
         is_uploading=is_uploading(observed),
         sentences=sentences,
+        submitted=run_state.submitted_at if run_state else 0.0,
+        last_seen=_last_seen(run_state, observed),
     )
+
+
+def _may_listen(row: TaskRow, run_state: RunState | None) -> bool:
+    """Whether something may listen at the address of a task: after the run nothing does at that of one that has ended."""
+    task = run_state.tasks.get(row["hostname"]) if run_state else None
+    return task is None or run_state is None or run_state.result is None or task.state not in FINAL
+
+
+def _last_seen(run_state: RunState | None, observed: ObservedState) -> float:
+    """When the last training task of a run with a result ended, else the time of the observation."""
+    if run_state is None or run_state.result is None:
+        return observed.at
+    return max([run_state.result.at, *(task.ended for task in run_state.training_tasks)])
 
 
 def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:

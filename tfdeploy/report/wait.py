@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import pulumi
 
@@ -21,7 +22,7 @@ from ..backends.base import Backend, ClusterRef, ObservedState
 from ..errors import BackendError
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
-from ..units import text_of_number
+from ..units import text_of_number, wrapped
 from .arrival import Arrival
 from .diagnosis import way_on
 from .expected import expected_state
@@ -29,7 +30,8 @@ from .live_display import MIN_COLUMNS, LiveDisplay
 from .live_rows import LiveRows
 from .report import Report, report
 from .run_outcomes import observed_source, store_outcomes
-from .tables import status_text
+from .summary import next_steps, progress_of, summary
+from .tables import screen_text
 from .update_failure import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
@@ -40,14 +42,8 @@ _PAUSE_FACTOR = 10.0
 on Docker, one each second takes 7 % of it (decision 0016)."""
 
 _PROGRESS_LINES = 20
-_INDENT = 4
-"""Pulumi indents messages by so many columns."""
-
 _OUTCOME_SECONDS = 2.0
 """So long an update reads metrics of earlier runs that nothing has read before."""
-
-_LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
-"""The first of these that the cluster has is the task that prints most about the training."""
 
 _ARRIVAL_SECONDS = 600.0
 """So long an update waits at least for a run that has moved to train: until then both places exist."""
@@ -164,9 +160,8 @@ async def observed(watch: Watch, submitted_at: str | None) -> Report:
     if not over(watch.spec, first) and watch.spec.wait > 0:
         # Logged before the wait: after Ctrl-C, Pulumi passes on no further messages of the program.
         detach = "Ctrl-C detaches: the training continues, and `pulumi up` observes it again"
-        pulumi.log.info(
-            f"{watch.spec.name}: waiting at most {text_of_number(watch.spec.wait)} s for the run to end. {detach}."
-        )
+        limit = f"{watch.spec.name}: waiting at most {text_of_number(watch.spec.wait)} s for the run to end."
+        pulumi.log.info(LiveDisplay().fitted(f"{limit} {detach}."))
         async with _detachable(watch):
             latest = await follow(watch, watch.spec.wait, _row_writer(watch))
     if watch.way_back and latest.state == FAILED:
@@ -247,32 +242,26 @@ def _detach() -> None:
 
 def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     """Log the report. `is_new`: this update has submitted the run or waited for it, so that its failure is the update's."""
-    name = watch.spec.name
-    width = max(0, LiveDisplay().columns - _INDENT)
-    tables = status_text(latest.machines, latest.tasks, width, time.time())
-    pulumi.log.info(f"{name}\n{tables}\n\n{latest.sentences}{_further(latest)}")
-    if latest.state == FAILED:
+    name, has_failed = watch.spec.name, latest.state == FAILED
+    display = LiveDisplay()
+    width = display.text_columns
+    tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
+    known = summary(latest, progress_of(latest), str(Path.home()), width, with_cause=not has_failed)
+    more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
+    pulumi.log.info("\n".join([name, tables, "", known, *more]).rstrip())
+    if has_failed:
         sentence = f"{name}: the run failed: {latest.reason}."
         text = f"{sentence}{_last_lines(latest)}"
         if is_new:
-            pulumi.log.error(f"{text}\n{way_on(latest.run)}")
+            pulumi.log.error(display.fitted(f"{text}\n{way_on(latest.run)}", "error: "))
             fail_update(name, sentence)
         else:
-            pulumi.log.warn(f"{text}\nThis is the same run as before. {way_on(latest.run)}")
+            again = f"{text}\nThis is the same run as before. {way_on(latest.run)}"
+            pulumi.log.warn(display.fitted(again, "warning: "))
     elif latest.state == UNKNOWN:
         pulumi.log.warn(f"{name}: {latest.reason}. `{watch.backend.heal_command}` recreates what is missing.")
     elif not latest.decided and not watch.spec.standalone_servers and watch.spec.wait > 0:
         pulumi.log.info(f"{name}: still {latest.state} after `wait`; run `pulumi up` to check again.")
-
-
-def _further(latest: Report) -> str:
-    """How to look further; nothing for a run that failed, because the error has it."""
-    if latest.state == FAILED or not latest.tasks:
-        return ""
-    names = [row["hostname"] for row in latest.tasks]
-    leader = next((name for name in _LEADERS if name in names), names[0])
-    watch = "" if latest.decided else " --watch"
-    return f"\nMore: `tfdeploy status{watch}`, `tfdeploy logs {leader}`, `tfdeploy report` (a page)."
 
 
 def _last_lines(latest: Report) -> str:

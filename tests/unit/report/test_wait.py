@@ -239,9 +239,9 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         (
             {"chief": 1, "workers": 1, "worker_timeout": "0"},
-            "More: `tfdeploy status`, `tfdeploy logs chief-0`, `tfdeploy report` (a page).",
+            "More: `tfdeploy status`, `tfdeploy logs chief-0`, `tfdeploy report`.",
         ),
-        ({"workers": 1}, "More: `tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report` (a page)."),
+        ({"workers": 1}, "More: `tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report`."),
     ],
 )
 def test_an_update_ends_with_how_to_look_further(logged: list[str], args: Any, more: str) -> None:
@@ -301,7 +301,9 @@ def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[
     finish(observed(watch([sight(world, *lines)], workers=1)[0], "2026-11-21T12:00:00+00:00"))
     report, error = logged
     cause = "train.py: error: unrecognized arguments: --job_name=worker\n"
-    assert f"\nworker-0: {cause}The program does not know the four flags" in report
+    assert "worker-0   failed (exit 2)" in report
+    assert cause.strip() not in report, "the cause is printed once"
+    assert "the four flags" not in report
     assert f"Its last lines:\n  {cause}  usage: train.py\nThe program does not know the four flags" in error
     assert 'set `flags="never"`' in error
 

@@ -31,10 +31,10 @@ def diff(
         typer.Option(help="File for a page with the curves of both runs over each other.", show_default=False),
     ] = None,
 ) -> None:
-    """Compare two runs: results, metrics, speed, cost, arguments, versions and code.
+    """Compare two runs by results, arguments and code.
 
-    `tfdeploy runs` shows their ids. Arguments, machines and versions that differ have both values;
-    variables of the environment have only names. Code is compared if this computer submitted it.
+    Metrics, speed, cost, machines and versions are compared too. `tfdeploy runs` shows the ids of runs. Arguments, machines and
+    versions that differ have both values; variables of the environment have only names. Code is compared if this computer submitted it.
     """
     entry = select_cluster(query)
     runs = sorted(collect_runs([entry]), key=lambda run: run.outcome.submitted)

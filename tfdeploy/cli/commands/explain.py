@@ -12,7 +12,7 @@ from ...report import diagnosis
 from ...report.diagnosis import LINES, Facts, Finding
 from ...report.escapes import safe
 from .. import completion
-from ..common import FAILED, print_json, print_result
+from ..common import FAILED, print_json, print_prose
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
 
@@ -48,8 +48,8 @@ def _facts(snapshot: Snapshot) -> Facts:
 
 def _print(findings: Sequence[Finding]) -> None:
     for finding in findings:
-        print_result(safe(finding.text, False))
+        print_prose(safe(finding.text, False))
         for line in finding.lines:
-            print_result(f"    {safe(line, False)}")
+            print_prose(f"    {safe(line, False)}")
         if finding.remedy:
-            print_result(f"  {finding.remedy}")
+            print_prose(f"  {finding.remedy}")

@@ -19,6 +19,7 @@ from ...agent.record import Record
 from ...backends.task_access import no_task
 from ...errors import NotFound
 from ...registry import Entry
+from ...report.failure import is_noise
 from ...units import DURATION_FORM, seconds
 from .. import completion
 from ..common import print_message
@@ -40,6 +41,8 @@ class LineFilter:
     """Hostname to the only attempt that is shown; empty for all attempts of all tasks."""
     tail: int | None = None
     """How many lines of each task, from the end; None for all."""
+    without_noise: bool = False
+    """Without the lines that TensorFlow prints at each start."""
 
     def matches(self, line: LogLine) -> bool:
         """Whether a line is shown, apart from `tail`."""
@@ -48,6 +51,7 @@ class LineFilter:
             and (not self.only_stderr or line.pipe == "stderr")
             and (self.pattern is None or self.pattern.search(line.text) is not None)
             and (not self.attempts or self.attempts.get(line.hostname) == line.attempt)
+            and not (self.without_noise and is_noise(line.text))
         )
 
     def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
@@ -82,6 +86,15 @@ def logs(
         typer.Option(help="Write to this file. The log of a single task is written without prefixes.", dir_okay=False),
     ] = None,
     run: Annotated[str, typer.Option(help="Id of an earlier run.", show_default="the current run")] = "",
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Begin each line with its time (UTC).", show_default=False)
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Without the lines that TensorFlow prints at each start.", show_default=False
+        ),
+    ] = False,
 ) -> None:
     """Show the log lines of tasks, oldest first.
 
@@ -93,8 +106,8 @@ def logs(
     entry = select_cluster(query)
     record, run, hostnames = _find_run(entry, run, names or [])
     attempts = _previous_attempts(record, run, hostnames) if previous else {}
-    line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail)
-    with line_writer(query.as_json, follow, save, hostnames) as write:
+    line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail, quiet)
+    with line_writer(query.as_json, follow, save, hostnames, timestamps) as write:
         if follow:
             _follow(entry, names or [], line_filter, write)
         else:

@@ -91,7 +91,7 @@ def run(
     as_json: _AsJson = False,
     verbose: _Verbose = False,
 ) -> None:
-    """Run a command on a new cluster, and remove the cluster.
+    """Run a command on a new cluster, and remove it.
 
     With --ps, the flags --job_name --task_index --ps_hosts --worker_hosts are appended to the command, unless it has placeholders
     such as {job_name}. The exit code is 0 for success, else that of the task that failed first.
@@ -150,7 +150,7 @@ def _run(call: Call, request: RunRequest, options: _RunOptions) -> Outcome:
 
 def _abandoned_message(call: Call, backend: str, abandoned: Abandoned) -> str:
     removal = "; its removal continues in the background" if abandoned.removing else ""
-    leftovers = "" if call.keep else " or `tfdeploy leftovers --delete`"
+    leftovers = "" if call.keep else " or `tfdeploy ls --leftovers --delete`"
     remedy = f"Use `tfdeploy run --remove {call.stack}`{leftovers} to remove the rest."
     return f"tfdeploy run: {call.stack} may still exist on {backend}{removal}. {remedy}"
 

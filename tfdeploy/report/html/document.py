@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ...agent.events import Event
 from ...agent.run_state import DEAD
 from ...units import counted, dollars, moment, text_of_seconds
-from ..events import sentence
+from ..events import sentence, with_waits
 from ..failure import Failure
 from ..log_metrics import Curve, curves
 from ..report import Report
@@ -304,7 +304,7 @@ def _timeline(content: Content) -> Html:
     drawn = timeline(hostnames, content.events, _observed_at(content.report))
     if drawn is None:
         return Html("")
-    events = content.events[-_MOST_EVENTS:]
+    events = with_waits(content.events)[-_MOST_EVENTS:]
     heading = element("h3", "Events", element("small", f" {len(events)}, times in UTC"))
     return joined(picture(drawn), heading, _events(events, drawn.begin))
 
