@@ -30,9 +30,9 @@ from .aws_error_table import (
     QUOTAS,
     TABLE,
     UNKNOWN_REGION,
+    ErrorRow,
     Kind,
     Quota,
-    ErrorRow,
 )
 
 _SKEW_SECONDS = 240.0
