@@ -68,8 +68,19 @@ CLOCK = ErrorRow(
 )
 DISABLED_REGION = ErrorRow(
     Kind.REGION,
-    "AWS does not accept the credentials{of}{at}: the account has not enabled this region, or the credentials are wrong ({detail})",
+    "the credentials{of} are not accepted{at}: the account has not enabled this region, or they are wrong ({detail})",
     "Run `aws account enable-region --region-name {region}`, choose another region, or log in again. {login}",
+)
+NO_FIPS = ErrorRow(
+    Kind.REGION,
+    "there is no FIPS endpoint in {region} ({detail})",
+    "Remove aws:useFipsEndpoint and AWS_USE_FIPS_ENDPOINT, or choose a region in the USA or Canada.",
+)
+FOREIGN = ErrorRow(
+    Kind.CONFIGURATION,
+    "something other than AWS responded{at} ({detail})",
+    "Check whether a proxy, or the login page of a network, responds instead, and AWS_ENDPOINT_URL.",
+    exceptions="ResponseParserError",
 )
 UNKNOWN_REGION = ErrorRow(Kind.REGION, "{region} is not a region of AWS ({detail})", "{nearest_region}")
 
@@ -95,7 +106,7 @@ _CONFIGURATION = (
     ),
     ErrorRow(
         Kind.CONFIGURATION,
-        "AWS's configuration file cannot be read ({detail})",
+        "the configuration file cannot be read ({detail})",
         "Correct it (~/.aws/config, ~/.aws/credentials, or the file that AWS_CONFIG_FILE or aws:sharedConfigFiles names).",
         exceptions="ConfigNotFound ConfigParseError",
     ),
@@ -113,7 +124,7 @@ _CONFIGURATION = (
     ),
     ErrorRow(
         Kind.CLOCK,
-        "AWS's certificate is not valid yet, by the clock of this computer ({detail})",
+        "its certificate is not valid yet, by the clock of this computer ({detail})",
         _SET_CLOCK,
         exceptions="SSLError",
         when="not yet valid",
@@ -125,12 +136,7 @@ _CONFIGURATION = (
         exceptions="ProxyConnectionError",
         when="Tunnel connection failed|407",
     ),
-    ErrorRow(
-        Kind.CONFIGURATION,
-        "something other than AWS responded{at} ({detail})",
-        "Check whether a proxy, or the login page of a network, responds instead, and AWS_ENDPOINT_URL.",
-        exceptions="ResponseParserError",
-    ),
+    FOREIGN,
     ErrorRow(
         Kind.CONFIGURATION,
         "the settings for AWS cannot be used ({detail})",
@@ -233,7 +239,7 @@ _LOGIN = (
     ),
     ErrorRow(
         Kind.LOGIN,
-        "AWS does not accept the credentials{of}{at} ({detail})",
+        "the credentials{of} are not accepted{at} ({detail})",
         "{login}",
         codes=(
             "AuthFailure CredentialsNotSupported IDPRejectedClaim IncompleteSignature IncompleteSignatureException "
@@ -256,7 +262,14 @@ _LOGIN = (
 _PERMISSION = (
     ErrorRow(
         Kind.PERMISSION,
-        "AWS does not let the account be used{at} ({detail})",
+        "the role cannot be assumed ({detail})",
+        "Allow it in the trust policy of the role, and in the permissions of the credentials that assume it.",
+        codes="AccessDenied AccessDeniedException",
+        when="perform: sts:AssumeRole",
+    ),
+    ErrorRow(
+        Kind.PERMISSION,
+        "the account cannot be used{at} ({detail})",
         "Check the account's status, payment method and agreements in the AWS console, or ask AWS Support.",
         codes="AccountProblem AllAccessDisabled Blocked InvalidPayer PendingVerification SubscriptionRequiredException",
     ),
@@ -291,7 +304,7 @@ _REGION = (
     ),
     ErrorRow(
         Kind.REGION,
-        "the region {region} cannot be used ({detail})",
+        "the region {region!r} cannot be used ({detail})",
         "Correct ec2.region, aws:region or AWS_REGION, and aws:useFipsEndpoint and aws:useDualstackEndpoint if they are set.",
         exceptions="BaseEndpointResolverError InvalidRegionError ServiceNotInRegionError UnknownRegionError",
         codes="InvalidRegion InvalidRequestRegionException UnsupportedRegion",
@@ -352,7 +365,7 @@ _LIMITS = (
     ),
     ErrorRow(
         Kind.CAPACITY,
-        "AWS has no capacity{at} now ({detail})",
+        "there is no capacity{at} now ({detail})",
         "Choose {zones}another ec2.instance_type, or run `pulumi up` again later.",
         codes=(
             "InsufficientAddressCapacity InsufficientCapacity InsufficientCapacityOnHost InsufficientHostCapacity "
@@ -383,7 +396,7 @@ _OTHERS = (
     ),
     ErrorRow(
         Kind.GONE,
-        "AWS does not have what was asked for{at} ({detail})",
+        "what was asked for does not exist{at} ({detail})",
         "Correct its id or name. If it was deleted, run `pulumi up --refresh`.",
         codes="NoSuchBucket NoSuchEntity NoSuchKey ParameterNotFound",
         pattern=r"NotFound(Exception)?$|^NoSuch|DoesNotExist(Exception)?$|\.Unknown$|^Invalid.*\.Unavailable$",
@@ -419,7 +432,7 @@ _OTHERS = (
     ),
     ErrorRow(
         Kind.REFUSED,
-        "the call of AWS is not valid ({detail})",
+        "the call is not valid ({detail})",
         "Correct the value that it names. If that is not one of yours, please report it.",
         exceptions=(
             "Boto3Error InvalidExpressionError MissingParametersError OperationNotPageableError PaginationError "
@@ -432,7 +445,7 @@ _OTHERS = (
 
 OTHER = ErrorRow(
     Kind.REFUSED,
-    "AWS refuses the call{at} ({detail})",
+    "the call is refused{at} ({detail})",
     "Correct what it names.",
     exceptions="BotoCoreError ClientError",
 )
@@ -441,35 +454,27 @@ OTHER = ErrorRow(
 TABLE = (*_LOGIN, *_PERMISSION, *_REGION, *_CONFIGURATION, *_LIMITS, *_OTHERS, OTHER)
 
 
-@dataclass(frozen=True)
-class Quota:
-    """A quota, as Service Quotas names it."""
-
-    service: str
-    name: str
-
-
-QUOTAS: Mapping[str, Quota] = {
-    "AddressLimitExceeded": Quota("ec2", '"EC2-VPC Elastic IPs"'),
-    "FileSystemLimitExceeded": Quota("elasticfilesystem", '"File systems per account"'),
-    "InstanceLimitExceeded": Quota("ec2", '"Running On-Demand … instances"'),
-    "InternetGatewayLimitExceeded": Quota("vpc", '"Internet gateways per Region"'),
-    "LimitExceeded": Quota("iam", "for roles, instance profiles or policies (IAM)"),
-    "MaxIOPSLimitExceeded": Quota("ebs", '"IOPS for … volumes"'),
-    "MaxSpotInstanceCountExceeded": Quota("ec2", '"All … Spot Instance Requests"'),
-    "NetworkInterfaceLimitExceeded": Quota("vpc", '"Network interfaces per Region"'),
-    "ParameterLimitExceeded": Quota("ssm", "for parameters"),
-    "RulesPerSecurityGroupLimitExceeded": Quota("vpc", '"Inbound or outbound rules per security group"'),
-    "SecurityGroupLimitExceeded": Quota("vpc", '"VPC security groups per Region"'),
-    "SecurityGroupsPerInstanceLimitExceeded": Quota("vpc", '"Security groups per network interface"'),
-    "SecurityGroupsPerInterfaceLimitExceeded": Quota("vpc", '"Security groups per network interface"'),
-    "SubnetLimitExceeded": Quota("vpc", '"Subnets per VPC"'),
-    "TooManyBuckets": Quota("s3", '"General purpose buckets"'),
-    "VcpuLimitExceeded": Quota("ec2", '"Running On-Demand … instances" (vCPUs)'),
-    "VolumeLimitExceeded": Quota("ebs", '"Storage for … volumes"'),
-    "VpcLimitExceeded": Quota("vpc", '"VPCs per Region"'),
+QUOTAS: Mapping[str, tuple[str, str]] = {
+    "AddressLimitExceeded": ("ec2", '"EC2-VPC Elastic IPs"'),
+    "FileSystemLimitExceeded": ("elasticfilesystem", '"File systems per account"'),
+    "InstanceLimitExceeded": ("ec2", '"Running On-Demand … instances"'),
+    "InternetGatewayLimitExceeded": ("vpc", '"Internet gateways per Region"'),
+    "LimitExceeded": ("iam", "for roles, instance profiles or policies (IAM)"),
+    "MaxIOPSLimitExceeded": ("ebs", '"IOPS for … volumes"'),
+    "MaxSpotInstanceCountExceeded": ("ec2", '"All … Spot Instance Requests"'),
+    "NetworkInterfaceLimitExceeded": ("vpc", '"Network interfaces per Region"'),
+    "ParameterLimitExceeded": ("ssm", "for parameters"),
+    "RulesPerSecurityGroupLimitExceeded": ("vpc", '"Inbound or outbound rules per security group"'),
+    "SecurityGroupLimitExceeded": ("vpc", '"VPC security groups per Region"'),
+    "SecurityGroupsPerInstanceLimitExceeded": ("vpc", '"Security groups per network interface"'),
+    "SecurityGroupsPerInterfaceLimitExceeded": ("vpc", '"Security groups per network interface"'),
+    "SubnetLimitExceeded": ("vpc", '"Subnets per VPC"'),
+    "TooManyBuckets": ("s3", '"General purpose buckets"'),
+    "VcpuLimitExceeded": ("ec2", '"Running On-Demand … instances" (vCPUs)'),
+    "VolumeLimitExceeded": ("ebs", '"Storage for … volumes"'),
+    "VpcLimitExceeded": ("vpc", '"VPCs per Region"'),
 }
-"""Code to quota. https://docs.aws.amazon.com/general/latest/gr/aws-service-information.html"""
+"""Code to the service and the name of its quota, as Service Quotas has them. https://docs.aws.amazon.com/general/latest/gr/aws-service-information.html"""
 
 ACTIONS: Mapping[str, str] = {
     "DeleteObjects": "s3:DeleteObject",
@@ -479,7 +484,6 @@ ACTIONS: Mapping[str, str] = {
     "ListObjectsV2": "s3:ListBucket",
     "PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
     "AssumeRole": "sts:AssumeRole",
-    "AssumeRoleWithWebIdentity": "sts:AssumeRoleWithWebIdentity",
     "GetRoleCredentials": "to use the role of the profile",
 }
 """Operation to the action of IAM that it needs, where `aws_actions` has no action of this name.

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from string import Formatter
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProxyConnectionError, WaiterError
@@ -19,6 +20,7 @@ from botocore.parsers import ResponseParserError
 from botocore.regions import EndpointResolver
 
 from ...errors import BackendError, SpecError, TfdeployError, Unreachable, nearest
+from ...units import text_of_seconds
 from . import aws_login
 from .aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
 from .aws_error_table import (
@@ -26,13 +28,14 @@ from .aws_error_table import (
     CLOCK,
     DEFAULT_REGIONS,
     DISABLED_REGION,
+    FOREIGN,
+    NO_FIPS,
     OTHER,
     QUOTAS,
     TABLE,
     UNKNOWN_REGION,
     ErrorRow,
     Kind,
-    Quota,
 )
 
 _SKEW_SECONDS = 240.0
@@ -49,6 +52,7 @@ _ACTIONS = {
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: *(\S+)")
 _ACTION = re.compile(r"perform: ([\w-]+:[\w*]+)")
 _VALUE = re.compile("^Invalid|Malformed|^Validation")
+_TUNNEL = re.compile(r"Tunnel connection failed: [^'\")]*")
 _ZONE = re.compile(r"\b[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\b")
 _POLICY = re.compile(
     r"(?:with an explicit deny in an?|because no) "
@@ -183,17 +187,19 @@ def kind_of(error: ClientError) -> Kind:
 
 def error_code(error: ClientError) -> str:
     """AWS's code of an error, such as `AccessDenied`."""
-    return str(error.response["Error"].get("Code", ""))
+    return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def error_message(error: ClientError) -> str:
     """AWS's message of an error."""
-    return str(error.response["Error"].get("Message") or error)
+    return str(error.response.get("Error", {}).get("Message") or error)
 
 
 def _row(error: Exception) -> ErrorRow:
     text = _text(error)
     if isinstance(error, ClientError):
+        if not error_code(error):
+            return FOREIGN
         code = re.sub(r"^(Client|Server)\.", "", error_code(error))
         status = code if code.isdecimal() else error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return (
@@ -221,6 +227,8 @@ def _in_context(row: ErrorRow, error: Exception, region: str) -> ErrorRow:
         return DISABLED_REGION
     if row.kind is Kind.UNREACHABLE and region and region not in _regions() and region in str(error):
         return UNKNOWN_REGION
+    if row.kind is Kind.UNREACHABLE and f"-fips.{region}." in str(error) and not region.startswith(("us-", "ca-")):
+        return NO_FIPS
     return row
 
 
@@ -251,17 +259,19 @@ def _text(error: Exception) -> str:
     """The whole message of an error."""
     if isinstance(error, ClientError):
         return error_message(error)
-    reason = f" ({error.kwargs.get('error')})" if isinstance(error, ProxyConnectionError) else ""
-    return f"{error}{reason}"
+    if isinstance(error, ProxyConnectionError) and (reason := _TUNNEL.search(str(error.kwargs.get("error")))):
+        return f"{error}: {reason[0]}"
+    return str(error)
 
 
 def _detail(error: Exception) -> str:
     """The message of an error in one line, with AWS's code."""
     text = " ".join(_ENCODED.sub("", _text(error)).split()).rstrip(".")
     if isinstance(error, ClientError):
-        text = f"{error_code(error)}: {text}"
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        text = f"{error_code(error)}: {text}" if error_code(error) else f"HTTP status {status}"
     elif not isinstance(error, (BotoCoreError, Boto3Error)):
-        text = f"{type(error).__name__}: {text}"
+        text = f"{type(error).__name__}: {text}".removesuffix(": ")
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
 
 
@@ -273,18 +283,18 @@ def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
         "region": lambda: region or "this region",
         "detail": lambda: _detail(error),
         "login": aws_login.remedy,
-        "skew": lambda: f" by {abs(skew) / 60:.0f} minutes" if (skew := _skew(error)) else "",
+        "skew": lambda: f" by {text_of_seconds(60 * round(abs(skew) / 60))}" if (skew := _skew(error)) else "",
         "action": lambda: _action(error)[0],
         "ask": lambda: _ask(error),
-        "quota": lambda: f"the quota {quota.name}" if (quota := _quota(error)) else "a quota",
+        "quota": lambda: f"the quota {quota[1]}" if (quota := _quota(error)) else "a quota",
         "raise_quota": lambda: _raise_quota(_quota(error), region),
         "zones": lambda: _zones(error),
         "nearest_region": lambda: nearest(
             region, _regions(), "Set ec2.region, aws:region or AWS_REGION to one of AWS's."
         ),
     }
-    template = row.wrong + row.remedy
-    values = {name: text() for name, text in fields.items() if f"{{{name}}}" in template}
+    names = {name for _, name, *_ in Formatter().parse(row.wrong + row.remedy)}
+    values = {name: text() for name, text in fields.items() if name in names}
     return row.wrong.format_map(values), row.remedy.format_map(values)
 
 
@@ -309,15 +319,14 @@ def _ask(error: Exception) -> str:
     return ask
 
 
-def _quota(error: Exception) -> Quota | None:
+def _quota(error: Exception) -> tuple[str, str] | None:
+    """The service and the name of the quota that is reached."""
     return QUOTAS.get(error_code(error)) if isinstance(error, ClientError) else None
 
 
-def _raise_quota(quota: Quota | None, region: str) -> str:
-    page = f"/services/{quota.service}/quotas" if quota else ""
-    host = (
-        f"{region}.console.aws.amazon.com" if region and quota and quota.service != "iam" else "console.aws.amazon.com"
-    )
+def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
+    page = f"/services/{quota[0]}/quotas" if quota else ""
+    host = f"{region}.console.aws.amazon.com" if region and quota and quota[0] != "iam" else "console.aws.amazon.com"
     host = "console.amazonaws.cn" if region.startswith("cn-") else host
     host = "console.amazonaws-us-gov.com" if region.startswith("us-gov-") else host
     return f"Request an increase in AWS Service Quotas (https://{host}/servicequotas/home{page}), or use less."

@@ -203,7 +203,7 @@ def test_an_unknown_code_goes_by_its_name_and_its_status(code: str, status: int,
 def test_a_login_that_is_refused_while_the_clocks_differ_is_the_clock(code: str) -> None:
     late = format_datetime(datetime.now(UTC) + timedelta(minutes=61), usegmt=True)
     text = said(refusal(code, date=late))
-    assert text.startswith("AWS: the clock of this computer is wrong by 61 minutes, so AWS")
+    assert text.startswith("AWS: the clock of this computer is wrong by 1h1m, so AWS")
     assert "aws sso" not in text
     same = format_datetime(datetime.now(UTC), usegmt=True)
     assert kind_of(refusal(code, date=same)) is Kind.LOGIN
@@ -233,6 +233,22 @@ def test_a_region_that_does_not_exist_is_not_unreachable(region: str, advice: st
     text = said(error, region)
     assert text == f'AWS: {region} is not a region of AWS (Could not connect to the endpoint URL: "{url}"). {advice}'
     assert isinstance(translated(exceptions.EndpointConnectionError(endpoint_url=url), REGION), AwsUnreachable)
+
+
+def test_a_region_without_endpoints_of_fips_is_not_unreachable() -> None:
+    for region, kind in (("eu-west-1", SpecError), (REGION, Unreachable)):
+        error = exceptions.EndpointConnectionError(endpoint_url=f"https://sts-fips.{region}.amazonaws.com/")
+        assert isinstance(translated(error, region), kind)
+
+
+def test_a_role_that_may_not_be_assumed_is_named() -> None:
+    text = said(
+        refusal(
+            "AccessDenied", "User: me is not authorized to perform: sts:AssumeRole on resource: role/x", "AssumeRole"
+        )
+    )
+    assert text.startswith("AWS: the role cannot be assumed (")
+    assert "trust policy" in text
 
 
 DENIED = "User: arn:aws:iam::1:user/me is not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-west-2:1:instance/* "

@@ -176,7 +176,7 @@ UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]]
         {"region": "not a region!"},
         {},
         Kind.REGION,
-        "not a region! cannot be used",
+        "the region 'not a region!' cannot be used",
     ),
     "no region": (f"[default]\n{KEYS}", {}, {}, Kind.REGION, "region: is not set. Run `pulumi config set aws:region"),
     "a mode of retries that is none": (
@@ -339,13 +339,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         (
             "UnrecognizedClientException",
             400,
-            "AWS: AWS does not accept the credentials of profile default in us-west-2",
+            "AWS: the credentials of profile default are not accepted in us-west-2",
         ),
-        ("InvalidClientTokenId", 403, "AWS: AWS does not accept the credentials"),
+        ("InvalidClientTokenId", 403, "AWS: the credentials of profile default are not accepted"),
         ("RequestTimeTooSkewed", 403, "AWS: the clock of this computer is wrong"),
         ("OptInRequired", 401, "AWS: the account may not use this service in us-west-2"),
         ("ServiceUnavailable", 503, "AWS failed to carry out the call in us-west-2 (ServiceUnavailable: no)"),
-        ("NeverSeenBefore", 409, "AWS: AWS refuses the call in us-west-2 (NeverSeenBefore: no)"),
+        ("NeverSeenBefore", 409, "AWS: the call is refused in us-west-2 (NeverSeenBefore: no)"),
     ],
 )
 def test_a_code_means_the_same_in_each_form(
@@ -377,7 +377,8 @@ def test_a_response_to_head_has_a_status_alone(
     assert expected in str(error.value)
 
 
-def test_the_page_of_a_network_is_not_aws(server: Callable[[int, str, Mapping[str, str]], None]) -> None:
-    server(200, "<!doctype html><title>Welcome to the hotel</title><p>Log in", {"Content-Type": "text/html"})
+@pytest.mark.parametrize("status", [200, 403])
+def test_the_page_of_a_network_is_not_aws(status: int, server: Callable[[int, str, Mapping[str, str]], None]) -> None:
+    server(status, "<!doctype html><title>Welcome to the hotel</title><p>Log in", {"Content-Type": "text/html"})
     with pytest.raises(SpecError, match="something other than AWS responded in us-west-2"):
         aws_session.account(REGION)
