@@ -56,8 +56,7 @@ class ErrorRow:
     where: str = "AWS"
 
 
-_CHECK_NETWORK = "Check the network, the proxy (HTTPS_PROXY) and AWS_ENDPOINT_URL"
-_AGAIN = "Run the command again later"
+_AGAIN = "Run the command again later."
 _SET_CLOCK = "Set the clock: `timedatectl set-ntp true`, or that of the virtual machine or container host."
 
 CLOCK = ErrorRow(
@@ -81,6 +80,16 @@ FOREIGN = ErrorRow(
     "something other than AWS responded{at} ({detail})",
     "Check whether a proxy, or the login page of a network, responds instead, and AWS_ENDPOINT_URL.",
     exceptions="ResponseParserError",
+)
+NO_CREDENTIALS = ErrorRow(
+    Kind.LOGIN, "no credentials were found ({detail})", "{login}", exceptions="NoCredentialsError"
+)
+NO_REGION = ErrorRow(
+    Kind.REGION,
+    "is not set",
+    "Run `pulumi config set aws:region us-west-2`, or set AWS_REGION.",
+    exceptions="NoRegionError",
+    where="region",
 )
 UNKNOWN_REGION = ErrorRow(Kind.REGION, "{region} is not a region of AWS ({detail})", "{nearest_region}")
 
@@ -198,7 +207,7 @@ _LOGIN = (
         "{login}",
         exceptions="LoginError NoAuthTokenError SSOError",
     ),
-    ErrorRow(Kind.LOGIN, "no credentials were found ({detail})", "{login}", exceptions="NoCredentialsError"),
+    NO_CREDENTIALS,
     ErrorRow(
         Kind.LOGIN,
         "the call had no credentials ({detail})",
@@ -295,13 +304,7 @@ _PERMISSION = (
 )
 
 _REGION = (
-    ErrorRow(
-        Kind.REGION,
-        "is not set",
-        "Run `pulumi config set aws:region us-west-2`, or set AWS_REGION.",
-        exceptions="NoRegionError",
-        where="region",
-    ),
+    NO_REGION,
     ErrorRow(
         Kind.REGION,
         "the region {region!r} cannot be used ({detail})",
@@ -333,7 +336,7 @@ _LIMITS = (
     ErrorRow(
         Kind.THROTTLING,
         "AWS refuses the call because the account makes too many calls{at} ({detail})",
-        f"{_AGAIN}.",
+        _AGAIN,
         exceptions="CapacityNotAvailableError",
         codes=(
             "BandwidthLimitExceeded EC2ThrottledException PriorRequestNotComplete ProvisionedThroughputExceededException "
@@ -387,7 +390,7 @@ _OTHERS = (
     ErrorRow(
         Kind.CONFLICT,
         "something is in use, or is changed by another call at this moment{at} ({detail})",
-        f"{_AGAIN}.",
+        _AGAIN,
         codes=(
             "BucketNotEmpty ConcurrentModification ConcurrentTagAccess ConflictException DeleteConflict "
             "DependencyViolation EntityTemporarilyUnmodifiable IncorrectFileSystemLifeCycleState OperationAborted"
@@ -405,7 +408,7 @@ _OTHERS = (
     ErrorRow(
         Kind.FAILURE,
         "AWS failed to carry out the call{at} ({detail})",
-        f"{_AGAIN}, and see https://health.aws.amazon.com.",
+        "Run the command again later, and see https://health.aws.amazon.com.",
         exceptions=(
             "AwsChunkedWrapperError ChecksumError FlexibleChecksumError IncompleteReadError ResponseStreamingError "
             "WaiterError"
@@ -427,7 +430,7 @@ _OTHERS = (
     ErrorRow(
         Kind.UNREACHABLE,
         "AWS does not respond{at} ({detail})",
-        _CHECK_NETWORK,
+        "Check the network, the proxy (HTTPS_PROXY) and AWS_ENDPOINT_URL",
         exceptions="ConnectionError ConnectionClosedError ReadTimeoutError",
     ),
     ErrorRow(

@@ -29,7 +29,9 @@ from .aws_error_table import (
     DEFAULT_REGIONS,
     DISABLED_REGION,
     FOREIGN,
+    NO_CREDENTIALS,
     NO_FIPS,
+    NO_REGION,
     OTHER,
     QUOTAS,
     TABLE,
@@ -71,6 +73,8 @@ class AwsRefusal(SpecError):
     def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
         super().__init__(row.where, wrong, remedy)
         self.kind = row.kind
+        self.is_not_set_up = row in (NO_CREDENTIALS, NO_REGION)
+        """True where this computer has no settings for AWS."""
 
 
 class AwsFailure(BackendError):

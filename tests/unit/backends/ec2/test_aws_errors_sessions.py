@@ -268,6 +268,21 @@ def test_doctor_and_status_say_the_remedy(tmp_path: Path) -> None:
     assert (seen.others, [text.endswith("--profile ml`.") for text in seen.problems]) == ("unknown", [True])
 
 
+def test_a_computer_without_settings_for_aws_has_no_clusters_and_one_with_an_expired_login_cannot_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert discover_clusters() == []
+    monkeypatch.setenv("AWS_REGION", REGION)
+    assert discover_clusters() == []
+    with pytest.raises(SpecError, match="no credentials were found"):
+        discover_clusters(REGION)
+    (tmp_path / "config").write_text(SSO)
+    monkeypatch.setenv("AWS_PROFILE", "ml")
+    aws_session.forget()
+    with pytest.raises(SpecError, match="aws sso login --profile ml"):
+        discover_clusters()
+
+
 Body = Callable[[str], tuple[str, Mapping[str, str]]]
 FORMS: dict[str, tuple[Body, Callable[[], object]]] = {
     "ec2": (
