@@ -382,7 +382,7 @@ _LIMITS = (
         "{quota} of the account is reached{at} ({detail})",
         "{raise_quota}",
         codes="LimitExceeded QuotaExceededException ServiceQuotaExceededException TooManyBuckets",
-        pattern="LimitExceeded(Exception)?$|CountExceeded(Exception)?$|QuotaExceeded(Exception)?$|^TooManyBuckets|PermissionLimit$",
+        pattern="LimitExceeded(Exception|Error)?$|CountExceeded(Exception|Error)?$|QuotaExceeded(Exception|Error)?$|^TooManyBuckets|PermissionLimit$",
     ),
 )
 
@@ -395,14 +395,14 @@ _OTHERS = (
             "BucketNotEmpty ConcurrentModification ConcurrentTagAccess ConflictException DeleteConflict "
             "DependencyViolation EntityTemporarilyUnmodifiable IncorrectFileSystemLifeCycleState OperationAborted"
         ),
-        pattern=r"InUse(Exception)?$|^Incorrect.*State$|^Concurrent|Conflict(Exception)?$",
+        pattern=r"InUse(Exception|Error)?$|^Incorrect.*State$|^Concurrent|Conflict(Exception|Error)?$",
     ),
     ErrorRow(
         Kind.GONE,
         "what was asked for does not exist{at} ({detail})",
         "Correct its id or name. If it was deleted, run `pulumi up --refresh`.",
         codes="NoSuchBucket NoSuchEntity NoSuchKey ParameterNotFound",
-        pattern=r"NotFound(Exception)?$|^NoSuch|DoesNotExist(Exception)?$|\.Unknown$|^Invalid.*\.Unavailable$",
+        pattern=r"NotFound(Exception|Error)?$|^NoSuch|DoesNotExist(Exception|Error)?$|\.Unknown$|^Invalid.*\.Unavailable$",
         statuses=(404, 410),
     ),
     ErrorRow(
@@ -418,7 +418,7 @@ _OTHERS = (
             "InternalServerException RequestTimeout RequestTimeoutException ServiceException ServiceFailure "
             "ServiceUnavailable ServiceUnavailableException Unavailable"
         ),
-        pattern="^Internal|Unavailable(Exception)?$|ServiceException$|Timeout(Exception)?$",
+        pattern="^Internal|Unavailable(Exception|Error)?$|ServiceException$|Timeout(Exception|Error)?$",
         statuses=(500, 502, 503, 504),
     ),
     ErrorRow(

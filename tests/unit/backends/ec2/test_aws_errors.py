@@ -135,7 +135,8 @@ CODES = {
     "SlowDownException EC2ThrottledException RequestThrottled 429",
     Kind.GONE: "InvalidInstanceID.NotFound InvalidSubnetID.NotFound InvalidAMIID.NotFound InvalidAMIID.Unavailable NoSuchBucket "
     "NoSuchKey NoSuchTagSet NoSuchBucketPolicy NoSuchPublicAccessBlockConfiguration NoSuchEntity FileSystemNotFound "
-    "MountTargetNotFound ParameterNotFound InvalidPlacementGroup.Unknown ResourceNotFoundException 404",
+    "MountTargetNotFound ParameterNotFound InvalidPlacementGroup.Unknown ResourceNotFoundException "
+    "ServerSideEncryptionConfigurationNotFoundError OwnershipControlsNotFoundError 404",
     Kind.CONFLICT: "DependencyViolation InvalidGroup.InUse VolumeInUse FileSystemInUse DeleteConflict ConcurrentModification "
     "EntityTemporarilyUnmodifiable OperationAborted IncorrectInstanceState IncorrectFileSystemLifeCycleState",
     Kind.FAILURE: "InternalError InternalFailure ServiceUnavailable Unavailable InternalServerError ServiceFailure 500 503",
