@@ -13,7 +13,7 @@ import typer
 
 from ... import registry
 from ...backends.base import ClusterRef, DiscoveredCluster, load
-from ...errors import BackendError, NotFound, SpecError, TfdeployError
+from ...errors import BackendError, NotFound, SpecError, TfdeployError, Unreachable
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
 from ...report.tables import ago
@@ -159,7 +159,7 @@ def _search(query: ClusterQuery) -> tuple[list[_Row], list[str]]:
     problems = [
         f"cannot search {backend}: {error}"
         for (backend, place), error in errors.items()
-        if place or not isinstance(error, TfdeployError)
+        if place or not isinstance(error, Unreachable)  # not every computer has an engine
     ]
     # An engine may have several addresses: its resources are listed once, at the address that the registry has.
     discovered.sort(key=lambda item: entry_of(item.cluster, entries) is not None)
