@@ -54,7 +54,7 @@ class UploadCalls:
         machine = _machine(run, hostname)
         declared = data["artifacts"]
         is_last = not others_remain(run, machine)
-        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, run.spec.train_dir, is_last)
+        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last)
         files = [file for item in declared for file in item["files"]]
         remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
         if not remaining:
@@ -76,7 +76,7 @@ class UploadCalls:
         left_out = [LeftOut.from_dict(item) for item in data["left_out"]]
         try:
             manifest = self._store.end(run.spec.id, machine, left_out, not others_remain(run, machine))
-            removed = self._store.remove_excess(run.spec.id)
+            removed = self._store.remove_excess(run.spec.id, run.spec.resume_from)
         except OSError as error:  # as on a full disk: the events wait until they can be written
             reason = error.strerror or str(error)
             return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]

@@ -17,7 +17,7 @@ from typing import Any, TypedDict, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ...agent.artifact_manifest import MANIFEST as ARTIFACTS_MANIFEST
+from ...agent import artifact_precedence
 from ...agent.artifact_manifest import load_manifest
 from ...agent.record import FORMAT, RecordFormatError
 from ...agent.run_state import RunState
@@ -235,21 +235,38 @@ def _replace_copy(cluster: ClusterRef, manifest: Manifest, record_copy: RecordCo
         os.utime(draft / "alive", (manifest.at, manifest.at))
         if record_copy.folder.exists() and record_copy.record.record_id() != manifest.record_id:
             record_copy.set_aside()
-        _keep_artifacts(record_copy.folder, draft)
+        _keep_what_the_bucket_lacks(record_copy.folder, draft)
         shutil.rmtree(record_copy.folder, ignore_errors=True)
         draft.rename(record_copy.folder)
 
 
-def _keep_artifacts(copy: Path, draft: Path) -> None:
-    """Move artifacts into the draft that this computer has and the bucket has not: the machines ended before they were uploaded."""
-    for manifest in draft.glob(f"runs/*/{ARTIFACTS_MANIFEST}"):
-        run_folder = copy / manifest.parent.relative_to(draft)
+def _keep_what_the_bucket_lacks(copy: Path, draft: Path) -> None:
+    """Take over into the draft what only this computer has: runs, output, events and artifacts. The machines ended before they were
+    uploaded, or while newer ones were."""
+    for run_folder in copy.glob("runs/*"):
+        target = draft / run_folder.relative_to(copy)
+        if not target.exists():
+            shutil.copytree(run_folder, target, copy_function=artifact_precedence.link_or_copy)
+            continue
         present = {file.name: file for file in load_manifest(run_folder).files}
-        for file in load_manifest(manifest.parent).files:
-            source, target = run_folder / "artifacts" / file.name, manifest.parent / "artifacts" / file.name
-            if present.get(file.name) == file and source.is_file() and not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source.rename(target)
+        for file in load_manifest(target).files:
+            source, missing = run_folder / "artifacts" / file.name, target / "artifacts" / file.name
+            if present.get(file.name) == file and source.is_file() and not missing.exists():
+                artifact_precedence.link_or_copy(str(source), str(missing))
+        artifact_precedence.retain(run_folder, target)
+        for path in (*run_folder.glob("logs/*/*.log"), *run_folder.glob("events.jsonl")):
+            shorter = target / path.relative_to(run_folder)
+            if not shorter.exists() or _begins_with(path, shorter):
+                artifact_precedence.link_or_copy(str(path), str(shorter))
+
+
+def _begins_with(longer: Path, shorter: Path) -> bool:
+    """Whether a file has only grown since the other one."""
+    if longer.stat().st_size <= shorter.stat().st_size:
+        return False
+    with longer.open("rb") as first, shorter.open("rb") as second:
+        parts = iter(lambda: second.read(_READ), b"")
+        return all(first.read(len(part)) == part for part in parts)
 
 
 def retire(cluster: ClusterRef, keep: bool) -> str:
