@@ -70,7 +70,7 @@ def login() -> str:
     """Where Pulumi stores stacks now, as a URL; empty if the user is not logged in."""
     try:
         current = json.loads((pulumi_home() / "credentials.json").read_text()).get("current", "")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         current = ""
     return os.environ.get("PULUMI_BACKEND_URL") or str(current)
 

@@ -415,7 +415,7 @@ class Record:
                 for hostname, state in states.items():
                     LogMatches(self.log(run_id, hostname), patterns, state)
                 return states
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
         return {}
 

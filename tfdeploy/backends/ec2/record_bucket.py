@@ -106,7 +106,7 @@ def read_manifest(bucket: BucketFolder) -> Manifest | None:
         return None
     try:
         return Manifest.from_dict(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BackendError(f"{bucket.url}/{MANIFEST} is not a valid manifest ({error!r})") from None
 
 
@@ -305,7 +305,7 @@ def read_tags(bucket: BucketFolder) -> dict[str, str]:
     """
     try:
         tags = json.loads(shared_bucket.read_object(bucket, TAGS) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, dict) else {}
 
