@@ -90,6 +90,26 @@ def test_what_takes_too_long_is_continued_by_the_next_observation(
     assert [row.is_complete for row in stored_artifacts(copy)[0]] == [True]
 
 
+class Ending(Controller):
+    """Ends after so many calls: its machine is lost."""
+
+    left = 99
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        self.left -= 1
+        if self.left < 0:
+            raise ConnectionError("gone")
+        request = json.loads(body)
+        (item,) = [
+            file
+            for artifact in self.manifest["artifacts"]
+            for file in artifact["files"]
+            if file["name"] == request["name"]
+        ]
+        data = f"{self.manifest['artifacts'][0]['name']} {item['version']}".encode()
+        return data[request["offset"] :][: request["size"]]
+
+
 def listed(name: str, *paths: str, version: str = "1") -> dict[str, Any]:
     """The manifest of a record with one checkpoint, whose files contain their version."""
     data = {path: f"{name} {version}".encode() for path in paths}
@@ -114,25 +134,6 @@ def listed(name: str, *paths: str, version: str = "1") -> dict[str, Any]:
 def test_a_copy_stores_its_checkpoint_until_what_replaces_it_is_complete(
     tmp_path: Path, copy: Path, later: dict[str, Any], left: dict[str, bytes]
 ) -> None:
-    class Ending(Controller):
-        """Ends after so many calls: its machine is lost."""
-
-        left = 99
-
-        def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-            self.left -= 1
-            if self.left < 0:
-                raise ConnectionError("gone")
-            request = json.loads(body)
-            (item,) = [
-                file
-                for artifact in self.manifest["artifacts"]
-                for file in artifact["files"]
-                if file["name"] == request["name"]
-            ]
-            data = f"{self.manifest['artifacts'][0]['name']} {item['version']}".encode()
-            return data[request["offset"] :][: request["size"]]
-
     (tmp_path / "run").mkdir()
     controller = Ending(tmp_path / "run")
     controller.manifest = first = listed("c-5", "c-5.index", "checkpoint")
