@@ -93,6 +93,7 @@ def write_for_update(entry: Entry) -> None:
             json.dumps(asdict(replace(entry, created=before.created)), indent=1),
             mode=0o600,
             sync=True,
+            sync_name=False,
         )
 
 
@@ -116,7 +117,7 @@ def write(entry: Entry) -> None:
     make_private(folder())
     created = latest(entry).created or entry.begun
     entry = replace(entry, created=entry.created or created)
-    write_whole(path_of(entry.cluster), json.dumps(asdict(entry), indent=1), mode=0o600, sync=True)
+    write_whole(path_of(entry.cluster), json.dumps(asdict(entry), indent=1), mode=0o600, sync=True, sync_name=False)
 
 
 def read(path: Path) -> Entry:

@@ -13,6 +13,7 @@ from tfdeploy import registry
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.local.paths import write_private
 from tfdeploy.errors import SpecError
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
 from tfdeploy.report.expected import ExpectedState, expected_of, expected_state
@@ -87,6 +88,14 @@ def test_the_newest_record_and_the_newest_checkpoints_of_a_stack_never_expire() 
     own = archive(second.cluster, "my own copy")
     (own / "train").mkdir()
     assert registry.expired_archives(entry(3.0), MONTH, NOW, []) == [oldest]
+
+
+def test_a_crash_of_the_machine_leaves_no_empty_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append(Path(f"/proc/self/fd/{number}").resolve().name))
+    registry.write(entry())
+    write_private(state_folder() / "token", "secret")
+    assert [name.split(".")[1] for name in synced] == [registry.path_of(CLUSTER).stem.split(".")[0], "token"]
 
 
 @pytest.mark.parametrize("place", ["train/run/checkpoint", "record/runs/run/artifacts/model.ckpt-5.index"])

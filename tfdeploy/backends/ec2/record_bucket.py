@@ -111,7 +111,8 @@ def read_manifest(bucket: BucketFolder) -> Manifest | None:
 
 
 def fetch(bucket: BucketFolder, manifest: Manifest, folder: Path, copy: Path) -> None:
-    """Download the record into an empty folder. Files that `copy`, an older copy, has already are not downloaded.
+    """Download the record into an empty folder. Files that `copy`, an older copy, has already are not downloaded. An artifact that was
+    replaced while it was uploaded, and then the machine was lost, is missing; without the rest there is no record.
 
     Raises:
         BackendError: a file is missing, or differs from the manifest.
@@ -123,17 +124,18 @@ def fetch(bucket: BucketFolder, manifest: Manifest, folder: Path, copy: Path) ->
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.text is not None:
             target.write_bytes(file.text.encode()[: file.size])
-        elif not _copy_local(copy / path, target, file):
-            _download_file(bucket, manifest, path, target)
+        elif not _copy_local(copy / path, target, file) and not _download_file(bucket, manifest, path, target):
+            if PurePosixPath(path).parts[2:3] != ("artifacts",):
+                raise BackendError(f"{bucket.url}/{PREFIX}{manifest.record_id}/{path} differs from the manifest")
+            target.unlink()
 
 
-def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: Path) -> None:
-    """Write a file from its parts. The last one may have grown beyond the manifest."""
+def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: Path) -> bool:
+    """Write a file from its parts; False where it differs from the manifest. The last part may have grown beyond that."""
     folder, file = f"{PREFIX}{manifest.record_id}", manifest.files[path]
     count = -(-file.size // manifest.part) if manifest.part else 1
     names = [f"{folder}/{part_name(path, number)}" for number in range(count)]
-    if not _write(target, (shared_bucket.read_object(bucket, name) for name in names), file):
-        raise BackendError(f"{bucket.url}/{folder}/{path} differs from the manifest")
+    return _write(target, (shared_bucket.read_object(bucket, name) for name in names), file)
 
 
 def _copy_local(source: Path, target: Path, file: RecordFile) -> bool:

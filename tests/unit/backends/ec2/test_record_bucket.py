@@ -192,6 +192,14 @@ def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str, word
         record_bucket.download(CLUSTER)
 
 
+def test_an_artifact_that_was_half_replaced_does_not_cost_the_record(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "runs/r/artifacts/checkpoint": b"5", "runs/r/log": b"line"})
+    name = record_bucket.bucket_of(CLUSTER).name
+    s3.put_object(Bucket=name, Key=f"{FOLDER}/record/a1/runs/r/artifacts/checkpoint", Body=b"9")
+    assert record_bucket.download(CLUSTER)
+    assert at_home() == {"record_id": "a1", "runs/r/log": "line", "alive": ""}
+
+
 def test_a_missing_file_and_one_outside_are_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
     s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log")
