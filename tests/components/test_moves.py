@@ -146,6 +146,9 @@ def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple
     names = ["checkpoint", "export", "model.ckpt-5.data-00000-of-00001", "model.ckpt-5.index"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "model.ckpt-5.index").read_text() == "index 5"
+    (folder / "model.ckpt-5.data-00000-of-00001").write_text("written later")
+    stored = new.places.record / "runs" / run / "artifacts/model.ckpt-5.data-00000-of-00001"
+    assert stored.read_text() == "data 5", "the record does not change with it"
     (folder / "model.ckpt-5.index").write_text("the program's own")
     restore(controller, TOKEN, run, str(folder))
     assert (folder / "model.ckpt-5.index").read_text() == "the program's own", "a folder with files is left alone"

@@ -121,12 +121,13 @@ class RecordCopy:
         """Set the record aside, unless it has moved, and remove the cluster's folder; a sentence about where the record is, and what it
         does not have."""
         has_moved = self.has_moved()
-        missing = "" if has_moved else self._missing_artifacts()
+        missing = "" if has_moved else self.missing_artifacts()
         archive = "" if has_moved else self.set_aside()
         shutil.rmtree(self.home, ignore_errors=True)
         return "; ".join(filter(None, [missing, f"the record is retained in {archive}" if archive else ""]))
 
-    def _missing_artifacts(self) -> str:
+    def missing_artifacts(self) -> str:
+        """The artifacts that this copy knows of and does not have, in a sentence; empty where it has all."""
         names = [
             f"{artifact.name} of run {run_id}"
             for run_id in self.record.runs()

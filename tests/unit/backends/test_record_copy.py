@@ -22,7 +22,7 @@ from tfdeploy.backends import record_copy
 from tfdeploy.backends.docker import task_runner
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError
-from tfdeploy.errors import Unreachable
+from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.paths import state_folder
 
 CLUSTER = cluster_ref()
@@ -118,6 +118,12 @@ def test_nothing_is_deleted_while_artifacts_are_on_their_way(tmp_path: Path, mon
         RecordCopyError, match=r"could not be copied to .* within .*: run the command again, and it continues"
     ):
         DockerTaskRunner(cast(Any, None), cast(Any, None)).delete_all(CLUSTER, "", {"volumes": True, "record": True})
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: SilentController())
+    runner = DockerTaskRunner(cast(Any, None), cast(Any, None))
+    with pytest.raises(
+        BackendError, match=r"does not respond, and these artifacts could not be copied: model\.keras of run"
+    ):
+        runner.delete_all(CLUSTER, "", {"volumes": True, "record": True})
     monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 60.0)
     assert copy.download(disk)
     assert (copy.record.artifacts_folder(disk.job.spec.id) / "model.keras").read_bytes() == b"abc"
