@@ -201,6 +201,12 @@ class ArtifactStore:
             for item in refused if artifact.kind == FILES else list(upload.of(number)) if refused else []:
                 item.is_refused, item.is_complete, item.is_stored = True, False, False
 
+    def declared(self, run_id: str, machine: str) -> List[str]:
+        """The names of the artifacts of an upload that has not ended."""
+        with self._lock:
+            upload = self._uploads.get((run_id, machine))
+            return [artifact.name for artifact in upload.artifacts] if upload else []
+
     def put(self, run_id: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
         """Store a part; the end of the file. A part that does not begin there is ignored, as is one with another hash."""
         with self._lock:
