@@ -386,8 +386,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     artifacts: pulumi.Input[Sequence[pulumi.Input[str]]]
     """What is stored of `train_dir` with the record when the run ends or is stopped: glob patterns of files in the folder of the run.
-    `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, and `**` for any
-    number of folders. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
+    `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, `NAME.index` for the newest
+    one where no file `checkpoint` names one, and `**` for any number of folders. By default models, the newest checkpoints, and weights
+    in HDF5. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
 
     context: pulumi.Input[Mapping[str, Any]]
     """Data for the program: $TFDEPLOY_CONTEXT, as JSON."""

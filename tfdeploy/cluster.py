@@ -66,7 +66,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
     """The folder of the run in `train_dir`, as its tasks have it: a folder of their machine or container, or a URL."""
 
     artifacts: pulumi.Output[list[ArtifactRow]]
-    """What was stored of `train_dir` when the run ended: models and the newest checkpoint, or what the argument `artifacts` names."""
+    """What was stored of `train_dir` when the run ended: models, the newest checkpoint and weights, or what `artifacts` names."""
 
     cost: pulumi.Output[CostSummary]
     """The cost of the machines on `ec2`; empty on `local` and `docker`."""

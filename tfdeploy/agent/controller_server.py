@@ -268,7 +268,7 @@ def _act(route: AllowedCall, body: bytes, names: Tuple[str, ...]) -> Reply:
         return Reply(409, str(error).encode())
     except OSError as error:
         return Reply(507, f"the record cannot be written: {error.strerror or error}".encode())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return Reply(400, f"the body is not valid: {error!r}".encode())
     except Exception as error:
         traceback.print_exc()
@@ -306,6 +306,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         try:
             token = self._token.read_text().strip()
         except OSError:
+            return ""
+        if not token:  # the file is torn: an empty one would make everybody an administrator
             return ""
         credential = shown.encode("utf-8", "replace")
         for role, expected in ((ADMIN, token), (LAUNCHER, launcher_token(token))):

@@ -138,7 +138,7 @@ class Program:
             self.run_id, self.attempt, self.port = content["run_id"], content["attempt"], content["port"]
             self.started = content["started"]
             self._ended_at = content["ended_at"] if content["boot"] == boot_id() else -1.0
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             self.exit = None
 
     def complete(self, report: LauncherReport) -> LauncherReport:

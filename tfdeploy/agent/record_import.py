@@ -5,18 +5,18 @@ import that was cut off begins again.
 """
 
 import os
-import re
 import shutil
 import tarfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
-from . import events, run_move
-from .artifacts import is_valid_name
+from . import artifact_precedence, events, run_move
+from .artifact_manifest import ArtifactList, is_complete, load_manifest, save_manifest
+from .artifacts import NOT_COPIED, LeftOut, is_valid_name
 from .events import Event
 from .files import sha256_of, write_whole
-from .record import Record
+from .record import NAME, Record
 from .run_state import RunState
 from .workdir import RunRefused
 
@@ -27,9 +27,6 @@ _FOLDER = "import"
 """The folder in the record with what has arrived so far."""
 
 _SINGLE_FILES = ("format", "record_id", "current")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""Ids of runs, which are names of folders."""
-
 _PARTS_OF_A_RUN = 3
 """`runs`, the id of the run, and a name in its folder."""
 _LEFT_OUT = ("metrics.json", "progress.json", "artifacts.draft")
@@ -150,6 +147,7 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     _extract(archive, arrived)
     _refuse_other(record, run, Record(arrived), request)
     _mark_arrived(Record(arrived), run or record.current(), request, now)
+    _retain(record, Record(arrived))
     _install(arrived, record.folder)
     shutil.rmtree(str(folder), ignore_errors=True)
 
@@ -184,7 +182,7 @@ def _is_name(name: str) -> bool:
     parts = name.split("/")
     if name in _SINGLE_FILES:
         return True
-    is_in_run = len(parts) >= _PARTS_OF_A_RUN and parts[0] == "runs" and bool(_NAME.fullmatch(parts[1]))
+    is_in_run = len(parts) >= _PARTS_OF_A_RUN and parts[0] == "runs" and bool(NAME.fullmatch(parts[1]))
     below = parts[3:] if parts[2:3] == ["artifacts"] else parts[2:]
     return is_in_run and is_valid_name("/".join(below))
 
@@ -214,6 +212,25 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
                 moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)
                 arrived.add_events(run_id, [moved])
             arrived.save_other(run)
+
+
+def _retain(record: Record, arrived: Record) -> None:
+    """Take over what only the record here has: earlier runs, and artifacts. What has arrived may be a copy that is not complete, of a
+    place that does not respond."""
+    for run_id in record.runs():
+        source, target = record.run_folder(run_id), arrived.run_folder(run_id)
+        if target.exists():
+            artifact_precedence.retain(source, target)
+        else:
+            shutil.copytree(str(source), str(target), copy_function=artifact_precedence.link_or_copy)
+    for run_id in arrived.runs():
+        folder = arrived.run_folder(run_id)
+        manifest = load_manifest(folder)
+        complete = [item for item in manifest.artifacts if is_complete(folder, item)]
+        lost = [item for item in (*manifest.artifacts, *manifest.pending) if item not in complete]
+        if lost:
+            left_out = [LeftOut(item.name, item.size, NOT_COPIED, item.machine) for item in lost]
+            save_manifest(folder, ArtifactList(complete, [*manifest.left_out, *left_out]))
 
 
 def _install(arrived: Path, record: Path) -> None:

@@ -46,6 +46,9 @@ DEFAULT_TIMEOUT = 5.0
 
 _PART = 1024 * 1024
 
+_MAX_RESPONSE = 256 * 1024 * 1024
+"""A view with the most log lines that are allowed has a third of it."""
+
 INTERRUPTED_CODE = 143
 """The exit code of launcher and controller after a signal: the backend must restart them then."""
 
@@ -130,6 +133,11 @@ class Client:
             self._open = HttpConnection(self._address, self._timeout)
         self._open.request(method, path, body, {TOKEN_HEADER: self.token})
         response = self._open.getresponse()
+        if response.length is None or response.length > _MAX_RESPONSE:
+            self.close()
+            raise CallError(
+                f"{method} {path}: the response has {response.length} bytes, and {_MAX_RESPONSE} are allowed"
+            )
         content = response.read()
         if response.status >= 300:
             kind = CallObsolete if response.status == GONE else CallError

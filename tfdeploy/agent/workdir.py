@@ -187,7 +187,7 @@ class RunRefused(Exception):
 
 
 def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
-    """The run's own folder. A run that the record has keeps its folder; a new run never begins in a used one.
+    """The run's own folder. A run that the record has keeps its folder, wherever that was moved; a new run never begins in a used one.
 
     A URL cannot be inspected. So a run's folder there also has a part of the record's id in its name, which no other cluster has, and
     which this cluster does not have again after `destroy`.
@@ -199,7 +199,7 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
     for run_id in (spec.id, spec.resume_from):
         run = record.load(run_id) if run_id else None
         if run is not None:
-            return run.spec.train_dir
+            return _present_folder(run.spec.train_dir, base)
         if run_id == spec.id and spec.previous_train_dir:
             return spec.previous_train_dir
     if "://" in base and not spec.resume_from:
@@ -210,6 +210,13 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
         return claimed_folder(Path(base), spec.id, mode)
     except OSError as error:
         raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None
+
+
+def _present_folder(former: str, base: str) -> str:
+    """The folder of an earlier run as it is now: below `base`, if that was moved with it."""
+    moved = f"{base}/{former.rpartition('/')[2]}"
+    are_folders = "://" not in former and "://" not in base
+    return str(Path(moved)) if are_folders and not Path(former).parent.exists() and Path(moved).is_dir() else former
 
 
 def _earlier_folder(base: str, resume_from: str, record: "Record") -> str:

@@ -152,8 +152,8 @@ class Follower:
         snapshot = take_snapshot(self._entry)
         state = snapshot.run_state
         if state is not None:
-            self._run, self._hostnames = (state.spec.id, state.submitted_at), list(state.tasks)
             self._use_record(Record(Path(snapshot.observed.record_folder)))
+            self._run, self._hostnames = (state.spec.id, state.submitted_at), self._record.hostnames(state)
         return snapshot
 
     def lines(self) -> list[LogLine]:

@@ -181,17 +181,18 @@ async def _arrived(watch: Watch, submitted: float) -> None:
     trains = partial(arrival.trains, needs_step=watch.spec.wait > 0)
     latest = await follow(watch, max(watch.spec.wait, _ARRIVAL_SECONDS), _row_writer(watch), trains)
     if not trains(latest):
-        raise pulumi.RunError(_not_arrived(watch, latest))
+        raise pulumi.RunError(_not_arrived(watch, latest, arrival.problem))
     if latest.state == RUNNING:
         step = "" if arrival.step is None else f" at step {arrival.step:,.0f}"
         pulumi.log.info(f"{watch.spec.name}: the run continues{step} on {watch.spec.backend}.")
 
 
-def _not_arrived(watch: Watch, latest: Report) -> str:
+def _not_arrived(watch: Watch, latest: Report, problem: str = "") -> str:
     """Why the update fails, and how to return."""
     backend = watch.spec.backend
+    reason = problem if latest.state == RUNNING and problem else latest.reason
     return (
-        f"{watch.spec.name}: the run does not train on {backend}: it is {latest.state}{': ' if latest.reason else ''}{latest.reason}."
+        f"{watch.spec.name}: the run does not train on {backend}: it is {latest.state}{': ' if reason else ''}{reason}."
         f"{_last_lines(latest)}\n{watch.way_back}\n"
         f"To try again on {backend}: pulumi up"
     )

@@ -16,7 +16,7 @@ import pytest
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tests.waiting import until
-from tfdeploy.agent import controller_server, events
+from tfdeploy.agent import controller_server, events, rpc
 from tfdeploy.agent.controller import Clock, Controller
 from tfdeploy.agent.controller_server import Server
 from tfdeploy.agent.record import Record
@@ -57,6 +57,30 @@ def served(tmp_path: Path) -> Iterator[Served]:
     yield made
     made.server.shutdown()
     made.server.server_close()
+
+
+@pytest.mark.parametrize("content", ["", "\n", " \n ", None])
+@pytest.mark.parametrize("shown", ["", None, TOKEN, launcher_token(TOKEN), launcher_token("")])
+def test_a_token_file_that_is_torn_lets_nobody_in(
+    served: Served, tmp_path: Path, content: str | None, shown: str | None
+) -> None:
+    (tmp_path / "token").unlink()
+    if content is not None:
+        (tmp_path / "token").write_text(content)
+    header = "" if shown is None else f"\n{TOKEN_HEADER}: {shown}"
+    for path in ("/stopped", "/log/run/worker-0"):
+        assert served.raw(f"GET {path} HTTP/1.1\nHost: x{header}").startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_body_that_is_deeply_nested_is_not_valid(served: Served) -> None:
+    with served.client() as client, pytest.raises(CallError, match="400 the body is not valid: RecursionError"):
+        client.call("POST", "/view", b"[" * 100_000)
+
+
+def test_a_response_has_a_limit(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc, "_MAX_RESPONSE", 10)
+    with served.client() as client, pytest.raises(CallError, match=r"the response has \d+ bytes, and 10 are allowed"):
+        client.call("GET", "/stopped")
 
 
 REPORT = Launcher("worker-0").report().to_dict()

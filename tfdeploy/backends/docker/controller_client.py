@@ -82,7 +82,10 @@ class ControllerClient:
     def _parsed(self, response: bytes) -> dict[str, Any]:
         try:
             content: dict[str, Any] = json.loads(response)
-        except ValueError:  # when the container ends before the command, the engine reports exit code 0
+        except (
+            ValueError,
+            RecursionError,
+        ):  # when the container ends before the command, the engine reports exit code 0
             raise Unreachable(f"{self._title} ended during the call") from None
         return content
 

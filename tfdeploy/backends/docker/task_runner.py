@@ -230,7 +230,8 @@ class DockerTaskRunner:
         machines = checkpoint_machines(record_copy.record.current())  # the controller has forgotten the tasks by now
         try:
             self.end_run(cluster)
-            record_copy.download(self.controller(cluster))
+            if not record_copy.download(self.controller(cluster)):
+                _refuse_loss(cluster, record_copy)
             timeout = stop_timeout(self._grace(cluster)) + _STOP_MARGIN
             machines |= checkpoint_machines(record_copy.record.current())
             volumes = cleanup.remove_all(self._swarm(cluster), timeout, retain["volumes"], machines)
@@ -271,6 +272,16 @@ class DockerTaskRunner:
             others=machines.others,
             cost=machines.cost,
             failures=machines.failures,
+        )
+
+
+def _refuse_loss(cluster: ClusterRef, record_copy: RecordCopy) -> None:
+    """Refuse to delete the only copy of artifacts, unless the user says so."""
+    missing = "" if record_copy.has_moved() else record_copy.missing_artifacts()
+    if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
+        raise BackendError(
+            f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "
+            f"it does (`tfdeploy explain` shows why it does not). `{DELETE_UNREACHABLE}=1 pulumi destroy` deletes them"
         )
 
 

@@ -63,7 +63,7 @@ def other_machine(places: Places) -> str:
     """The id of the machine that the cluster is on, if that is another one: two machines may share a home folder. Else empty."""
     try:
         machine = str(json.loads(places.identity.read_text()).get(MACHINE, ""))
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return ""
     return machine if machine != machine_id() else ""
 
@@ -75,5 +75,5 @@ def user_umask() -> int:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only the user can read."""
-    write_whole(path, text, mode=0o600)
+    """Write a file that only the user can read. A crash of the machine does not leave it empty."""
+    write_whole(path, text, mode=0o600, sync=True, sync_name=False)

@@ -200,7 +200,7 @@ class LocalTaskRunner:
             gpus=",".join(props["gpus"]),
             machine=props["machine"],
         )
-        write_private(folder / "task.json", json.dumps(settings.to_dict()))
+        write_whole(folder / "task.json", json.dumps(settings.to_dict()), mode=0o600)
 
     def _write_secrets(self, places: Places, secrets: Mapping[str, str]) -> None:
         make_private(places.secrets)

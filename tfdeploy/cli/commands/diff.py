@@ -79,7 +79,7 @@ def _curves(run: StoredRun) -> dict[str, Curve]:
     state = record.load(run.spec.id) if run.folder else None
     if state is None:
         return {}
-    logs = {hostname: record.log(run.spec.id, hostname) for hostname in state.tasks}
+    logs = {hostname: record.log(run.spec.id, hostname) for hostname in record.hostnames(state)}
     count = min(PAGE_LINES, ALL_PAGE_LINES // max(1, len(logs)))
     return curves(
         {hostname: [(line.at, shown_text(line.text)) for line in log.tail(count)] for hostname, log in logs.items()}

@@ -16,6 +16,7 @@ import typer
 
 from ... import registry
 from ...agent.record import Record
+from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound
 from ...registry import Entry
@@ -132,10 +133,16 @@ def _find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str
     for candidate in records:
         run_state = candidate.load(run_id)
         if run_state is not None:
-            containers = {task.hostname: task.container for task in run_state.tasks.values()}
-            return candidate, run_id, select_tasks(entry.title, names, containers)
+            return candidate, run_id, select_tasks(entry.title, names, _containers(candidate, run_state))
     run_ids = ", ".join(dict.fromkeys(name for candidate in records for name in candidate.runs())) or "none"
     raise NotFound(f"{entry.title} has no run {run_id!r}. Its runs are: {run_ids}.")
+
+
+def _containers(record: Record, run: RunState) -> dict[str, str]:
+    """The tasks that the run has or ever had, and their containers; empty for a task that was removed."""
+    return {
+        hostname: run.tasks[hostname].container if hostname in run.tasks else "" for hostname in record.hostnames(run)
+    }
 
 
 def select_tasks(title: str, names: Sequence[str], containers: Mapping[str, str]) -> list[str]:
@@ -166,7 +173,8 @@ def _previous_attempts(record: Record, run: str, hostnames: Sequence[str]) -> di
     run_state = record.load(run) if run else None
     attempts = {}
     for hostname in hostnames if run_state else ():
-        current = run_state.tasks[hostname].attempt if run_state else 0
+        task = run_state.tasks.get(hostname) if run_state else None
+        current = task.attempt if task else (run_state.removed_attempts.get(hostname, 0) if run_state else 0)
         earlier = [attempt for attempt in record.log(run, hostname).attempts() if attempt < current]
         if earlier:
             attempts[hostname] = earlier[-1]
@@ -182,8 +190,8 @@ def _follow(entry: Entry, names: Sequence[str], line_filter: LineFilter, write: 
     while True:
         snapshot = follower.take_snapshot()
         if snapshot.run_state is not None:
-            containers = {name: task.container for name, task in snapshot.run_state.tasks.items()}
-            hostnames = select_tasks(entry.title, names, containers)
+            record = Record(Path(snapshot.observed.record_folder))
+            hostnames = select_tasks(entry.title, names, _containers(record, snapshot.run_state))
         lines = [line for line in follower.lines() if line.hostname in hostnames]
         write(filter(line_filter.matches, lines) if started else line_filter.select(lines))
         started = started or snapshot.run_state is not None
