@@ -20,6 +20,7 @@ SHARED_BY_BACKENDS = (
     "backends.carried_record",
     "backends.controller_calls",
     "backends.image_content",
+    "backends.installation",
     "backends.parallel_calls",
     "backends.port_forward",
     "backends.record_copy",

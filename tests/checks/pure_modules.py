@@ -44,6 +44,8 @@ PURE = (
     "report.forecast_text",
     "report.remedies",
     "report.session_waits",
+    "report.trouble",
+    "report.until_problems",
     "report.api_remedies",
     "cli.ownership",
     "cli.heal_plan",

@@ -87,6 +87,8 @@ class RunSpec:
     success: str = ""
     worker_timeout: float = 0.0
     """Seconds that the other workers have after the success of the run to end by themselves."""
+    quiet_timeout: float = 0.0
+    """A worker that does nothing for so many seconds of these is stopped; 0: it has all of them."""
     grace: float = 0.0
     """Seconds between SIGTERM and SIGKILL."""
     start_timeout: float = 0.0

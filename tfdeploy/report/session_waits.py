@@ -1,4 +1,4 @@
-"""Tasks with a session of TensorFlow that waits for a peer that does not respond, by the last lines of their output. Pure.
+"""Tasks with a session of TensorFlow that waits for a peer that does not respond, or that never began, by their last lines. Pure.
 
 A session without device filters asks each task of its cluster to respond before it begins, and logs this line every 10 s:
 https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/distributed_runtime/master.cc
@@ -10,13 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..agent.elastic import optional_workers
-from ..agent.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
-from ..agent.success_policy import deciding_tasks
+from ..agent.record import StoredLine
+from ..agent.run_state import FINAL, RUNNING, STOPPED, SUCCEEDED, WORKERS, RunState, TaskState
+from ..agent.steps import step_in
+from ..agent.success_policy import deciding_tasks, is_worker
 from ..backends.base import ObservedState
+from .failure import is_noise
 
 _WAIT = re.compile(
     r"CreateSession still waiting for response from worker: /job:(?P<job>\w+)/replica:\d+/task:(?P<index>\d+)"
 )
+_NOT_READY = re.compile(r"Waiting for model to be ready\.")
+"""A worker that is not the chief prints this every 30 s until the chief has initialized the variables:
+https://github.com/tensorflow/tensorflow/blob/master/tensorflow/python/training/session_manager.py"""
+
+_WAIT_SECONDS = 40.0
+"""A task that waits prints such a line at least so often."""
+
 _LEAST_LINES = 3
 """So many such lines for one peer, of which there is one in 10 s, before a peer that still runs is named."""
 
@@ -32,10 +42,13 @@ class SessionWait:
 
 
 def session_waits(observed: ObservedState) -> list[SessionWait]:
-    """The tasks that print nothing but that they wait for a peer, while the run is open."""
+    """While the run is open, the tasks that print nothing but that they wait for a peer; after its success, the workers that waited
+    until then, and never trained."""
     run = observed.view.run_state
-    if run is None or run.result is not None:
+    if run is None:
         return []
+    if run.result is not None:
+        return _never_trained(run, observed) if run.result.state == SUCCEEDED else []
     waits = []
     for task in run.training_tasks:
         texts = [line.text for line in observed.view.logs.get(task.hostname, []) if line.text.strip()]
@@ -43,6 +56,42 @@ def session_waits(observed: ObservedState) -> list[SessionWait]:
         if wait is not None:
             waits.append(wait)
     return waits
+
+
+def _never_trained(run: RunState, observed: ObservedState) -> list[SessionWait]:
+    waits = []
+    for task in run.training_tasks:
+        lines = [line for line in observed.view.logs.get(task.hostname, []) if line.text.strip()]
+        match = _last_wait(lines) if is_worker(run, task) and task.state in (RUNNING, STOPPED) else None
+        if match is None or _is_old(run, task, lines, observed.view.at):
+            continue
+        peer = _peer(run, match["job"], int(match["index"])) if match.re is _WAIT else None
+        if peer is not None:
+            text = f"its session waited for {peer.hostname} until the run had succeeded."
+            remedy = f"In the program, {_filters(task)}"
+        else:
+            text = "it waited for initialized variables until the run had succeeded."
+            remedy = "It looks for them every 30 s: a training that takes longer has all workers."
+        name = task.hostname
+        waits.append(SessionWait(name, peer.hostname if peer else "", f"{name} never trained a step: {text}", remedy))
+    return waits
+
+
+def _last_wait(lines: Sequence[StoredLine]) -> re.Match[str] | None:
+    """The match of the last line, without those that TensorFlow prints at each start; None where it does not wait."""
+    if any(step_in(line.text) is not None for line in lines):
+        return None
+    for line in reversed(lines):
+        match = _WAIT.search(line.text) or _NOT_READY.search(line.text)
+        if match is not None or not is_noise(line.text):
+            return match
+    return None
+
+
+def _is_old(run: RunState, task: TaskState, lines: Sequence[StoredLine], now: float) -> bool:
+    """Whether the task has been silent for longer than one that still waits."""
+    last, end = max(line.at for line in lines), task.since if task.state in FINAL else now
+    return last > run.submitted_at and end - last > _WAIT_SECONDS
 
 
 def _wait(run: RunState, task: TaskState, texts: Sequence[str]) -> SessionWait | None:

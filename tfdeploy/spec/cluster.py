@@ -107,6 +107,9 @@ class ClusterSpec:
     jobs: tuple[JobSpec, ...]
     success: str
     worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
+    """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
+    quiet_timeout: float = 6.0
+    """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set `worker_timeout`."""
     flags: str = AUTO
     code: str = ""
     standalone_servers: bool = False
@@ -166,12 +169,14 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
     jobs = _jobs(args)
     env = secret_environment(args)
+    success = _success(args, jobs)
     spec = ClusterSpec(
         name=name,
         command=_command(args),
         jobs=jobs,
-        success=_success(args, jobs),
-        worker_timeout=_worker_timeout(args),
+        success=success,
+        worker_timeout=_worker_timeout(args, jobs, success),
+        quiet_timeout=0.0 if args.args.get("worker_timeout") is not None else ClusterSpec.quiet_timeout,
         flags=_flags(args),
         code=args.string("code"),
         standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
@@ -349,8 +354,9 @@ def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:
     return rule
 
 
-def _worker_timeout(args: ArgReader) -> float:
-    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> float:
+    only_serve = success == "chief" and any(job.name == "ps" for job in jobs)
+    timeout = args.duration("worker_timeout", 0.0 if only_serve else ClusterSpec.worker_timeout)
     if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
     return timeout

@@ -82,9 +82,14 @@ def refuse_unknown_run(spec: ClusterSpec, plan: Plan, home: str) -> None:
         return
     runs = Record(places.record).runs() if places.record.exists() else []
     if spec.resume_from not in runs and not (Path(base) / spec.resume_from).is_dir():
-        names = ", ".join(runs) or "none"
-        wrong = f"there is no run {spec.resume_from!r}, neither in the record nor as a folder in {base}"
-        raise SpecError(f"{spec.name}: resume_from", wrong, f"Use the id of an earlier run. The record has: {names}.")
+        folder = f" nor as a folder in {base}" if Path(base).is_dir() else ""
+        wrong = f"there is no run {spec.resume_from!r} {'neither in the record' if folder else 'in the record'}{folder}"
+        remedy = (
+            f"Use the id of an earlier run: {', '.join(runs)}."
+            if runs
+            else "This cluster has no earlier run. Remove it."
+        )
+        raise SpecError(f"{spec.name}: resume_from", wrong, remedy)
 
 
 def refuse_folders(spec: ClusterSpec, data_dir: str) -> None:
