@@ -117,7 +117,7 @@ class Plan:
         tasks = {task.hostname: None for task in deciding_tasks(run)}
         others = [task.hostname for task in run.training_tasks if is_worker(run, task) and task.hostname not in tasks]
         verb = "succeeds" if len(tasks) == 1 else "succeed"
-        end = f"; {_names(others)} then {self._time_to_end(len(others))}" if others else ""
+        end = f"; {_names(others)} {self._time_to_end(len(others))}" if others else ""
         conditions = [f"{it.metric} {it.comparison} {text_of_number(it.threshold)}" for it in self.run.until]
         earlier = f" It succeeds before that if {' and '.join(conditions)}." if conditions else ""
         most = self.run.max_workers
@@ -125,13 +125,13 @@ class Plan:
         return f"The run succeeds when {_names([*tasks])} {verb}{end}.{earlier}{change}"
 
     def _time_to_end(self, count: int) -> str:
-        """What the other workers do after the success: `has 1m to end by itself, and is stopped earlier if it does nothing for 6s`."""
-        have, itself, are = ("has", "itself", "is") if count == 1 else ("have", "themselves", "are")
+        """What the other workers do after the success: `then has 1m to end by itself, or 6s if it does nothing`."""
         if not self.run.worker_timeout:
-            return f"{are} stopped"
+            return "is then stopped" if count == 1 else "are then stopped"
+        have, itself, they = ("has", "itself", "it does") if count == 1 else ("have", "themselves", "they do")
         time, quiet = text_of_seconds(self.run.worker_timeout), text_of_seconds(self.run.quiet_timeout)
-        early = f", and {are} stopped earlier after {quiet} without activity" if self.run.quiet_timeout else ""
-        return f"{have} {time} to end by {itself}{early}"
+        early = f", or {quiet} if {they} nothing" if self.run.quiet_timeout else ""
+        return f"then {have} {time} to end by {itself}{early}"
 
     def __str__(self) -> str:
         return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])

@@ -170,8 +170,8 @@ def time_left(run_state: RunState | None, observed: ObservedState) -> str:
     more = f" and {len(workers) - _MAX_LATE} more" if len(workers) > _MAX_LATE else ""
     have, itself = ("has", "itself") if len(workers) == 1 else ("have", "themselves")
     quiet = run_state.spec.quiet_timeout
-    are = "is" if len(workers) == 1 else "are"
-    early = f", and {are} stopped earlier after {text_of_seconds(quiet)} without activity" if quiet else ""
+    they, do = ("it", "does") if len(workers) == 1 else ("they", "do")
+    early = f", or {text_of_seconds(quiet)} if {they} {do} nothing" if quiet else ""
     return f" {names}{more} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`){early}."
 
 

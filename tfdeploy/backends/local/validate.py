@@ -82,12 +82,13 @@ def refuse_unknown_run(spec: ClusterSpec, plan: Plan, home: str) -> None:
         return
     runs = Record(places.record).runs() if places.record.exists() else []
     if spec.resume_from not in runs and not (Path(base) / spec.resume_from).is_dir():
-        folder = f" nor as a folder in {base}" if Path(base).is_dir() else ""
-        wrong = f"there is no run {spec.resume_from!r} {'neither in the record' if folder else 'in the record'}{folder}"
+        where = f"neither in the record nor as a folder in {base}" if Path(base).is_dir() else "in the record"
+        wrong = f"there is no run {spec.resume_from!r}, {where}"
+        has = f"The record has: {', '.join(runs)}." if runs else "The record has no run yet."
         remedy = (
-            f"Use the id of an earlier run: {', '.join(runs)}."
+            f"Use the id of an earlier run. {has}"
             if runs
-            else "This cluster has no earlier run. Remove it."
+            else f"{has} Remove the argument: the first run begins without one."
         )
         raise SpecError(f"{spec.name}: resume_from", wrong, remedy)
 
