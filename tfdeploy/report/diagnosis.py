@@ -133,6 +133,7 @@ def _failed(facts: Facts) -> Iterator[Finding]:
     yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
     failed = list(_failed_tasks(facts))
     yield from failed or _engine_problems(facts, ())
+    yield from _undecided_conditions(facts)
     run = facts.sight.view.run_state
     if run is not None and run.result is not None and run.result.cause == STARTUP_TIMEOUT:
         text = "No task starts before all tasks are ready."

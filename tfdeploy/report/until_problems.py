@@ -35,7 +35,7 @@ def until_problems(observed: ObservedState) -> Sequence[UntilProblem]:
             problems.append(UntilProblem(metric, text, "Give `metrics` a pattern without nested repetitions."))
         elif f"{UNTIL_NO_NUMBER} {metric}" in run.until_problems and value is not None and not _is_number(value):
             text = f"`until` cannot compare {metric}: its last value {shown_text(value)[:_LONGEST]!r} is not a number."
-            remedy = f"Let its pattern in `metrics` capture the number alone, as {_example(metric)!r} does."
+            remedy = f"Let its pattern in `metrics` capture the number alone, as `{metric}: ([0-9.]+)` does."
             problems.append(UntilProblem(metric, text, remedy))
     return problems
 
@@ -45,7 +45,3 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _example(metric: str) -> str:
-    return rf"{metric}: ([\d.]+)"

@@ -114,8 +114,10 @@ def test_what_is_wrong_comes_first_with_its_remedy(look: ObservedState, says: st
         (
             sight(finishing()),
             {},
-            "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`), "
-            "or 6s if it does nothing.",
+            (
+                "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`), "
+                "or 6s if it does nothing."
+            ),
         ),
         (sight(world(), engine=ALL), {}, "All 3 tasks are running."),
         (sight(world(), engine=ALL), {"serve": True}, "All 3 tasks are serving."),
