@@ -117,7 +117,15 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "plan",
         "spec",
     ),
-    "announcements": ("declaration", "run_forecast", "report.live_display", "plan.plan", "plan.retained_data"),
+    "announcements": (
+        "declaration",
+        "run_forecast",
+        "shipped_code",
+        "backends.installation",
+        "report.live_display",
+        "plan.plan",
+        "plan.retained_data",
+    ),
     "registration": (
         *BASE,
         "announcements",

@@ -13,7 +13,7 @@ from ..agent.elastic import optional_workers
 from ..agent.record import StoredLine
 from ..agent.run_state import FINAL, RUNNING, STOPPED, SUCCEEDED, WORKERS, RunState, TaskState
 from ..agent.steps import step_in
-from ..agent.success_policy import deciding_tasks, is_worker
+from ..agent.success_policy import WORKER_0, deciding_tasks, is_worker
 from ..backends.base import ObservedState
 from .failure import is_noise
 
@@ -26,6 +26,9 @@ https://github.com/tensorflow/tensorflow/blob/master/tensorflow/python/training/
 
 _WAIT_SECONDS = 40.0
 """A task that waits prints such a line at least so often."""
+
+_READ_LINES = 20
+"""An observation reads so many lines of each task. A task with fewer has printed no others."""
 
 _LEAST_LINES = 3
 """So many such lines for one peer, of which there is one in 10 s, before a peer that still runs is named."""
@@ -59,28 +62,45 @@ def session_waits(observed: ObservedState) -> list[SessionWait]:
 
 
 def _never_trained(run: RunState, observed: ObservedState) -> list[SessionWait]:
+    lines = {name: [line for line in found if line.text.strip()] for name, found in observed.view.logs.items()}
+    others = deciding_tasks(run) if run.spec.success == WORKER_0 else []
+    others_train = any(_has_step(lines.get(other.hostname, [])) for other in others)
     waits = []
     for task in run.training_tasks:
-        lines = [line for line in observed.view.logs.get(task.hostname, []) if line.text.strip()]
-        match = _last_wait(lines) if is_worker(run, task) and task.state in (RUNNING, STOPPED) else None
-        if match is None or _is_old(run, task, lines, observed.view.at):
+        own = lines.get(task.hostname, [])
+        if not is_worker(run, task) or task.state not in (RUNNING, STOPPED) or _has_step(own):
             continue
-        peer = _peer(run, match["job"], int(match["index"])) if match.re is _WAIT else None
-        if peer is not None:
-            text = f"its session waited for {peer.hostname} until the run had succeeded."
-            remedy = f"In the program, {_filters(task)}"
-        else:
-            text = "it waited for initialized variables until the run had succeeded."
-            remedy = "It looks for them every 30 s: a training that takes longer has all workers."
-        name = task.hostname
-        waits.append(SessionWait(name, peer.hostname if peer else "", f"{name} never trained a step: {text}", remedy))
+        match = _last_wait(own)
+        if match is not None and not _is_old(run, task, own, observed.view.at):
+            waits.append(_waited(run, task, match))
+        elif match is None and task.is_quiet and len(own) < _READ_LINES and others_train:
+            waits.append(_no_step(task))
     return waits
+
+
+def _waited(run: RunState, task: TaskState, match: re.Match[str]) -> SessionWait:
+    name = task.hostname
+    peer = _peer(run, match["job"], int(match["index"])) if match.re is _WAIT else None
+    if peer is not None:
+        text = f"{name} never trained a step: its session waited for {peer.hostname} until the run had succeeded."
+        return SessionWait(name, peer.hostname, text, f"In the program, {_filters(task)}")
+    text = f"{name} never trained a step: it waited for initialized variables until the run had succeeded."
+    return SessionWait(name, "", text, "It looks for them every 30 s: a training that takes longer has all workers.")
+
+
+def _no_step(task: TaskState) -> SessionWait:
+    name = task.hostname
+    text = f"{name} printed no step before the run had succeeded, unlike the worker that decides, and did nothing after that."
+    remedy = f"If it should train, it began too late, or waited for another task: `tfdeploy logs {name}`."
+    return SessionWait(name, "", text, remedy)
+
+
+def _has_step(lines: Sequence[StoredLine]) -> bool:
+    return any(step_in(line.text) is not None for line in lines)
 
 
 def _last_wait(lines: Sequence[StoredLine]) -> re.Match[str] | None:
     """The match of the last line, without those that TensorFlow prints at each start; None where it does not wait."""
-    if any(step_in(line.text) is not None for line in lines):
-        return None
     for line in reversed(lines):
         match = _WAIT.search(line.text) or _NOT_READY.search(line.text)
         if match is not None or not is_noise(line.text):

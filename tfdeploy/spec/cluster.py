@@ -59,6 +59,7 @@ _ON_DEMAND = ("ps",)
 _SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
+_NAME_FORM = f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
 _ID = re.compile(r"[a-z0-9]{10}")
 """The id of a cluster, as `identity` draws it."""
 
@@ -163,20 +164,16 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     """
     args = ArgReader(name, values)
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = (
-            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
-        )
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", _NAME_FORM)
     jobs = _jobs(args)
-    env = secret_environment(args)
-    success = _success(args, jobs)
+    env, success = secret_environment(args), _success(args, jobs)
     spec = ClusterSpec(
         name=name,
         command=_command(args),
         jobs=jobs,
         success=success,
         worker_timeout=_worker_timeout(args, jobs, success),
-        quiet_timeout=0.0 if args.args.get("worker_timeout") is not None else ClusterSpec.quiet_timeout,
+        quiet_timeout=_quiet_timeout(args),
         flags=_flags(args),
         code=args.string("code"),
         standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
@@ -360,6 +357,10 @@ def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> f
     if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
     return timeout
+
+
+def _quiet_timeout(args: ArgReader) -> float:
+    return 0.0 if args.args.get("worker_timeout") is not None else ClusterSpec.quiet_timeout
 
 
 def _flags(args: ArgReader) -> str:

@@ -110,6 +110,32 @@ def test_after_the_success_a_worker_that_never_trained_is_named(texts: list[str]
     assert named == ([] if peer is None or state == "succeeded" else [("worker-1", peer)])
 
 
+@pytest.mark.parametrize(
+    ("own", "leader", "more", "is_quiet", "is_named"),
+    [
+        (["begin"], ["step 1"], {}, True, True),
+        ([], ["step 1"], {}, True, True),
+        (["step 1"], ["step 1"], {}, True, False),
+        (["begin"], ["epoch"], {}, True, False),
+        (["begin"], ["step 1"], {}, False, False),
+        (["begin"] * 20, ["step 1"], {}, True, False),
+        (["begin"], ["step 1"], {"chief": 1, "success": "chief", "worker_timeout": "1m"}, True, False),
+    ],
+)
+def test_a_worker_without_a_step_that_did_nothing_is_named_where_worker_0_decides(
+    own: list[str], leader: list[str], more: dict[str, Any], is_quiet: bool, is_named: bool
+) -> None:
+    args = {"success": "worker-0", **more}
+    first = "chief-0" if "chief" in args else "worker-0"
+    seen = look(own, ended=first, **args)
+    assert seen.view.run_state is not None
+    seen.view.run_state.tasks["worker-1"].is_quiet = is_quiet
+    logs = {**seen.view.logs, first: [StoredLine(1.0, 1, text) for text in leader]}
+    named = session_waits(replace(seen, view=replace(seen.view, logs=logs)))
+    assert [wait.hostname for wait in named if wait.hostname == "worker-1"] == ["worker-1"] * is_named
+    assert all("printed no step" in wait.text for wait in named)
+
+
 def test_a_worker_that_waited_long_before_its_end_may_have_trained_since() -> None:
     for age, names in ((39.0, ["worker-1"]), (41.0, [])):
         seen = look([], success="worker-0")
