@@ -284,7 +284,7 @@ def _run_props(
     return {
         "cluster": declaration.cluster,
         "token": token,
-        "run": with_unknown_outputs(declaration.plan.run.to_dict()),
+        "run": with_unknown_outputs(declaration.plan.run.to_inputs()),
         "code_folder": str(bundle.folder.absolute()) if bundle else "",
         "code_without": [str(path) for path in declaration.code_without],
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),

@@ -4,6 +4,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List
 
 
+_ALWAYS = ("id", "jobs", "command", "code", "env", "secret_env")
+"""Members of a run that a state of Pulumi always has."""
+
+
 def _default_artifacts() -> List[str]:
     """Those of a specification from before there were artifacts."""
     from .artifacts import DEFAULT_PATTERNS  # takes a launcher long to load
@@ -18,6 +22,12 @@ class TaskSpec:
     hostname: str
     job: str
     index: int
+
+    @classmethod
+    def of(cls, hostname: str) -> "TaskSpec":
+        """The task of this hostname, such as gpu-worker-0."""
+        stem, _, index = hostname.rpartition("-")
+        return cls(hostname, stem.replace("-", "_"), int(index))
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,13 @@ class RunSpec:
         """As JSON."""
         return asdict(self)
 
+    def to_inputs(self) -> Dict[str, Any]:
+        """As JSON for a state of Pulumi, which shows all of it for each change: without members that have their default, and with the
+        names of tasks alone."""
+        defaults = RunSpec("", [], {}).to_dict()
+        needed = {name: value for name, value in self.to_dict().items() if name in _ALWAYS or value != defaults[name]}
+        return {**needed, "tasks": [task.hostname for task in self.tasks]}
+
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "RunSpec":
         """From JSON."""
@@ -121,7 +138,7 @@ class RunSpec:
             name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []))
             for name, job in data["jobs"].items()
         }
-        tasks = [TaskSpec(**task) for task in data["tasks"]]
+        tasks = [TaskSpec.of(task) if isinstance(task, str) else TaskSpec(**task) for task in data["tasks"]]
         plain = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         until = [
             Condition(**{name: item[name] for name in Condition.__dataclass_fields__ if name in item})
