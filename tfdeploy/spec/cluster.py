@@ -110,7 +110,7 @@ class ClusterSpec:
     worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
     """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
     quiet_timeout: float = 6.0
-    """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set `worker_timeout`."""
+    """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set another `worker_timeout`."""
     flags: str = AUTO
     code: str = ""
     standalone_servers: bool = False
@@ -360,7 +360,9 @@ def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> f
 
 
 def _quiet_timeout(args: ArgReader) -> float:
-    return 0.0 if args.args.get("worker_timeout") is not None else ClusterSpec.quiet_timeout
+    """A worker has all of a `worker_timeout` that is not the default."""
+    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+    return ClusterSpec.quiet_timeout if timeout == ClusterSpec.worker_timeout else 0.0
 
 
 def _flags(args: ArgReader) -> str:

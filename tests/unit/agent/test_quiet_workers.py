@@ -36,7 +36,8 @@ def quiet(world: World, hostname: str, seconds: float) -> None:
         ({"chief": 1, "ps": 1, "gpu_workers": 2}, 0.0, DEFAULT),
         ({"chief": 1, "ps": 1, "workers": 2, "tf_config_master": True}, 0.0, DEFAULT),
         ({"chief": 1, "ps": 1, "workers": 2, "success": "worker-0"}, 60.0, DEFAULT),
-        ({"chief": 1, "ps": 1, "workers": 2, "worker_timeout": "1m"}, 60.0, 0.0),
+        ({"chief": 1, "ps": 1, "workers": 2, "worker_timeout": "1m"}, 60.0, DEFAULT),
+        ({"chief": 1, "ps": 1, "workers": 2, "worker_timeout": "2m"}, 120.0, 0.0),
         ({"workers": 2, "worker_timeout": "10m"}, 600.0, 0.0),
         ({"workers": 2, "worker_timeout": "0"}, 0.0, 0.0),
     ],
@@ -66,9 +67,9 @@ def test_a_worker_that_does_nothing_is_stopped_and_one_that_works_is_not() -> No
     assert world.states().count("stopped (run finished)") == 3
 
 
-@pytest.mark.parametrize("moment", ["before the success", "with an explicit `worker_timeout`", "a launcher of 0.1.0"])
+@pytest.mark.parametrize("moment", ["before the success", "with another `worker_timeout`", "a launcher of 0.1.0"])
 def test_a_quiet_worker_is_waited_for(moment: str) -> None:
-    args = {"worker_timeout": "1m"} if moment.startswith("with") else {}
+    args = {"worker_timeout": "2m"} if moment.startswith("with") else {}
     world = World(ps=1, workers=3, **args)
     world.come()
     if moment.startswith("before"):
@@ -97,5 +98,5 @@ def test_launchers_observe_their_programs_only_after_the_success() -> None:
     assert not world.sync("worker-1").observe_activity
     world.exit("worker-0")
     assert world.sync("worker-1").observe_activity
-    explicit = succeeded(worker_timeout="1m")
+    explicit = succeeded(worker_timeout="2m")
     assert not explicit.sync("worker-1").observe_activity
