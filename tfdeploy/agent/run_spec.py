@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List
 
-
 _ALWAYS = ("id", "jobs", "command", "code", "env", "secret_env")
 """Members of a run that a state of Pulumi always has."""
 

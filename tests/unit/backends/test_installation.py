@@ -31,7 +31,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_installed_and_for_how_long(
     packages: list[str], seconds: float, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation.time, "time", lambda: 1000.0)
+    monkeypatch.setattr("tfdeploy.backends.installation.time.time", lambda: 1000.0)
     assert installing(CLUSTER, 1000.0) == ""
     with noted(CLUSTER, packages):
         assert installing(CLUSTER, 1000.0 + seconds) == text
