@@ -44,13 +44,15 @@ class Trouble:
     """In sentences; empty for nothing, and as long as it may be over in a moment."""
     is_final: bool = False
     """Whether nothing starts the cluster again by itself."""
+    was_well: bool = False
+    """Whether there was nothing wrong in one of the observations."""
     _since: float = -1.0
 
     def note(self, observed: ObservedState, heal: str, now: float) -> None:
         """Note an observation; `now` is a clock that does not step."""
         text, remedy = trouble_of(observed, heal)
         if not text:
-            self._since = -1.0
+            self._since, self.was_well = -1.0, True
         elif self._since < 0:
             self._since = now
         is_lasting = bool(text) and now - self._since >= _PATIENCE

@@ -104,6 +104,11 @@ class Watch:
         """Why the cluster has not been observable for a while, and what to do; empty where it is."""
         return self._trouble.text
 
+    @property
+    def was_well(self) -> bool:
+        """Whether this update has seen the cluster without anything wrong: what happened then is this update's."""
+        return self._trouble.was_well
+
     def _observe(self, request: ViewRequest) -> ObservedState:
         try:
             return self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
@@ -281,7 +286,7 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     pulumi.log.info(f"{name}\n{tables}\n\n{latest.sentences}{_further(latest)}")
     if is_new:
         _warn_of_program(watch, latest)
-    if watch.is_gone:
+    if watch.is_gone and watch.was_well:
         pulumi.log.error(f"{name}: {watch.trouble}")
         fail_update(name, f"{name}: {watch.trouble}")
     elif latest.state == FAILED:

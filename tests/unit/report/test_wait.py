@@ -300,18 +300,26 @@ def test_a_metric_that_until_cannot_compare_is_named_once(logged: list[str], val
     assert all(repr(value) in line and "`metrics`" in line for line in named)
 
 
-def test_an_update_ends_when_nothing_of_its_cluster_is_left(logged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("was_well", [True, False])
+def test_an_update_ends_when_nothing_of_its_cluster_is_left(
+    logged: list[str], monkeypatch: pytest.MonkeyPatch, was_well: bool
+) -> None:
+    """It fails if the cluster was there when it began to wait; a cluster that was gone before is what it reports."""
     failed: list[tuple[str, str]] = []
     monkeypatch.setattr(wait, "fail_update", lambda *reason: failed.append(reason))
     clock = iter(range(1000))
     monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
     world = running(workers=1)
     gone = replace(sight(world), controller_silent_since=world.now, engine=None)
-    made, looks = watch([replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")}), gone], workers=1)
+    well = replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")})
+    made, looks = watch([well, gone] if was_well else [gone], workers=1)
     finish(observed(made, "2026-11-21T12:00:00+00:00"))
     assert looks.count < 10
-    assert logged[-1].startswith("mnist: The cluster's supervisord is gone")
-    assert [name for name, _ in failed] == ["mnist"]
+    if was_well:
+        assert logged[-1].startswith("mnist: The cluster's supervisord is gone")
+    else:
+        assert logged[-1].endswith("`pulumi up --refresh` recreates what is missing.")
+    assert [name for name, _ in failed] == ["mnist"] * was_well
 
 
 def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
