@@ -82,6 +82,12 @@ LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines={"box
 BOOT = replace(sight(waiting(), engine={}), failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
 
 
+def test_packages_that_are_installed_are_no_problem() -> None:
+    (found,) = why(replace(sight(None), installing="installing tensorflow==2.15.*, 40s"))
+    assert found.text == "The update is installing tensorflow==2.15.*, 40s. The tasks start after that."
+    assert not found.wrong
+
+
 @pytest.mark.parametrize(
     ("look", "says", "remedy"),
     [
