@@ -17,6 +17,7 @@ from .plan import retained_data
 from .plan.plan import starts_new_run
 from .report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 
+_POLL_SECONDS = 1.0
 _INSTALLATION_SECONDS = 3600.0
 """So long an update reports at most that it installs packages."""
 
@@ -72,7 +73,7 @@ def _report_installation(
 ) -> None:
     deadline, is_printed = time.monotonic() + _INSTALLATION_SECONDS, False
     with suppress(RuntimeError):  # the event loop is closed: the update has failed
-        while not submitted.wait(1.0) and time.monotonic() < deadline:
+        while not submitted.wait(_POLL_SECONDS) and time.monotonic() < deadline:
             text = installing(declaration.cluster, time.time())
             if text and not is_printed:
                 is_printed = True
