@@ -1,13 +1,25 @@
 """What a preview and an update print about a cluster before its resources are registered."""
 
-from collections.abc import Iterable
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 
 import pulumi
 
+from . import shipped_code
+from .backends.installation import installing
 from .declaration import Declaration, expired_archives, registry_entry
 from .plan import retained_data
 from .plan.plan import starts_new_run
 from .report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
+
+_POLL_SECONDS = 1.0
+_INSTALLATION_SECONDS = 3600.0
+"""So long an update reports at most that it installs packages."""
 
 
 def print_preview(declaration: Declaration) -> None:
@@ -22,6 +34,8 @@ def print_preview(declaration: Declaration) -> None:
     unknown = [f"`{item.what}` is known after the update" for item in declaration.unknown]
     notices = declaration.bundle.notices if declaration.bundle else ()
     progress = _progress_lines(declaration)
+    files = shipped_code.changed_files(declaration.bundle, declaration.inventory.run)
+    changes += [f"  code: {files}"] if files else []
     details = [*declaration.move.lines, *not_used, *unknown, *plan.placement, *changes, *_forecast(declaration)]
     details += [*notices, *retained, *progress]
     _print_lines([f"{plan.summary}{code}", plan.success_rule, *details])
@@ -45,6 +59,33 @@ def print_notices(declaration: Declaration) -> None:
 def _print_lines(lines: Iterable[str]) -> None:
     """Print lines as one message. In a terminal no word of them is broken."""
     pulumi.log.info(LiveDisplay().fitted("\n".join(lines)))
+
+
+def report_installation(declaration: Declaration, component: pulumi.Resource) -> threading.Event:
+    """Print which packages the update installs, and show in the row of the component for how long, until the event is set. Pulumi
+    installs them in another process."""
+    submitted = threading.Event()
+    if declaration.spec.requirements:
+        log = partial(asyncio.get_event_loop().call_soon_threadsafe, context=copy_context())
+        threading.Thread(
+            target=_report_installation, args=(declaration, component, log, submitted), daemon=True
+        ).start()
+    return submitted
+
+
+def _report_installation(
+    declaration: Declaration, component: pulumi.Resource, log: Callable[..., object], submitted: threading.Event
+) -> None:
+    deadline, is_printed = time.monotonic() + _INSTALLATION_SECONDS, False
+    with suppress(RuntimeError):  # the event loop is closed: the update has failed
+        while not submitted.wait(_POLL_SECONDS) and time.monotonic() < deadline:
+            text = installing(declaration.cluster, time.time())
+            if text and not is_printed:
+                is_printed = True
+                packages = text.rpartition(", ")[0]
+                log(partial(pulumi.log.info, f"{declaration.spec.name}: {packages}. The tasks start after that."))
+            if text and LiveDisplay().columns >= MIN_COLUMNS:
+                log(partial(pulumi.log.info, text, component, ephemeral=True))
 
 
 def _forecast(declaration: Declaration) -> list[str]:

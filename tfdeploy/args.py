@@ -398,7 +398,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     worker_timeout: pulumi.Input[str]
     """After the chief or worker 0 has decided that the run succeeded: the time that the other workers have to end by themselves. Their
-    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped."""
+    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped. With
+    "1m", a worker that does nothing for 6 seconds is stopped earlier; with another value workers have all of it. The default is "0"
+    where a chief decides and there are parameter servers: workers only serve then."""
 
     restart: RestartArgs
     """When failed tasks are restarted."""

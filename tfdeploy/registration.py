@@ -13,7 +13,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from . import registry, shipped_code
-from .announcements import print_notices, print_preview
+from .announcements import print_notices, print_preview, report_installation
 from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
 from .backends import carried_record
 from .backends.base import Backend, ClusterDependencies, DependencyRequest
@@ -124,6 +124,7 @@ def _register(
 ) -> _Registration:
     """Register the resources of the cluster, after the resources `after`."""
     plan, spec = declaration.plan, declaration.spec
+    submitted = threading.Event()
     if pulumi.runtime.is_dry_run():
         print_preview(declaration)
     else:
@@ -131,6 +132,7 @@ def _register(
             registry.write_for_update(registry_entry(declaration))
             shipped_code.store(declaration.bundle, plan.run, declaration.inventory.run)
         print_notices(declaration)
+        submitted = report_installation(declaration, component)
         for archive in expired_archives(declaration):
             shutil.rmtree(archive, ignore_errors=True)
     identity = register_identity(name, declaration.identity, component)
@@ -153,7 +155,7 @@ def _register(
     times = tasks.times if tasks else [_LONG_AGO]
     # The report is computed from the token, which is secret, but does not contain it.
     report: pulumi.Output[Report] = pulumi.Output.all(cleanup.token, *times).apply(
-        partial(_observe, component, declaration, tasks)
+        partial(_observe, component, declaration, tasks, submitted)
     )
     return _Registration(pulumi.Output.unsecret(report), tasks.run.urn if tasks else cleanup.urn)
 
@@ -167,9 +169,14 @@ def _load_observation(backend: Backend) -> None:
 
 
 async def _observe(
-    component: pulumi.ComponentResource, declaration: Declaration, tasks: _Tasks | None, values: Sequence[Any]
+    component: pulumi.ComponentResource,
+    declaration: Declaration,
+    tasks: _Tasks | None,
+    submitted: threading.Event,
+    values: Sequence[Any],
 ) -> "Report":
-    """The report of a cluster that exists; `values` are its token and when the run was submitted."""
+    """The report of a cluster that exists; `values` are its token and when the run was `submitted`, which this sets."""
+    submitted.set()
     from .report.live_rows import CLUSTER_ROW, RUN_ROW  # the first preview of a cluster observes nothing
     from .report.wait import Watch, observed
 
@@ -277,7 +284,7 @@ def _run_props(
     return {
         "cluster": declaration.cluster,
         "token": token,
-        "run": with_unknown_outputs(declaration.plan.run.to_dict()),
+        "run": with_unknown_outputs(declaration.plan.run.to_inputs()),
         "code_folder": str(bundle.folder.absolute()) if bundle else "",
         "code_without": [str(path) for path in declaration.code_without],
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),

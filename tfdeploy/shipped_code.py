@@ -1,8 +1,10 @@
 """The code of a cluster, from its folder to the update that submits its run."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 import pulumi
 
@@ -44,6 +46,19 @@ def output_warnings(code: "Bundle | None") -> list[str]:
     names = [path.name for path in inside if not is_ignored(code.folder, path)]
     wrong = "is not shipped now, because this command writes to it"
     return [f"code: {name} {wrong}. List it in .tfdeployignore, or the next update starts a new run" for name in names]
+
+
+def changed_files(code: "Bundle | None", current: RunState | None) -> str:
+    """How the code differs from that of the current run; empty where it does not, and where that code is not stored here."""
+    if code is None or current is None or current.spec.code in ("", code.name):
+        return ""
+    from . import receipts
+    from .plan.code_bundle import changed_files as changed
+
+    earlier = receipts.load_code(current.spec.code)
+    with suppress(OSError, BadZipFile):
+        return changed(code, earlier) if earlier is not None else ""
+    return ""
 
 
 def store(code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:

@@ -45,6 +45,8 @@ PURE = (
     "report.remedies",
     "report.session_waits",
     "report.summary",
+    "report.trouble",
+    "report.until_problems",
     "report.api_remedies",
     "cli.ownership",
     "cli.usage_errors",

@@ -46,7 +46,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"workers": 1, "resume_from": "mistyped"},
         "mnist: resume_from: there is no run 'mistyped'",
-        "The record has: none.",
+        "The record has no run yet. Remove the argument",
     ),
     ({"workers": 1, "jobs": {"worker": {"cpus": 100_000}}}, "mnist: worker-0: asks for 100000 cpus,", PLACES),
     ({"workers": 1, "jobs": {"worker": {"gpus": 1_000}}}, "mnist: worker-0: asks for 1000 gpus,", PLACES),

@@ -117,6 +117,8 @@ class TaskState:
     """It was interrupted because its machine is about to be shut down."""
     can_upload: bool = False
     """Its launcher uploads artifacts."""
+    is_quiet: bool = False
+    """After the success of the run its program has done nothing for `quiet_timeout`, so that it is stopped."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 

@@ -78,8 +78,9 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     """Whether a task may still run after the end of the run.
 
     After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have
-    `worker_timeout` seconds. Meanwhile the parameter servers serve these workers; so they do when `until` or the budget stops workers,
-    which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no task has time left.
+    `worker_timeout` seconds, unless they do nothing. Meanwhile the parameter servers serve these workers; so they do when `until` or
+    the budget stops workers, which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no
+    task has time left.
     """
     result = run.result
     if result is not None and result.cause in (UNTIL, BUDGET):
@@ -91,7 +92,19 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
         return now < result.at + run.spec.grace
     if now >= result.at + run.spec.worker_timeout:
         return False
-    return _trains(run, task) if task.job != "ps" else any(_trains(run, other) for other in run.training_tasks)
+    workers = [task] if task.job != "ps" else run.training_tasks
+    return any(_trains(run, worker) and not worker.is_quiet for worker in workers)
+
+
+def is_observed(run: RunState) -> bool:
+    """Whether launchers report for how long their programs have done nothing: after the success of the run."""
+    result = run.result
+    return result is not None and result.state == SUCCEEDED and run.spec.quiet_timeout > 0
+
+
+def has_nothing_to_do(run: RunState, quiet_seconds: float) -> bool:
+    """Whether a program that has done nothing for so long is not waited for any more."""
+    return is_observed(run) and quiet_seconds >= run.spec.quiet_timeout
 
 
 def finishing_workers(run: RunState, now: float) -> List[TaskState]:

@@ -235,6 +235,8 @@ class ObservedState:
     """See `ObservedMachines.cost`."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """See `ObservedMachines.failures`."""
+    installing: str = ""
+    """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ..errors import NotFound
 from ..registry import Entry
 from ..report.expected import expected_of
 from ..report.report import Report, report
+from ..report.trouble import is_gone
 from ..units import moment
 from .pulumi import is_locked
 
@@ -53,11 +54,7 @@ class Snapshot:
     @property
     def is_gone(self) -> bool:
         """Whether its place responds and has nothing of the cluster that could run: no controller, no task, no machine."""
-        observed = self.observed
-        if observed.controller_silent_since is None or observed.problems:
-            return False
-        statuses = {observed.others, *observed.machines.values()}
-        return observed.engine == {} or (not observed.engine and statuses == {GONE})
+        return is_gone(self.observed)
 
 
 def take_snapshot(entry: Entry, log_lines: int = 0, events: int = ALL_EVENTS) -> Snapshot:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,6 +162,25 @@ def _too_large(where: str, folder: Path, sizes: Mapping[str, int]) -> BundleErro
     largest = max(sizes, key=lambda name: sizes[name])
     remedy = f"List what is not code in .tfdeployignore. The largest file so far is {largest} ({text_of_size(sizes[largest])})."
     return BundleError(f"{where}: code", f"{folder} has {limit}", remedy)
+
+
+def changed_files(bundle: Bundle, earlier: bytes) -> str:
+    """How the files of a bundle differ from an earlier archive: `train.py changed, new.py added`; of many the first ones.
+
+    Raises:
+        OSError, zipfile.BadZipFile: a file or the archive cannot be read.
+    """
+    with zipfile.ZipFile(io.BytesIO(earlier)) as source:
+        before = {item.filename: (item.CRC, bool(item.external_attr >> 16 & 0o100)) for item in source.infolist()}
+    paths = {name: bundle.folder / name for name in bundle.files}
+    after = {name: (zlib.crc32(path.read_bytes()), _executable(path)) for name, path in paths.items()}
+    changes = [
+        f"{name} {'added' if name not in before else 'removed' if name not in after else 'changed'}"
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+    more = [f"{len(changes) - _MOST_NAMED} more"] if len(changes) > _MOST_NAMED else []
+    return ", ".join([*changes[:_MOST_NAMED], *more])
 
 
 def archive(bundle: Bundle) -> bytes:

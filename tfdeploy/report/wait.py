@@ -32,6 +32,7 @@ from .report import Report, report
 from .run_outcomes import observed_source, store_outcomes
 from .summary import next_steps, progress_of, summary
 from .tables import screen_text
+from .trouble import Trouble
 from .update_failure import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
@@ -70,6 +71,11 @@ class Watch:
     """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
     way_back: str = ""
     """What to do if the run does not train at its new place: on another backend, or on other machines. Empty where it does not move."""
+    is_gone: bool = False
+    """Whether nothing of the cluster runs any more, and nothing starts it again by itself."""
+    warned: set[str] = field(default_factory=set)
+    """What was printed while the update waited: each sentence once."""
+    _trouble: Trouble = field(default_factory=Trouble)
     _has_outcomes: bool = False
     """Whether the outcomes of earlier runs were stored."""
 
@@ -82,10 +88,22 @@ class Watch:
         lines = max(self.spec.log_lines, _PROGRESS_LINES)
         observed_state = self._observe(ViewRequest(lines, dict(self.spec.metrics)))
         latest = report(expected_state(self.plan, self.spec), observed_state)
+        self._trouble.note(observed_state, self.backend.heal_command, time.monotonic())
+        self.is_gone = self._trouble.is_final and not latest.decided
         if not self.is_preview and (latest.finished or not self._has_outcomes):
             self._has_outcomes = True
             store_outcomes(observed_source(self.cluster, observed_state, self.spec.metrics), _OUTCOME_SECONDS)
         return latest
+
+    @property
+    def trouble(self) -> str:
+        """Why the cluster has not been observable for a while, and what to do; empty where it is."""
+        return self._trouble.text
+
+    @property
+    def was_well(self) -> bool:
+        """Whether this update has seen the cluster without anything wrong: what happened then is this update's."""
+        return self._trouble.was_well
 
     def _observe(self, request: ViewRequest) -> ObservedState:
         try:
@@ -103,22 +121,22 @@ async def follow(
     """Observe until the run has ended and all tasks but TensorBoard with it, the report `is_enough`, or `seconds` have passed; the last
     report.
 
-    Where all tasks serve, it ends when all of them run. `show` gets a row of Pulumi's display and its new text. The observation has
-    its own thread, so that several clusters are waited for in parallel.
+    Where all tasks serve, it ends when all of them run; and it ends when nothing of the cluster is left. `show` gets a row of Pulumi's
+    display and its new text. The observation has its own thread, so that several clusters are waited for in parallel.
     """
     deadline = time.monotonic() + seconds
     loop = asyncio.get_running_loop()
     rows = LiveRows()
-    warned: set[str] = set()
     with ThreadPoolExecutor(1, thread_name_prefix=f"tfdeploy-{watch.spec.name}") as executor:
         while True:
             begin = time.monotonic()
             latest = await loop.run_in_executor(executor, copy_context().run, watch.look)
             end = time.monotonic()
             left = deadline - end
-            if is_enough(latest) or over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
+            is_over = is_enough(latest) or over(watch.spec, latest) or watch.is_gone
+            if is_over or left <= 0 or watch.detached.is_set():
                 return latest
-            _warn_of_waits(watch, latest, warned)
+            _print_changes(watch, latest)
             if show is not None:
                 for row, text in rows.changes(latest, time.monotonic()).items():
                     show(row, text)
@@ -129,12 +147,28 @@ async def follow(
                 continue
 
 
-def _warn_of_waits(watch: Watch, latest: Report, warned: set[str]) -> None:
-    """Name each task that waits for a peer which does not respond, once."""
+def _print_changes(watch: Watch, latest: Report) -> None:
+    """What an update prints while it waits, also into a file: each sentence once."""
+    if latest.time_left and "time left" not in watch.warned:
+        watch.warned.add("time left")
+        pulumi.log.info(f"{watch.spec.name}: {latest.sentences}")
+    if watch.trouble:
+        _warn_once(watch, watch.trouble, watch.trouble)
+    _warn_of_program(watch, latest)
+
+
+def _warn_of_program(watch: Watch, latest: Report) -> None:
+    """Name each task that waits for a peer which does not respond, and each metric that `until` cannot compare."""
     for wait in latest.session_waits:
-        if wait.hostname not in warned:
-            warned.add(wait.hostname)
-            pulumi.log.warn(f"{watch.spec.name}: {wait.text} {wait.remedy}")
+        _warn_once(watch, wait.hostname, f"{wait.text} {wait.remedy}")
+    for problem in latest.until_problems:
+        _warn_once(watch, problem.metric, f"{problem.text} {problem.remedy}")
+
+
+def _warn_once(watch: Watch, key: str, text: str) -> None:
+    if key not in watch.warned:
+        watch.warned.add(key)
+        pulumi.log.warn(f"{watch.spec.name}: {text}")
 
 
 def over(spec: ClusterSpec, latest: Report) -> bool:
@@ -250,7 +284,12 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     known = summary(latest, progress_of(latest), str(Path.home()), width, with_cause=not has_failed)
     more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
     pulumi.log.info("\n".join([name, tables, "", known, *more]).rstrip())
-    if has_failed:
+    if is_new:
+        _warn_of_program(watch, latest)
+    if watch.is_gone and watch.was_well:
+        pulumi.log.error(f"{name}: {watch.trouble}")
+        fail_update(name, f"{name}: {watch.trouble}")
+    elif has_failed:
         sentence = f"{name}: the run failed: {latest.reason}."
         text = f"{sentence}{_last_lines(latest)}"
         if is_new:

@@ -59,6 +59,7 @@ _ON_DEMAND = ("ps",)
 _SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
+_NAME_FORM = f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
 _ID = re.compile(r"[a-z0-9]{10}")
 """The id of a cluster, as `identity` draws it."""
 
@@ -107,6 +108,9 @@ class ClusterSpec:
     jobs: tuple[JobSpec, ...]
     success: str
     worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
+    """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
+    quiet_timeout: float = 6.0
+    """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set another `worker_timeout`."""
     flags: str = AUTO
     code: str = ""
     standalone_servers: bool = False
@@ -160,18 +164,16 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     """
     args = ArgReader(name, values)
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = (
-            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
-        )
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", _NAME_FORM)
     jobs = _jobs(args)
-    env = secret_environment(args)
+    env, success = secret_environment(args), _success(args, jobs)
     spec = ClusterSpec(
         name=name,
         command=_command(args),
         jobs=jobs,
-        success=_success(args, jobs),
-        worker_timeout=_worker_timeout(args),
+        success=success,
+        worker_timeout=_worker_timeout(args, jobs, success),
+        quiet_timeout=_quiet_timeout(args),
         flags=_flags(args),
         code=args.string("code"),
         standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
@@ -349,11 +351,18 @@ def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:
     return rule
 
 
-def _worker_timeout(args: ArgReader) -> float:
-    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> float:
+    only_serve = success == "chief" and any(job.name == "ps" for job in jobs)
+    timeout = args.duration("worker_timeout", 0.0 if only_serve else ClusterSpec.worker_timeout)
     if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
     return timeout
+
+
+def _quiet_timeout(args: ArgReader) -> float:
+    """A worker has all of a `worker_timeout` that is not the default."""
+    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+    return ClusterSpec.quiet_timeout if timeout == ClusterSpec.worker_timeout else 0.0
 
 
 def _flags(args: ArgReader) -> str:

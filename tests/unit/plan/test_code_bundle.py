@@ -10,7 +10,7 @@ from pathspec import GitIgnoreSpec
 
 from tfdeploy.errors import BundleError
 from tfdeploy.plan import code_bundle as module
-from tfdeploy.plan.code_bundle import archive, collect
+from tfdeploy.plan.code_bundle import archive, changed_files, collect
 
 
 @pytest.fixture
@@ -86,6 +86,36 @@ def test_the_archive_has_what_was_hashed_although_the_files_change(code: Path) -
     assert archive(before) == expected
     (code / "train.py").unlink()
     assert archive(before) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"train.py": "other"}, "train.py changed"),
+        ({"new.py": "1", "pack/new.py": "1"}, "new.py added, pack/new.py added"),
+        ({"train.py": ""}, "train.py changed"),
+        ({"gone.py": None}, "gone.py removed"),
+        (
+            {f"m{number:02}.py": "1" for number in range(12)},
+            ", ".join(f"m{n:02}.py added" for n in range(10)) + ", 2 more",
+        ),
+    ],
+)
+def test_the_changed_files_are_named(tmp_path: Path, change: dict[str, str | None], said: str) -> None:
+    lay(tmp_path, {"train.py": "print(1)", "gone.py": "2", "run.sh": "true"})
+    earlier = archive(collect("test", tmp_path))
+    for name in [name for name, text in change.items() if text is None]:
+        (tmp_path / name).unlink()
+    lay(tmp_path, {name: text for name, text in change.items() if text is not None})
+    assert changed_files(collect("test", tmp_path), earlier) == said
+
+
+def test_a_file_that_has_become_executable_is_named(tmp_path: Path) -> None:
+    lay(tmp_path, {"run.sh": "true"})
+    earlier = archive(collect("test", tmp_path))
+    (tmp_path / "run.sh").chmod(0o755)
+    assert changed_files(collect("test", tmp_path), earlier) == "run.sh changed"
 
 
 def test_a_bundle_says_files_and_bytes(code: Path) -> None:

@@ -82,6 +82,12 @@ LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines={"box
 BOOT = replace(sight(waiting(), engine={}), failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
 
 
+def test_packages_that_are_installed_are_no_problem() -> None:
+    (found,) = why(replace(sight(None), installing="installing tensorflow==2.15.*, 40s"))
+    assert found.text == "The update is installing tensorflow==2.15.*, 40s. The tasks start after that."
+    assert not found.wrong
+
+
 @pytest.mark.parametrize(
     ("look", "says", "remedy"),
     [
@@ -114,7 +120,10 @@ def test_what_is_wrong_comes_first_with_its_remedy(look: ObservedState, says: st
         (
             sight(finishing()),
             {},
-            "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`).",
+            (
+                "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`), "
+                "or 6s if it does nothing."
+            ),
         ),
         (sight(world(), engine=ALL), {}, "All 3 tasks are running."),
         (sight(world(), engine=ALL), {"serve": True}, "All 3 tasks are serving."),

@@ -27,6 +27,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
+from ..installation import installing
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup, nodes
 from .containers import TRAIN_FOLDER
@@ -272,6 +273,7 @@ class DockerTaskRunner:
             others=machines.others,
             cost=machines.cost,
             failures=machines.failures,
+            installing=installing(cluster, time.time()),
         )
 
 

@@ -31,6 +31,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
+from ..installation import installing, noted
 from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
@@ -88,7 +89,8 @@ class LocalTaskRunner:
         places = Places(props["cluster"]["home"])
         supervisor = self.start_controller(props["cluster"], props["token"])
         run = RunSpec.from_dict(props["run"])
-        run = replace(run, path=requirements.search_path(run.requirements))
+        path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
+        run = replace(run, path=path)
         _create_train_dir(run.train_dir)
         record = Record(places.record)
         first = record.current() is None
@@ -159,7 +161,9 @@ class LocalTaskRunner:
                 view = controller_calls.view(controller, query)
         except (OSError, CallError):
             view, silent_since = _recorded(record, query)
-        return ObservedState(time.time(), view, silent_since, engine, str(places.record))
+        now = time.time()
+        folder = str(places.record)
+        return ObservedState(now, view, silent_since, engine, folder, installing=installing(cluster, now))
 
     def start_controller(self, cluster: ClusterRef, token: str) -> Supervisor:
         """The supervisord, with the controller; both are started where they do not run."""

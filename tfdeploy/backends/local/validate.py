@@ -82,9 +82,15 @@ def refuse_unknown_run(spec: ClusterSpec, plan: Plan, home: str) -> None:
         return
     runs = Record(places.record).runs() if places.record.exists() else []
     if spec.resume_from not in runs and not (Path(base) / spec.resume_from).is_dir():
-        names = ", ".join(runs) or "none"
-        wrong = f"there is no run {spec.resume_from!r}, neither in the record nor as a folder in {base}"
-        raise SpecError(f"{spec.name}: resume_from", wrong, f"Use the id of an earlier run. The record has: {names}.")
+        where = f"neither in the record nor as a folder in {base}" if Path(base).is_dir() else "in the record"
+        wrong = f"there is no run {spec.resume_from!r}, {where}"
+        has = f"The record has: {', '.join(runs)}." if runs else "The record has no run yet."
+        remedy = (
+            f"Use the id of an earlier run. {has}"
+            if runs
+            else f"{has} Remove the argument: the first run begins without one."
+        )
+        raise SpecError(f"{spec.name}: resume_from", wrong, remedy)
 
 
 def refuse_folders(spec: ClusterSpec, data_dir: str) -> None:

@@ -265,8 +265,8 @@ def _destroyed(entry: Entry) -> list[str]:
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     """A cluster as JSON: its identity and the component's outputs."""
     without = (
-        *("status", "timed", "logs", "finished", "failures", "session_waits", "sentences"),
-        *("submitted", "last_seen"),
+        *("status", "timed", "logs", "finished", "failures", "session_waits", "until_problems", "sentences"),
+        *("submitted", "last_seen", "time_left"),
     )
     outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
     return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}
