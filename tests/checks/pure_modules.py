@@ -54,6 +54,8 @@ PURE = (
     "agent.until",
     "agent.budget",
     "agent.steps",
+    "agent.escapes",
+    "agent.metric_values",
     "agent.artifacts",
     "agent.events",
     "agent.uploads",

@@ -13,6 +13,7 @@ from ..agent.elastic import optional_workers
 from ..agent.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
 from ..agent.success_policy import deciding_tasks
 from ..backends.base import ObservedState
+from .escapes import plain
 
 _WAIT = re.compile(
     r"CreateSession still waiting for response from worker: /job:(?P<job>\w+)/replica:\d+/task:(?P<index>\d+)"
@@ -38,7 +39,8 @@ def session_waits(observed: ObservedState) -> list[SessionWait]:
         return []
     waits = []
     for task in run.training_tasks:
-        texts = [line.text for line in observed.view.logs.get(task.hostname, []) if line.text.strip()]
+        shown = [plain(line.text) for line in observed.view.logs.get(task.hostname, [])]
+        texts = [text for text in shown if text.strip()]
         wait = _wait(run, task, texts) if task.state == RUNNING else None
         if wait is not None:
             waits.append(wait)

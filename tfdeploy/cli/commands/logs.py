@@ -19,6 +19,7 @@ from ...agent.record import Record
 from ...backends.task_access import no_task
 from ...errors import NotFound
 from ...registry import Entry
+from ...report.escapes import plain
 from ...units import DURATION_FORM, seconds
 from .. import completion
 from ..common import print_message
@@ -46,7 +47,7 @@ class LineFilter:
         return (
             line.at >= self.since
             and (not self.only_stderr or line.pipe == "stderr")
-            and (self.pattern is None or self.pattern.search(line.text) is not None)
+            and (self.pattern is None or self.pattern.search(plain(line.text)) is not None)
             and (not self.attempts or self.attempts.get(line.hostname) == line.attempt)
         )
 
