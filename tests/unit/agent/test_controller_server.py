@@ -6,8 +6,9 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tests.waiting import until
 from tfdeploy.agent import connections, controller_server, events
-from tfdeploy.agent.controller import Clock, Controller
+from tfdeploy.agent.controller import END_SECONDS, Clock, Controller
 from tfdeploy.agent.connections import Connections
 from tfdeploy.agent.controller_server import Server
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, CallObsolete, Client, launcher_token, task_token
-from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, LauncherReport, Order
+from tfdeploy.agent.run_state import RunState, TaskExit
+from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
 
 TOKEN = "0123456789abcdef" * 2
 """As long as a real one."""
@@ -502,6 +503,93 @@ def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeyp
     assert run is not None
     kinds = [event.kind for event in Record(tmp_path).events(run.spec.id)]
     assert {events.LAUNCHER_REGISTERED, events.RECORD_DELAYED, events.TASK_STARTED} <= {*kinds}
+
+
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as full:
+        full.setattr("tfdeploy.agent.record.write_whole", _no_space)
+        full.setattr("tfdeploy.agent.event_log._write", _no_space)
+        yield
+
+
+def stopped_by_user(target: Controller, launcher: Launcher) -> None:
+    target.stop([])
+
+
+def removed(target: Controller, launcher: Launcher) -> None:
+    target.stop([launcher.hostname])
+
+
+def over_its_budget(target: Controller, launcher: Launcher) -> None:
+    assert target._run is not None
+    target._run.spec = replace(target._run.spec, cost_per_hour=1e9, budget=0.01)
+
+
+def at_its_time_limit(target: Controller, launcher: Launcher) -> None:
+    target.stop([], auxiliary=False, time_limit=60.0)
+
+
+def failed_elsewhere(target: Controller, launcher: Launcher) -> None:
+    other = Launcher("worker-1")
+    other.instance = target._run.tasks["worker-1"].instance if target._run else ""
+    target.sync(replace(other.report(), run_id=launcher.run, attempt=1, phase="exited", exit=ExitReport(TaskExit(1), 1.0)))
+
+
+@pytest.mark.parametrize("end", [stopped_by_user, removed, over_its_budget, at_its_time_limit, failed_elsewhere])
+def test_a_full_disk_delays_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: Callable[[Controller, Launcher], None]
+) -> None:
+    wall, steady = 1_000_000.0, 50.0
+    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady))
+    target.submit_run(plan(workers=2, restart={"maximum": 0}).run)
+    launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(2)]
+    start(target, launchers)
+    with full_disk(monkeypatch):
+        end(target, launchers[0])
+        wall, steady = wall + 2, steady + 2
+        target.tick()
+        assert sync(target, launchers[0]).action in (STOP, END)
+        assert not launchers[0].running
+        wall, steady = wall + END_SECONDS, steady + END_SECONDS
+        target.tick()
+        assert sync(target, launchers[0]).action == END
+        if end is not removed:
+            for _ in range(2):
+                sync(target, launchers[1])
+            assert target.is_stopped()
+
+
+def test_the_only_witness_of_an_end_remains_while_the_disk_is_full_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
+    start(target, [launcher])
+    with full_disk(monkeypatch):
+        launcher.end_child(0, 1.0)
+        for _ in range(3):
+            assert sync(target, launcher).action in (NOTHING, STOP)
+            target.tick()
+        assert target.unfinished() == {"waits_for": [], "problem": "No space left on device"}
+    target.tick()
+    assert sync(target, launcher).action == END
+    assert target.unfinished() == {"waits_for": [], "problem": ""}
+
+
+def test_artifacts_are_asked_for_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Controller(Record(tmp_path))
+    target.submit_run(plan(workers=1, artifacts=["*.keras"]).run)
+    launcher = Launcher("worker-0")
+    for _ in range(8):
+        target_sync = target.sync(replace(launcher.report(), can_upload=True))
+        launcher.obey(target_sync, 1.0)
+        target.tick()
+    with full_disk(monkeypatch):
+        launcher.end_child(0, 1.0)
+        target.sync(replace(launcher.report(), can_upload=True))
+        target.tick()
+        order = target.sync(replace(launcher.report(), can_upload=True))
+        assert (order.action, order.upload and order.upload.patterns) == (END, ["*.keras"])
 
 
 @pytest.mark.parametrize("step", [3_600.0, -3_600.0])

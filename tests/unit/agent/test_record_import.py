@@ -316,3 +316,13 @@ def test_a_crash_while_the_record_is_replaced_leaves_one_that_is_imported_again(
 
 def _crash(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/stdout.0.log", "runs/a b/run_state.json", "runs/-x/y"])
+def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
+    record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
+    (record.folder / path).parent.mkdir(parents=True)
+    (record.folder / path).write_text("x")
+    target = Controller(Record(tmp_path / "to"))
+    target.finish_import(sent(target, record))
+    assert Record(tmp_path / "to").runs() == [SPEC.id]
