@@ -228,7 +228,7 @@ def _is_regular(path: Path) -> bool:
 
 
 def _inline(path: Path) -> Entry:
-    """The entry of a file with its content; empty where it is damaged or has been deleted. A run then has the second file of its state."""
+    """The entry of a file with its content; empty where it is damaged or was deleted. For the state of a run its second file counts."""
     paths = [path.with_name(name) for name in _STATE_FILES] if path.name in _STATE_FILES else [path]
     for each in paths:
         with suppress(OSError, ValueError):

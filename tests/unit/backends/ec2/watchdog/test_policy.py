@@ -112,7 +112,11 @@ def test_an_idle_manager_that_cannot_upload_ends_at_its_lifetime_or_after_the_us
 @pytest.mark.parametrize(
     ("limits", "facts", "why"),
     [
-        (LIMITS, {**OLD, "tasks": 0, "saving": 120.0}, "lifetime of 259200 s is over; its record cannot be uploaded (403)"),
+        (
+            LIMITS,
+            {**OLD, "tasks": 0, "saving": 120.0},
+            "lifetime of 259200 s is over; its record cannot be uploaded (403)",
+        ),
         (LIMITS, IDLE, "idle for 900 s; its record cannot be uploaded (403)"),
         (LIMITS, {**IDLE, "saved": True}, "idle for 900 s"),
         (LIMITS, {**IDLE, "others": 1}, "idle for 900 s"),
