@@ -23,7 +23,7 @@ from tests.chaos.process_faults import (
     later,
     pause,
 )
-from tests.chaos.schedule import Kind, Step
+from tests.chaos.schedule import WORKERS, Kind, Step
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
 from tfdeploy.agent.log_segments import Stream
@@ -33,6 +33,7 @@ from tfdeploy.backends.local.supervisor import Supervisor, marked
 from tfdeploy.errors import Unreachable
 
 HOUR = 3600
+TASKS = ("ps-0", *(f"worker-{index}" for index in range(WORKERS)))
 
 SHIFTED = """\
 import pathlib, runpy, sys, time
@@ -194,6 +195,32 @@ def fill_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str
     return f"full but for {spare} bytes for {step.seconds} s"
 
 
+END_SECONDS = 15.0
+"""The grace period of the programs is 5 s."""
+
+
+def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The run is stopped, or the cluster destroyed, while the disk is full: no program runs on because the record cannot be written."""
+    disk = cluster.shared.disk
+    if disk is None:
+        return ""
+    launchers = filter(None, map(cluster.process, TASKS))
+    programs = [program for launcher in launchers for program in launcher.children()]
+    spare, name = int(step.amount * 8192), "destroy" if step.amount < 0.5 else "stop --yes"
+    disk.fill(spare)
+    try:
+        cluster.command(name)
+        _, alive = psutil.wait_procs(programs, END_SECONDS)
+    finally:
+        disk.free()
+    if alive:
+        cluster.story.failed[f"{name} on a full disk"] = f"{len(alive)} programs run after {END_SECONDS:.0f} s"
+    cluster.story.destroy_failed |= name != "destroy"  # a stopped run stays stopped
+    cluster.note("cut")
+    cluster.command("up")
+    return f"`{name}` while the disk was full but for {spare} bytes"
+
+
 def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
     """The clock of controller and launchers jumps by an hour, forward or back."""
     seconds = HOUR if step.amount < 0.5 else -HOUR
@@ -210,6 +237,7 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "pause_launcher": (Kind(tasks=True), partial(pause, "")),
     "pause_controller": (Kind(), partial(pause, CONTROLLER)),
     "disk_full": (Kind(weight=2), fill_disk),
+    "disk_full_at_end": (Kind(during=False), end_on_full_disk),
     "clock_step": (Kind(), step_clock),
     "damage_record": (Kind(), damage_record),
 }

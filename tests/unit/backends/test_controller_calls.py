@@ -1,6 +1,7 @@
 """An agent of another version behind the calls: understood where that is possible, else a sentence."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -173,8 +174,8 @@ def test_a_long_stop_prints_once_what_it_waits_for_and_has_a_limit(
         nonlocal now
         now += 1.0
 
-    monkeypatch.setattr(controller_calls.time, "monotonic", lambda: now)
-    monkeypatch.setattr(controller_calls.time, "sleep", pause)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "sleep", pause)
     assert not controller_calls.stop(Stopping(unfinished, uploading), lambda: False, 12.0)
     assert capsys.readouterr().out == text + "\n"
 
