@@ -43,17 +43,17 @@ def is_cancelled() -> bool:
 def _hear_cancel() -> None:
     """Pulumi's code in the process of dynamic resources ignores the request, and has registered its method with the server already: so
     only what the method does can be replaced."""
-    servicer = getattr(sys.modules["__main__"], "DynamicResourceProviderServicer", None)
+    plugin = sys.modules["__main__"]
+    servicer = getattr(plugin, "DynamicResourceProviderServicer", None)
     if servicer is not None:
-        servicer.Cancel.cancelled = _cancelled
+        servicer.Cancel.requested, servicer.Cancel.response = _cancelled, vars(plugin)["empty_pb2"].Empty
         servicer.Cancel.__code__ = _cancel.__code__
 
 
 def _cancel(self: Any, _request: Any, _context: Any) -> Any:
-    from google.protobuf import empty_pb2  # its globals are those of the method that it replaces
-
-    type(self).Cancel.cancelled.set()
-    return empty_pb2.Empty()
+    """Its globals are those of the method that it replaces."""
+    type(self).Cancel.requested.set()
+    return type(self).Cancel.response()
 
 
 def _follow(address: tuple[str, int]) -> None:

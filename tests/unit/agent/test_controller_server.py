@@ -1,243 +1,27 @@
-"""Who may call what; what a stranger can make the controller do; how much a report costs."""
+"""What a stranger can make the controller do; how much a report costs; what a full disk delays."""
 
 import http.client
-import json
 import os
-import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
-from tests.waiting import until
-from tfdeploy.agent import connections, controller_server, events
-from tfdeploy.agent.connections import Connections
+from tfdeploy.agent import events
 from tfdeploy.agent.controller import END_SECONDS, Clock, Controller
-from tfdeploy.agent.controller_server import Server
-from tfdeploy.agent.log_segments import Stream
 from tfdeploy.agent.record import Record
-from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, CallObsolete, Client, launcher_token, task_token
+from tfdeploy.agent.rpc import TOKEN_HEADER, CallError
 from tfdeploy.agent.run_state import RunState, TaskExit
 from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
 
-TOKEN = "0123456789abcdef" * 2
-"""As long as a real one."""
-
-
-class Served:
-    """A controller behind its server."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "token").write_text(TOKEN + "\n")
-        self.controller = Controller(Record(folder / "record"))
-        self.server = Server("127.0.0.1:0", folder / "token", self.controller)
-        self.port = int(self.server.server_address[1])
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def client(self, token: str = TOKEN) -> Client:
-        return Client(f"127.0.0.1:{self.port}", token, 10.0)
-
-    def raw(self, head: str, body: bytes = b"") -> bytes:
-        """What the server sends after these bytes, until it closes the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
-            connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
-            received = b""
-            while part := connection.recv(4096):
-                received += part
-            return received
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    made = Served(tmp_path)
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-
-
-REPORT = Launcher("worker-0").report().to_dict()
-RUN_ID = plan(workers=2).run.id
-OF_A_TASK = [
-    ("POST", "/sync", REPORT),
-    ("GET", f"/log/{RUN_ID}/worker-0", {}),
-    ("PUT", f"/log/{RUN_ID}/worker-0/stdout/0", {}),
-]
-UPLOADS = [
-    ("PUT", f"/artifacts/{RUN_ID}/worker-0", {"artifacts": []}),
-    ("PUT", f"/artifacts/{RUN_ID}/worker-0/0/0/{'0' * 64}", {}),
-    ("POST", f"/artifacts/{RUN_ID}/worker-0/0", {"sha256": ""}),
-    ("POST", f"/artifacts/{RUN_ID}/worker-0", {"left_out": []}),
-]
-LAUNCHERS_CALLS = [*OF_A_TASK, ("GET", f"/restore/{RUN_ID}", {}), ("GET", "/changes/0", {})]
-ADMIN_CALLS = [
-    ("PUT", "/run", {}),
-    ("PUT", "/code/0123", {}),
-    ("POST", "/stop", {}),
-    ("POST", "/moved", {"to": "docker"}),
-    ("PUT", "/import/0", {}),
-    ("GET", "/import", {}),
-    ("POST", "/view", {}),
-    ("POST", "/copy", {"record_id": ""}),
-    ("POST", "/restarts", {"hostnames": []}),
-    ("POST", "/new-launcher", {"hostname": "worker-0", "action": "restarted"}),
-    ("GET", "/stopped", {}),
-]
-
-
-def body_of(data: Any) -> bytes:
-    return json.dumps(data).encode() if data is not None else b""
-
-
-OWN, FORMER = task_token(TOKEN, "worker-0"), launcher_token(TOKEN)
-"""The token of worker-0's launcher, and that of all launchers of version 0.1.0."""
-
-
-@pytest.mark.parametrize("token", [OWN, FORMER])
-@pytest.mark.parametrize(("method", "path", "data"), LAUNCHERS_CALLS)
-def test_a_launcher_may_report_and_send_its_output(
-    served: Served, token: str, method: str, path: str, data: Any
-) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    with served.client(token) as client:
-        client.call(method, path, body_of(data))
-
-
-@pytest.mark.parametrize("token", [OWN, FORMER])
-@pytest.mark.parametrize(("method", "path", "data"), ADMIN_CALLS)
-def test_a_launcher_may_do_nothing_else(served: Served, token: str, method: str, path: str, data: Any) -> None:
-    with served.client(token) as client, pytest.raises(CallError, match="403 the token of launchers"):
-        client.call(method, path, body_of(data))
-
-
-@pytest.mark.parametrize(("method", "path", "data"), [*OF_A_TASK, *UPLOADS])
-def test_a_launcher_calls_for_no_other_task(served: Served, method: str, path: str, data: Any) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    before = record_of(served)
-    with (
-        served.client(task_token(TOKEN, "worker-1")) as client,
-        pytest.raises(CallError, match="403 the token of worker-1 does not allow calls for worker-0"),
-    ):
-        client.call(method, path, body_of(data))
-    assert record_of(served) == before
-
-
-@pytest.mark.parametrize(("method", "path", "data"), [*OF_A_TASK, *UPLOADS])
-def test_the_former_token_of_all_launchers_ends_with_the_first_call_of_a_task(
-    served: Served, method: str, path: str, data: Any
-) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    with served.client(OWN) as client, served.client(FORMER) as former:
-        client.call("GET", "/changes/0")
-        with pytest.raises(CallError, match="403 the token of launchers does not allow calls for worker-0"):
-            former.call(method, path, body_of(data))
-    with served.client(FORMER) as former:
-        former.json("POST", "/sync", {**REPORT, "hostname": "worker-1"})
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/log/{}/worker-0"),
-        ("PUT", "/log/{}/worker-0/stdout/0"),
-        ("GET", "/restore/{}"),
-        ("GET", "/restore/{}/checkpoint"),
-        ("PUT", "/artifacts/{}/worker-0"),
-        ("POST", "/artifacts/{}/worker-0"),
-    ],
-)
-@pytest.mark.parametrize("run_id", ["another", "a.b", "..", "run_state.json", "", "%2e%2e"])
-def test_a_launcher_makes_no_run(served: Served, method: str, path: str, run_id: str) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    before = record_of(served)
-    with served.client(OWN) as client, pytest.raises(CallError, match=r" 4(00|04|10) "):
-        client.call(method, path.format(run_id), body_of({"artifacts": [], "left_out": []}))
-    assert record_of(served) == before
-
-
-@pytest.mark.parametrize("hostname", ["worker-9", "run_state.json", "a.b", "..", "-x", "ps-0"])
-def test_a_launcher_makes_no_task(served: Served, hostname: str) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    before = record_of(served)
-    for token in (TOKEN, FORMER, task_token(TOKEN, hostname)):
-        with served.client(token) as client:
-            for method, end in (("GET", ""), ("PUT", "/stdout/0")):
-                with pytest.raises(CallError, match=r" 4(04|10) "):
-                    client.call(method, f"/log/{RUN_ID}/{hostname}{end}", b"")
-    assert record_of(served) == before
-
-
-def record_of(served: Served) -> list[str]:
-    """The paths of all that the record has."""
-    folder = served.controller._record.folder
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
-def test_a_call_for_an_unknown_run_is_repeated_until_the_controller_has_a_run(served: Served) -> None:
-    path = f"/log/{RUN_ID}/worker-0"
-    with served.client(OWN) as client, pytest.raises(CallError, match=" 409 ") as early:
-        client.call("GET", path)
-    assert not isinstance(early.value, CallObsolete)
-    served.controller.submit_run(plan(workers=2, run_id="another").run)
-    with served.client(OWN) as client, pytest.raises(CallObsolete, match=" 410 "):
-        client.call("GET", path)
-
-
-def test_what_a_removed_task_has_printed_last_is_taken(served: Served) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    served.controller.stop(["worker-1"])
-    with served.client(task_token(TOKEN, "worker-1")) as client:
-        client.call("PUT", f"/log/{RUN_ID}/worker-1/stdout/0", b"the last line\n")
-
-
-def test_a_forged_report_does_not_fence_another_launcher(served: Served) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    with served.client(OWN) as client, served.client(task_token(TOKEN, "worker-1")) as other:
-        client.json("POST", "/sync", REPORT)
-        with pytest.raises(CallError, match="403"):
-            other.json("POST", "/sync", {**REPORT, "instance": "forged", "generation": 99})
-        assert client.json("POST", "/sync", {**REPORT, "generation": 1})["action"] == PREPARE
-
-
-def test_gaps_delete_nothing_of_a_log(served: Served) -> None:
-    served.controller.submit_run(plan(workers=2).run)
-    path = f"/log/{RUN_ID}/worker-0/stdout"
-    with served.client(OWN) as client:
-        client.call("PUT", f"{path}/0", b"the only line\n")
-        for number in range(1, 200):
-            client.call("PUT", f"{path}/{number * 1_000_000}", b"x")
-    stream = served.controller._record.log(RUN_ID, "worker-0").streams["stdout"]
-    assert stream.span(0, 100) == b"the only line\n"
-    with pytest.raises(ValueError, match="too many gaps"):
-        put_gaps(stream, 1000)
-
-
-def put_gaps(stream: Stream, count: int) -> None:
-    for _ in range(count):
-        stream.put(stream.end + 1_000_000, b"x")
-
-
-def test_an_empty_token_file_is_no_token(served: Served, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("\n")
-    for token in ("", FORMER, OWN, launcher_token(""), task_token("", "worker-0")):
-        with served.client(token) as client, pytest.raises(CallError, match="403 the cluster's token is missing"):
-            client.call("GET", "/stopped")
-
-
-@pytest.mark.parametrize("shown", ["", "\xe4\xf6", "{}x", "x{}", "{:.1}", "{:.16}", "{:.16}another", "{:.31}"])
-@pytest.mark.parametrize("token", [TOKEN, launcher_token(TOKEN), task_token(TOKEN, "worker-0")])
-def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str, shown: str) -> None:
-    with (
-        served.client(shown.format(token)) as client,
-        pytest.raises(CallError, match="403 the cluster's token is missing or wrong"),
-    ):
-        client.call("GET", "/stopped")
+__all__ = ["served"]
 
 
 def test_the_body_of_a_stranger_is_not_read(served: Served) -> None:
@@ -278,93 +62,6 @@ def test_a_body_that_is_no_report_is_an_error_of_the_caller(served: Served, body
         with pytest.raises(CallError, match=r"/sync: 400"):
             client.call("POST", "/sync", body)
         client.json("POST", "/sync", REPORT)
-
-
-def strangers(served: Served, count: int, sends: bytes = b"") -> list[socket.socket]:
-    """Connections that show no token."""
-    made = [socket.create_connection(("127.0.0.1", served.port), 5) for _ in range(count)]
-    for connection in made:
-        connection.sendall(sends)
-    until(lambda: served.server.connections.strangers == count, "all are connected")
-    return made
-
-
-HEAD = b"POST /sync HTTP/1.1\r\nContent-Length: 9\r\nX-Another: "
-
-
-@pytest.mark.parametrize("sends", [b"", b"P", HEAD, HEAD + b"x\r\n\r\n"])
-def test_callers_without_a_token_keep_no_one_out(served: Served, monkeypatch: pytest.MonkeyPatch, sends: bytes) -> None:
-    monkeypatch.setattr(connections, "MAX_STRANGERS", 5)
-    made = strangers(served, 5, sends)
-    with served.client() as client, served.client(task_token(TOKEN, "worker-0")) as launcher:
-        for _ in range(3):
-            client.call("GET", "/stopped")
-            launcher.json("POST", "/sync", REPORT)
-        assert served.server.connections.strangers == 4
-    made[0].settimeout(5)
-    with suppress(ConnectionResetError):
-        made[0].recv(1000)  # the response to a body that has not arrived, or nothing
-    for connection in made:
-        connection.close()
-    until(lambda: served.server.connections.strangers == 0, "all are gone")
-
-
-@pytest.mark.parametrize("sends", [b"", HEAD, HEAD + b"x\r\n\r\n"])
-def test_a_caller_without_a_token_has_a_time_for_all_that_it_sends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sends: bytes
-) -> None:
-    monkeypatch.setattr(controller_server, "STRANGER_SECONDS", 0.5)
-    served = Served(tmp_path)
-    with closing(strangers(served, 1, sends)[0]) as connection:
-
-        def is_closed() -> bool:
-            """Whether the connection is closed, although a byte arrives again and again."""
-            try:
-                connection.sendall(b"x")
-            except OSError:
-                return True
-            return False
-
-        until(is_closed, "the connection is closed")
-    served.server.shutdown()
-    served.server.server_close()
-
-
-def test_of_many_callers_without_a_token_the_oldest_of_the_most_crowded_address_is_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connections, "MAX_STRANGERS", 3)
-    pairs = {name: socket.socketpair() for name in ("user", "first", "second", "third")}
-    places = Connections()
-    for name, (end, _) in pairs.items():
-        assert places.admit(end, ("10.0.0.1" if name == "user" else "10.0.0.2", 1))
-    open_ = {name: not is_shut(other) for name, (_, other) in pairs.items()}
-    assert open_ == {"user": True, "first": False, "second": True, "third": True}
-    assert not places.welcome(pairs["first"][0], "worker-0", False)
-    for pair in pairs.values():
-        for end in pair:
-            end.close()
-
-
-def is_shut(connection: socket.socket) -> bool:
-    connection.setblocking(False)
-    try:
-        return connection.recv(1) == b""
-    except BlockingIOError:
-        return False
-
-
-def test_a_task_cannot_take_the_places_of_others(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_OF_A_TASK", 2)
-    own = [served.client(task_token(TOKEN, "worker-0")) for _ in range(3)]
-    for client in own[:2]:
-        client.json("POST", "/sync", REPORT)
-    with pytest.raises(CallError, match="503 there are too many connections"):
-        own[2].json("POST", "/sync", REPORT)
-    with served.client() as user:
-        user.call("GET", "/stopped")
-    for client in own:
-        client.close()
 
 
 def test_a_full_disk_is_an_error_that_the_launcher_sees(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -627,22 +324,3 @@ def test_a_stop_spares_tensorboard_on_request(served: Served, body: dict[str, bo
     with served.client() as client:
         client.call("POST", "/stop", body_of(body))
         assert client.json("GET", "/stopped") == {"stopped": all_end}
-
-
-def test_a_machine_without_threads_refuses_for_a_moment_and_not_for_ever(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each such connection ends. If it was still counted, the server would refuse all others after some."""
-    monkeypatch.setattr(connections, "MAX_STRANGERS", 3)
-    start = threading.Thread.start
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    for _ in range(5):
-        with suppress(OSError):  # closed before all was sent
-            assert served.raw("GET /stopped HTTP/1.1") == b""
-    monkeypatch.setattr(threading.Thread, "start", start)
-    with served.client() as client:
-        assert client.json("GET", "/stopped") == {"stopped": True}
