@@ -7,8 +7,10 @@ import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
+from tfdeploy.agent.launcher import Launcher
 from tfdeploy.agent.log_segments import Stream
 from tfdeploy.agent.rpc import CallError, CallObsolete, launcher_token, task_token
+from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import PREPARE
 
 __all__ = ["served"]
@@ -132,6 +134,19 @@ def test_a_call_for_an_unknown_run_is_repeated_until_the_controller_has_a_run(se
     served.controller.submit_run(plan(workers=2, run_id="another").run)
     with served.client(OWN) as client, pytest.raises(CallObsolete, match=" 410 "):
         client.call("GET", path)
+
+
+def test_a_launcher_drops_what_it_has_of_a_run_that_was_deleted_and_of_no_other(served: Served, tmp_path: Path) -> None:
+    (tmp_path / "own").write_text(OWN)
+    Stream(tmp_path / "task/spool/deleted", "stdout").put(0, b"a line\n")
+    settings = TaskSettings(
+        "worker-0", "worker", 0, f"127.0.0.1:{served.port}", str(tmp_path / "own"), str(tmp_path / "task"), ""
+    )
+    launcher = Launcher(settings)
+    assert not launcher._ship_leftovers()
+    served.controller.submit_run(plan(workers=2).run)
+    assert launcher._ship_leftovers()
+    assert served.controller._record.runs() == [RUN_ID]
 
 
 def test_what_a_removed_task_has_printed_last_is_taken(served: Served) -> None:
