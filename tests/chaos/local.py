@@ -209,11 +209,11 @@ def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None)
     spare, name = int(step.amount * 8192), "destroy" if step.amount < 0.5 else "stop --yes"
     disk.fill(spare)
     try:
-        cluster.command(name)
+        has_ended = "was stopped" in cluster.command(name) or name == "destroy"
         _, alive = psutil.wait_procs(programs, END_SECONDS)
     finally:
         disk.free()
-    if alive:
+    if alive and has_ended:
         cluster.story.failed[f"{name} on a full disk"] = f"{len(alive)} programs run after {END_SECONDS:.0f} s"
     cluster.story.destroy_failed |= name != "destroy"  # a stopped run stays stopped
     cluster.note("cut")

@@ -242,17 +242,20 @@ def wait_for(call: Callable[[], Any], problem: str, seconds: float) -> None:
     """Wait until `call` returns a true value; an `OSError` counts as "not yet".
 
     Raises:
-        BackendError: it does not within so many seconds.
+        BackendError: it does not within so many seconds, or before `pulumi` receives a signal.
     """
+    has_succeeded = False
 
-    def succeeds() -> bool:
-        try:
-            return bool(call())
-        except OSError:
-            return False
+    def is_over() -> bool:
+        nonlocal has_succeeded
+        with suppress(OSError):
+            has_succeeded = bool(call())
+        return has_succeeded or is_cancelled()
 
-    if not wait_until(succeeds, seconds, _POLL_SECONDS, _LONGEST_PAUSE):
-        raise BackendError(f"{problem} within {seconds:g} s")
+    wait_until(is_over, seconds, _POLL_SECONDS, _LONGEST_PAUSE)
+    if not has_succeeded:
+        end = "before `pulumi` received a signal" if is_cancelled() else f"within {seconds:g} s"
+        raise BackendError(f"{problem} {end}")
 
 
 def now() -> str:

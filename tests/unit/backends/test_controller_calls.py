@@ -185,3 +185,10 @@ def test_a_stop_ends_with_a_signal_to_pulumi(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(BackendError, match="a signal has ended the wait for the tasks"):
         controller_calls.stop(Stopping(None), lambda: False, 1e9)
     assert controller_calls.stop(OlderController(stop={}, stopped={"stopped": True}), lambda: False, 1e9)
+
+
+def test_every_wait_ends_with_a_signal_to_pulumi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
+    with pytest.raises(BackendError, match="it did not end before `pulumi` received a signal"):
+        controller_calls.wait_for(lambda: False, "it did not end", 1e9)
+    controller_calls.wait_for(lambda: True, "it did not end", 1e9)
