@@ -12,6 +12,7 @@ import psutil
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.disk import Disk
+from tests.chaos.full_disk_end import DESTROY, STOP, end_run
 from tests.chaos.invariants import parts
 from tests.chaos.process_faults import (
     CONTROLLER,
@@ -23,7 +24,7 @@ from tests.chaos.process_faults import (
     later,
     pause,
 )
-from tests.chaos.schedule import WORKERS, Kind, Step
+from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
 from tfdeploy.agent.log_segments import Stream
@@ -33,7 +34,6 @@ from tfdeploy.backends.local.supervisor import Supervisor, marked
 from tfdeploy.errors import Unreachable
 
 HOUR = 3600
-TASKS = ("ps-0", *(f"worker-{index}" for index in range(WORKERS)))
 
 SHIFTED = """\
 import pathlib, runpy, sys, time
@@ -195,28 +195,17 @@ def fill_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str
     return f"full but for {spare} bytes for {step.seconds} s"
 
 
-END_SECONDS = 15.0
-"""The grace period of the programs is 5 s."""
-
-
 def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str:
-    """The run is stopped, or the cluster destroyed, while the disk is full: no program runs on because the record cannot be written."""
+    """The run is stopped, or the cluster destroyed, while the disk is full."""
     disk = cluster.shared.disk
     if disk is None:
         return ""
-    launchers = filter(None, map(cluster.process, TASKS))
-    programs = [program for launcher in launchers for program in launcher.children()]
-    spare, name = int(step.amount * 8192), "destroy" if step.amount < 0.5 else "stop --yes"
+    spare, name = int(step.amount * 8192), DESTROY if step.amount < 0.5 else STOP
     disk.fill(spare)
     try:
-        has_ended = "was stopped" in cluster.command(name) or name == "destroy"
-        _, alive = psutil.wait_procs(programs, END_SECONDS)
+        end_run(cluster, name)
     finally:
         disk.free()
-    if alive and has_ended:
-        cluster.story.failed[f"{name} on a full disk"] = f"{len(alive)} programs run after {END_SECONDS:.0f} s"
-    cluster.story.destroy_failed |= name != "destroy"  # a stopped run stays stopped
-    cluster.note("cut")
     cluster.command("up")
     return f"`{name}` while the disk was full but for {spare} bytes"
 
