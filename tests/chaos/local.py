@@ -200,14 +200,14 @@ def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None)
     disk = cluster.shared.disk
     if disk is None:
         return ""
-    spare, name = int(step.amount * 8192), DESTROY if step.amount < 0.5 else STOP
-    disk.fill(spare)
+    name = DESTROY if step.amount < 0.5 else STOP
+    disk.fill(0)
     try:
         end_run(cluster, name)
     finally:
         disk.free()
     cluster.command("up")
-    return f"`{name}` while the disk was full but for {spare} bytes"
+    return f"`{name}` while the disk was full"
 
 
 def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
