@@ -124,7 +124,7 @@ class WithRecordDisk(Protocol):
     def find_record_disk(self) -> RecordDisk | None: ...
 
 
-def fill_disk(cluster: WithRecordDisk, step: Step, running: Running | None) -> str:
+def fill_disk(cluster: WithRecordDisk, step: Step, running: Running | None, has_space_later: bool = True) -> str:
     """The controller comes back to a disk that is full but for a few bytes, and has space again later."""
     spare = int(step.amount * 8192)
     if cluster.record_disk:
@@ -134,6 +134,8 @@ def fill_disk(cluster: WithRecordDisk, step: Step, running: Running | None) -> s
         disk.place(spare)
     else:
         return ""
+    if not has_space_later:
+        return f"the record's disk is full but for {spare} bytes"
     later(cluster.story, 3 * step.seconds, cluster.record_disk.free)
     return f"the record's disk is full but for {spare} bytes for {3 * step.seconds:.1f} s"
 

@@ -43,7 +43,16 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "units": (),
     "paths": ("errors", "agent.files"),
     "receipts": (*BASE, "agent.run_spec"),
-    "spec": (*BASE, "spec", "agent.artifacts", "agent.flags", "agent.run_state", "agent.settings", "agent.until"),
+    "spec": (
+        *BASE,
+        "spec",
+        "agent.artifacts",
+        "agent.flags",
+        "agent.metric_values",
+        "agent.run_state",
+        "agent.settings",
+        "agent.until",
+    ),
     "plan": (
         *BASE,
         "plan",

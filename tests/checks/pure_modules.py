@@ -58,6 +58,8 @@ PURE = (
     "agent.until",
     "agent.budget",
     "agent.steps",
+    "agent.escapes",
+    "agent.metric_values",
     "agent.artifacts",
     "agent.events",
     "agent.uploads",

@@ -265,12 +265,15 @@ class Record:
 
     def remove_old_runs(self, keep: Sequence[str]) -> None:
         """Delete the oldest runs beyond `MAX_RUNS`, with their artifacts, except those to keep."""
-        excess = [run_id for run_id in self.runs() if run_id not in keep]
+        excess = [run_id for run_id in self.runs() if run_id not in keep and self._has_state(run_id)]
         if len(excess) <= MAX_RUNS:
             return
         excess.sort(key=lambda run_id: self.run_folder(run_id).stat().st_mtime)
         for run_id in excess[:-MAX_RUNS]:
             shutil.rmtree(str(self.run_folder(run_id)), ignore_errors=True)
+
+    def _has_state(self, run_id: str) -> bool:
+        return any((self.run_folder(run_id) / name).exists() for name in _STATE_FILES)
 
     def record_id(self) -> str:
         """The identity of this record, which a copy shares; created when it is missing."""

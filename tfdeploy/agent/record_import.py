@@ -94,7 +94,7 @@ def _blocks(folder: Path) -> Iterator[bytes]:
 
 
 def _files(folder: Path) -> List[Path]:
-    """The files of a record that travel: no links, and no drafts."""
+    """The files of a record that travel: no links, no drafts, and nothing that an import refuses."""
     single = [folder / name for name in _SINGLE_FILES]
     below = sorted((folder / "runs").rglob("*"))
     return [path for path in (*single, *below) if path.is_file() and not path.is_symlink() and _travels(path, folder)]
@@ -106,7 +106,8 @@ def _travels(path: Path, folder: Path) -> bool:
         return True
     is_artifact = parts[2] == "artifacts"
     is_draft = path.name.startswith(".") and path.name.endswith(".draft")
-    return parts[2] not in _LEFT_OUT and (is_artifact or not is_draft)
+    is_left_out = parts[2] in _LEFT_OUT or (is_draft and not is_artifact)
+    return not is_left_out and _is_name(path.relative_to(folder).as_posix())
 
 
 def put(record: Path, position: int, data: bytes) -> int:

@@ -290,6 +290,14 @@ class RunState:
         """Whether all training tasks were ready at some moment, so that they may run."""
         return bool(self.address_book)
 
+    def has_had(self, hostname: str) -> bool:
+        """Whether this is a task of the run, or was one."""
+        former = (self.removed, self.removed_attempts, self.removed_generations, self.last_seen)
+        return hostname in self.tasks or any(hostname in names for names in former) or self._plans(hostname)
+
+    def _plans(self, hostname: str) -> bool:
+        return any(task.hostname == hostname for task in self.spec.tasks)
+
     def seen(self, hostname: str) -> float:
         """The last report of this task's launcher, if its program may still run while its machine does not respond; else 0."""
         task = self.tasks.get(hostname)

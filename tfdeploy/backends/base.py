@@ -77,6 +77,7 @@ class TaskDependencies(TypedDict, total=False):
     agent: Reference
     token: Reference
     launcher_token: Reference
+    """That of the task's launcher. The task runner creates it: it is not in a state."""
     secrets: dict[str, Reference]
     """Name of a variable to the secret that holds its value."""
     image: str

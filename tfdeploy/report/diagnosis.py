@@ -23,6 +23,7 @@ from ..agent.run_state import (
 )
 from ..backends.base import EngineTask, ObservedState
 from ..units import counted, moment
+from .escapes import plain
 from .events import exit_text, restart_text, task_detail
 from .failure import failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
@@ -265,7 +266,7 @@ def _undecided_conditions(facts: Facts) -> Iterator[Finding]:
 def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
     """Tasks that store checkpoints where no other task sees them."""
     for hostname, lines in facts.sight.view.logs.items():
-        path = relative_checkpoint([line.text for line in lines])
+        path = relative_checkpoint([plain(line.text) for line in lines])
         if path:
             text = f"{hostname} stores checkpoints in {path}, a relative path."
             remedy = f"{OWN_COPY[0].upper()}{OWN_COPY[1:]}".format()

@@ -42,13 +42,13 @@ class Curve:
 _LONGEST = 4000
 """What is printed beyond this many characters of a line is ignored."""
 
-_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))"
+_NUMBER = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?(?:nan|inf(?:inity)?))"
 
 _WORTH_READING = re.compile(
     r"loss|acc|cost|entropy|perplexity|precision|recall|auc|mse|mae|error|step|epoch|iter", re.IGNORECASE
 )
-_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{IS}(\d+(?:\.\d+)?)(?![\d.]*\w)""", re.IGNORECASE)
-_PROGRESS = re.compile(r"^\s*(\d+)/(\d+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
+_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{IS}([0-9]+(?:\.[0-9]+)?)(?![\d.]*\w)""", re.IGNORECASE)
+_PROGRESS = re.compile(r"^\s*([0-9]+)/([0-9]+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
 
 _QUANTITY = re.compile(
     r"(?<![\w/.-])(?:(?P<before>[a-z][\w-]*)\s+)?"

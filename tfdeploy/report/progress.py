@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from ..units import text_of_number, text_of_seconds
+from .escapes import plain
 from .log_metrics import Reading, is_of_evaluation, reading
 
 _GOAL = re.compile(
@@ -17,7 +18,7 @@ _GOAL = re.compile(
     r"[= ]['\"]?(\d[\d_]{0,14})\b"
 )
 _STEP_AND_GOAL = re.compile(
-    r"\b(?:step|iteration|iter)\b\D{0,3}[\d,]{1,15}\s*(?:/|of)\s*([\d,]{1,15})(?![\d,])", re.IGNORECASE
+    r"\b(?:step|iteration|iter)\b\D{0,3}[0-9,]{1,15}\s*(?:/|of)\s*([0-9,]{1,15})(?![\d,])", re.IGNORECASE
 )
 """A number with 16 digits or more is not a step, as in `reading`."""
 
@@ -112,7 +113,7 @@ class Training:
         """Read further lines, with their times."""
         for at, text in lines:
             read = reading(text)
-            step_and_goal = _STEP_AND_GOAL.search(text)
+            step_and_goal = _STEP_AND_GOAL.search(plain(text))
             if step_and_goal:
                 self.goal = float(step_and_goal[1].replace(",", "") or 0) or self.goal
             if read.step is not None:

@@ -1,11 +1,11 @@
 """A report: expected and observed state as the component's outputs, tables and metrics. Pure."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..agent.flags import shown_command
+from ..agent.metric_values import number_in
 from ..agent.run_state import (
     ENGINE_STARTING,
     FAILED,
@@ -205,11 +205,8 @@ def metric_value(text: str | None) -> Any:
     """
     if text is None:
         return None
-    try:
-        number = float(text)
-    except ValueError:
-        return shown_text(text)
-    return number if math.isfinite(number) else text
+    number = number_in(text)
+    return shown_text(text) if number is None else number
 
 
 def _lines(observed: ObservedState, hostname: str) -> list[tuple[float, str]]:

@@ -15,6 +15,7 @@ from ..agent.run_state import FINAL, RUNNING, STOPPED, SUCCEEDED, WORKERS, RunSt
 from ..agent.steps import step_in
 from ..agent.success_policy import WORKER_0, deciding_tasks, is_worker
 from ..backends.base import ObservedState
+from .escapes import plain
 from .failure import is_noise
 
 _WAIT = re.compile(
@@ -54,7 +55,8 @@ def session_waits(observed: ObservedState) -> list[SessionWait]:
         return _never_trained(run, observed) if run.result.state == SUCCEEDED else []
     waits = []
     for task in run.training_tasks:
-        texts = [line.text for line in observed.view.logs.get(task.hostname, []) if line.text.strip()]
+        shown = [plain(line.text) for line in observed.view.logs.get(task.hostname, [])]
+        texts = [text for text in shown if text.strip()]
         wait = _wait(run, task, texts) if task.state == RUNNING else None
         if wait is not None:
             waits.append(wait)

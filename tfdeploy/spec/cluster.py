@@ -1,6 +1,5 @@
 """The validated specification of a cluster as plain values. Pure: it depends on neither Pulumi nor the file system."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +7,7 @@ from typing import Any
 
 from ..agent.artifacts import DEFAULT_PATTERNS, is_valid_name
 from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
+from ..agent.metric_values import number_in
 from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.until import COMPARISONS
 from ..errors import SpecError, nearest
@@ -421,11 +421,8 @@ def _until(args: ArgReader) -> dict[str, Comparison]:
 
 def _comparison(args: ArgReader, name: str, text: object) -> Comparison:
     match = _COMPARISON.fullmatch(text) if isinstance(text, str) else None
-    try:
-        threshold = float(match[2]) if match else math.nan
-    except ValueError:
-        threshold = math.nan
-    if match is None or not math.isfinite(threshold):
+    threshold = number_in(match[2]) if match else None
+    if match is None or threshold is None:
         remedy = f'Use one of {" ".join(COMPARISONS)} and a number, such as ">= 0.95".'
         raise args.error(f"until.{name}", f"{text!r} is not a comparison with a number", remedy)
     return Comparison(match[1], threshold)

@@ -382,3 +382,13 @@ def test_the_log_of_a_task_that_was_removed_arrives_too(tmp_path: Path, controll
     assert arrived is not None
     assert here.hostnames(arrived)[-1] == "worker-7"
     assert here.log(SPEC.id, "worker-7").streams["stdout"].span(0, 99) == b"last words\n"
+
+
+@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/stdout.0.log", "runs/a b/run_state.json", "runs/-x/y"])
+def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
+    record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
+    (record.folder / path).parent.mkdir(parents=True)
+    (record.folder / path).write_text("x")
+    target = Controller(Record(tmp_path / "to"))
+    target.finish_import(sent(target, record))
+    assert Record(tmp_path / "to").runs() == [SPEC.id]

@@ -29,7 +29,6 @@ class Places:
         self.token = self.home / "token"
         self.identity = self.home / "cluster.json"
         """The cluster's reference, and the machine that it is on: it is discovered by its folder or its processes alone."""
-        self.launcher_token = self.home / "launcher-token"
         self.config = self.home / "supervisord.conf"
         self.programs = self.home / "conf.d"
         self.runtime = runtime_root() / hashlib.sha256(home.encode()).hexdigest()[:12]

@@ -22,6 +22,7 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from ...agent.files import write_whole
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root
+from ...plugin_exit import is_cancelled
 from .paths import Places
 
 MARK = "TFDEPLOY_CLUSTER"
@@ -306,6 +307,8 @@ def _escaped(text: object) -> str:
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
+        if is_cancelled():
+            raise BackendError("a signal to `pulumi` has ended the wait for supervisord. Run the command again")
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)

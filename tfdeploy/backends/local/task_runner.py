@@ -13,7 +13,7 @@ from typing import Any
 
 from ...agent.files import write_whole
 from ...agent.record import Record, RecordFormatError, RecordView, ViewRequest
-from ...agent.rpc import UNIX, CallError, Client, launcher_token
+from ...agent.rpc import UNIX, CallError, Client, task_token
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
@@ -174,7 +174,6 @@ class LocalTaskRunner:
             make_private(places.runtime)
             write_private(places.identity, json.dumps({**cluster, MACHINE: machine_id()}))
             write_private(places.token, token)
-            write_private(places.launcher_token, launcher_token(token))
             _write_application(places.agent(version()))
         command = [
             *_python(),
@@ -195,7 +194,7 @@ class LocalTaskRunner:
             job=props["job"],
             index=props["index"],
             controller=f"{UNIX}{places.controller_socket}",
-            token=str(places.launcher_token),
+            token=str(folder / "token"),
             folder=str(folder),
             secrets=str(places.secrets),
             host=_HOST,
@@ -204,6 +203,7 @@ class LocalTaskRunner:
             gpus=",".join(props["gpus"]),
             machine=props["machine"],
         )
+        write_whole(folder / "token", task_token(props["token"], props["hostname"]), mode=0o600)
         write_whole(folder / "task.json", json.dumps(settings.to_dict()), mode=0o600)
 
     def _write_secrets(self, places: Places, secrets: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound
 from ...registry import Entry
+from ...report.escapes import plain
 from ...report.failure import is_noise
 from ...units import DURATION_FORM, seconds
 from .. import completion
@@ -50,7 +51,7 @@ class LineFilter:
         return (
             line.at >= self.since
             and (not self.only_stderr or line.pipe == "stderr")
-            and (self.pattern is None or self.pattern.search(line.text) is not None)
+            and (self.pattern is None or self.pattern.search(plain(line.text)) is not None)
             and (not self.attempts or self.attempts.get(line.hostname) == line.attempt)
             and not (self.without_noise and is_noise(line.text))
         )
