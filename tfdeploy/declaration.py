@@ -102,6 +102,7 @@ def declare(
             *warnings,
             *plan.warnings,
             *shipped_code.output_warnings(bundle),
+            *(bundle.warnings if bundle else ()),
             *([] if stored else _others(backend, cluster)),
         ),
         bundle=bundle,

@@ -185,7 +185,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "registration": ("pulumi",),
     "identity": ("pulumi",),
     "config": ("pulumi",),
-    "plan.code_bundle": ("pathspec",),
+    "plan.ignore_rules": ("pathspec",),
     "provider": ("pulumi",),
     "report.update_failure": ("pulumi",),
     "report.wait": ("pulumi",),

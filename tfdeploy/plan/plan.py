@@ -139,11 +139,9 @@ class Plan:
         values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
         command = shlex.join(flags.task_command(self.run, task.job, values))
         row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
-        return (
-            row
-            if task.job == TENSORBOARD
-            else f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
-        )
+        if not tf_config.has_tf_config(addresses, own_address, self.run):
+            return row
+        return f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
 
 
 def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
