@@ -81,7 +81,8 @@ def refuse_few_files(spec: ClusterSpec) -> None:
     tasks = sum(job.count for job in spec.jobs) + max(0, spec.max_workers - workers)
     limit, needed = open_files.allowed(), open_files.needed(tasks)
     if limit < needed:
-        wrong = f"{tasks} tasks need {needed} open files, and the hard limit of this shell is {limit} (`ulimit -Hn`)"
+        need = "needs" if tasks == 1 else "need"
+        wrong = f"{counted(tasks, 'task')} {need} {needed} open files, and the hard limit of this shell is {limit} (`ulimit -Hn`)"
         most = open_files.most_tasks(limit)
         fewer = f", or use at most {most} tasks" if most else ""
         raise SpecError(f"{spec.name}: workers", wrong, f"Raise it, as root, in /etc/security/limits.conf{fewer}.")
