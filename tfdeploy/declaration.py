@@ -101,6 +101,7 @@ def declare(
         warnings=(
             *warnings,
             *plan.warnings,
+            *shipped_code.command_warnings(spec, plan.run, bundle),
             *shipped_code.output_warnings(bundle),
             *(bundle.warnings if bundle else ()),
             *([] if stored else _others(backend, cluster)),

@@ -1,6 +1,10 @@
 """The code of a cluster, from its folder to the update that submits its run."""
 
+import os
+import shutil
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,11 +12,17 @@ import pulumi
 
 from .agent.run_spec import RunSpec
 from .agent.run_state import RunState
+from .errors import SpecError
 from .paths import output_files
+from .plan import commands
 from .plan.inventory import Inventory
+from .spec.backends import BACKENDS
+from .spec.cluster import ClusterSpec
 
 if TYPE_CHECKING:
     from .plan.code_bundle import Bundle
+
+_MOST_READ = 256 * 1024
 
 
 def not_shipped(inventory: Inventory) -> tuple[Path, ...]:
@@ -44,6 +54,42 @@ def output_warnings(code: "Bundle | None") -> list[str]:
     names = [path.name for path in inside if not is_ignored(code.folder, path)]
     wrong = "is not shipped now, because this command writes to it"
     return [f"code: {name} {wrong}. List it in .tfdeployignore, or the next update starts a new run" for name in names]
+
+
+def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> list[str]:
+    """What is likely to be wrong with a command, by the command and the files of the code.
+
+    Raises:
+        SpecError: it names a script that cannot be started.
+    """
+    script = commands.script_of(run.command, partial(_text_of, code)) if code else None
+    is_local = BACKENDS[spec.backend].needs_linux
+    wrong, remedy = (
+        commands.cannot_start(script, partial(_program_exists, spec) if is_local else None) if script else ("", "")
+    )
+    if wrong:
+        raise SpecError(f"{spec.name}: command", wrong, remedy)
+    return [text for text in (commands.lost_flags(run, script),) if text]
+
+
+def _text_of(code: "Bundle", name: str) -> tuple[str, bool] | None:
+    """The text of a file of the code, and whether it is executable."""
+    name = os.path.normpath(name)
+    if name not in code.files:
+        return None
+    path = code.folder / name
+    file = code.shipped.get(name)
+    content = file.content if file else path.read_bytes()
+    executable = file.executable if file else bool(path.stat().st_mode & 0o100)
+    return content[:_MOST_READ].decode("utf-8", "replace"), executable
+
+
+def _program_exists(spec: ClusterSpec, program: str) -> bool:
+    """Whether the tasks on this machine find a program. What packages bring is not known yet."""
+    if program.startswith("/"):
+        return os.access(program, os.X_OK)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return bool(spec.requirements) or shutil.which(program, path=path) is not None
 
 
 def store(code: "Bundle | None", run: RunSpec, current: RunState | None) -> None:

@@ -9,7 +9,9 @@ PURE = (
     "spec.ec2",
     "spec.elastic",
     "spec.cluster",
+    "plan.commands",
     "plan.constraints",
+    "plan.left_out",
     "plan.scheduler",
     "plan.plan",
     "plan.replacement",
@@ -78,6 +80,7 @@ CLOCKLESS = (
     "agent.workdir",
     "backends.docker.images",
     "plan.code_bundle",
+    "plan.ignore_rules",
 )
 CLOCKS = ("now", "today", "utcnow", "monotonic")
 

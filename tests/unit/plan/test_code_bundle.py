@@ -141,8 +141,9 @@ def test_a_work_tree_of_git_is_left_out_too(code: Path) -> None:
 
 LISTED = """
     .aws/ .azure/ .boto .databrickscfg .docker/config.json .dockercfg .dockerconfigjson .env .env.local .gcloud/ .git-credentials
-    .gnupg/ .htpasswd .kaggle/ .kube/ .my.cnf .netrc .npmrc .oci/ .pgpass .pypirc .s3cfg .secrets.toml .ssh/ .vault-token .vault_pass.txt
-    _netrc a/.env.production a/id_ed25519.pub a/secrets.yml ada_accessKeys.csv application_default_credentials.json client_secret_1.json
+    .gnupg/ .htpasswd .kaggle/ .kube/ .my.cnf .netrc .npmrc .oci/ .pgpass .pypirc .s3cfg .secrets.toml .ssh/ .vault-token
+    .vault_pass.txt _netrc a/.env.production a/id_ed25519.pub a/secrets.yml ada_accessKeys.csv
+    application_default_credentials.json client_secret_1.json
     credentials credentials.cfg credentials.conf credentials.env credentials.ini credentials.json credentials.properties
     credentials.toml credentials.yaml credentials.yml id_dsa id_ecdsa id_rsa kaggle.json kubeconfig mnist-firebase-adminsdk-1.json
     my-service-account-key.json my_service_account.json office.ovpn passwords.kdb passwords.kdbx putty.ppk rootkey.csv secrets.cfg

@@ -43,7 +43,12 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
     folders = [str(interpreter_folder()), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     path = os.pathsep.join(dict.fromkeys(folders))
     if shutil.which(program, path=path) is None and not spec.requirements:
-        raise SpecError(where, f"the program {program!r} does not exist in {path}", "Correct its name, or install it.")
+        remedy = (
+            f'Write "./{program}": it is a file of `code`.'
+            if program in code_files
+            else "Correct its name, or install it."
+        )
+        raise SpecError(where, f"the program {program!r} does not exist in {path}", remedy)
     refuse_script(spec, code_files)
 
 

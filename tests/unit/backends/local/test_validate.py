@@ -53,8 +53,10 @@ def test_the_most_tasks_are_those_that_the_limit_suffices_for(limit: int) -> Non
         (
             {"workers": 400},
             replace(BOX, cpus=2.0, memory=23 * GIB),
-            "400 tasks may need 156.2 GiB of memory (400 MiB each), and box has 23 GiB: the kernel kills tasks when it is used up; 400 "
-            "tasks share 2 processors of box: each gets a small part of one. Use fewer tasks, or other machines (`backend`)",
+            (
+                "400 tasks may need 156.2 GiB of memory (400 MiB each), and box has 23 GiB: the kernel kills tasks when it is used up; "
+                "400 tasks share 2 processors of box: each gets a small part of one. Use fewer tasks, or other machines (`backend`)"
+            ),
         ),
         ({"workers": 50}, replace(BOX, cpus=2.0, memory=64 * GIB), "50 tasks share 2 processors of box"),
         (
