@@ -12,7 +12,7 @@ from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.until import COMPARISONS
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
-from .arg_reader import ArgReader
+from .arg_reader import ArgReader, refuse_deep
 from .backends import BACKENDS
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
@@ -158,6 +158,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     Raises:
         SpecError: an argument is not valid.
     """
+    refuse_deep(name, values)
     args = ArgReader(name, values)
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         remedy = (
@@ -246,7 +247,7 @@ def _command(args: ArgReader) -> tuple[str, ...]:
         raise args.error("command", "cannot be combined with `standalone_servers`", remedy)
     if servers and not command:
         return _SERVER
-    if not command and BACKENDS[args.string("backend") or ClusterSpec.backend].runs_containers:
+    if not command and BACKENDS[args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)].runs_containers:
         return ()
     if not command or not command[0].strip():
         raise args.error("command", "is missing", 'Set the program and its arguments, such as ["python", "train.py"].')
