@@ -1,11 +1,20 @@
 """What a preview and an update print about a cluster before its resources are registered."""
 
+from collections.abc import Callable
+
 import pulumi
 
 from .declaration import Declaration, expired_archives, registry_entry
 from .plan import retained_data
 from .plan.plan import starts_new_run
 from .report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
+
+_listeners: list[Callable[[str], None]] = []
+
+
+def also_warn(listener: Callable[[str], None]) -> None:
+    """Call `listener` with each warning of this process: `tfdeploy run` does not show what Pulumi prints."""
+    _listeners.append(listener)
 
 
 def print_preview(declaration: Declaration) -> None:
@@ -29,6 +38,8 @@ def print_preview(declaration: Declaration) -> None:
 def _print_warnings(declaration: Declaration) -> None:
     for text in declaration.warnings:
         pulumi.log.warn(f"{declaration.spec.name}: {text}.")
+        for listener in _listeners:
+            listener(text)
 
 
 def print_notices(declaration: Declaration) -> None:

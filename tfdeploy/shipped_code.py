@@ -4,7 +4,9 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from .agent.run_spec import RunSpec
 from .agent.run_state import RunState
 from .errors import SpecError
 from .paths import output_files
-from .plan import commands
+from .plan import commands, old_programs
 from .plan.inventory import Inventory
 from .spec.backends import BACKENDS
 from .spec.cluster import ClusterSpec
@@ -22,6 +24,7 @@ from .spec.cluster import ClusterSpec
 if TYPE_CHECKING:
     from .plan.code_bundle import Bundle
 
+_TENSORFLOW = ("tensorflow", "tensorflow-cpu")
 _MOST_READ = 256 * 1024
 
 
@@ -69,7 +72,25 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
     )
     if wrong:
         raise SpecError(f"{spec.name}: command", wrong, remedy)
-    return [text for text in (commands.lost_flags(run, script),) if text]
+    lost = commands.lost_flags(run, script)
+    return [*([lost] if lost else []), *(_old_programs(spec, code) if code else [])]
+
+
+def _old_programs(spec: ClusterSpec, code: "Bundle") -> list[str]:
+    """Warnings about programs for Keras 2 and TensorFlow 1, where the tasks will have a later TensorFlow."""
+    if old_programs.is_decided(spec) or (BACKENDS[spec.backend].needs_linux and not _has_keras_3()):
+        return []
+    sources = ((name, _text_of(code, name)) for name in code.files if name.endswith(".py"))
+    return old_programs.old_programs((name, text[0]) for name, text in sources if text)
+
+
+def _has_keras_3() -> bool:
+    """Whether the TensorFlow of this machine includes Keras 3."""
+    for package in _TENSORFLOW:
+        with suppress(PackageNotFoundError):
+            major, minor = version(package).split(".")[:2]
+            return (int(major), int(minor)) >= (2, 16)
+    return False
 
 
 def _text_of(code: "Bundle", name: str) -> tuple[str, bool] | None:

@@ -110,6 +110,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "plan.code_bundle",
         "plan.commands",
         "plan.inventory",
+        "plan.old_programs",
         "spec.backends",
         "spec.cluster",
         "agent.run_spec",
@@ -171,7 +172,8 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.iam_policy", "spec.ec2"),
     "cli.commands.options": ("arg_docs", "cli", "errors"),
-    "cli.run.pulumi_program": ("cluster", "cli", "errors", "report.update_failure"),
+    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle"),
+    "cli.run.pulumi_program": ("announcements", "cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""
 

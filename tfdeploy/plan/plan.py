@@ -347,4 +347,4 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
 def _job(job: JobSpec) -> run_spec.RunJob:
     policy = job.restart
     restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
-    return run_spec.RunJob(dict(job.env), restart, list(job.command))
+    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required)

@@ -56,6 +56,9 @@ MOST_PATTERNS = 100
 _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
 
+_EVALUATOR = "evaluator"
+"""The only job of which a failure may leave the run as it is: the others train."""
+
 _SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
@@ -91,6 +94,7 @@ class JobSpec:
     instance: InstanceSpec = field(default_factory=InstanceSpec)
     command: tuple[str, ...] = ()
     """Empty for the cluster's command."""
+    required: bool = True
 
     @property
     def stem(self) -> str:
@@ -255,8 +259,8 @@ def _command(args: ArgReader) -> tuple[str, ...]:
     return command
 
 
-JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *JOB_GROUPS)
-_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "ec2"))
+JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
+_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "required", "ec2"))
 
 
 def _counts(args: ArgReader) -> dict[str, int]:
@@ -321,6 +325,11 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
     port = job.integer("port", 0, 1, 65535)
     if port + count - 1 > 65535:
         raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
+    required = job.boolean("required", default=True)
+    if not required and name != _EVALUATOR:
+        raise job.error(
+            "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
+        )
     instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
     return JobSpec(
         name=name,
@@ -333,6 +342,7 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
         restart=restart_policy(job, common.restart),
         container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
         instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
+        required=required,
     )
 
 

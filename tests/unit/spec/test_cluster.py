@@ -185,6 +185,8 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"restart": {"on": ["never"]}}, "restart.on"),
     ({"restart": {"max": 1}}, "restart.max"),
     ({"command": None, "backend": "k8s"}, "backend"),
+    ({"jobs": {"worker": {"required": False}}}, "jobs.worker.required"),
+    ({"evaluator": True, "jobs": {"evaluator": {"required": "no"}}}, "jobs.evaluator.required"),
     ({"command": None, "backend": "k8s", "standalone_servers": True}, "backend"),
 ]
 
