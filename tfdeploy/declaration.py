@@ -67,8 +67,7 @@ def declare(
 ) -> Declaration:
     """Inspect, plan, validate and render a cluster, or refuse it."""
     begun = time.time()
-    config = pulumi.Config("tfdeploy")
-    args, two_values = resolved(name, args, config), overridden(args, config)
+    args, two_values = resolved(name, args, pulumi.Config("tfdeploy")), overridden(args, pulumi.Config("tfdeploy"))
     args.update(environment_arguments())
     spec = cluster_spec(name, args)
     backend = load(spec.backend)
@@ -103,9 +102,7 @@ def declare(
             *two_values,
             *warnings,
             *plan.warnings,
-            *shipped_code.command_warnings(spec, plan.run, bundle),
-            *shipped_code.output_warnings(bundle),
-            *(bundle.warnings if bundle else ()),
+            *shipped_code.warnings(spec, plan.run, bundle),
             *([] if stored else _others(backend, cluster)),
         ),
         bundle=bundle,

@@ -47,6 +47,15 @@ def bundle(name: str, folder: Path, without: Sequence[Path]) -> "Bundle":
     return collect(name, folder, [*without, *output_files()], with_content=is_update)
 
 
+def warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> list[str]:
+    """What is likely to be wrong with the code and the command.
+
+    Raises:
+        SpecError: the command names a script that cannot be started.
+    """
+    return [*command_warnings(spec, run, code), *output_warnings(code), *(code.warnings if code else ())]
+
+
 def output_warnings(code: "Bundle | None") -> list[str]:
     """Files in the code folder that this command writes: their names decide whether the next update ships them."""
     if code is None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..spec.cluster import ClusterSpec
 
 
-class _Kind(NamedTuple):
+class _OldKind(NamedTuple):
     """A kind of old program."""
 
     what: str
@@ -26,12 +26,12 @@ _KERAS_2 = 'requirements=["tf_keras"], env={"TF_USE_LEGACY_KERAS": "1"}; `import
 _LINE = r"(?m)^[^#\n]*"
 
 _KINDS = (
-    _Kind(
+    _OldKind(
         "`tf.contrib` of TensorFlow 1",
         re.compile(_LINE + r"(?:\btf\.contrib\.|(?:import|from) tensorflow\.contrib\b)"),
         "TensorFlow 2 does not have it: the program has to be changed, or needs an image with TensorFlow 1",
     ),
-    _Kind(
+    _OldKind(
         "Estimators, which TensorFlow 2.16 and later do not have",
         re.compile(
             _LINE
@@ -39,7 +39,7 @@ _KINDS = (
         ),
         f"set {_TENSORFLOW_2_15}",
     ),
-    _Kind(
+    _OldKind(
         "names of TensorFlow 1",
         re.compile(
             _LINE
@@ -47,7 +47,7 @@ _KINDS = (
         ),
         "begin it with `import tensorflow.compat.v1 as tf; tf.disable_v2_behavior()`",
     ),
-    _Kind(
+    _OldKind(
         "parts of Keras 2 that Keras 3 does not have",
         re.compile(
             _LINE

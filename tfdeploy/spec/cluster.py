@@ -162,13 +162,9 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     Raises:
         SpecError: an argument is not valid.
     """
+    _refuse_name(name)
     refuse_deep(name, values)
     args = ArgReader(name, values)
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = (
-            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
-        )
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
     jobs = _jobs(args)
     env = secret_environment(args)
     spec = ClusterSpec(
@@ -207,6 +203,14 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     )
     _refuse_many_log_lines(spec, args)
     return _without_unused_groups(spec, args)
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = (
+            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
+        )
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
 
 
 def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
