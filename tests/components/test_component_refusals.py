@@ -150,7 +150,8 @@ def test_positional_arguments_in_the_wrong_place_are_one_sentence(args: tuple[An
 def test_arguments_without_an_end_are_a_sentence(key: str) -> None:
     endless: dict[str, Any] = {}
     endless["a"] = endless
-    said = refusal(workers=1, **{key: endless if key != "command" else [endless]})
+    args: dict[str, Any] = {key: [endless] if key == "command" else endless}
+    said = refusal(workers=1, **args)
     assert said.startswith(f"mnist: {key}: is nested more than 100 deep, or contains itself.")
 
 

@@ -1,6 +1,7 @@
 """What a preview sees of a command: shells, scripts, and whether the four flags arrive."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,9 @@ SCRIPTS = {
 }
 
 
-def warned(*command: str, **args: object) -> str:
-    run = plan(command=list(command), **{"ps": 1, "workers": 1, **args}).run
+def warned(*command: str, **args: Any) -> str:
+    wanted: dict[str, Any] = {"ps": 1, "workers": 1, **args}
+    run = plan(command=list(command), **wanted).run
     return lost_flags(run, script_of(run.command, lambda name: SCRIPTS.get(name.removeprefix("./"))))
 
 
@@ -89,7 +91,7 @@ def test_flags_that_arrive_are_not_warned_of(command: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("args", [{"ps": 0}, {"chief": 1}, {"flags": "never"}])
-def test_where_no_flags_are_appended_none_are_lost(args: dict[str, object]) -> None:
+def test_where_no_flags_are_appended_none_are_lost(args: dict[str, Any]) -> None:
     assert warned(*LOST[0], **args) == ""
     assert warned(*LOST[0], **{**args, "flags": "always"})
 
