@@ -99,16 +99,20 @@ def failed_tasks(run: RunState) -> list[TaskState]:
     return sorted(failed, key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
 
 
+def _without_warnings(texts: Sequence[str]) -> list[str]:
+    """The lines without Python's warnings, and without the line of its source behind each."""
+    of_warning = [_WARNING.match(text) is not None for text in texts]
+    behind = [False, *of_warning][: len(texts)]
+    rows = zip(texts, of_warning, behind, strict=True)
+    return [text for text, is_one, is_behind in rows if not is_one and not (is_behind and text.startswith("  "))]
+
+
 def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
     """The line of the exception or error, if there is one, and the other lines, without noise and the frames of tracebacks."""
     others: list[str] = []
     error = -1
-    in_traceback = is_ignored = is_exception = is_warned = False
-    for line in lines:
-        text = shown_text(line.text).rstrip()
-        was_warned, is_warned = is_warned, _WARNING.match(text) is not None
-        if is_warned or (was_warned and text.startswith("  ") and not in_traceback):
-            continue
+    in_traceback = is_ignored = is_exception = False
+    for text in _without_warnings([shown_text(line.text).rstrip() for line in lines]):
         if _TRACEBACK.match(text):
             in_traceback = True
         elif in_traceback and (not text.strip() or text.startswith("  ")):

@@ -4,6 +4,7 @@ Package `supervisor`, http://supervisord.org. It is called by XML-RPC over its U
 """
 
 import fcntl
+import hashlib
 import http.client
 import os
 import shlex
@@ -70,6 +71,7 @@ _CONFIG_PATH = "/proc/self/cwd/supervisord.conf"
 
 _PROGRAM = """\
 [program:{name}]
+; the hash of its command: {digest}
 command = /bin/sh conf.d/{name}.sh
 autorestart = unexpected
 exitcodes = 0
@@ -187,18 +189,16 @@ class Supervisor:
 
         If its command is another, it is stopped first, within `stop_seconds`.
         """
-        texts = {
-            self._places.programs / f"{name}.sh": f"exec {shlex.join(command)}\n",
-            self._places.programs / f"{name}.conf": _PROGRAM.format(
-                name=name, log=log.relative_to(self._places.home), umask=umask
-            ),
-        }
+        script = f"exec {shlex.join(command)}\n"
+        digest = hashlib.sha256(script.encode()).hexdigest()
+        text = _PROGRAM.format(name=name, digest=digest, log=log.relative_to(self._places.home), umask=umask)
+        path = self._places.programs / f"{name}.conf"
         with self.locked():
             existing = self._started_program(name)
-            is_same = all(path.exists() and path.read_text() == text for path, text in texts.items())
+            is_same = path.exists() and path.read_text() == text
             if not is_same:
-                for path, text in texts.items():
-                    write_whole(path, text)  # a torn one would make supervisord refuse all others
+                write_whole(path.with_suffix(".sh"), script)
+                write_whole(path, text)  # a torn one would make supervisord refuse all others
             if existing is None or not is_same:
                 if existing is not None:
                     self._drop(name, stop_seconds)
