@@ -20,6 +20,12 @@ from .report.live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
 _POLL_SECONDS = 1.0
 _INSTALLATION_SECONDS = 3600.0
 """So long an update reports at most that it installs packages."""
+_listeners: list[Callable[[str], None]] = []
+
+
+def also_warn(listener: Callable[[str], None]) -> None:
+    """Call `listener` with each warning of this process: `tfdeploy run` does not show what Pulumi prints."""
+    _listeners.append(listener)
 
 
 def print_preview(declaration: Declaration) -> None:
@@ -45,6 +51,8 @@ def print_preview(declaration: Declaration) -> None:
 def _print_warnings(declaration: Declaration) -> None:
     for text in declaration.warnings:
         pulumi.log.warn(LiveDisplay().fitted(f"{declaration.spec.name}: {text}.", "warning: "))
+        for listener in _listeners:
+            listener(text)
 
 
 def print_notices(declaration: Declaration) -> None:

@@ -149,6 +149,9 @@ class JobArgs(TypedDict, total=False):
     restart: RestartArgs
     """This job's restart policy; each setting overrides the cluster's."""
 
+    required: pulumi.Input[bool]
+    """Whether the run fails if a task of this job fails for good. Only an evaluator can be not required."""
+
     container: JobContainerArgs
     """This job's containers."""
 
@@ -315,9 +318,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     and no chief, and the command contains none of {job_name} {task_index} {ps_hosts} {worker_hosts}. A change is a new run."""
 
     code: pulumi.Input[str]
-    """A folder, relative to the Pulumi program, that is copied to every task and is its working directory. Files that .gitignore and
-    .tfdeployignore name are not copied, nor are logs (*.log), nor keys and credentials such as .env, *.pem, id_rsa and .aws, which
-    the preview lists."""
+    """A folder, relative to the Pulumi program, that is copied to every task and is its working directory. Files that .gitignore,
+    .git/info/exclude and .tfdeployignore name are not copied, nor is what editors, desktops, coverage and experiment trackers leave
+    there, nor logs (*.log), nor keys and credentials such as .env, *.pem, secrets.yaml and .aws, which the preview lists."""
 
     standalone_servers: pulumi.Input[bool]
     """Whether tasks only run a TensorFlow gRPC server, for a client program that you run. With chief=True, `command` is

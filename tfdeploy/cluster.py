@@ -83,10 +83,12 @@ class TensorFlowCluster(pulumi.ComponentResource):
     ) -> None:
         from .registration import (  # planning takes long to load, and only a program with a cluster needs it
             prepared,
+            refuse_misplaced,
             register,
         )
 
-        prepared_cluster = prepared(TYPE, name, {**args, **kwargs}, opts)
+        refuse_misplaced(name, args, opts)
+        prepared_cluster = prepared(TYPE, name, {**(args or {}), **kwargs}, opts)
         super().__init__(TYPE, name, {}, opts)
         report = register(self, prepared_cluster)
         for output in (*_OUTPUTS, "observed_at"):

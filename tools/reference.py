@@ -42,7 +42,7 @@ TASK = """\
 
 | variable | value |
 |---|---|
-| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker` with gpu_workers), task (type, index), `environment: cloud`; no evaluator |
+| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker`), task (type, index), `environment: cloud`; not set for a lone task |
 | `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | the task's hostname (`worker-0`) and `host:port` |
 | `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS` | the four flags |
 | `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is the run's subfolder |

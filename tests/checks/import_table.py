@@ -113,7 +113,19 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "stored_resources": ("identity",),
     "run_forecast": ("receipts", "registry", "report", "plan", "agent.run_spec", "agent.run_state"),
-    "shipped_code": ("paths", "receipts", "plan.code_bundle", "plan.inventory", "agent.run_spec", "agent.run_state"),
+    "shipped_code": (
+        "errors",
+        "paths",
+        "receipts",
+        "plan.code_bundle",
+        "plan.commands",
+        "plan.inventory",
+        "plan.old_programs",
+        "spec.backends",
+        "spec.cluster",
+        "agent.run_spec",
+        "agent.run_state",
+    ),
     "declaration": (
         *BASE,
         "shipped_code",
@@ -178,7 +190,8 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.iam_policy", "spec.ec2"),
     "cli.commands.options": ("arg_docs", "cli", "errors", "units"),
-    "cli.run.pulumi_program": ("cluster", "cli", "errors", "report.update_failure"),
+    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle"),
+    "cli.run.pulumi_program": ("announcements", "cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""
 
@@ -203,7 +216,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "registration": ("pulumi",),
     "identity": ("pulumi",),
     "config": ("pulumi",),
-    "plan.code_bundle": ("pathspec",),
+    "plan.ignore_rules": ("pathspec",),
     "provider": ("pulumi",),
     "report.update_failure": ("pulumi",),
     "report.wait": ("pulumi",),

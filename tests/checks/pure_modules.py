@@ -9,7 +9,10 @@ PURE = (
     "spec.ec2",
     "spec.elastic",
     "spec.cluster",
+    "plan.commands",
     "plan.constraints",
+    "plan.left_out",
+    "plan.old_programs",
     "plan.scheduler",
     "plan.plan",
     "plan.replacement",
@@ -43,6 +46,7 @@ PURE = (
     "report.forecast",
     "report.forecast_text",
     "report.remedies",
+    "report.run_words",
     "report.session_waits",
     "report.summary",
     "report.trouble",
@@ -84,6 +88,7 @@ CLOCKLESS = (
     "agent.workdir",
     "backends.docker.images",
     "plan.code_bundle",
+    "plan.ignore_rules",
 )
 CLOCKS = ("now", "today", "utcnow", "monotonic")
 

@@ -149,7 +149,8 @@ def stop_run(
     run.stop_requested = run.stop_requested or auxiliary
     run.stopped_at = run.stopped_at or now
     if run.result is not None:
-        return [Event(events.STOP_REQUESTED)] if auxiliary else []
+        names = [task.hostname for task in run.tasks.values() if task.is_auxiliary]
+        return [Event(events.STOP_REQUESTED, tasks=names)] if auxiliary and names else []
     cause = MOVED if to_move else TIME_LIMIT if time_limit else STOP_REQUESTED
     run.result = RunResult(STOPPED, cause, now, seconds=time_limit)
     return [Event(events.RUN_ENDED, result=run.result)]

@@ -49,6 +49,8 @@ class RunJob:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     command: List[str] = field(default_factory=list)
     """Empty: the run's command."""
+    required: bool = True
+    """Whether the failure of a task fails the run."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class RunSpec:
     def from_dict(cls, data: Dict[str, Any]) -> "RunSpec":
         """From JSON."""
         jobs = {
-            name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []))
+            name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []), job.get("required", True))
             for name, job in data["jobs"].items()
         }
         tasks = [TaskSpec.of(task) if isinstance(task, str) else TaskSpec(**task) for task in data["tasks"]]

@@ -47,10 +47,10 @@ def deciding_tasks(run: RunState) -> List[TaskState]:
 def decide(run: RunState, now: float) -> Optional[RunResult]:
     """The run's result; None while it is open.
 
-    A training task that failed for good fails the run, unless the run has succeeded before that, or the task is an optional worker of
-    an elastic run. The run succeeds when all deciding tasks have; where all tasks serve, when all of them have.
+    A training task that failed for good fails the run, unless the run has succeeded before that, or the task may fail. The run
+    succeeds when all deciding tasks have; where all tasks serve, when all of them have.
     """
-    required = [task for task in run.training_tasks if not is_optional(run.spec, task)]
+    required = [task for task in run.training_tasks if not may_fail(run, task)]
     tasks = deciding_tasks(run) or run.training_tasks
     has_succeeded = bool(tasks) and all(task.state == SUCCEEDED for task in tasks)
     succeeded_at = max(task.since for task in tasks) if has_succeeded else math.inf
@@ -67,6 +67,13 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
     if early and not run.spec.serve and any(task.state not in FINAL for task in tasks):
         return RunResult(FAILED, ENDED_EARLY, now, early)
     return None
+
+
+def may_fail(run: RunState, task: TaskState) -> bool:
+    """Whether the run continues when this task has failed: an optional worker of an elastic run, or a task of a job that is not
+    required."""
+    job = run.spec.jobs.get(task.job)
+    return is_optional(run.spec, task) or (job is not None and not job.required)
 
 
 def _ended_early(task: TaskState, now: float) -> bool:

@@ -25,7 +25,7 @@ PORTS = range(20000, 32000)
 _LIFE_DIGITS = 8
 _FOLDER_OF_A_LIFE = re.compile(rf"\w+-[0-9a-f]{{{_LIFE_DIGITS}}}")
 
-_BACKEND_PREFIXES = ("SUPERVISOR_",)
+_NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
 """Variables with these prefixes are for the launcher, not for the program."""
 
 
@@ -164,7 +164,7 @@ def environment(
     secrets = Path(settings.secrets)
     path: List[str] = [*spec.path, *filter(None, [base.get("PATH", os.defpath)])]
     return {
-        **{name: value for name, value in base.items() if not name.startswith(_BACKEND_PREFIXES)},
+        **{name: value for name, value in base.items() if not name.startswith(_NOT_INHERITED)},
         "PATH": os.pathsep.join(path),
         **({"CUDA_VISIBLE_DEVICES": settings.gpus} if settings.gpus is not None else {}),
         "TFDEPLOY_SECRETS": str(secrets),

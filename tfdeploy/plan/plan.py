@@ -146,11 +146,9 @@ class Plan:
         values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
         command = shlex.join(flags.task_command(self.run, task.job, values))
         row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
-        return (
-            row
-            if task.job == TENSORBOARD
-            else f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
-        )
+        if not tf_config.has_tf_config(addresses, own_address, self.run):
+            return row
+        return f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
 
 
 def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
@@ -357,4 +355,4 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
 def _job(job: JobSpec) -> run_spec.RunJob:
     policy = job.restart
     restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
-    return run_spec.RunJob(dict(job.env), restart, list(job.command))
+    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required)

@@ -21,6 +21,7 @@ from ..agent.run_state import (
     WAITING,
     TaskState,
 )
+from ..agent.success_policy import may_fail
 from ..backends.base import EngineTask, ObservedState
 from ..units import counted, moment
 from .escapes import plain
@@ -155,8 +156,9 @@ def _failed_task(facts: Facts, task: TaskState) -> Finding:
         how = f"was killed by {task.signal}"
     found = failure_of(task, facts.sight)
     run = facts.sight.view.run_state
-    if run is not None and is_left_out(run, task):
-        how += f". The training continues without it; `tfdeploy restart {task.hostname}` starts it again"
+    if run is not None and run.result is None and may_fail(run, task):
+        how += ". The training continues without it"
+        how += f"; `tfdeploy restart {task.hostname}` starts it again" if is_left_out(run, task) else ""
     return Finding(task.hostname, f"{task.hostname} {how}.", found.remedy, found.lines)
 
 

@@ -102,7 +102,7 @@ def describe(event: Event) -> tuple[str, str]:
     names = ", ".join(event.tasks)
     words = {
         **_starts_of_run(event),
-        events.STOP_REQUESTED: ("stopped with TensorBoard", BY_REQUEST),
+        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),

@@ -12,7 +12,7 @@ from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.until import COMPARISONS
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
-from .arg_reader import ArgReader
+from .arg_reader import ArgReader, refuse_deep
 from .backends import BACKENDS
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
@@ -56,6 +56,9 @@ MOST_PATTERNS = 100
 _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
 
+_EVALUATOR = "evaluator"
+"""The only job of which a failure may leave the run as it is: the others train."""
+
 _SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
@@ -92,6 +95,7 @@ class JobSpec:
     instance: InstanceSpec = field(default_factory=InstanceSpec)
     command: tuple[str, ...] = ()
     """Empty for the cluster's command."""
+    required: bool = True
 
     @property
     def stem(self) -> str:
@@ -162,9 +166,9 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     Raises:
         SpecError: an argument is not valid.
     """
+    _refuse_name(name)
+    refuse_deep(name, values)
     args = ArgReader(name, values)
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", _NAME_FORM)
     jobs = _jobs(args)
     env, success = secret_environment(args), _success(args, jobs)
     spec = ClusterSpec(
@@ -204,6 +208,14 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     )
     _refuse_many_log_lines(spec, args)
     return _without_unused_groups(spec, args)
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = (
+            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
+        )
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
 
 
 def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
@@ -248,7 +260,7 @@ def _command(args: ArgReader) -> tuple[str, ...]:
         raise args.error("command", "cannot be combined with `standalone_servers`", remedy)
     if servers and not command:
         return _SERVER
-    if not command and BACKENDS[args.string("backend") or ClusterSpec.backend].runs_containers:
+    if not command and BACKENDS[args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)].runs_containers:
         return ()
     if not command or not command[0].strip():
         raise args.error("command", "is missing", 'Set the program and its arguments, such as ["python", "train.py"].')
@@ -256,8 +268,8 @@ def _command(args: ArgReader) -> tuple[str, ...]:
     return command
 
 
-JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *JOB_GROUPS)
-_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "ec2"))
+JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
+_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "required", "ec2"))
 
 
 def _counts(args: ArgReader) -> dict[str, int]:
@@ -322,6 +334,11 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
     port = job.integer("port", 0, 1, 65535)
     if port + count - 1 > 65535:
         raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
+    required = job.boolean("required", default=True)
+    if not required and name != _EVALUATOR:
+        raise job.error(
+            "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
+        )
     instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
     return JobSpec(
         name=name,
@@ -334,6 +351,7 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
         restart=restart_policy(job, common.restart),
         container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
         instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
+        required=required,
     )
 
 
