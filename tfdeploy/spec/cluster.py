@@ -62,7 +62,7 @@ _EVALUATOR = "evaluator"
 _SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
-_NAME_FORM = f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
+
 _ID = re.compile(r"[a-z0-9]{10}")
 """The id of a cluster, as `identity` draws it."""
 
