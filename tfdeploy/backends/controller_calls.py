@@ -21,7 +21,7 @@ from .base import RunProps
 
 _POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 1.0
-"""A call that takes long, such as `exec` in a container, is not repeated without a pause."""
+"""A call that takes long, such as the first in a container, is not repeated without a pause."""
 
 _CONTROLLER_SECONDS = 20.0
 _START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
