@@ -1,4 +1,4 @@
-"""HTTP to a controller through a command in its container, which relays it (`agent.tcp_relay`) for as long as this process needs it."""
+"""HTTP to a controller through a command in its container, which relays it as long as needed (`agent.call_relay`)."""
 
 import http.client
 import inspect
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
-from ...agent import tcp_relay
+from ...agent import call_relay
 from ...agent.rpc import Client
 from .engine import CALL_SECONDS
 from .exec import ExecConnection
 from .services import TOKEN_FILE
 
 _CHUNK = 1 << 16
-_TOKEN = re.compile(rb"^%b(\S+)\n" % tcp_relay.TOKEN_MARK, re.MULTILINE)
+_TOKEN = re.compile(rb"^%b(\S+)\n" % call_relay.TOKEN_MARK, re.MULTILINE)
 
 
 def relay_command(host: str, port: str) -> list[str]:
     """The command that prints the token and relays a connection. It works with every version of the agent."""
-    return ["python3", "-I", "-S", "-c", inspect.getsource(tcp_relay), host, port, TOKEN_FILE]
+    return ["python3", "-I", "-S", "-c", inspect.getsource(call_relay), host, port, TOKEN_FILE]
 
 
 class Relay(Client):
@@ -76,7 +76,7 @@ class _Relayed:
         while not (token := _TOKEN.search(self._received)):
             data = self._stream.receive()
             if not data:
-                output, _, _ = self._received.partition(tcp_relay.TOKEN_MARK)
+                output, _, _ = self._received.partition(call_relay.TOKEN_MARK)
                 text = self._stream.why() or output.decode("utf-8", "replace").strip()
                 raise ConnectionError(text or "the command that connects to it has ended")
             self._received += data
