@@ -52,7 +52,7 @@ NO_OP_UP = {
 }
 """It plans, for which it calls the controller too, and observes once."""
 
-BYTES_OF_A_LOOK, BYTES_OF_A_NO_OP_UP = Linear(900, 70), Linear(6_400, 70)
+BYTES_OF_A_LOOK, BYTES_OF_A_NO_OP_UP = Linear(900, 70), Linear(6_600, 70)
 """With the heads of the requests, and in an `up` the program of the relay."""
 
 IDLE, CONNECTIONS = 2, 2
