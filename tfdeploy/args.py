@@ -149,6 +149,9 @@ class JobArgs(TypedDict, total=False):
     restart: RestartArgs
     """This job's restart policy; each setting overrides the cluster's."""
 
+    required: pulumi.Input[bool]
+    """Whether the run fails if a task of this job fails for good. Only an evaluator can be not required."""
+
     container: JobContainerArgs
     """This job's containers."""
 
@@ -210,7 +213,7 @@ class DockerArgs(TypedDict, total=False):
 
     cleanup_image: pulumi.Input[str]
     """The image that removes volumes of the cluster from machines other than the manager, which needs their Docker socket:
-    for `retain_volumes=False` and for `tfdeploy replace`. It needs Python 3.8 or newer as `python3`."""
+    for `retain_volumes=False` and for `tfdeploy restart --without-data`. It needs Python 3.8 or newer as `python3`."""
 
 
 class Ec2Args(TypedDict, total=False):
@@ -315,9 +318,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     and no chief, and the command contains none of {job_name} {task_index} {ps_hosts} {worker_hosts}. A change is a new run."""
 
     code: pulumi.Input[str]
-    """A folder, relative to the Pulumi program, that is copied to every task and is its working directory. Files that .gitignore and
-    .tfdeployignore name are not copied, nor are logs (*.log), nor keys and credentials such as .env, *.pem, id_rsa and .aws, which
-    the preview lists."""
+    """A folder, relative to the Pulumi program, that is copied to every task and is its working directory. Files that .gitignore,
+    .git/info/exclude and .tfdeployignore name are not copied, nor is what editors, desktops, coverage and experiment trackers leave
+    there, nor logs (*.log), nor keys and credentials such as .env, *.pem, secrets.yaml and .aws, which the preview lists."""
 
     standalone_servers: pulumi.Input[bool]
     """Whether tasks only run a TensorFlow gRPC server, for a client program that you run. With chief=True, `command` is
@@ -386,8 +389,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     artifacts: pulumi.Input[Sequence[pulumi.Input[str]]]
     """What is stored of `train_dir` with the record when the run ends or is stopped: glob patterns of files in the folder of the run.
-    `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, and `**` for any
-    number of folders. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
+    `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, `NAME.index` for the newest
+    one where no file `checkpoint` names one, and `**` for any number of folders. By default models, the newest checkpoints, and weights
+    in HDF5. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
 
     context: pulumi.Input[Mapping[str, Any]]
     """Data for the program: $TFDEPLOY_CONTEXT, as JSON."""
@@ -397,7 +401,9 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     worker_timeout: pulumi.Input[str]
     """After the chief or worker 0 has decided that the run succeeded: the time that the other workers have to end by themselves. Their
-    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped."""
+    failures do not count then. The parameter servers serve them for so long. What still runs after it is stopped. With
+    "1m", a worker that does nothing for 6 seconds is stopped earlier; with another value workers have all of it. The default is "0"
+    where a chief decides and there are parameter servers: workers only serve then."""
 
     restart: RestartArgs
     """When failed tasks are restarted."""

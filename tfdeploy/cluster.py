@@ -60,13 +60,13 @@ class TensorFlowCluster(pulumi.ComponentResource):
     """The last match of each pattern of `metrics`: a number, or else a text; None while nothing matches."""
 
     endpoints: pulumi.Output[dict[str, str]]
-    """The address of each task, by hostname: host:port."""
+    """The address of each task, by hostname: host:port. After the run only of tasks that have not ended, such as TensorBoard."""
 
     train_dir: pulumi.Output[str]
     """The folder of the run in `train_dir`, as its tasks have it: a folder of their machine or container, or a URL."""
 
     artifacts: pulumi.Output[list[ArtifactRow]]
-    """What was stored of `train_dir` when the run ended: models and the newest checkpoint, or what the argument `artifacts` names."""
+    """What was stored of `train_dir` when the run ended: models, the newest checkpoint and weights, or what `artifacts` names."""
 
     cost: pulumi.Output[CostSummary]
     """The cost of the machines on `ec2`; empty on `local` and `docker`."""
@@ -83,10 +83,12 @@ class TensorFlowCluster(pulumi.ComponentResource):
     ) -> None:
         from .registration import (  # planning takes long to load, and only a program with a cluster needs it
             prepared,
+            refuse_misplaced,
             register,
         )
 
-        prepared_cluster = prepared(TYPE, name, {**args, **kwargs}, opts)
+        refuse_misplaced(name, args, opts)
+        prepared_cluster = prepared(TYPE, name, {**(args or {}), **kwargs}, opts)
         super().__init__(TYPE, name, {}, opts)
         report = register(self, prepared_cluster)
         for output in (*_OUTPUTS, "observed_at"):

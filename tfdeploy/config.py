@@ -7,11 +7,11 @@ are merged key by key, groups of arguments at every level. The program's values 
 import json
 import os
 from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin, is_typeddict
 
 import pulumi
-from pulumi.runtime.config import is_config_secret
+from pulumi.runtime.config import CONFIG, get_config_env, is_config_secret
 
 from .args import TensorFlowClusterArgs
 from .errors import SpecError
@@ -19,6 +19,8 @@ from .spec.arg_reader import NEVER_SHOWN, unknown_remedy
 from .spec.cluster import GROUPS
 from .spec.environment import secret_texts
 from .units import DURATION_FORM, seconds
+
+_NAMESPACE = "tfdeploy"
 
 
 def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[str, Any]:
@@ -28,10 +30,11 @@ def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[
         SpecError: a value of the configuration has the wrong type or must not be secret, or an argument does not exist.
     """
     types = TensorFlowClusterArgs.__annotations__
-    for key in args:
+    for key, value in args.items():
         if key not in types:
-            remedy = unknown_remedy(key, tuple(types), GROUPS)
+            remedy = unknown_remedy(key, tuple(types), GROUPS, value)
             raise SpecError(f"{name}: {key}", "is not an argument of TensorFlowCluster", remedy)
+    _refuse_unknown_configuration(tuple(types))
     merged = {key: value for key, value in args.items() if value is not None}
     for key, kind in types.items():
         is_mapping = is_typeddict(kind) or _base(kind) is dict
@@ -41,6 +44,58 @@ def resolved(name: str, args: Mapping[str, Any], config: pulumi.Config) -> dict[
             configured = _secret(key, _parsed(key, kind, text)) if _is_secret(key) else _parsed(key, kind, text)
             merged[key] = _merged(configured, merged[key]) if key in merged else configured
     return merged
+
+
+def overridden(args: Mapping[str, Any], config: pulumi.Config) -> list[str]:
+    """A sentence for each argument that both the program and the configuration set, to different values: which of them counts."""
+    types = TensorFlowClusterArgs.__annotations__
+    sentences = []
+    for key, value in args.items():
+        text = config.get(key) if value is not None and key in types else None
+        if text is None:
+            continue
+        try:
+            parts = _overridden_parts(key, _parsed(key, types[key], text), value)
+        except SpecError:  # it has no effect, whatever it is
+            parts = [(key, text, value)]
+        sentences += [_counts(*part) for part in parts]
+    return sentences
+
+
+def _overridden_parts(key: str, configured: Any, program: Any) -> list[tuple[str, Any, Any]]:
+    """The arguments below this one that have two values: name, value of the configuration, value of the program."""
+    if isinstance(configured, Mapping) and isinstance(program, Mapping):
+        both = [name for name in configured if program.get(name) is not None]
+        return [part for name in both for part in _overridden_parts(f"{key}.{name}", configured[name], program[name])]
+    is_same = configured == (list(program) if isinstance(program, tuple) else program)
+    return [] if is_same else [(key, configured, program)]
+
+
+def _counts(key: str, configured: Any, program: Any) -> str:
+    names = key.split(".")
+    if _is_secret(names[0]) or {"env", "secrets"} & {*names}:
+        return f"configuration tfdeploy:{key} has no effect: the program sets it"
+    values = [shown(names[0], value) for value in (configured, program)]
+    return f"configuration tfdeploy:{key}={values[0]} has no effect: the program sets it to {values[1]}"
+
+
+def _refuse_unknown_configuration(names: Sequence[str]) -> None:
+    """Refuse keys of the configuration that are not arguments. A project of the name tfdeploy has its own keys there.
+
+    Raises:
+        SpecError: there is such a key.
+    """
+    if pulumi.get_project() == _NAMESPACE:
+        return
+    for key in sorted({*CONFIG.get(), *get_config_env()}):
+        namespace, _, name = key.partition(":")
+        if namespace == _NAMESPACE and name not in names:
+            group, _, member = name.partition(".")
+            remedy = unknown_remedy(name, names, GROUPS)
+            if member and group in names:
+                remedy = f"A member of a group needs --path: pulumi config set --path '{key}' VALUE."
+            removal = f"Remove it by `pulumi config rm {key}`."
+            raise SpecError(f"configuration {key}", "is not an argument of TensorFlowCluster", f"{remedy} {removal}")
 
 
 def shown(key: str, value: Any) -> str:
@@ -101,7 +156,7 @@ def _parsed(key: str, kind: Any, text: str) -> Any:
     )
     try:
         return _converted(kind, parse(text))
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         where = f"configuration tfdeploy:{key}"
         remedy = f"Set it again: pulumi config set tfdeploy:{key} VALUE."
         value = "the value (not shown)" if key in NEVER_SHOWN or _is_secret(key) else repr(text)

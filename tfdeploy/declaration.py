@@ -12,7 +12,7 @@ import pulumi
 
 from . import registry, shipped_code
 from .backends.base import Backend, ClusterRef, Planner, Rendered, load
-from .config import environment_arguments, resolved, shown
+from .config import environment_arguments, overridden, resolved, shown
 from .errors import TfdeployError
 from .identity import (
     Identity,
@@ -67,7 +67,7 @@ def declare(
 ) -> Declaration:
     """Inspect, plan, validate and render a cluster, or refuse it."""
     begun = time.time()
-    args = resolved(name, args, pulumi.Config("tfdeploy"))
+    args, two_values = resolved(name, args, pulumi.Config("tfdeploy")), overridden(args, pulumi.Config("tfdeploy"))
     args.update(environment_arguments())
     spec = cluster_spec(name, args)
     backend = load(spec.backend)
@@ -99,9 +99,10 @@ def declare(
         plan=plan,
         rendered=rendered,
         warnings=(
+            *two_values,
             *warnings,
             *plan.warnings,
-            *shipped_code.output_warnings(bundle),
+            *shipped_code.warnings(spec, plan.run, bundle),
             *([] if stored else _others(backend, cluster)),
         ),
         bundle=bundle,

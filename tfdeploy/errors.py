@@ -46,6 +46,10 @@ class BundleError(SpecError):
     """A code folder that cannot be shipped."""
 
 
+class EmptyBundle(BundleError):
+    """A code folder of which nothing is shipped."""
+
+
 class PlacementError(SpecError):
     """Tasks that do not fit on the available machines."""
 

@@ -237,5 +237,5 @@ def _warning(item: DiscoveredCluster) -> str:
     return (
         f"another cluster of this project, stack and name exists: {cluster['id']}, created by {cluster['owner'] or 'unknown'}"
         f"{since}. It is not changed. To take it over instead of creating a second one, set `adopt` to {cluster['id']}; to "
-        f"remove it, use `tfdeploy leftovers --delete --cluster {cluster['id']}`"
+        f"remove it, use `tfdeploy ls --leftovers --delete --cluster {cluster['id']}`"
     )

@@ -82,7 +82,7 @@ class ArtifactRow(TypedDict):
     the pattern of `artifacts`."""
 
     kind: str
-    """model (a SavedModel), keras, checkpoint or files; empty if it could not be stored."""
+    """model (a SavedModel), keras, checkpoint, weights (HDF5) or files; empty if it could not be stored."""
 
     size: int
     """The size in bytes."""

@@ -86,7 +86,7 @@ def read_json(path: Path, parse: Callable[[Any], T]) -> T:
     """
     try:
         return parse(json.loads(path.read_text()))
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         wrong = "cannot be read, because it is damaged or another version of tfdeploy wrote it"
         remedy = "Destroy the cluster with that version, or delete the file."
         raise SpecError(str(path), wrong, remedy) from None

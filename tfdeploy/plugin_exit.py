@@ -1,4 +1,4 @@
-"""The end of a plugin when Pulumi's engine is gone.
+"""The end of a plugin when Pulumi's engine is gone, and of its work when the engine has received a signal.
 
 The engine ends its plugins, unless it dies: by SIGKILL, or by SIGHUP when its terminal is closed. Then the process of the dynamic
 resources, and the shell that has started it, would keep every file descriptor that they inherited, such as a lock or a pipe. Pulumi's
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from functools import cache
+from typing import Any
 
 from .tracebacks import is_plugin
 
@@ -25,9 +26,34 @@ _PAUSE_SECONDS = 1.0
 @cache
 def follow_engine() -> None:
     """End this process, which is a plugin, with the engine that has started it. Its address is the last argument."""
+    _hear_cancel()
     host, _, port = sys.argv[-1].rpartition(":")
     if port.isdecimal():
         threading.Thread(target=_follow, args=((host, int(port)),), name="tfdeploy-engine", daemon=True).start()
+
+
+_cancelled = threading.Event()
+
+
+def is_cancelled() -> bool:
+    """Whether the engine has asked this plugin to end what it does: `pulumi` has received SIGINT or SIGTERM, and waits for that."""
+    return _cancelled.is_set()
+
+
+def _hear_cancel() -> None:
+    """Pulumi's code in the process of dynamic resources ignores the request, and has registered its method with the server already: so
+    only what the method does can be replaced."""
+    plugin = sys.modules["__main__"]
+    servicer = getattr(plugin, "DynamicResourceProviderServicer", None)
+    if servicer is not None:
+        servicer.Cancel.requested, servicer.Cancel.response = _cancelled, vars(plugin)["empty_pb2"].Empty
+        servicer.Cancel.__code__ = _cancel.__code__
+
+
+def _cancel(self: Any, _request: Any, _context: Any) -> Any:
+    """Its globals are those of the method that it replaces."""
+    type(self).Cancel.requested.set()
+    return type(self).Cancel.response()
 
 
 def _follow(address: tuple[str, int]) -> None:

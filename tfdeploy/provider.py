@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Mapping
 from functools import partial
+from importlib.metadata import metadata
 from typing import Any
 
 import pulumi
@@ -23,6 +24,13 @@ from .registry import versions
 from .report.update_failure import failure_of
 
 NAME = "tfdeploy"
+DISTRIBUTION = "pulumi-tfdeploy"
+
+REPOSITORY = "https://example.com/tfdeploy/tfdeploy"
+"""The address of the repository, which has no public one yet: nothing is there. What needs an address takes it from here."""
+
+KEYWORDS = ("kind/component", "category/infrastructure")
+"""By which Pulumi's registry sorts packages."""
 
 _STALE = (
     "The stack's outputs are still those of the update before this one; `pulumi up` again records those of this run."
@@ -33,8 +41,8 @@ class Package(ComponentProvider):
     """`TensorFlowCluster`, with the type that it has in Python programs."""
 
     def __init__(self) -> None:
-        super().__init__([TensorFlowCluster], NAME, version=versions()["pulumi-tfdeploy"])
-        schema = json.loads(self.schema or "{}")
+        super().__init__([TensorFlowCluster], NAME, version=versions()[DISTRIBUTION])
+        schema = {**_about(), **json.loads(self.schema or "{}")}
         _add_defaults(schema)
         self.schema = json.dumps(_dedented(schema))
 
@@ -105,6 +113,19 @@ class Package(ComponentProvider):
                     )
                     raise InputPropertyError(name, reason)
                 self._refuse_outputs(group, self._type_of(members).properties, f"{name}.")
+
+
+def _about() -> dict[str, Any]:
+    """What the schema has about the package, from the metadata of the distribution."""
+    about = metadata(DISTRIBUTION)
+    return {
+        "description": about["Summary"],
+        "keywords": [*about["Keywords"].split(","), *KEYWORDS],
+        "homepage": REPOSITORY,
+        "repository": REPOSITORY,
+        "license": about["License-Expression"],
+        "publisher": about["Author"],
+    }
 
 
 def _checked(cluster: str, state: Any) -> pulumi.Output[Any]:

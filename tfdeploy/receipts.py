@@ -94,7 +94,7 @@ def write(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
     path = _path(cluster, run)
     with suppress(OSError, BackendError):
         make_private(path.parent)
-        write_whole(path, json.dumps(asdict(receipt), indent=1), mode=0o600)
+        write_whole(path, json.dumps(asdict(receipt), indent=1), mode=0o600, sync=True, sync_name=False)
         _remove_oldest(path.parent, "*.json", _MAX_RECEIPTS)
         _remove_oldest(_receipts_folder(), "*/*.json", _MAX_ALL_RECEIPTS)
 

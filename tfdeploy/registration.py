@@ -13,17 +13,18 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from . import registry, shipped_code
-from .announcements import print_notices, print_preview
+from .announcements import print_notices, print_preview, report_installation
 from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
 from .backends import carried_record
 from .backends.base import Backend, ClusterDependencies, DependencyRequest
 from .backends.zipapp import version
-from .config import resolved
+from .config import overridden, resolved
 from .declaration import Declaration, declare, expired_archives, registry_entry
 from .errors import TfdeployError, file_error
 from .identity import refuse_other_name, refuse_second, register_identity
 from .plan.plan import TaskPlan
 from .resources import Cleanup, Run, Task
+from .spec.arg_reader import refuse_deep
 from .spec.unknown import without_unused
 from .stored_resources import register_stored
 
@@ -64,6 +65,28 @@ class _Registration:
     """The URN of the resource that depends on all others; None where nothing is registered."""
 
 
+def refuse_misplaced(name: object, args: object, opts: object) -> None:
+    """Refuse positional arguments of `TensorFlowCluster` that are in each other's place.
+
+    Raises:
+        pulumi.RunError: with the form that it takes.
+    """
+    form = 'TensorFlowCluster("NAME", command=["python", "train.py"], workers=2, opts=…)'
+    wrong = ""
+    if not isinstance(name, str):
+        wrong = f"the first argument is the name, a string, and not {_kind(name)}"
+    elif not isinstance(args, (Mapping, type(None))):
+        wrong = f"{name}: the second argument is a mapping of arguments, and not {_kind(args)}"
+    elif not isinstance(opts, (pulumi.ResourceOptions, type(None))):
+        wrong = f"{name}: the third argument is pulumi.ResourceOptions, and not {_kind(opts)}"
+    if wrong:
+        raise pulumi.RunError(f"TensorFlowCluster: {wrong}. Name the arguments: {form}.")
+
+
+def _kind(value: object) -> str:
+    return f"of type {type(value).__name__}"
+
+
 def prepared(
     component_type: str, name: str, arguments: Mapping[str, Any], opts: pulumi.ResourceOptions | None
 ) -> Prepared:
@@ -73,6 +96,7 @@ def prepared(
         pulumi.RunError: an argument is refused.
     """
     with _errors_as_sentences(name):
+        refuse_deep(name, arguments)
         refuse_second(name)
         refuse_other_name(name, component_type, (opts.aliases if opts else None) or ())
         is_known = not has_outputs(arguments)
@@ -111,7 +135,10 @@ async def _await_and_register(component: pulumi.ComponentResource, cluster: Prep
     except TfdeployError as error:  # an OSError is one of the program's own `apply`
         raise pulumi.RunError(str(error)) from None
     with _errors_as_sentences(name):
-        arguments = without_unused(resolved(name, inputs.args, pulumi.Config("tfdeploy")))
+        config = pulumi.Config("tfdeploy")
+        arguments = without_unused(resolved(name, inputs.args, config))
+        for text in overridden(inputs.args, config):  # the declaration gets one value of each
+            pulumi.log.warn(f"{name}: {text}.")
         stored = partial(register_stored, name, component_type, component)
         if is_undecided(name, component_type, arguments, stored):
             return _Registration(unknown_output(), None)
@@ -124,6 +151,7 @@ def _register(
 ) -> _Registration:
     """Register the resources of the cluster, after the resources `after`."""
     plan, spec = declaration.plan, declaration.spec
+    submitted = threading.Event()
     if pulumi.runtime.is_dry_run():
         print_preview(declaration)
     else:
@@ -131,6 +159,7 @@ def _register(
             registry.write_for_update(registry_entry(declaration))
             shipped_code.store(declaration.bundle, plan.run, declaration.inventory.run)
         print_notices(declaration)
+        submitted = report_installation(declaration, component)
         for archive in expired_archives(declaration):
             shutil.rmtree(archive, ignore_errors=True)
     identity = register_identity(name, declaration.identity, component)
@@ -153,7 +182,7 @@ def _register(
     times = tasks.times if tasks else [_LONG_AGO]
     # The report is computed from the token, which is secret, but does not contain it.
     report: pulumi.Output[Report] = pulumi.Output.all(cleanup.token, *times).apply(
-        partial(_observe, component, declaration, tasks)
+        partial(_observe, component, declaration, tasks, submitted)
     )
     return _Registration(pulumi.Output.unsecret(report), tasks.run.urn if tasks else cleanup.urn)
 
@@ -167,9 +196,14 @@ def _load_observation(backend: Backend) -> None:
 
 
 async def _observe(
-    component: pulumi.ComponentResource, declaration: Declaration, tasks: _Tasks | None, values: Sequence[Any]
+    component: pulumi.ComponentResource,
+    declaration: Declaration,
+    tasks: _Tasks | None,
+    submitted: threading.Event,
+    values: Sequence[Any],
 ) -> "Report":
-    """The report of a cluster that exists; `values` are its token and when the run was submitted."""
+    """The report of a cluster that exists; `values` are its token and when the run was `submitted`, which this sets."""
+    submitted.set()
     from .report.live_rows import CLUSTER_ROW, RUN_ROW  # the first preview of a cluster observes nothing
     from .report.wait import Watch, observed
 
@@ -277,7 +311,7 @@ def _run_props(
     return {
         "cluster": declaration.cluster,
         "token": token,
-        "run": with_unknown_outputs(declaration.plan.run.to_dict()),
+        "run": with_unknown_outputs(declaration.plan.run.to_inputs()),
         "code_folder": str(bundle.folder.absolute()) if bundle else "",
         "code_without": [str(path) for path in declaration.code_without],
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),

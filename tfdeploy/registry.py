@@ -70,7 +70,7 @@ def login() -> str:
     """Where Pulumi stores stacks now, as a URL; empty if the user is not logged in."""
     try:
         current = json.loads((pulumi_home() / "credentials.json").read_text()).get("current", "")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         current = ""
     return os.environ.get("PULUMI_BACKEND_URL") or str(current)
 
@@ -92,6 +92,8 @@ def write_for_update(entry: Entry) -> None:
             _moving_path(entry.cluster),
             json.dumps(asdict(replace(entry, created=before.created)), indent=1),
             mode=0o600,
+            sync=True,
+            sync_name=False,
         )
 
 
@@ -115,7 +117,7 @@ def write(entry: Entry) -> None:
     make_private(folder())
     created = latest(entry).created or entry.begun
     entry = replace(entry, created=entry.created or created)
-    write_whole(path_of(entry.cluster), json.dumps(asdict(entry), indent=1), mode=0o600)
+    write_whole(path_of(entry.cluster), json.dumps(asdict(entry), indent=1), mode=0o600, sync=True, sync_name=False)
 
 
 def read(path: Path) -> Entry:
@@ -207,7 +209,7 @@ def expired_archives(entry: Entry, retention: float, now: float, in_use: Sequenc
     archives = [archive for archive in _archives(entry) if _stored_at(archive)]
     used = {folder for path in in_use if path.startswith("/") for folder in _with_parents(Path(path).resolve())}
     existing = {cluster_folder(other.cluster) for other in (entry, *entries()) if other is entry or not other.ended}
-    newest = {next((archive for archive in archives if (archive / part).exists()), None) for part in _PARTS}
+    newest = {next((archive for archive in archives if any(archive.glob(part))), None) for part in _PARTS}
     return [
         archive
         for archive in archives
@@ -218,8 +220,8 @@ def expired_archives(entry: Entry, retention: float, now: float, in_use: Sequenc
     ]
 
 
-_PARTS = ("record", "train")
-"""The folders that `destroy` stores of a cluster."""
+_PARTS = ("record", "train", "train/*/*", "record/runs/*/artifacts/*")
+"""What `destroy` stores of a cluster. A run that has failed at once leaves empty folders: an earlier one has the newest checkpoint."""
 
 
 def _with_parents(path: Path) -> tuple[Path, ...]:

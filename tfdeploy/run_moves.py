@@ -104,6 +104,8 @@ def _refuse(
     spec: ClusterSpec, plan: Plan, inventory: Inventory, place: StoredPlace, run: RunState, returns: bool
 ) -> None:
     """Refuse a run that failed, unless it returns to its former place, and checkpoints that cannot be carried."""
+    from .backends.carried_checkpoint import can_name_checkpoint, may_begin_again, named_nothing
+
     origin = place.cluster["backend"]
     if not is_same_content(run.spec, plan.run):
         return
@@ -119,17 +121,20 @@ def _refuse(
         raise SpecError(
             f"{spec.name}: train_dir", wrong, "Remove it, or use a folder; then the newest checkpoint is carried."
         )
-    if not run.spec.artifacts and "://" not in former:
-        wrong = f"`artifacts` is empty, so that the checkpoints in {former} on {origin} are not carried"
+    if "://" not in former and not can_name_checkpoint(run.spec.artifacts) and not may_begin_again():
+        wrong = f"`artifacts` {named_nothing(run.spec.artifacts)}, so that the checkpoints in {former} on {origin} are not carried"
         raise SpecError(f"{spec.name}: artifacts", wrong, "Remove it: by default the newest checkpoint is uploaded.")
 
 
 def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState, returns: bool) -> str:
     """What happens with the run of the newest record."""
+    from .backends.carried_checkpoint import without_checkpoint
+
     ways = f"from {place.cluster['backend']} to {spec.backend}"
     if not is_same_content(run.spec, plan.run):
         return f"the record moves {ways}: run {run.spec.id} is stopped there, and another one starts"
     is_over = run.result is not None and run.result.state != STOPPED
     if is_over and not (returns and run.result and run.result.state == FAILED):
         return f"the record of the run moves {ways}: the run is finished, and nothing starts"
-    return f"the run moves {ways}: it is stopped there, and continues from its newest checkpoint"
+    without = "" if "://" in run.spec.train_dir else f"; {without_checkpoint('nothing is deleted')}"
+    return f"the run moves {ways}: it is stopped there, and continues from its newest checkpoint{without}"

@@ -1,10 +1,14 @@
-"""Durations, sizes and times: from text to numbers and back. Pure."""
+"""Durations, sizes and times: from text to numbers and back; texts in the width of a terminal. Pure."""
 
 import datetime
 import re
+import textwrap
 
 DURATION_FORM = 'a duration such as "90s", "10m", "1h30m", "2d" or "0", or a number of seconds'
 SIZE_FORM = 'a size such as "512MiB", "2GiB" or "1.5G"'
+
+_LEAST_WIDTH = 30
+"""No text is wrapped for a narrower terminal."""
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _DURATION = re.compile(
@@ -83,3 +87,16 @@ def dollars(number: float) -> str:
         digits = f"{number:.4f}".rstrip("0")
         return f"${digits:0<4}" if digits != "0." else "less than $0.0001"
     return f"${number:,.2f}"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text in so many columns, 0 for no limit. No word is broken; a line that continues is indented as it begins."""
+    lines = text.split("\n")
+    return lines if width < _LEAST_WIDTH else [part for line in lines for part in _wrapped_line(line, width)]
+
+
+def _wrapped_line(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]

@@ -1,6 +1,7 @@
 """Generates docs/reference.md, docs/command.md and package/schema.json from the code: `python -m tools.reference`."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from typer.main import get_command
 from tfdeploy.arg_docs import CLASSES, docstrings, rows
 from tfdeploy.cli.common import EXIT_CODES
 from tfdeploy.cli.main import app
+from tfdeploy.cli.verbs import FORMER, GROUPS
 from tfdeploy.provider import Package
+from tfdeploy.units import wrapped
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "reference.md"
@@ -39,7 +42,7 @@ TASK = """\
 
 | variable | value |
 |---|---|
-| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker` with gpu_workers), task (type, index), `environment: cloud`; no evaluator |
+| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker`), task (type, index), `environment: cloud`; not set for a lone task |
 | `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | the task's hostname (`worker-0`) and `host:port` |
 | `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS` | the four flags |
 | `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is the run's subfolder |
@@ -59,6 +62,19 @@ Task: `scheduled`, `starting`, `waiting for <peer>`, `running`, `succeeded`, `fa
 Run: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
 
+
+WIDTH = 140
+"""The width of prose in docs/command.md."""
+
+FORMER_NAMES = """\
+## Former names
+
+They work for one release more, with their former options.
+
+| former | now |
+|---|---|
+{}
+"""
 
 CODES = """\
 ## Exit codes
@@ -118,7 +134,20 @@ def command() -> str:
     context = Context(group, info_name="tfdeploy", **group.context_settings)
     pages = get_docs_for_click(obj=group, ctx=context, name="tfdeploy")
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
-    return f"{pages.rstrip()}\n\n{CODES.format(codes)}"
+    former = "\n".join(f"| `tfdeploy {verb.name}` | `tfdeploy {verb.successor}` |" for verb in FORMER)
+    text = "\n".join(_wrapped_prose(_whole_summary(line)) for line in pages.rstrip().splitlines())
+    return f"{text}\n\n{FORMER_NAMES.format(former)}\n{CODES.format(codes)}"
+
+
+def _whole_summary(line: str) -> str:
+    """A line of the list of commands, which Typer cuts."""
+    match = re.fullmatch(r"\* `([\w-]+)`: .*", line)
+    verbs = {verb.name: verb for listed in GROUPS.values() for verb in listed}
+    return f"* `{match[1]}`: {verbs[match[1]].summary}" if match and match[1] in verbs else line
+
+
+def _wrapped_prose(line: str) -> str:
+    return line if line.startswith(("*", "$", "|", "#")) else "\n".join(wrapped(line, WIDTH))
 
 
 def schema() -> str:

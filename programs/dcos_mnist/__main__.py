@@ -85,7 +85,7 @@ if container:
     arguments["container"] = container
 
 cluster = TensorFlowCluster(service["name"], arguments)
-pulumi.export("status", cluster.status)
+pulumi.export("status", cluster.tasks.apply(lambda tasks: {task["hostname"]: task["status"] for task in tasks}))
 pulumi.export("state", cluster.state)
 pulumi.export("tasks", cluster.tasks)
 pulumi.export("machines", cluster.machines)

@@ -28,7 +28,7 @@ cluster = TensorFlowCluster(
     ],
     metrics={"loss": r"^step \d+ loss (\S+)", "final_loss": r"^final loss (\S+)"},
 )
-pulumi.export("status", cluster.status)
+pulumi.export("status", cluster.tasks.apply(lambda tasks: {task["hostname"]: task["status"] for task in tasks}))
 pulumi.export("state", cluster.state)
 pulumi.export("tasks", cluster.tasks)
 pulumi.export("endpoints", cluster.endpoints)

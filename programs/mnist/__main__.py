@@ -12,6 +12,6 @@ mnist = TensorFlowCluster(
     workers=2,
     metrics={"accuracy": r"MNIST accuracy: (\S+)"},
 )
-pulumi.export("status", mnist.status)
+pulumi.export("status", mnist.tasks.apply(lambda tasks: {task["hostname"]: task["status"] for task in tasks}))
 pulumi.export("accuracy", mnist.metrics["accuracy"])
 pulumi.export("logs", mnist.logs.apply(lambda logs: logs.get("worker-0", [])[-2:]))

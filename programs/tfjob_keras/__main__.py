@@ -34,7 +34,7 @@ tfjob = TensorFlowCluster(
     metrics={"loss": r"loss (\S+)", "accuracy": r"^accuracy: (\S+)", "export": r"^exported (\S+)"},
     **{name: value for name, value in defaults.items() if configured.get(name) is None},
 )
-pulumi.export("status", tfjob.status)
+pulumi.export("status", tfjob.tasks.apply(lambda tasks: {task["hostname"]: task["status"] for task in tasks}))
 pulumi.export("state", tfjob.state)
 pulumi.export("tasks", tfjob.tasks)
 pulumi.export("logs", tfjob.logs)

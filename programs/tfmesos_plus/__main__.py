@@ -24,7 +24,7 @@ cluster = TensorFlowCluster(
     workers=arguments.get_int("workers") or 2,
     metrics=results,
 )
-pulumi.export("status", cluster.status)
+pulumi.export("status", cluster.tasks.apply(lambda tasks: {task["hostname"]: task["status"] for task in tasks}))
 pulumi.export("tasks", cluster.tasks)
 pulumi.export("endpoints", cluster.endpoints)
 for name in results:

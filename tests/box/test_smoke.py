@@ -52,7 +52,7 @@ def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tm
     assert "EC2 DescribeInstances:" in text
     assert "smoke-worker-m0: connected after" in text
     assert "worker-0 running" in text
-    assert "[worker:0] started worker-0" in text
+    assert "worker-0 | started worker-0" in text
     for word in ("123456789012", "172.", "ssh-ed25519", f"{getpass.getuser()}@{socket.gethostname()}"):
         assert word not in text
     assert box.left() == before

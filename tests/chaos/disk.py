@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DISK_BYTES = 96 * 1024 * 1024
+_FIRST_PIECE = 16 * 1024 * 1024
 NAMESPACE = "TFDEPLOY_CHAOS_NAMESPACE"
 
 
@@ -30,16 +31,22 @@ class Disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)], check=True)
 
     def fill(self, spare: int) -> None:
-        """Leave no more than this many bytes, in whole pages."""
+        """Leave no more than this many bytes, in whole pages. A piece that does not fit is not allocated at all, so that pieces get
+        smaller."""
         with self._lock, self._filler.open("ab") as filler:
-            status = os.statvfs(self._filler)
-            try:
-                os.posix_fallocate(
-                    filler.fileno(), 0, filler.tell() + max(0, status.f_bavail * status.f_frsize - spare)
-                )
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
+            end, piece = filler.tell(), _FIRST_PIECE
+            while piece >= os.statvfs(self._filler).f_frsize:
+                status = os.statvfs(self._filler)
+                size = min(piece, status.f_bavail * status.f_frsize - spare)
+                if size <= 0:
+                    return
+                try:
+                    os.posix_fallocate(filler.fileno(), end, size)
+                    end += size
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    piece //= 2
 
     def free(self) -> None:
         """Have space again."""

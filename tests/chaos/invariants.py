@@ -29,6 +29,8 @@ class RunAccount:
     """Hostname to stdout."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Hostname to the bytes that events count as dropped."""
+    artifacts: Sequence[str] = ()
+    """The names of those that are complete."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,28 @@ def _difference(first: bytes, second: bytes) -> int:
     )
 
 
+def the_newest_checkpoint_is_stored(seen: Observation) -> Iterator[str]:
+    """The newest checkpoint that was ever stored is stored: nothing but a newer one replaces it."""
+    for run in seen.runs:
+        stored = _newest_steps(run.artifacts)
+        events = [event.get("artifacts") for event in run.events if event.get("kind") == "artifacts_stored"]
+        for name, step in _newest_steps(
+            [str(it) for names in events if isinstance(names, list) for it in names]
+        ).items():
+            if stored.get(name, -1) < step:
+                yield f"{name}-{step} was stored, and the record has {stored.get(name, 'none')}"
+
+
+def _newest_steps(names: Sequence[str]) -> dict[str, int]:
+    """The name of each series of checkpoints to its last step."""
+    steps: dict[str, int] = {}
+    for name in names:
+        series, _, step = name.rpartition("-")
+        if series and step.isdecimal():
+            steps[series] = max(int(step), steps.get(series, -1))
+    return steps
+
+
 def commands_work(seen: Observation) -> Iterator[str]:
     """After the faults each command succeeds, and none ever ends in an error of Python's."""
     for command, output in seen.failed.items():
@@ -265,6 +289,7 @@ INVARIANTS = (
     steps_never_go_back,
     it_trains_once,
     lines_are_recorded,
+    the_newest_checkpoint_is_stored,
     commands_work,
     nothing_is_left,
     the_neighbour_is_untouched,

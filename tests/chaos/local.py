@@ -12,6 +12,7 @@ import psutil
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.disk import Disk
+from tests.chaos.full_disk_end import DESTROY, STOP, end_run
 from tests.chaos.invariants import parts
 from tests.chaos.process_faults import (
     CONTROLLER,
@@ -194,6 +195,21 @@ def fill_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str
     return f"full but for {spare} bytes for {step.seconds} s"
 
 
+def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The run is stopped, or the cluster destroyed, while the disk is full."""
+    disk = cluster.shared.disk
+    if disk is None:
+        return ""
+    name = DESTROY if step.amount < 0.5 else STOP
+    disk.fill(0)
+    try:
+        end_run(cluster, name)
+    finally:
+        disk.free()
+    cluster.command("up")
+    return f"`{name}` while the disk was full"
+
+
 def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
     """The clock of controller and launchers jumps by an hour, forward or back."""
     seconds = HOUR if step.amount < 0.5 else -HOUR
@@ -210,6 +226,7 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "pause_launcher": (Kind(tasks=True), partial(pause, "")),
     "pause_controller": (Kind(), partial(pause, CONTROLLER)),
     "disk_full": (Kind(weight=2), fill_disk),
+    "disk_full_at_end": (Kind(during=False), end_on_full_disk),
     "clock_step": (Kind(), step_clock),
     "damage_record": (Kind(), damage_record),
 }

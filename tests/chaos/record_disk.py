@@ -38,21 +38,21 @@ print("full", flush=True)
 while True:
     signal.pause()
 """
-"""What the keeper runs: its file has no name, so that nobody finds it in the record; SIGUSR1 empties it."""
+"""What the container runs: its file has no name, so that nobody finds it in the record; SIGUSR1 empties it."""
 
 Docker = Callable[..., str]
 """Calls the docker command for the engine of the controller; what it prints."""
 
 
 class RecordDisk:
-    """The volume with the record, in memory. A container, the keeper, mounts it too: it outlives the controller's containers."""
+    """The volume with the record, in memory. Another container mounts it too: it outlives the controller's containers."""
 
     def __init__(self, docker: Docker, image: str, service: str, volume: str) -> None:
         self._docker = docker
         self._image = image
         self._service = service
         self._volume = volume
-        self._keeper = f"{volume}-keeper"
+        self._filler = f"{volume}-filler"
 
     def place(self, spare: int) -> None:
         """Stop the controller, move its record to a disk with no more than this many bytes, in whole pages, and start it again."""
@@ -67,30 +67,30 @@ class RecordDisk:
     def _move(self, spare: int) -> None:
         labels = json.loads(self._docker("volume", "inspect", "--format", "{{json .Labels}}", self._volume)) or {}
         own = [f"--label={key}={value}" for key, value in labels.items()]
-        mounts = (f"--volume={self._volume}:{RECORD}", f"--volume={self._keeper}:/copy", f"--label={LABEL}")
+        mounts = (f"--volume={self._volume}:{RECORD}", f"--volume={self._filler}:/copy", f"--label={LABEL}")
         self._docker("run", "--rm", *mounts, self._image, "python3", "-c", PACK)
         self._docker("volume", "rm", self._volume)
         memory = ("--opt=type=tmpfs", "--opt=device=tmpfs", f"--opt=o=size={DISK_BYTES}")
         self._docker("volume", "create", *own, *memory, self._volume)
-        name = f"--name={self._keeper}"
+        name = f"--name={self._filler}"
         self._docker("run", "--detach", name, *mounts, self._image, "python3", "-c", KEEP, str(spare))
-        until(lambda: "full" in self._docker("logs", self._keeper), f"{self._volume} is full", seconds=60)
+        until(lambda: "full" in self._docker("logs", self._filler), f"{self._volume} is full", seconds=60)
 
     def fill(self) -> None:
         """Be full again."""
-        self._docker("kill", "--signal=USR2", self._keeper)
+        self._docker("kill", "--signal=USR2", self._filler)
 
     def free(self) -> None:
         """Have space again."""
         with suppress(DockerFailed):
-            self._docker("kill", "--signal=USR1", self._keeper)
+            self._docker("kill", "--signal=USR1", self._filler)
 
     def release(self) -> None:
         """Let the volume be removed; what is on it goes with the last container that mounts it."""
         with suppress(DockerFailed):
-            self._docker("rm", "--force", self._keeper)
+            self._docker("rm", "--force", self._filler)
         with suppress(DockerFailed):
-            self._docker("volume", "rm", "--force", self._keeper)
+            self._docker("volume", "rm", "--force", self._filler)
 
     def _scale(self, replicas: int) -> None:
         self._docker("service", "scale", "--detach", f"{self._service}={replicas}")
@@ -124,7 +124,7 @@ class WithRecordDisk(Protocol):
     def find_record_disk(self) -> RecordDisk | None: ...
 
 
-def fill_disk(cluster: WithRecordDisk, step: Step, running: Running | None) -> str:
+def fill_disk(cluster: WithRecordDisk, step: Step, running: Running | None, has_space_later: bool = True) -> str:
     """The controller comes back to a disk that is full but for a few bytes, and has space again later."""
     spare = int(step.amount * 8192)
     if cluster.record_disk:
@@ -134,6 +134,8 @@ def fill_disk(cluster: WithRecordDisk, step: Step, running: Running | None) -> s
         disk.place(spare)
     else:
         return ""
+    if not has_space_later:
+        return f"the record's disk is full but for {spare} bytes"
     later(cluster.story, 3 * step.seconds, cluster.record_disk.free)
     return f"the record's disk is full but for {spare} bytes for {3 * step.seconds:.1f} s"
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.chaos.invariants import RunAccount
+from tfdeploy.agent.artifact_manifest import stored_artifacts
 from tfdeploy.agent.record import Record
 
 OUTPUT_DROPPED = "output_dropped"
@@ -38,7 +39,10 @@ def _account(record: Record, run_id: str) -> RunAccount:
     for path in sorted((folder / "logs").glob("*")):
         stdout = record.log(run_id, path.name).streams["stdout"]
         streams[path.name] = stdout.span(stdout.start, stdout.end)
-    return RunAccount(state, cause, events, streams, dropped)
+    artifacts: list[str] = []
+    with suppress(OSError):
+        artifacts = [item.name for item in stored_artifacts(folder)[0] if item.is_complete]
+    return RunAccount(state, cause, events, streams, dropped, artifacts)
 
 
 def _events(text: str) -> Iterator[Mapping[str, object]]:

@@ -12,6 +12,7 @@ import psutil
 
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
+from tests.chaos.full_disk_end import STOP, end_run
 from tests.chaos.process_faults import CONTROLLER, damage_record, kill, kill_launcher, kill_program, later, pause
 from tests.chaos.record_disk import RecordDisk, fill_disk, find, release
 from tests.chaos.schedule import Kind, Step
@@ -188,6 +189,19 @@ def cut_chains(cluster: Cluster, pid: int, step: Step, seconds: float) -> str:
     return f"{' and '.join(chains)} cut for {seconds:.1f} s"
 
 
+def end_on_full_disk(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
+    """The run is stopped while the disk with the record is full. It has space again only after that."""
+    done = fill_disk(cluster, step, running, has_space_later=False)
+    if done and cluster.record_disk:
+        try:
+            until(lambda: cluster.container(CONTROLLER), "the controller runs")
+            end_run(cluster, STOP)
+        finally:
+            cluster.record_disk.free()
+        cluster.command("up")
+    return done
+
+
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
     "kill_program": (Kind(weight=2, tasks=True), kill_program),
@@ -201,4 +215,5 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "cut_network": (Kind(weight=2, tasks=True), cut_network),
     "damage_record": (Kind(), damage_record),
     "disk_full": (Kind(weight=2, during=False), fill_disk),
+    "disk_full_at_end": (Kind(during=False), end_on_full_disk),
 }

@@ -23,6 +23,10 @@ EVENTS = (
     {"kind": "task_succeeded", "task": "worker-0"},
     {"kind": "run_ended"},
 )
+STORED = (
+    {"kind": "artifacts_stored", "artifacts": ["export/1", "model.ckpt-10"]},
+    {"kind": "artifacts_stored", "artifacts": ["model.ckpt-5"]},
+)
 RUN = RunAccount("succeeded", "tasks_succeeded", EVENTS, {"worker-0": FIRST + SECOND})
 LEDGER = Ledger(NOTES, {A: FIRST, B: SECOND})
 GOOD = Observation(LEDGER, [RUN], shown="succeeded")
@@ -111,6 +115,14 @@ BROKEN = {
         replace(GOOD, stored=[("worker-0", A, 999)]),
         "lines_are_recorded: start aaaaaa of worker-0: its disk had 999",
     ),
+    "a checkpoint that was stored": (
+        run(events=[*EVENTS, *STORED]),
+        "the_newest_checkpoint_is_stored: model.ckpt-10 was stored, and the record has none",
+    ),
+    "the newest checkpoint": (
+        run(events=[*EVENTS, *STORED], artifacts=["model.ckpt-5", "eval/ckpt-99"]),
+        "the_newest_checkpoint_is_stored: model.ckpt-10 was stored, and the record has 5",
+    ),
     "failed command": (replace(GOOD, failed={"3 up": "no"}), "commands_work: `3 up` failed: no"),
     "failed command with outputs": (
         replace(GOOD, failed={"3 up": f"Diagnostics:\n  no\nOutputs:\n{9000 * 'x'}\nResources:\n 1 errored"}),
@@ -160,6 +172,7 @@ ALLOWED = {
     "stopped by a `destroy` that was interrupted": replace(
         run(state="stopped", cause="stop_requested"), shown="stopped", destroy_failed=True
     ),
+    "a newer checkpoint": run(events=[*EVENTS, *STORED], artifacts=["model.ckpt-5", "model.ckpt-15"]),
     "an earlier life failed": replace(GOOD, runs=[RunAccount(""), RUN]),
 }
 

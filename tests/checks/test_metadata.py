@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from tfdeploy.provider import REPOSITORY
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -49,9 +52,25 @@ def test_the_next_major_version_of_pulumis_packages_is_not_taken(name: str, majo
         assert f"{int(major) - 1}.999.0" in requirement.specifier
 
 
-def test_the_schema_has_the_version() -> None:
-    """It is written in pyproject.toml alone; the schema is made with it, by `python -m tools.reference`."""
-    assert json.loads((ROOT / "package" / "schema.json").read_text())["version"] == PROJECT["version"]
+SCHEMA = json.loads((ROOT / "package" / "schema.json").read_text())
+"""It is made by `python -m tools.reference`, after set-up has installed what pyproject.toml has."""
+
+
+def test_the_schema_is_complete() -> None:
+    """What Pulumi's registry shows of a package. A logo is left out: there is none."""
+    for name in ("version", "description", "license"):
+        assert SCHEMA[name] == PROJECT[name]
+    assert SCHEMA["publisher"] == PROJECT["authors"][0]["name"]
+    assert {"kind/component", "category/infrastructure", *PROJECT["keywords"]} == {*SCHEMA["keywords"]}
+    assert SCHEMA["homepage"] == SCHEMA["repository"] == REPOSITORY
+    assert SCHEMA["displayName"] == "tfdeploy"
+    assert "logoUrl" not in SCHEMA
+
+
+def test_the_address_of_the_repository_is_in_one_place() -> None:
+    listed = subprocess.run(["git", "grep", "-lF", REPOSITORY], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(listed.stdout.split()) == {"tfdeploy/provider.py", "package/schema.json"}
+    assert set(PROJECT.get("urls", {}).values()) <= {REPOSITORY}
 
 
 def test_the_distribution_is_not_confused_with_another_project() -> None:

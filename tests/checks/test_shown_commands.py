@@ -1,12 +1,14 @@
 """What pages show exists: each command of `tfdeploy` with its options, each argument; README's commands are run by tests."""
 
 import ast
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer import Context
 from typer.main import get_command
 
@@ -78,7 +80,8 @@ def test_a_wrong_command_is_found(command: str, problem: list[str]) -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len(README.read_text().splitlines()) <= 120
+    assert len(README.read_text().splitlines()) <= 90
+    assert len(README.read_text().split()) <= 600
 
 
 @pytest.mark.parametrize("page", RUN_BY, ids=lambda page: page.name)
@@ -91,6 +94,18 @@ def test_the_test_that_runs_the_commands_of_a_page_exists(page: Path) -> None:
 
 def test_both_pages_have_the_same_program() -> None:
     assert _code(README, "python")[0] == _code(START, "python")[0]
+
+
+@pytest.mark.parametrize(("language", "read"), [("python", ast.parse), ("yaml", yaml.safe_load), ("json", json.loads)])
+def test_what_a_page_shows_can_be_read(language: str, read: Callable[[str], object]) -> None:
+    shown = [(page, block.text) for page in pages() for block in blocks(page, language)]
+    for page, text in shown:
+        if "…" in text:
+            continue
+        try:
+            read(text)
+        except (SyntaxError, ValueError, yaml.YAMLError) as error:
+            pytest.fail(f"{page.relative_to(ROOT)}: {error}\n{text}")
 
 
 def _code(page: Path, language: str) -> list[str]:

@@ -95,7 +95,7 @@ def test_in_containers_tasks_run_as_the_caller(folder: Path, python_image: str) 
     kept = ["--set", "container.retain_volumes=false"]
     given = ["--on", "docker", "--image", python_image, *kept, "--volume", f"{results}:{results}"]
     code, out, err = shell.run(*given, "--", "python", "train.py", str(results), "{task_index}")
-    assert (code, out) == (0, f"[worker:0] {UID} {GID} the caller's file\n"), err
+    assert (code, out) == (0, f"worker-0 | {UID} {GID} the caller's file\n"), err
     written = (results / "result").stat()
     assert (written.st_uid, written.st_gid) == (UID, GID)
     shell.assert_nothing_left()

@@ -89,24 +89,26 @@ def test_logs_follow_until_the_job_is_over_and_are_there_after_destroy(training:
     only = start(training, "logs", "-f", "worker:1", "--json")
     assert following.stdout is not None
     first = [following.stdout.readline() for _ in range(8)]
-    assert all(re.match(r"\[(ps|worker):[01]\] ", line) for line in first)
+    assert all(re.match(r"(ps|worker)-[01] \| ", line) for line in first)
     open_gate(training)
     lines = [*first, *following.stdout]
     assert following.stderr is not None
     assert (following.wait(PATIENCE), following.stderr.read()) == (0, "")
-    assert {"[worker:0] accuracy: 0.5\n", "[worker:1] accuracy: 0.5\n", "[ps:0] a warning of ps-0\n"} <= {*lines}
+    assert {"worker-0 | accuracy: 0.5\n", "worker-1 | accuracy: 0.5\n", "ps-0 | a warning of ps-0\n"} <= {*lines}
     documents = [json.loads(line) for line in only.communicate(timeout=PATIENCE)[0].splitlines()]
     assert {one["task"] for one in documents} == {"worker-1"}
     assert documents[-1]["text"] == "accuracy: 0.5"
 
     whole = tfdeploy(training, "logs")
     assert sorted(whole.out.splitlines(keepends=True)) == sorted(lines)
-    assert tfdeploy(training, "logs", "--stderr", "worker-0").out == "[worker:0] a warning of worker-0\n"
+    assert tfdeploy(training, "logs", "--stderr", "worker-0").out == "worker-0 | a warning of worker-0\n"
+    timed = tfdeploy(training, "logs", "--stderr", "worker-0", "--timestamps").out
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z worker-0 \| a warning of worker-0\n", timed)
     last = tfdeploy(training, "logs", "worker", "--tail", "1").out
-    assert sorted(last.splitlines()) == ["[worker:0] accuracy: 0.5", "[worker:1] accuracy: 0.5"]
+    assert sorted(last.splitlines()) == ["worker-0 | accuracy: 0.5", "worker-1 | accuracy: 0.5"]
     (row,) = [row for row in tfdeploy(training, "show", "--json").data[0]["tasks"] if row["hostname"] == "worker-0"]
     by_container = tfdeploy(training, "logs", row["container"], "--grep", "^begins")
-    assert by_container.out == "[worker:0] begins worker-0\n"
+    assert by_container.out == "worker-0 | begins worker-0\n"
     assert tfdeploy(training, "logs", "worker-7").code == 3
     assert tfdeploy(training, "logs", "--grep", "(").code == 2
 
@@ -132,7 +134,7 @@ def test_bytes_are_saved_as_they_are_and_a_terminal_is_safe(project: Project) ->
     assert "100% \x1b[31mred\x1b[0m  end\x1b[0m\r\n" in shown.said
     assert "\x1b]" not in shown.said
     assert "\x1b[2J" not in shown.said
-    assert shown.said.startswith("\x1b[36m[worker:0] \x1b[0m")
+    assert shown.said.startswith("\x1b[36mworker-0 | \x1b[0m")
     plain = terminal(project, "logs", NO_COLOR="1")
     assert plain.end() == 0
     assert "\x1b" not in plain.said
@@ -165,8 +167,8 @@ def test_a_killed_worker_stands_in_events_and_its_attempt_in_logs(project: Proje
     assert (told[-1]["result"]["state"], told[-1]["result"]["reason"]) == ("succeeded", "worker-0 succeeded")
     assert len(followed.out.splitlines()) == len(told)
     assert re.search(r"worker-0 +SIGKILL: restarting in 1 s \(1 of 3\)$", followed.out, re.MULTILINE)
-    assert tfdeploy(project, "logs", "--previous").out == "[worker:0] life 0\n"
-    assert tfdeploy(project, "logs").out == "[worker:0] life 0\n[worker:0] life 1\n"
+    assert tfdeploy(project, "logs", "--previous").out == "worker-0 | life 0\n"
+    assert tfdeploy(project, "logs").out == "worker-0 | life 0\nworker-0 | life 1\n"
     fine = tfdeploy(project, "explain")
     assert (fine.code, fine.out) == (0, "The run succeeded: worker-0 succeeded.\n")
 
@@ -200,7 +202,7 @@ def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> Non
         ("tfdeploy logs wor", ["worker-0", "worker-1"]),
         ("tfdeploy logs worker-0 worker-", ["worker-1"]),
         ("tfdeploy explain p", ["ps-0"]),
-        ("tfdeploy endpoints p", ["ps-0"]),
+        ("tfdeploy port-forward p", ["ps-0"]),
         ("tfdeploy status --cluster t", ["test"]),
         ("tfdeploy status --stack t", ["test"]),
         ("tfdeploy ev", ["events"]),

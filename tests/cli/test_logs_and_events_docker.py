@@ -14,14 +14,14 @@ def test_logs_follow_a_container_and_outlive_it(docker_project: DockerProject) -
     project.up()
     project.until_running("worker-0")
     container = project.container("worker-0")
-    assert tfdeploy(project, "logs", container, "--tail", "1").out.startswith("[worker:0] tick ")
+    assert tfdeploy(project, "logs", container, "--tail", "1").out.startswith("worker-0 | tick ")
     project.open()
     followed = tfdeploy(project, "logs", "-f")
     assert followed.code == 0
     first, second, *_, last = followed.out.splitlines()
-    assert first.startswith("[worker:0] worker-0 begins")
-    assert second == "[worker:0] tick 0"
-    assert last.startswith("[worker:0] worker-0 ends after ")
+    assert first.startswith("worker-0 | worker-0 begins")
+    assert second == "worker-0 | tick 0"
+    assert last.startswith("worker-0 | worker-0 ends after ")
     told = [(one["task"], one["kind"]) for one in tfdeploy(project, "events", "--json").data]
     assert [pair for pair in told if pair[1] in ("task_started", "task_succeeded", "run_ended")] == [
         ("worker-0", "task_started"),

@@ -18,22 +18,25 @@ def test_a_cluster_is_looked_at_from_its_first_moment_until_it_is_gone(project: 
     first = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     until(lambda: "running" in tfdeploy(project, "show").out, "it is shown while the first `up` runs")
     project.until_running("ps-0", "worker-0", "worker-1")
-    shown = tfdeploy(project, "show")
+    brief = tfdeploy(project, "show")
+    assert "machine" not in brief.out.lower().split("\n\n")[1], "this computer has no table"
+    assert "Run running for " in brief.out
+    shown = tfdeploy(project, "show", "-o", "wide")
     assert (shown.code, shown.err) == (0, "")
-    for table in (machine_table([]), task_table([])):
+    for table in (machine_table([]), task_table([], {})):
         assert re.search(f"^{' +'.join(map(heading, table.columns))}$", shown.out, re.MULTILINE)
-    assert re.search(r"worker-0 +running +\d+ (?:second|minute)s? ago$", shown.out, re.MULTILINE)
+    assert re.search(r"worker-0 +running +\d+ (?:second|minute)s? ago$", brief.out, re.MULTILINE)
     (document,) = tfdeploy(project, "show", "--json").data
     assert (document["project"], document["stack"], document["name"]) == ("project", "test", "test")
     assert [row["hostname"] for row in document["tasks"]] == ["ps-0", "worker-0", "worker-1"]
 
     assert tfdeploy(project, "wait", "--timeout", "0s").code == 5
-    endpoints = tfdeploy(project, "endpoints", "--json").data
-    assert {row["hostname"]: row["address"] for row in endpoints} == {
-        row["hostname"]: row["address"] for row in document["tasks"]
-    }
-    assert endpoints[0]["endpoint"].startswith("ps-0:")
-    missing = tfdeploy(project, "endpoints", "worker-7")
+    former = tfdeploy(project, "endpoints", "--json")
+    assert {row["hostname"]: row["address"] for row in former.data} == document["endpoints"]
+    assert former.err == ""
+    assert tfdeploy(project, "endpoints").err == "tfdeploy: `tfdeploy endpoints` is now `tfdeploy status -o wide`.\n"
+    assert all(address in shown.out for address in document["endpoints"].values())
+    missing = tfdeploy(project, "logs", "worker-7")
     assert (missing.code, missing.err) == (
         3,
         "tfdeploy: project/test/test has no task 'worker-7'; it has ps-0, worker-0, worker-1.\n",

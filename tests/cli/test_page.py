@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.browser import Browser, Tab
-from tests.cli.made_up import EVENTS, content, paid
+from tests.cli.made_up import BEGIN, EVENTS, content, paid
 from tfdeploy.report.events import sentence
 from tfdeploy.report.html.content import Content
 from tfdeploy.report.html.document import page
@@ -18,7 +18,7 @@ HOSTILE = (
 )
 TOO_WIDE = (
     "[...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > innerWidth + 1 && \
-!one.closest('.box, pre, .unseen')).map(one => one.outerHTML.slice(0, 80))"
+!one.closest('.box, pre, .unseen, nav')).map(one => one.outerHTML.slice(0, 80))"
 )
 
 
@@ -41,15 +41,8 @@ def test_the_page_tells_title_rows_curves_and_timeline(read: Callable[..., Tab])
     tab = read(content(), script=False)
     assert tab.texts("head title") == ["mnist: succeeded"]
     assert tab.texts("h1") == ["mnist succeeded"]
-    assert tab.texts("[aria-label=Machines] th") == [
-        "machine",
-        "role",
-        "provider",
-        "region",
-        "size",
-        "public ip",
-        "status",
-    ]
+    assert tab.texts("[aria-label=Machines] th") == ["machine", "role", "provider", "size", "status"]
+    assert tab.texts("[aria-label=Tasks] th")[:2] == ["hostname", "status"]
     assert tab.texts("[aria-label=Tasks] .c-hostname") == ["ps-0", "worker-0", "worker-1"]
     assert tab.texts("[aria-label=Tasks] .word") == ["stopped (run finished)", "succeeded", "succeeded"]
     assert tab.texts(".curve h3") == ["Loss by step", "Validation accuracy by step"]
@@ -70,7 +63,43 @@ def test_curves_have_a_length_and_stay_in_their_frames(read: Callable[..., Tab])
     assert tab.ask(outside) == []
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+ORDER = ("header", "#results", "#curves", "#tasks", "#timeline", "#logs", "#machines", "#configuration", "footer")
+
+
+@pytest.mark.parametrize("width", [400, 800, 1600])
+def test_the_result_and_the_curves_come_first_at_full_width(read: Callable[..., Tab], width: int) -> None:
+    tab = read(content(), width=width)
+    boxes = {name: tab.ask(f"document.querySelector('{name}').getBoundingClientRect().toJSON()") for name in ORDER}
+    tops = [boxes[name]["top"] for name in ORDER]
+    assert tops == sorted(tops)
+    curves = tab.ask("[...document.querySelectorAll('.curve')].map(one => one.getBoundingClientRect().width)")
+    assert curves == [boxes["#curves"]["width"]] * len(curves)
+    plots = tab.ask("[...document.querySelectorAll('.curve .plot')].map(one => one.getBoundingClientRect().width)")
+    assert all(plot > 0.75 * curve for plot, curve in zip(plots, curves, strict=True))
+    assert boxes["#curves"]["top"] < 900, "on the first screen"
+
+
+@pytest.mark.parametrize("quantities", [1, 2, 3, 4])
+def test_no_row_of_curves_has_a_gap(read: Callable[..., Tab], quantities: int) -> None:
+    names = ("loss", "accuracy", "perplexity", "recall")[:quantities]
+    lines = [(BEGIN + at, f"step {at} " + " ".join(f"{name} 0.{at}" for name in names)) for at in range(1, 9)]
+    tab = read(replace(content(), lines={"worker-0": lines}), width=1600)
+    boxes = tab.ask("[...document.querySelectorAll('.curve')].map(one => one.getBoundingClientRect().toJSON())")
+    assert len(boxes) == quantities
+    edge = tab.ask("document.querySelector('#curves').getBoundingClientRect().right")
+    ends = {box["top"]: box["right"] for box in boxes}  # of a row, that of the last one
+    assert set(ends.values()) == {edge}
+
+
+def test_the_status_of_tasks_is_visible_on_a_phone(read: Callable[..., Tab]) -> None:
+    tab = read(paid(content(45.0)), width=400)
+    rights = tab.ask("[...document.querySelectorAll('#tasks .word')].map(one => one.getBoundingClientRect().right)")
+    assert len(rights) == 3
+    assert max(rights) < 400
+    assert tab.ask("document.documentElement.scrollWidth") == 400
+
+
+@pytest.mark.parametrize("width", [360, 400, 1280])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
     ("name", "made"), [("over", content()), ("running", paid(content(45.0, HOSTILE)))], ids=["over", "running"]

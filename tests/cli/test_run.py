@@ -144,8 +144,8 @@ def test_a_program_that_knows_nothing_of_tfdeploy_runs_by_one_command(shell: She
     command = ["python", "mnist_replica.py", *flags, "--worker_index", "{task_index}"]
     code, out, err = shell.run("--workers", "1", "--ps", "1", "--", *command)
     assert code == 0, err
-    assert "[worker:0] x on /job:ps/task:0 is 2.0\n" in out
-    assert "[ps:0] " not in out
+    assert "worker-0 | x on /job:ps/task:0 is 2.0\n" in out
+    assert "ps-0 | " not in out
     record = Path(err.partition("Record: ")[2].splitlines()[0])
     assert "2.0" in next(record.glob("runs/*/logs/worker-0/stdout.0.log")).read_text()
     shell.assert_nothing_left()
@@ -156,8 +156,8 @@ def test_the_exit_code_is_that_of_the_task_that_failed(shell: Shell) -> None:
     code, out, err = shell.run(
         "--workers=2", "--worker-memory", "512", "-e", "A=b", "python", "train.py", "7", "{task_index}"
     )
-    assert (code, out) == (7, "[worker:1] no newline\n")
-    assert "[worker:1] why\n" in err
+    assert (code, out) == (7, "worker-1 | no newline\n")
+    assert "worker-1 | why\n" in err
     assert "run: failed: worker-1" in err
     shell.assert_nothing_left()
     shell.write("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
@@ -165,6 +165,46 @@ def test_the_exit_code_is_that_of_the_task_that_failed(shell: Shell) -> None:
     document = json.loads(out)
     assert (code, document["exit_code"], document["state"]) == (139, 139, "failed")
     shell.assert_nothing_left()
+
+
+STRICT = "import argparse, time\nargparse.ArgumentParser().parse_args()\n"
+
+
+def test_a_failure_has_its_remedy_and_the_name_of_the_cluster_comes_first(shell: Shell) -> None:
+    shell.write(STRICT)
+    code, _, err = shell.run("--ps", "1", "--name", "strict", "--", "python", "train.py")
+    assert code == 2
+    assert err.startswith("tfdeploy run: the cluster is strict: tfdeploy status --cwd ")
+    assert "The program does not know the four flags" in err
+    assert "add `--set flags=never`" in err
+    command = ["tfdeploy", "explain", "--cwd", str(shell.state / "tfdeploy/run"), "--stack", "strict"]
+    said = subprocess.run(command, env=shell.env, capture_output=True, text=True, check=False).stdout
+    assert "`tfdeploy run` with the same command creates another one" in said
+    assert "add `--set flags=never`" in said
+    assert "pulumi up" not in said
+
+
+def test_flags_that_a_shell_swallows_are_warned_of_and_an_empty_folder_ships_nothing(shell: Shell) -> None:
+    code, out, err = shell.run("--workers", "2", "--ps", "1", "--", "sh", "-c", "echo there; sleep 2")
+    assert code == 0, err
+    assert "[worker:0] there\n" in out
+    assert "tfdeploy run: warning: command: the four flags" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--code", "/"], "tfdeploy: --code: / is the root of the file system."),
+        (["--code", "nowhere"], "nowhere does not exist."),
+        (["--code", "empty"], "empty has no file."),
+    ],
+)
+def test_a_folder_that_cannot_be_shipped_is_refused_at_once(shell: Shell, options: list[str], said: str) -> None:
+    (shell.folder / "empty").mkdir()
+    code, out, err = shell.run(*options, "--", "true")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not shell.homes()
 
 
 def test_what_cannot_be_is_refused_and_nothing_is_left(shell: Shell) -> None:
@@ -189,11 +229,11 @@ def test_the_time_limit_is_the_reason_that_is_printed_and_recorded(shell: Shell)
 def test_ctrl_c_stops_the_job_and_leaves_nothing(shell: Shell) -> None:
     shell.write(SLEEPER)
     terminal = shell.terminal("--workers", "2", "--", "python", "train.py")
-    terminal.until_said("[worker:0] begins")
-    terminal.until_said("[worker:1] begins")
+    terminal.until_said("worker-0 | begins")
+    terminal.until_said("worker-1 | begins")
     terminal.type("\x03")
     assert terminal.end() == 130
-    assert "[worker:0] last words" in terminal.said
+    assert "worker-0 | last words" in terminal.said
     assert "SIGINT: stopping the run" in terminal.said
     assert "Traceback" not in terminal.said
     shell.assert_nothing_left()
@@ -221,12 +261,12 @@ def test_worker_0_runs_in_this_terminal(shell: Shell) -> None:
     )
     terminal = shell.terminal("--here", "--workers", "2", "--", "python", "train.py", "{job_name}/{task_index}")
     terminal.until_said("your word? ")
-    terminal.until_said("[worker:1] worker-1 at a terminal: False ['worker/1']")
+    terminal.until_said("worker-1 | worker-1 at a terminal: False ['worker/1']")
     terminal.type("forty-two\n")
     terminal.until_said("heard forty-two {'type': 'worker', 'index': 0}")
     assert terminal.end() == 9
     assert "worker-0 at a terminal: True ['worker/0']" in terminal.said
-    assert "[worker:0]" not in terminal.said
+    assert "worker-0 |" not in terminal.said
     shell.assert_nothing_left()
 
 
@@ -245,7 +285,7 @@ def test_a_cluster_that_is_kept_stands_until_it_is_removed(shell: Shell) -> None
 def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shell) -> None:
     shell.write("import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('begins')\ntime.sleep(600)")
     terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
-    terminal.until_said("[worker:0] begins")
+    terminal.until_said("worker-0 | begins")
     terminal.type("\x03")
     terminal.until_said("SIGINT: stopping the run")
     terminal.type("\x03")
@@ -261,7 +301,7 @@ def test_a_second_ctrl_c_says_what_may_be_left_and_how_it_is_removed(shell: Shel
 def test_a_run_is_left_over_only_when_it_was_cut_short(shell: Shell) -> None:
     shell.write(SLEEPER)
     terminal = shell.terminal("--name", "mine", "--", "python", "train.py")
-    terminal.until_said("[worker:0] begins")
+    terminal.until_said("worker-0 | begins")
     delete = ["tfdeploy", "leftovers", "--delete", "--yes", "--stack", "mine"]
     said = subprocess.run(delete, cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True)
     assert "tfdeploy-run/mine" not in said.stdout
@@ -283,7 +323,7 @@ def test_in_containers_it_is_the_same(shell: Shell, engine: str, python_image: s
     volumes = ["--volume", mounted, "--set", "container.retain_volumes=false"]
     code, out, err = shell.run("--on", "docker", "--image", python_image, *volumes, "--", *command)
     assert code == 4, err
-    assert out.startswith("[worker:0] ['worker', 'worker-0:")
+    assert out.startswith("worker-0 | ['worker', 'worker-0:")
     assert out.endswith("[PosixPath('/data/file')]\n")
     (file,) = (shell.state / "tfdeploy/registry").glob("*.json")
     own = f"label=tfdeploy.cluster-id={json.loads(file.read_text())['cluster']['id']}"
@@ -304,8 +344,8 @@ def test_each_task_has_gpus_of_its_own_and_the_caller_is_the_user(shell: Shell) 
     given = ["--workers=2", "--ps=1", "--worker-gpus=1", "--ps-gpus=1", "-e", f"HERE={tools}"]
     code, out, err = shell.run(*given, "--", "python", "train.py")
     assert code == 0, err
-    told = dict(line.split(" ", 1) for line in out.splitlines())
-    assert sorted(told) == ["[ps:0]", "[worker:0]", "[worker:1]"]
+    told = dict(line.split(" | ", 1) for line in out.splitlines())
+    assert sorted(told) == ["ps-0", "worker-0", "worker-1"]
     assert {text.partition(" ")[2] for text in told.values()} == {f"{os.getuid()} the caller's file"}
     assert sorted(text.partition(" ")[0] for text in told.values()) == ["0", "3", "4"], "no GPU has two tasks"
     shell.assert_nothing_left()

@@ -14,7 +14,7 @@ import psutil
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tests.waiting import until
-from tfdeploy.agent.rpc import CallError, Client, launcher_token
+from tfdeploy.agent.rpc import CallError, Client, task_token
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.sync import Order
 from tfdeploy.backends.zipapp import application
@@ -62,7 +62,7 @@ class Launchers(threading.Thread):
     def __init__(self, address: str, hostnames: Sequence[str], over: threading.Event) -> None:
         super().__init__()
         self.launchers = [Launcher(name, port=20_000 + number) for number, name in enumerate(hostnames)]
-        self._clients = [Client(address, launcher_token(_TOKEN), 10.0) for _ in hostnames]
+        self._clients = [Client(address, task_token(_TOKEN, name), 10.0) for name in hostnames]
         self._due = [0.0] * len(hostnames)
         self._over = over
         self.syncs = 0

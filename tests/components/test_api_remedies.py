@@ -36,6 +36,32 @@ KERAS_2 = (
     "tf.keras.optimizers.SGD(0.1).apply_gradients([], experimental_aggregate_gradients=False)",
     "tf.compat.v1.layers.dense",
     "tf.reduce_sum(tf.keras.Input((3,)))",
+    "tf.keras.Input((3,)).op",
+    "tf.keras.metrics.Mean().reset_states()",
+    "compiled(metrics='accuracy').fit(X, Y)",
+    "compiled(weighted_metrics='mse').fit(X, Y)",
+    "compiled().evaluate(X, Y, max_queue_size=2)",
+    "compiled().fit(X, Y, workers=2)",
+    "compiled().predict_proba",
+    "compiled().to_yaml",
+    "compiled().save_weights('x', save_format='tf')",
+    "compiled().optimizer.lr",
+    "compiled().optimizer.minimize",
+    "compiled().optimizer.get_weights()",
+    "compiled().layers[0].input_shape",
+    "compiled().layers[0].get_input_shape_at(0)",
+    "model().compile(tf.compat.v1.train.AdamOptimizer(), 'mse')",
+    "tf.keras.callbacks.TensorBoard(write_grads=True)",
+    "tf.keras.callbacks.EarlyStopping(period=1)",
+    "tf.keras.initializers.TruncatedNormal(dtype=tf.float32)",
+    "tf.keras.layers.Dense(output_dim=3)",
+    "tf.keras.losses.MeanSquaredError(reduction='auto')",
+    "tf.keras.regularizers.l2(l=0.1)",
+    "tf.keras.Sequential([tf.Module()])",
+    "tf.keras.utils.OrderedEnqueuer",
+    "tf.keras.layers.Layer().add_metric(1)",
+    "tf.keras.layers.Layer().add_update(1)",
+    "tf.keras.layers.Layer().add_weight('w', (1,))",
 )
 ESTIMATOR = ("tf.estimator", "tf.compat.v1.estimator", "tf.keras.estimator")
 TENSORFLOW_1 = (
@@ -55,6 +81,13 @@ import keras, tensorflow as tf
 def model():
     made = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     made.build((None, 3))
+    return made
+
+X, Y = tf.zeros((4, 3)), tf.zeros((4, 1))
+
+def compiled(**args):
+    made = model()
+    made.compile(optimizer="sgd", loss="mse", **args)
     return made
 
 messages = {}

@@ -165,7 +165,7 @@ def test_a_lost_state_is_told_what_exists_by_preview_and_update_alike(
     (warning,) = [text for text in said if "another cluster" in text]
     assert "exists: k3v9x2abcd, created by alice@laptop since 20" in warning
     assert "set `adopt` to k3v9x2abcd" in warning
-    assert "`tfdeploy leftovers --delete --cluster k3v9x2abcd`" in warning
+    assert "`tfdeploy ls --leftovers --delete --cluster k3v9x2abcd`" in warning
     assert [(path, path.stat().st_mtime_ns) for path in (home, *home.rglob("*"))] == before
 
     said.clear()

@@ -173,6 +173,8 @@ def test_a_cluster_whose_token_was_lost_is_adopted_with_another(
 
 def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing) -> None:
     cluster.up(WAITS, workers=1)
+    run = Record(cluster.places.record).current()
+    assert run is not None
     pieces = [bytes([number]) * 500_000 for number in range(20)]
     together = Barrier(4)
 
@@ -180,10 +182,10 @@ def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing
         with Client(f"{UNIX}{cluster.places.controller_socket}", TOKEN) as controller:
             for number, piece in enumerate(pieces):
                 together.wait()
-                controller.call("PUT", f"/log/run/ghost/stdout/{number * len(piece)}", piece)
+                controller.call("PUT", f"/log/{run.spec.id}/worker-0/stderr/{number * len(piece)}", piece)
 
     with ThreadPoolExecutor(4) as senders:
         list(senders.map(send, range(4)))
-    stream = Record(cluster.places.record).log("run", "ghost").streams["stdout"]
+    stream = Record(cluster.places.record).log(run.spec.id, "worker-0").streams["stderr"]
     assert stream.end == 20 * 500_000
     assert stream.span(0, stream.end) == b"".join(pieces)

@@ -59,11 +59,11 @@ def test_a_tunnel_leads_to_the_task(cluster: Standing, free_port: int) -> None:
     cluster.until_running("worker-0")
     verbs = verbs_of(cluster)
     _, port = cluster.job().tasks["worker-0"].address.split(":")
-    assert verbs.call("tunnel", "worker-0")[:2] == (0, f"worker-0: 127.0.0.1:{port}\n".encode())
-    code, _, beside = verbs.call("tunnel")
+    assert verbs.call("port-forward", "worker-0")[:2] == (0, f"worker-0: 127.0.0.1:{port}\n".encode())
+    code, _, beside = verbs.call("port-forward")
     assert (code, "test has no TensorBoard. Name a task: worker-0." in beside) == (2, True)
 
-    with verbs.locked("tunnel", "worker-0", f"--port={free_port}") as said:
+    with verbs.locked("port-forward", "worker-0", f"--port={free_port}") as said:
         assert said == {"worker-0": f"127.0.0.1:{free_port}"}
         data = bytes(range(256)) * 20_000
         assert talk(said["worker-0"], data) == data + b"and that was all"
@@ -105,7 +105,7 @@ def test_the_use_of_each_task_is_measured(cluster: Standing) -> None:
 
 def test_there_is_no_other_machine(cluster: Standing) -> None:
     cluster.declare(WAITS, workers=1)
-    code, _, beside = verbs_of(cluster).call("ssh", "localhost")
+    code, _, beside = verbs_of(cluster).call("exec", "--machine", "localhost")
     assert code == 1
     assert "on this computer" in beside
     assert "`tfdeploy exec HOSTNAME -- sh`" in beside

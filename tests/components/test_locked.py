@@ -20,7 +20,7 @@ def test_while_another_update_runs_tasks_are_followed_and_restarted_and_heal_is_
     lock.parent.mkdir(parents=True)
     lock.touch()
 
-    code, _, message = verbs.call("heal")
+    code, _, message = verbs.call("restart", "--lost")
     assert (code, "is locked: another update is running" in message) == (1, True)
     following = verbs.terminal("logs", "--follow", "worker-0")
     following.until_said("started")

@@ -30,9 +30,13 @@ SAVED = 'print("step 5: loss 1", flush=True); checkpoint(5); put("export/saved_m
 @pytest.fixture
 def places(clusters: Callable[[str], Standing]) -> tuple[Standing, Standing]:
     """The former place of a cluster, where a run trains that has saved a checkpoint, and the new one, where its tasks wait."""
+    return trained(clusters, SAVED)
+
+
+def trained(clusters: Callable[[str], Standing], saves: str, **args: object) -> tuple[Standing, Standing]:
     former, new = clusters("former"), clusters("new")
     for cluster in (former, new):
-        arguments = {"command": [sys.executable, "program.py", BEGINS + SAVED], "workers": 2, "wait": 0}
+        arguments = {"command": [sys.executable, "program.py", BEGINS + saves], "workers": 2, "wait": 0, **args}
         cluster.declare(SAVES, **arguments)
     run = {**former.plan.run.to_dict(), "id": new.plan.run.id}
     former.stand_tasks()
@@ -106,6 +110,31 @@ def test_a_run_that_could_not_be_carried_continues_where_it_was(
     assert b"model.ckpt-5" in former.output("worker-0")
 
 
+def test_what_keras_has_saved_is_there_before_the_program_begins(clusters: Callable[[str], Standing]) -> None:
+    saved = 'print("step 5: loss 1", flush=True); put("b/latest.weights.h5"); put("b/training_metadata.json")'
+    former, new = trained(clusters, saved)
+    move(former, new)
+    new.until_started("worker-0")
+    until(lambda: new.output("worker-0").count(b"found") == 2, "it has begun again")
+    assert b"found b/latest.weights.h5 b/training_metadata.json" in new.output("worker-0")
+
+
+@pytest.mark.parametrize("patterns", [None, ["export/**"]], ids=["default", "models"])
+def test_a_run_with_nothing_to_continue_from_moves_only_if_the_user_says_so(
+    clusters: Callable[[str], Standing], monkeypatch: pytest.MonkeyPatch, patterns: list[str] | None
+) -> None:
+    saved = 'print("step 5: loss 1", flush=True); put("own.format"); put("export/saved_model.pb")'
+    former, new = trained(clusters, saved, **({"artifacts": patterns} if patterns else {}))
+    with pytest.raises(
+        BackendError, match="the run cannot continue on local: nothing is stored that it could continue from"
+    ):
+        move(former, new)
+    assert Record(new.places.record).current() is None
+    monkeypatch.setenv("TFDEPLOY_WITHOUT_CHECKPOINT", "1")
+    move(former, new)
+    new.until_started("worker-0")
+
+
 def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple[Standing, Standing]) -> None:
     former, new = places
     moving.carry(props(former, new), last_step)
@@ -117,6 +146,9 @@ def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple
     names = ["checkpoint", "export", "model.ckpt-5.data-00000-of-00001", "model.ckpt-5.index"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "model.ckpt-5.index").read_text() == "index 5"
+    (folder / "model.ckpt-5.data-00000-of-00001").write_text("written later")
+    stored = new.places.record / "runs" / run / "artifacts/model.ckpt-5.data-00000-of-00001"
+    assert stored.read_text() == "data 5", "the record does not change with it"
     (folder / "model.ckpt-5.index").write_text("the program's own")
     restore(controller, TOKEN, run, str(folder))
     assert (folder / "model.ckpt-5.index").read_text() == "the program's own", "a folder with files is left alone"

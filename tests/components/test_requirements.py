@@ -1,6 +1,7 @@
 """The packages that a program needs besides ours: installed once, found by the tasks, refused with pip's own words."""
 
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.components.conftest import Standing
 from tests.waiting import until
 from tfdeploy.backends.local import requirements
 from tfdeploy.errors import CommandError
+from tfdeploy.report.report import Report
 
 METADATA = "Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -48,6 +50,21 @@ def test_a_required_package_is_found_by_the_tasks(cluster: Standing, greeter: st
     cluster.until_state("succeeded")
     for hostname in ("worker-0", "worker-1"):
         assert cluster.output(hostname) == b"hello from greeter\nhello from greeter by its script\n"
+
+
+def test_what_is_installed_is_a_state_meanwhile(
+    cluster: Standing, greeter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Report] = []
+    monkeypatch.setattr(requirements, "_run", lambda *_: seen.append(cluster.look()))
+    cluster.declare(USES_IT, command=["python", "program.py"], workers=1, requirements=[greeter, "other==2.15.*"])
+    with suppress(StopIteration):  # there is no environment
+        cluster.stand()
+    (report,) = seen
+    assert report.state == "starting"
+    assert report.reason.startswith(f"installing {greeter}, other==2.15.*, ")
+    assert report.tasks[0]["status"] == "installing packages"
+    assert "installing" not in cluster.look().status
 
 
 def test_it_is_installed_once(greeter: str, monkeypatch: pytest.MonkeyPatch) -> None:

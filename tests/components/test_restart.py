@@ -85,13 +85,13 @@ def test_the_command_says_what_it_does_and_asks(cluster: Standing) -> None:
     assert f"train_dir ({cluster.job().spec.train_dir})" in beside, "what stays there"
     assert "--yes: cannot ask without a terminal. Use --yes to continue." in beside
 
-    refusing = verbs.terminal("replace", "worker-0")
+    refusing = verbs.terminal("restart", "--without-data", "worker-0")
     refusing.until_said("Continue? [y/N]")
     refusing.type("n\n")
     assert refusing.end() == 1
     assert len(cluster.started("worker-0")) == 1
 
-    agreeing = verbs.terminal("replace", "worker-0")
+    agreeing = verbs.terminal("restart", "--without-data", "worker-0")
     agreeing.until_said("Continue? [y/N]")
     agreeing.type("y\n")
     assert agreeing.end() == 0

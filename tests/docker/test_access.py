@@ -55,7 +55,7 @@ def starts_again(project: DockerProject, verbs: Verbs) -> None:
     project.until_event(RESTART_REQUESTED, "ps-0")
     project.until_event(TASK_INTERRUPTED, "ps-0")
 
-    code, _, said = verbs.call("replace", "ps-0", "--yes")
+    code, _, said = verbs.call("restart", "--without-data", "ps-0", "--yes")
     assert code == 0, said
     until(lambda: told(project, "ps-0")[2:] == [[1, 3, 1, 3, 3]], "the third life")
     after = project.job()
@@ -114,7 +114,7 @@ def copies(project: DockerProject, verbs: Verbs) -> None:
 
 def leads_there(verbs: Verbs) -> None:
     """A way to two tasks, of which nothing listens on the machine."""
-    with verbs.locked("tunnel", "ps-0", "worker-0") as addresses:
+    with verbs.locked("port-forward", "ps-0", "worker-0") as addresses:
         assert list(addresses) == ["ps-0", "worker-0"]
         data = bytes(range(256)) * 8_000
         with ThreadPoolExecutor(3) as executor:
@@ -138,7 +138,7 @@ def test_a_task_of_a_swarm_is_restarted_replaced_entered_and_reached(project: Do
         leads_there(verbs)
         used = json.loads(verbs.call("top", "--json")[1])
         assert [row["hostname"] for row in used if row["memory"] > 0] == ["ps-0", "worker-0"]
-        code, _, said = verbs.call("ssh", "ps-0")
+        code, _, said = verbs.call("exec", "--machine", "ps-0")
         assert (code, "does not know how to connect to it by ssh" in said) == (1, True)
         project.destroy()
         assert verbs.call("restart", "ps-0", "--yes")[0] == 3

@@ -13,7 +13,7 @@ def test_a_removed_service_comes_back_and_what_no_stack_has_is_removed(project: 
     project.up()
     project.until_running("ps-0", "worker-0")
     project.docker("service", "rm", project.service("worker-0"))
-    assert tfdeploy(project, "heal", "--dry-run", "--json").data["restored"] == ["test-worker-0"]
+    assert tfdeploy(project, "restart", "--lost", "--dry-run", "--json").data["restored"] == ["test-worker-0"]
     healed = tfdeploy(project, "heal")
     assert healed.code == 0, healed.out + healed.err
     project.until_running("ps-0", "worker-0")

@@ -22,8 +22,13 @@ JOB = 'command=["python", "train.py"], code="code", workers={workers}, wait="0"'
 WAITS = "import time\ntime.sleep(1000)\n"
 FEW, MANY = 1, 4
 
-CREATED = {"GET nodes": Linear(0, 1), "GET services/*": Linear(1, 1), "POST services/create": Linear(1, 1)}
-"""To create tasks, and the controller."""
+CREATED = {
+    "GET nodes": Linear(0, 1),
+    "GET services/*": Linear(1, 1),
+    "POST secrets/create": Linear(0, 1),
+    "POST services/create": Linear(1, 1),
+}
+"""To create tasks, each with the secret of its token, and the controller."""
 
 ADDED = {**CREATED, "POST services/create": Linear(0, 1)}
 """To create more tasks."""

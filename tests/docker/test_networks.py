@@ -41,7 +41,7 @@ from tfdeploy import TensorFlowCluster
 
 for name in {names}:
     cluster = TensorFlowCluster(name, {arguments})
-    pulumi.export(name, {"state": cluster.state, "logs": cluster.logs, "endpoints": cluster.endpoints})
+    pulumi.export(name, {"state": cluster.state, "logs": cluster.logs, "tasks": cluster.tasks})
 """
 
 
@@ -136,7 +136,7 @@ def test_two_clusters_on_the_machines_own_network(project: DockerProject) -> Non
     for name in ("left", "right"):
         assert outputs[name]["state"] == "succeeded"
         assert outputs[name]["logs"]["worker-0"] == [f"met the ps of {name}"]
-    addresses = [address for name in project.names for address in outputs[name]["endpoints"].values()]
+    addresses = [address for name in project.names for address in {row["address"] for row in outputs[name]["tasks"]}]
     assert len(set(addresses)) == 4
     services = [
         service

@@ -127,7 +127,7 @@ def test_a_lost_state_touches_nothing_and_adopt_takes_the_cluster_over(
 
     said = after.call("preview", "--stack", after.stack).output
     assert f"exists: {lost}, created by {before.cluster['owner']} since " in said
-    assert f"`tfdeploy leftovers --delete --cluster {lost}`" in said
+    assert f"`tfdeploy ls --leftovers --delete --cluster {lost}`" in said
     assert objects(before) == hers
 
     subnet = before.docker("network", "inspect", "--format", "{{(index .IPAM.Config 0).Subnet}}", *hers["network"])

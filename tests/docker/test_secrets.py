@@ -51,8 +51,8 @@ def test_secrets_and_token_are_in_the_tasks_and_nowhere_else(project: DockerProj
         return [line.text for line in project.look(20).view.logs["worker-0"]] == digests
 
     until(read, "the task has read them")
-    token = project.inside("worker-0", "cat", "/run/tfdeploy/token")
-    assert len(token) == 64, "the token of launchers, which is derived from the cluster's"
+    hostname, _, token = project.inside("worker-0", "cat", "/run/tfdeploy/token").partition(":")
+    assert (hostname, len(token)) == ("worker-0", 64), "the token of this task, which is derived from the cluster's"
 
     left = project.left()
     places = {"argv": argv + command_lines(), "shown": shown}

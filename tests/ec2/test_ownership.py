@@ -143,7 +143,7 @@ def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_ways_on(proje
     words = " ".join(project.call("preview", "--stack", project.stack).output.split())
     assert f"exists: {lost['id']}, created by {lost['owner']} since 20" in words
     assert f"set `adopt` to {lost['id']}" in words
-    assert f"`tfdeploy leftovers --delete --cluster {lost['id']}`" in words
+    assert f"`tfdeploy ls --leftovers --delete --cluster {lost['id']}`" in words
 
     project.write(f'{JOB}, adopt="{lost["id"]}"', STEPS)
     for command in (("preview",), ("up", "--yes", "--skip-preview")):

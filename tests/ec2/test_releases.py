@@ -27,7 +27,6 @@ aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule mnist-from-members-swa
 aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule mnist-ssh-0
 docker:index/network:Network mnist-network
 docker:index/registryImage:RegistryImage mnist-image-0-pushed
-docker:index/secret:Secret mnist-launcher-token
 docker:index/secret:Secret mnist-secret-KEY
 docker:index/secret:Secret mnist-token
 docker:index/serviceConfig:ServiceConfig mnist-agent
@@ -42,7 +41,7 @@ pulumi-python:dynamic/tfdeploy:Task mnist-worker-0
 pulumi:index:Stash mnist-id
 pulumi:providers:docker mnist-engine
 tfdeploy:index:TensorFlowCluster mnist"""
-"""What a cluster on EC2 registers; `docker` registers the same, without machines."""
+"""What a cluster on EC2 registers; `docker` registers the same, without machines. Only 0.1.0 had `mnist-launcher-token`."""
 
 
 def test_the_resources_of_a_cluster_have_the_types_and_names_of_0_1_0(tmp_path: Path) -> None:

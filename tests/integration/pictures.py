@@ -91,18 +91,23 @@ def shape(lines: list[str]) -> list[str]:
 
 
 def shape_of_status(lines: list[str]) -> list[str]:
-    """The shape of `tfdeploy status`, without what depends on the age of the tasks: how much of the columns has room."""
-    room = r"python trai(?:n\.py|…)|(?<=CREATED) PUBLIC IP| 0 (?:ago|\w+ (?:a\w*)?…)$"
-    return [re.sub(room, "", line) for line in shape(lines)]
+    """The shape of `tfdeploy status`, without what depends on the age of the tasks: how much of the command has room."""
+    return [re.sub(r"python trai(?:n\.py|…)| 0 ago$", "", line) for line in without_places(shape(lines))]
+
+
+def without_places(lines: list[str]) -> list[str]:
+    """Lines of `shape` without the id of the run, the curve, and the folder of its artifacts, which terminals wrap."""
+    text = re.sub(r"^run \S+, took \S+$", "run", "\n".join(lines), flags=re.MULTILINE)
+    text = re.sub(r"^in\b.*?(?=^Run )", "in\n", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r" [▁-█]+$|(?<=0) [KM]iB", "", text, flags=re.MULTILINE).splitlines()
 
 
 def end_of_update(lines: list[str]) -> list[str]:
-    """The shape of the end of an update: the tables, the result, and the outputs but for the long one, which terminals wrap."""
+    """The shape of the end of an update: tables, result and outputs. A log has the times of tasks, a terminal their ages."""
     last = [place for place, line in enumerate(lines) if line.startswith("    MACHINE")][-1]
-    found = shape([line.strip() for line in lines[last:]])
-    begin, end = next(n for n, line in enumerate(found) if line.startswith("status :")), found.index("Resources:")
-    duration = re.compile(r"^Duration: .*")  # from a minute on it has two numbers
-    return [duration.sub("Duration:", line) for line in [*found[:begin], *found[end:]]]
+    found = without_places(shape([line.strip() for line in lines[last:]]))
+    different = re.compile(r"(?<=^Duration:) .*| 0 ago$| 0-0-0 0Z$")  # from a minute on a duration has two numbers
+    return [different.sub("", line) for line in found]
 
 
 def update_text(said: str) -> str:
@@ -137,12 +142,11 @@ def page_words(page: Path) -> list[str]:
 
 
 def take_pages(page: Path) -> None:
-    """Take the pictures of a page of `tfdeploy report`, from its curves on."""
+    """Take the pictures of the top of a page of `tfdeploy report`."""
     with browser() as chromium:
         for dark, path in PAGES.items():
             tab = chromium.open(page.as_uri(), PAGE_SIZE[0], dark, PAGE_SIZE[1])
-            top = tab.ask("[...document.querySelectorAll('h2')].find(one => one.textContent == 'Curves').offsetTop")
-            path.write_bytes(described(tab.shot(PAGE_SIZE, top - 20), " | ".join(page_words(page))))
+            path.write_bytes(described(tab.shot(PAGE_SIZE), " | ".join(page_words(page))))
             tab.close()
 
 

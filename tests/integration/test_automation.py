@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from tests.integration.conftest import Project
+from tests.integration.conftest import ROOT, Project
+from tests.pages import blocks
+from tests.setup.programs import SCRIPT
 
 CLUSTER = """\
 import pulumi
@@ -75,4 +77,15 @@ def test_an_inline_program_runs_again_and_again_in_one_process(project: Project)
 def test_a_failed_run_is_an_error_once_and_its_outputs_are_recorded(project: Project, is_inline: bool) -> None:
     lines = call(project, 3, is_inline)
     assert lines == ["error True False", FAILED, "result succeeded", FAILED, END]
+    project.assert_nothing_left()
+
+
+def test_the_program_of_the_page_trains_and_removes_the_cluster(project: Project) -> None:
+    (program,) = blocks(ROOT / "docs" / "how-to" / "automation.md", "python")
+    (project.program / "train").mkdir()
+    (project.program / "train" / "train.py").write_text(SCRIPT)
+    call = [sys.executable, "-c", program.text]
+    done = subprocess.run(call, env=project.env, cwd=project.program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "fitted: 0.75" in done.stdout.splitlines()
     project.assert_nothing_left()

@@ -90,7 +90,7 @@ def test_a_narrow_terminal_says_where_the_progress_is(project: Project) -> None:
     assert list(ephemeral(log)) == []
     end = _ESCAPES.sub("", update.said).rpartition("Diagnostics:")[2].partition("Outputs:")[0]
     tables = [line.rstrip() for line in re.split(r"[\r\n]+", end) if re.search("MACHINE  |worker-0  ", line)]
-    assert len(tables) == 6, end
+    assert len(tables) == 4, end
     assert max(map(len, tables)) <= 80, tables
     later = begin(project, (24, 80), "preview")
     assert later.end() == 0, later.said

@@ -128,7 +128,7 @@ def test_a_lost_state_touches_nothing_and_says_what_exists_and_the_two_ways_on(l
     words = " ".join(said.split())
     assert f"exists: {lost['id']}, created by {lost['owner']} since 20" in words
     assert f"set `adopt` to {lost['id']}" in words
-    assert f"tfdeploy leftovers --delete --cluster {lost['id']}" in words
+    assert f"tfdeploy ls --leftovers --delete --cluster {lost['id']}" in words
 
     ada.write(f'{JOB}, adopt="{lost["id"]}"', SLEEPER)
     done = ada.up()

@@ -18,7 +18,7 @@ from tests.waiting import until
 from tfdeploy.backends.local.machine import this_machine
 from tfdeploy.backends.local.paths import Places, machine_id
 
-LINES = ["[worker:0] step 1: loss 1.0", "[worker:0] step 2: loss 0.5", "[worker:0] accuracy: 0.75"]
+LINES = ["worker-0 | step 1: loss 1.0", "worker-0 | step 2: loss 0.5", "worker-0 | accuracy: 0.75"]
 RELEASES = releases("local")
 ELSEWHERE = releases("docker", "ec2")
 """Clusters at places that do not exist here."""

@@ -14,7 +14,7 @@ def test_any_command_runs_with_flags_and_environment(project: Project) -> None:
     project.up(env={"TFDEPLOY_WAIT": "10m"})
     outputs = project.outputs()
     argv, environment = json.loads(outputs["logs"]["worker-0"][-1])
-    endpoints = outputs["endpoints"]
+    endpoints = {row["hostname"]: row["address"] for row in outputs["tasks"]}
     assert argv == [
         "--mine=1",
         "--job_name=worker",

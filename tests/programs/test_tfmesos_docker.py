@@ -71,7 +71,7 @@ def test_tasks_run_as_the_caller_with_the_callers_files_and_volumes(
     sets = ("--set", "container.user=1234:5678", "--set", "container.retain_volumes=false")
     given = ["--volume", f"{results}:{results}", *sets, "--image", python_image]
     code, out, err = shell.run("--on", "docker", *given, "--", "python", "train.py", str(results), "{task_index}")
-    assert (code, out) == (0, "[worker:0] from the caller's folder 1234\n"), err
+    assert (code, out) == (0, "worker-0 | from the caller's folder 1234\n"), err
     written = results / "worker-0"
     assert (written.read_text(), written.stat().st_uid, written.stat().st_gid) == ("here", 1234, 5678)
     shell.assert_nothing_left()

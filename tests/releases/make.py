@@ -23,7 +23,6 @@ from tests.engine.daemon import engine
 from tests.engine.images import python_image
 from tests.integration.conftest import ROOT, Project
 from tests.releases import stored
-from tfdeploy.agent.rpc import launcher_token
 from tfdeploy.backends.local.machine import this_machine
 from tfdeploy.backends.local.paths import Places, machine_id
 
@@ -65,7 +64,7 @@ _NOT_STATE = ("sourcePosition", "stackTrace")
 """What Pulumi stores of a resource for its own messages: where the program has registered it."""
 
 _NOT_STORED = re.compile(
-    r"(^|/)(agent-\w+\.pyz|conf\.d/.*|supervisord\.conf|lock|work/.*|known_hosts|ssh_config|key.*|[a-z]+d?\.log)$"
+    r"(^|/)(agent-\w+\.pyz|conf\.d/.*|supervisord\.conf|lock|tasks/[^/]+/token|work/.*|known_hosts|ssh_config|key.*|[a-z]+d?\.log)$"
 )
 """Files of the state folder that no later version reads, or that have a secret."""
 
@@ -122,7 +121,6 @@ def placeholders(project: Project, secrets: set[str]) -> Mapping[str, str]:
     ref = project.ref()
     own = {str(project.folder): stored.PLACE, ref["owner"]: stored.OWNER, str(Path(sys.executable).parent): stored.BIN}
     own |= {text: name for text, name in ((machine_id(), stored.MACHINE_ID),) if text}
-    own |= {launcher_token(secret): launcher_token(ZEROS) for secret in secrets}
     if ref["backend"] == "local":
         own[str(Places(ref["home"]).runtime)] = stored.RUNTIME
     elif ref["backend"] == "docker":

@@ -188,7 +188,7 @@ def test_readmes_quick_start_works_as_it_is_typed(user: User, tmp_path: Path) ->
         user.bash(f"{prepared}; {login} && pulumi destroy --yes --skip-preview --non-interactive --stack dev", program)
     _, first, second = re.split(r"^\+ pulumi up$", done.output, flags=re.MULTILINE)
     assert "weight: 3\n" in first
-    assert re.findall(r"^\[worker:0\] loss \d", first, re.MULTILINE)
+    assert re.findall(r"^worker-0 \| loss \d", first, re.MULTILINE)
     assert "Run succeeded: worker-0 succeeded." in first
     assert "8 unchanged" in second
     assert (program / "digits.html").exists()

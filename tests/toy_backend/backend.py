@@ -17,7 +17,7 @@ import pulumi
 from tests.toy_backend.processes import Group
 from tfdeploy.agent.files import write_whole
 from tfdeploy.agent.record import Record, ViewRequest
-from tfdeploy.agent.rpc import UNIX, CallError, Client, launcher_token
+from tfdeploy.agent.rpc import UNIX, CallError, Client, task_token
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import (
@@ -100,7 +100,6 @@ class _Home:
         self.folder = Path(cluster["home"])
         self.record = Record(self.folder / "record")
         self.token = self.folder / "token"
-        self.launcher_token = self.folder / "launcher-token"
         self.secrets = self.folder / "secrets"
         self.agent = self.folder / f"agent-{version()}.pyz"
         # The path of a socket is short.
@@ -121,7 +120,6 @@ class _Home:
             make_private(folder)
         write_whole(self.folder / "cluster.json", json.dumps(cluster))
         write_whole(self.token, token)
-        write_whole(self.launcher_token, launcher_token(token))
         if not self.agent.exists():
             draft = self.agent.with_suffix(f".{time.monotonic_ns()}")
             draft.write_bytes(application())
@@ -175,12 +173,13 @@ class ToyTaskRunner:
             **{key: props[key] for key in ("hostname", "job", "index", "machine", "memory", "port")},
             "gpus": ",".join(props["gpus"]),
             "controller": f"{UNIX}{home.socket}",
-            "token": str(home.launcher_token),
+            "token": str(home.task(props["hostname"]) / "token"),
             "folder": str(home.task(props["hostname"])),
             "secrets": str(home.secrets),
             "container": "",
             "host": "127.0.0.1",
         }
+        write_whole(home.task(props["hostname"]) / "token", task_token(props["token"], props["hostname"]))
         write_whole(home.task(props["hostname"]) / "task.json", json.dumps(settings))
         home.start([props["hostname"]])
         return {"created_at": controller_calls.now()}

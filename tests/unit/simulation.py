@@ -47,6 +47,7 @@ class Launcher:
         self.address_book: list[TaskAddress] = []
         self.exit: ExitReport | None = None
         self.ended = False
+        self.quiet_seconds = 0.0
 
     def report(self) -> LauncherReport:
         return LauncherReport(
@@ -64,6 +65,7 @@ class Launcher:
             started=self.started,
             exit=self.exit,
             generation=self.generation,
+            quiet_seconds=self.quiet_seconds if self.running else 0.0,
         )
 
     def end_child(self, code: int, now: float, signal: str = "", oom: bool = False, cause: str = "") -> None:

@@ -46,10 +46,10 @@ LOADED = [
     (
         COMMAND.format("--help"),
         (
-            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent", "tfdeploy.backends"),
+            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent.record", "tfdeploy.backends"),
             *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
         ),
-        11,
+        14,
     ),
     (
         "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",

@@ -13,6 +13,7 @@ from tfdeploy import registry
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef
+from tfdeploy.backends.local.paths import write_private
 from tfdeploy.errors import SpecError
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
 from tfdeploy.report.expected import ExpectedState, expected_of, expected_state
@@ -89,6 +90,28 @@ def test_the_newest_record_and_the_newest_checkpoints_of_a_stack_never_expire() 
     assert registry.expired_archives(entry(3.0), MONTH, NOW, []) == [oldest]
 
 
+def test_a_crash_of_the_machine_leaves_no_empty_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append(Path(f"/proc/self/fd/{number}").resolve().name))
+    registry.write(entry())
+    write_private(state_folder() / "token", "secret")
+    assert [name.split(".")[1] for name in synced] == [registry.path_of(CLUSTER).stem.split(".")[0], "token"]
+
+
+@pytest.mark.parametrize("place", ["train/run/checkpoint", "record/runs/run/artifacts/model.ckpt-5.index"])
+def test_the_newest_folder_that_has_checkpoints_never_expires(place: str) -> None:
+    """The later runs have failed before their first checkpoint."""
+    cluster = destroyed("earlierone").cluster
+    oldest, newest, *later = [archive(cluster, f"2025010{number}T000000.000000Z") for number in range(1, 5)]
+    for folder in (oldest, newest):
+        (folder / place).parent.mkdir(parents=True)
+        (folder / place).write_text("the only copy")
+    for folder in later:
+        (folder / "train/run").mkdir(parents=True)
+        (folder / "record/runs/run/artifacts").mkdir(parents=True)
+    assert registry.expired_archives(entry(3.0), MONTH, NOW, []) == [later[0], oldest]
+
+
 def test_a_record_of_a_cluster_that_was_not_destroyed_never_expires() -> None:
     present, lost = entry(3.0), replace(destroyed("lostone"), ended=0.0)
     registry.write(lost)  # another login's, or one whose state was lost: it may still run
@@ -111,6 +134,8 @@ def test_only_the_user_can_read_it() -> None:
         '{"cluster": ',
         "[]",
         "null",
+        "[" * 100_000,
+        json.dumps({"cluster": CLUSTER, "folder": "/folder", "expected": 0})[:-1] + ', "options": ' + '{"a":' * 50_000,
         '{"cluster": {"name": "mnist"}, "folder": "/folder", "expected": {"tasks": [], "machines": []}}',
         json.dumps({"cluster": CLUSTER, "folder": "/folder", "shape": {"tasks": []}}),
         json.dumps({"cluster": CLUSTER, "folder": "/folder", "expected": {"tasks": [], "machines": [], "old": 1}}),

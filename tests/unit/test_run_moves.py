@@ -88,9 +88,21 @@ def test_what_cannot_continue_is_refused(lines: Lines) -> None:
         lines(run(artifacts=[]))
     with pytest.raises(SpecError, match="`artifacts` is empty"):
         lines(run(artifacts=[], train_dir="/tfdeploy/train/run"))
+    for patterns in (["**/saved_model.pb"], ["*.csv", "logs/out.txt"]):
+        with pytest.raises(SpecError, match="`artifacts` names no checkpoint and no weights"):
+            lines(run(artifacts=patterns))
+    for patterns in (["export/**"], ["*"], ["**/model.ckpt*"], ["state.npz"], ["saved"], ["*.csv", "**/checkpoint"]):
+        assert "without one the update fails, and nothing is deleted" in lines(run(artifacts=patterns))[0]
     lines(run(artifacts=[], train_dir="s3://bucket/run"), train_dir="s3://bucket")
     with pytest.raises(SpecError, match="which this computer cannot read"):
         lines(None)
+
+
+def test_a_user_may_let_a_run_begin_again(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFDEPLOY_WITHOUT_CHECKPOINT", "1")
+    assert "; without one it begins again at step 0; " in lines(run(artifacts=[]))[0]
+    at_url = run(train_dir="s3://bucket/run")
+    assert "without one" not in lines(at_url, train_dir="s3://bucket")[0], "it stays where it is"
 
 
 def test_a_cluster_that_stays_has_no_sentence_and_keeps_its_names() -> None:

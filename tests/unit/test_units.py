@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.units import seconds, size, text_of_number, text_of_size
+from tfdeploy.units import seconds, size, text_of_number, text_of_size, wrapped
 
 
 @pytest.mark.parametrize(
@@ -106,3 +106,18 @@ def test_any_text_is_read_or_refused_by_a_value_error(text: str) -> None:
             assert read(text) >= 0
         except ValueError:
             continue
+
+
+@pytest.mark.parametrize("width", [40, 76, 80, 120])
+@given(text=st.text("abc -`.\n", max_size=400))
+def test_wrapped_lines_fit_and_no_word_is_broken(text: str, width: int) -> None:
+    lines = wrapped(text, width)
+    assert " ".join(lines).split() == text.split()
+    assert all(len(line) <= width or not line.strip().count(" ") for line in lines)
+
+
+def test_a_wrapped_line_keeps_its_indent_and_a_narrow_or_unknown_terminal_has_no_limit() -> None:
+    line = "  one two three four five six seven eight nine ten"
+    assert wrapped(line, 40) == ["  one two three four five six seven", "  eight nine ten"]
+    assert wrapped(line, 0) == wrapped(line, 29) == [line]
+    assert wrapped("a\n\nb", 80) == ["a", "", "b"]

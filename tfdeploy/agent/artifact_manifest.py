@@ -5,10 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from .artifacts import CHECKPOINT, FILES, LeftOut, StoredArtifact, is_valid_name
+from .artifacts import CHECKPOINT, DEFAULT_PATTERNS, FILES, FileInfo, LeftOut, StoredArtifact, choose, is_valid_name
 from .files import write_whole
 
 MANIFEST = "artifacts.json"
+
+_LAST = 1 << 30
+"""A rank behind those of all machines."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class ManifestFile:
     size: int
     version: str
     sha256: str = ""
-    """Empty for a file that was linked."""
+    """Empty where it is not known: version 0.1.0 has linked files."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class ArtifactList:
 
     artifacts: List[ManifestArtifact] = field(default_factory=list)
     left_out: List[LeftOut] = field(default_factory=list)
+    pending: List[ManifestArtifact] = field(default_factory=list)
+    """In a copy: what it does not have yet. Until it has, it stores what that replaces."""
 
     @property
     def size(self) -> int:
@@ -72,22 +77,19 @@ class ArtifactList:
         Raises:
             ValueError, KeyError, TypeError, AttributeError: it is not a manifest.
         """
-        artifacts = [
-            ManifestArtifact(
-                str(item["kind"]),
-                str(item["name"]),
-                str(item["machine"]),
-                int(item["rank"]),
-                [
-                    ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file["sha256"]))
-                    for file in item["files"]
-                ],
-            )
-            for item in data["artifacts"]
-        ]
-        manifest = cls(artifacts, [LeftOut.from_dict(item) for item in data["left_out"]])
+        artifacts, pending = ([_artifact(item) for item in data.get(key, [])] for key in ("artifacts", "pending"))
+        manifest = cls(artifacts, [LeftOut.from_dict(item) for item in data["left_out"]], pending)
         refuse_names([file.name for file in manifest.files])
+        refuse_names([file.name for artifact in pending for file in artifact.files])
         return manifest
+
+
+def _artifact(item: Dict[str, Any]) -> ManifestArtifact:
+    files = [
+        ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file["sha256"]))
+        for file in item["files"]
+    ]
+    return ManifestArtifact(str(item["kind"]), str(item["name"]), str(item["machine"]), int(item["rank"]), files)
 
 
 def refuse_names(names: Sequence[str]) -> None:
@@ -101,11 +103,33 @@ def refuse_names(names: Sequence[str]) -> None:
 
 
 def load_manifest(run_folder: Path) -> ArtifactList:
-    """The manifest of a run; an empty one where there is none that can be read."""
+    """The manifest of a run; an empty one where there is none. One that is damaged is replaced by what is in the folder.
+
+    Raises:
+        OSError: it cannot be read. That is never taken for "no artifacts".
+    """
     try:
         return ArtifactList.from_dict(json.loads((run_folder / MANIFEST).read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, NotADirectoryError):
         return ArtifactList()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _rebuilt(run_folder / "artifacts")
+
+
+def _rebuilt(folder: Path) -> ArtifactList:
+    """A list of the files in the folder. Every upload has precedence over these."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    infos = {path.relative_to(folder).as_posix(): path.stat() for path in paths}
+    files = {name: FileInfo(info.st_size, info.st_mtime_ns) for name, info in infos.items()}
+    artifacts, _ = choose(files, [*DEFAULT_PATTERNS, "**"], lambda name: (folder / name).read_text(errors="replace"))
+    return ArtifactList(
+        [
+            ManifestArtifact(
+                item.kind, item.name, "", _LAST, [ManifestFile(it.name, files[it.name].size, "") for it in item.files]
+            )
+            for item in artifacts
+        ]
+    )
 
 
 def save_manifest(run_folder: Path, manifest: ArtifactList) -> None:
@@ -114,20 +138,23 @@ def save_manifest(run_folder: Path, manifest: ArtifactList) -> None:
 
 
 def stored_artifacts(run_folder: Path) -> Tuple[List[StoredArtifact], List[LeftOut]]:
-    """What a view shows of the artifacts in a record, which may be a copy that is not complete."""
+    """What a view shows of the artifacts in a record, which may be a copy that is not complete.
+
+    Raises:
+        OSError: the manifest cannot be read.
+    """
     manifest = load_manifest(run_folder)
-    rows = [
-        StoredArtifact(
-            item.kind,
-            item.name,
-            item.size,
-            item.machine,
-            item.path,
-            all(size_of(run_folder / "artifacts" / file.name) == file.size for file in item.files),
-        )
-        for item in manifest.artifacts
-    ]
-    return rows, manifest.left_out
+    rows = [_row(item, is_complete(run_folder, item)) for item in manifest.artifacts]
+    return [*rows, *(_row(item, False) for item in manifest.pending)], manifest.left_out
+
+
+def _row(item: ManifestArtifact, is_stored: bool) -> StoredArtifact:
+    return StoredArtifact(item.kind, item.name, item.size, item.machine, item.path, is_stored)
+
+
+def is_complete(run_folder: Path, artifact: ManifestArtifact) -> bool:
+    """Whether all files of an artifact are there."""
+    return all(size_of(run_folder / "artifacts" / file.name) == file.size for file in artifact.files)
 
 
 def read_part(run_folder: Path, name: str, offset: int, size: int) -> bytes:

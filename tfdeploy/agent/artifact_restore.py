@@ -94,10 +94,10 @@ def _fill(client: Client, route: str, source: str, files: List[RestorableFile], 
     for file in files:
         draft = restored_path(drafts, file.path)
         draft.parent.mkdir(parents=True, exist_ok=True)
-        if not (source and _link(restored_path(Path(source), file.path), draft, file)):
+        if not (source and _copy(restored_path(Path(source), file.path), draft)):
             client.download(f"{route}/{quote(file.path)}", draft)
-            if draft.stat().st_size != file.size or sha256_of(draft) != file.sha256:
-                raise ValueError(f"{file.path} arrived damaged")
+        if draft.stat().st_size != file.size or sha256_of(draft) != file.sha256:
+            raise ValueError(f"{file.path} arrived damaged")
     for file in sorted(files, key=lambda file: Path(file.path).name == _CHECKPOINT):
         target = restored_path(folder, file.path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -105,10 +105,9 @@ def _fill(client: Client, route: str, source: str, files: List[RestorableFile], 
     shutil.rmtree(str(drafts), ignore_errors=True)
 
 
-def _link(source: Path, draft: Path, file: RestorableFile) -> bool:
-    """Link the data of a checkpoint, which TensorFlow never changes; whether that was possible."""
+def _copy(source: Path, draft: Path) -> bool:
+    """Copy a file of the record, where this user may read it. A link would change the record when the program writes into it."""
     with suppress(OSError):
-        if ".data-" in source.name and source.stat().st_size == file.size:
-            os.link(str(source), str(draft))
-            return True
+        shutil.copyfile(str(source), str(draft))
+        return True
     return False

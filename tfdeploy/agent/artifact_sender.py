@@ -107,9 +107,7 @@ class ArtifactSender:
         """Send all files that are wanted; the artifacts that cannot be sent."""
         if not artifacts:
             return []
-        declared = [
-            {"kind": it.kind, "name": it.name, "files": list(map(self._declared, it.files))} for it in artifacts
-        ]
+        declared = [{"kind": it.kind, "name": it.name, "files": list(map(_declared, it.files))} for it in artifacts]
         ends: List[int] = self._client.json("PUT", self._path, {"artifacts": declared})["ends"]
         failed, index = [], 0
         for artifact in artifacts:
@@ -158,15 +156,9 @@ class ArtifactSender:
         end: int = self._client.json_bytes("PUT", path, data)["end"]
         return end
 
-    def _declared(self, file: ArtifactFile) -> Dict[str, Any]:
-        link = None
-        if file.text is None:
-            try:
-                info = (self._root / file.name).lstat()
-                link = [info.st_dev, info.st_ino]
-            except OSError:
-                link = None  # it is found out when the file is sent
-        return {"name": file.name, "size": file.size, "version": file.version, "link": link}
+
+def _declared(file: ArtifactFile) -> Dict[str, Any]:
+    return {"name": file.name, "size": file.size, "version": file.version}
 
 
 def scan(root: Path) -> Tuple[Dict[str, FileInfo], bool]:

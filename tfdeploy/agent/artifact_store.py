@@ -2,6 +2,7 @@
 match. What has arrived of others is in `runs/ID/artifacts.draft`, where an upload continues.
 
 An artifact replaces what the record has under the names of its files: that of an earlier upload, or of a machine with a higher rank.
+What no artifact replaces stays (`artifact_precedence`).
 """
 
 import hashlib
@@ -12,28 +13,25 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
     ManifestArtifact,
     ManifestFile,
-    folders_of,
     load_manifest,
     refuse_names,
     save_manifest,
     size_of,
 )
-from .artifacts import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, LeftOut
+from .artifact_precedence import excess, remaining
+from .artifacts import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, RUN_LIMIT, LeftOut
 
 DRAFT_FOLDER = "artifacts.draft"
 
 CLUSTER_BYTES = 20 << 30
 """The artifacts of all runs of a cluster have at most so many bytes: those of the oldest runs are deleted first."""
-
-_LINKED = ".data-"
-"""Files with this in their names do not change after they got their names: TensorFlow writes another file and renames it."""
 
 _READ = 4 << 20
 
@@ -141,7 +139,6 @@ class ArtifactStore:
         machine: str,
         rank: int,
         declared: List[Dict[str, Any]],
-        train_dir: str,
         is_last: bool = True,
     ) -> List[int]:
         """Declare what is about to be uploaded; how many bytes of each file are there already. -1 for a file that is not to be sent:
@@ -156,7 +153,6 @@ class ArtifactStore:
         refuse_names([file.name for file in files])
         if len(files) > MAX_FILES or any(file.size < 0 for file in files) or sum(it.size for it in files) > MAX_BYTES:
             raise ValueError(f"a run has at most {MAX_FILES} files with {MAX_BYTES} bytes")
-        links = [file.get("link") for item in declared for file in item["files"]]
         with self._lock:
             folder = self._runs / run_id
             drafts = folder / DRAFT_FOLDER
@@ -169,11 +165,9 @@ class ArtifactStore:
             if is_last:
                 self._remove_drafts(run_id)
             self._compare(folder, upload)
-            for item, link in zip(incoming, links):
-                if not item.is_complete and not item.is_refused:
-                    if item.end > item.file.size:
-                        item.reset()
-                    self._try_link(item, link, Path(train_dir))
+            for item in incoming:
+                if item.end > item.file.size:
+                    item.reset()
             for number in range(len(artifacts)):
                 self._store_complete(folder, upload, number)
             return [item.end for item in incoming]
@@ -207,25 +201,11 @@ class ArtifactStore:
             for item in refused if artifact.kind == FILES else list(upload.of(number)) if refused else []:
                 item.is_refused, item.is_complete, item.is_stored = True, False, False
 
-    def _try_link(self, item: _Incoming, link: Any, train_dir: Path) -> None:
-        """Link a file that is on this machine, where the file system can do that. `link` identifies it, as the launcher sees it."""
-        source = train_dir / item.file.name
-        if not link or _LINKED not in source.name or item.end > 0:
-            return
-        try:
-            stat = source.lstat()
-            if [stat.st_dev, stat.st_ino, stat.st_size, str(stat.st_mtime_ns)] != [
-                *link,
-                item.file.size,
-                item.file.version,
-            ]:
-                return
-            item.draft.parent.mkdir(parents=True, exist_ok=True)
-            item.reset()
-            os.link(str(source), str(item.draft), follow_symlinks=False)
-            item.is_complete = True
-        except OSError:  # another file system, or one without links
-            return
+    def declared(self, run_id: str, machine: str) -> List[str]:
+        """The names of the artifacts of an upload that has not ended."""
+        with self._lock:
+            upload = self._uploads.get((run_id, machine))
+            return [artifact.name for artifact in upload.artifacts] if upload else []
 
     def put(self, run_id: str, machine: str, index: int, offset: int, sha256: str, data: bytes) -> int:
         """Store a part; the end of the file. A part that does not begin there is ignored, as is one with another hash."""
@@ -271,38 +251,41 @@ class ArtifactStore:
         manifest = load_manifest(folder)
         if artifact in manifest.artifacts:
             return
-        names = {file.name for file in artifact.files}
         for item in items:
             if not item.is_stored:
                 store_draft(item.draft, folder / "artifacts", item.file.name)
                 item.is_stored = True
-        others = list(_without(manifest.artifacts, names))
-        obsolete = [file.name for file in manifest.files]
-        remaining = names.union(file.name for other in others for file in other.files)
-        save_manifest(folder, replace(manifest, artifacts=[*others, artifact]))
-        remove_files(folder / "artifacts", [name for name in obsolete if name not in remaining])
+        self._save(folder, manifest, replace(manifest, artifacts=[*remaining(manifest.artifacts, artifact), artifact]))
+
+    @staticmethod
+    def _save(folder: Path, before: ArtifactList, after: ArtifactList) -> None:
+        """Save a manifest, and delete the files that it does not list any more."""
+        if after != before:
+            save_manifest(folder, after)
+        names = {file.name for file in after.files}
+        remove_files(folder / "artifacts", [file.name for file in before.files if file.name not in names])
 
     def end(self, run_id: str, machine: str, left_out: List[LeftOut], is_last: bool = True) -> ArtifactList:
-        """The upload has ended: what this machine has no more is removed, unless it could not be uploaded; the manifest of the run."""
+        """The upload has ended; the manifest of the run. What this machine has no more stays, within the limits of a run: its disk may
+        be another one, and the record may have the only copy."""
         with self._lock:
             folder = self._runs / run_id
             upload = self._uploads.pop((run_id, machine), None)
             manifest = load_manifest(folder)
             declared = upload.artifacts if upload else []
-            present = {item.name for item in declared} | {item.name for item in left_out}
-            artifacts = [item for item in manifest.artifacts if item.machine != machine or item.name in present]
             refused = [
                 LeftOut(item.name, item.size, OTHER_MACHINE, machine)
                 for number, item in enumerate(declared)
                 if upload and any(file.is_refused for file in upload.of(number))
             ]
-            others = [item for item in manifest.left_out if item.machine != machine]
+            names = {name for item in declared for name in (item.name, *(file.name for file in item.files))}
+            removed = excess(manifest.artifacts, machine, names.union(item.name for item in left_out))
             left_out = [*(replace(item, machine=machine) for item in left_out), *refused]
-            changed = ArtifactList(artifacts, [*others, *left_out])
-            if changed != manifest:
-                save_manifest(folder, changed)
-            names = {file.name for file in changed.files}
-            remove_files(folder / "artifacts", [file.name for file in manifest.files if file.name not in names])
+            left_out += [LeftOut(item.name, item.size, RUN_LIMIT, machine) for item in removed]
+            others = [item for item in manifest.left_out if item.machine != machine]
+            artifacts = [item for item in manifest.artifacts if item not in removed]
+            changed = replace(manifest, artifacts=artifacts, left_out=[*others, *left_out])
+            self._save(folder, manifest, changed)
             if is_last and not any(run == run_id for run, _ in self._uploads):
                 shutil.rmtree(str(folder / DRAFT_FOLDER), ignore_errors=True)
             return changed
@@ -313,14 +296,14 @@ class ArtifactStore:
             self._uploads = {key: upload for key, upload in self._uploads.items() if key[0] != run_id}
             shutil.rmtree(str(self._runs / run_id / DRAFT_FOLDER), ignore_errors=True)
 
-    def remove_excess(self, keep: str) -> List[str]:
-        """Delete the artifacts of the oldest runs beyond `CLUSTER_BYTES`, except those of the run `keep`; the runs that had them."""
+    def remove_excess(self, *keep: str) -> List[str]:
+        """Delete the artifacts of the oldest runs beyond `CLUSTER_BYTES`, except those of the runs to keep; the runs that had them."""
         with self._lock:
             folders = [path for path in self._runs.iterdir() if (path / MANIFEST).exists()]
-            sizes = {path: load_manifest(path).size for path in folders}
+            sizes = {path: _size(path) for path in folders}
             removed = []
             for folder in sorted(folders, key=lambda path: (path / MANIFEST).stat().st_mtime):
-                if sum(sizes.values()) > CLUSTER_BYTES and folder.name != keep and sizes[folder]:
+                if sum(sizes.values()) > CLUSTER_BYTES and folder.name not in keep and sizes[folder]:
                     remove_artifacts(folder)
                     sizes[folder] = 0
                     removed.append(folder.name)
@@ -341,19 +324,12 @@ def remove_artifacts(folder: Path) -> None:
         shutil.rmtree(str(folder / name), ignore_errors=True)
 
 
-def _without(artifacts: Sequence[ManifestArtifact], names: Set[str]) -> Iterator[ManifestArtifact]:
-    """The artifacts that have none of these files; of `FILES` those that remain. Where one is a file, another cannot be in a folder."""
-    folders = {folder for name in names for folder in folders_of(name)}
-    for artifact in artifacts:
-        rest = [
-            file
-            for file in artifact.files
-            if file.name not in names and file.name not in folders and not names.intersection(folders_of(file.name))
-        ]
-        if len(rest) == len(artifact.files):
-            yield artifact
-        elif rest and artifact.kind == FILES:
-            yield replace(artifact, files=rest)
+def _size(run_folder: Path) -> int:
+    """The size of the artifacts of a run; 0 where that cannot be read."""
+    try:
+        return load_manifest(run_folder).size
+    except OSError:
+        return 0
 
 
 def _draft_name(file: ManifestFile) -> str:

@@ -2,13 +2,28 @@
 
 import posixpath
 import re
+from bisect import bisect_left
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-MODEL, KERAS, CHECKPOINT, FILES = "model", "keras", "checkpoint", "files"
-"""Kinds of artifacts, in the order in which they are uploaded: a SavedModel, a `.keras` file, a checkpoint, other files."""
+MODEL, KERAS, CHECKPOINT, WEIGHTS, FILES = "model", "keras", "checkpoint", "weights", "files"
+"""Kinds of artifacts, in the order in which they are uploaded: a SavedModel, a `.keras` file, a checkpoint, weights or a model in HDF5,
+other files."""
 
-DEFAULT_PATTERNS = ("**/saved_model.pb", "**/*.keras", "**/checkpoint")
+RESUMABLE = (CHECKPOINT, KERAS, WEIGHTS)
+"""What a program can continue from."""
+
+_ANY_INDEX = "**/*.index"
+
+DEFAULT_PATTERNS = (
+    "**/saved_model.pb",
+    "**/*.keras",
+    "**/checkpoint",
+    _ANY_INDEX,
+    "**/*.h5",
+    "**/*.hdf5",
+    "**/*.weights.json",
+)
 
 MAX_BYTES, MAX_FILES = 2 << 30, 2_000
 """The limits of one run."""
@@ -30,7 +45,17 @@ LIMIT, CHANGED, UNREADABLE, OUTSIDE, NO_MATCH, BAD_NAME, DISK_FULL, WRONG_HASH, 
 )
 """Why something is left out."""
 
-_SAVED_MODEL, _CHECKPOINT, _KERAS = "saved_model.pb", "checkpoint", ".keras"
+RUN_LIMIT, NOT_COPIED = "run_limit", "not_copied"
+"""Later uploads of its run have taken its room; it was not on the user's computer when the run moved from a place that was lost."""
+
+_SAVED_MODEL, _CHECKPOINT, _KERAS, _INDEX = "saved_model.pb", "checkpoint", ".keras", ".index"
+
+_HDF5, _SHARDED = (".h5", ".hdf5", ".weights.json"), ".weights.json"
+"""Weights, and the list of their shards; Keras 2 has written models with such names too."""
+
+_BACKUP = "latest.weights.h5"
+_PARTS_OF_BACKUP = ("training_metadata.json", f"{_BACKUP}.bkp", "training_metadata.json.bkp")
+"""The files of Keras' `BackupAndRestore`: it reads the weights first, then the epoch."""
 
 _PIECES = re.compile(r"\[(?:!.|[^!])[^\]]*\]|.", re.DOTALL)
 _RANGES = re.compile(r".-.|.", re.DOTALL)
@@ -38,9 +63,7 @@ _RANGES = re.compile(r".-.|.", re.DOTALL)
 _MODEL_PARTS = ("saved_model.pb", "fingerprint.pb", "keras_metadata.pb", "variables/", "assets/", "assets.extra/")
 """What belongs to a SavedModel in `train_dir` itself, where other files are too."""
 
-_FIELD = re.compile(
-    r'^\s*(model_checkpoint_path|all_model_checkpoint_paths)\s*:\s*"((?:[^"\\]|\\.)*)"\s*$', re.MULTILINE
-)
+_FIELD = re.compile(r'[ \t\r]*model_checkpoint_path[ \t]*:[ \t]*"((?:[^"\\]|\\.)*)"[ \t\r]*')
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -143,22 +166,23 @@ def choose(
 ) -> Tuple[List[Artifact], List[LeftOut]]:
     """The artifacts among these files, each file in one of them, and what cannot be uploaded. `read` is the content of a file.
 
-    A pattern names files. `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder.
+    A pattern names files. `saved_model.pb` means the model in its folder, `checkpoint` for the newest checkpoint in its folder, and
+    `NAME.index` for the newest checkpoint where no file `checkpoint` names one.
     """
     taken: Set[str] = set()
     chosen: List[Artifact] = []
     left_out: List[LeftOut] = []
     matches = {pattern: _matching(files, pattern) for pattern in patterns}
-    named = sorted({name for names in matches.values() for name in names})
-    for artifact in [*_models(files, named), *_keras(files, named), *_checkpoints(files, named, read)]:
+    named, ordered = sorted({name for names in matches.values() for name in names}), sorted(files)
+    single = [*_models(files, named), *_keras(files, named), *_checkpoints(files, named, read), *_weights(files, named)]
+    for artifact in single:
         members = [file for file in artifact.files if file.name not in taken]
         taken.update(file.name for file in members)
         _sort_out(Artifact(artifact.kind, artifact.name, members), files, chosen, left_out)
     for pattern, names in matches.items():
-        is_for_checkpoints = (
-            posixpath.basename(pattern) == _CHECKPOINT
-        )  # a file of this name that names none is not an artifact
-        rest = [_file(files, name) for name in names if name not in taken and not is_for_checkpoints]
+        rest = [
+            _file(files, name) for name in names if name not in taken and not _is_of_checkpoint(name, pattern, ordered)
+        ]
         taken.update(file.name for file in rest)
         if not names and pattern not in DEFAULT_PATTERNS:
             left_out.append(LeftOut(pattern, 0, NO_MATCH))
@@ -169,6 +193,14 @@ def choose(
         if inside:
             chosen.append(Artifact(FILES, pattern, inside))
     return chosen, left_out
+
+
+def _is_of_checkpoint(name: str, pattern: str, ordered: Sequence[str]) -> bool:
+    """Whether a pattern for checkpoints matches this file, and not as a file: it names none, or is of an older one."""
+    if posixpath.basename(pattern) == _CHECKPOINT or pattern == _ANY_INDEX:
+        return True
+    is_index = pattern.endswith(_INDEX) and name.endswith(_INDEX)
+    return is_index and any(_beginning_with(ordered, f"{name[: -len(_INDEX)]}.data-"))
 
 
 def limited(artifacts: Sequence[Artifact], max_bytes: int, max_files: int) -> Tuple[List[Artifact], List[LeftOut]]:
@@ -211,14 +243,20 @@ def _newest_first(files: Mapping[str, FileInfo], names: Sequence[str]) -> List[s
 
 
 def _models(files: Mapping[str, FileInfo], named: Sequence[str]) -> Iterator[Artifact]:
+    ordered = sorted(files)
     for name in _newest_first(files, [name for name in named if posixpath.basename(name) == _SAVED_MODEL]):
         folder = posixpath.dirname(name)
-        members = [other for other in sorted(files) if _belongs_to_model(other, folder)]
+        parts = [f"{folder}/"] if folder else _MODEL_PARTS
+        members = sorted({other for part in parts for other in _beginning_with(ordered, part)})
         yield Artifact(MODEL, folder or ".", [_file(files, member) for member in members])
 
 
-def _belongs_to_model(name: str, folder: str) -> bool:
-    return name.startswith(f"{folder}/") if folder else name.startswith(_MODEL_PARTS)
+def _beginning_with(ordered: Sequence[str], prefix: str) -> Iterator[str]:
+    """The names that begin so, in a time that does not grow with the others."""
+    for place in range(bisect_left(ordered, prefix), len(ordered)):
+        if not ordered[place].startswith(prefix):
+            return
+        yield ordered[place]
 
 
 def _keras(files: Mapping[str, FileInfo], named: Sequence[str]) -> Iterator[Artifact]:
@@ -226,27 +264,50 @@ def _keras(files: Mapping[str, FileInfo], named: Sequence[str]) -> Iterator[Arti
         yield Artifact(KERAS, name, [_file(files, name)])
 
 
+def _weights(files: Mapping[str, FileInfo], named: Sequence[str]) -> Iterator[Artifact]:
+    """Files in HDF5, each with what belongs to it: the shards of a list, or the epoch that `BackupAndRestore` continues with."""
+    ordered = sorted(files)
+    lists = [name for name in named if name.endswith(_SHARDED)]
+    for name in [*_newest_first(files, lists), *_newest_first(files, [it for it in named if it.endswith(_HDF5)])]:
+        folder, base = posixpath.split(name)
+        parts = [posixpath.join(folder, part) for part in _PARTS_OF_BACKUP] if base == _BACKUP else []
+        shards = _beginning_with(ordered, f"{name[: -len(_SHARDED)]}_") if name.endswith(_SHARDED) else ()
+        members = [*(part for part in parts if part in files), *(it for it in shards if it.endswith(_HDF5)), name]
+        yield Artifact(WEIGHTS, name, [_file(files, member) for member in members])
+
+
 def _checkpoints(files: Mapping[str, FileInfo], named: Sequence[str], read: Callable[[str], str]) -> Iterator[Artifact]:
     """The newest checkpoint of each folder. The file `checkpoint` is the last one: where it is, the others are."""
+    ordered = sorted(files)
+    folders: Set[str] = set()
     for name in _newest_first(files, [name for name in named if posixpath.basename(name) == _CHECKPOINT]):
         folder = posixpath.dirname(name)
         text = read(name)
         prefix = newest_checkpoint(text, folder, files)
         if prefix:
-            data = [other for other in sorted(files) if other.startswith(f"{prefix}.data-")]
-            members = [_file(files, member) for member in [*data, f"{prefix}.index"]]
+            folders.update((folder, posixpath.dirname(prefix)))
             relative = relative_checkpoint(posixpath.relpath(prefix, folder or "."))
             size, version = len(relative.encode()), f"text {files[name].changed}"
-            yield Artifact(CHECKPOINT, prefix, [*members, ArtifactFile(name, size, version, relative)])
+            yield _checkpoint(files, ordered, prefix, ArtifactFile(name, size, version, relative))
+    for name in _newest_first(files, [name for name in named if name.endswith(_INDEX)]):
+        artifact = _checkpoint(files, ordered, name[: -len(_INDEX)])
+        if posixpath.dirname(name) not in folders and len(artifact.files) > 1:
+            folders.add(posixpath.dirname(name))
+            yield artifact
+
+
+def _checkpoint(files: Mapping[str, FileInfo], ordered: Sequence[str], prefix: str, *last: ArtifactFile) -> Artifact:
+    members = [*_beginning_with(ordered, f"{prefix}.data-"), f"{prefix}{_INDEX}"]
+    return Artifact(CHECKPOINT, prefix, [*(_file(files, member) for member in members), *last])
 
 
 def newest_checkpoint(text: str, folder: str, files: Mapping[str, FileInfo]) -> str:
     """The path of the newest checkpoint below `train_dir`, without suffix, by the content of the file `checkpoint` in `folder`; empty
     where it is not there. TensorFlow writes absolute paths; a checkpoint that was moved is found by the end of its path."""
-    newest = [_unescaped(path) for name, path in _FIELD.findall(text) if name == "model_checkpoint_path"]
-    if not newest:
+    matches = [match for match in map(_FIELD.fullmatch, text.split("\n")) if match]
+    if not matches:
         return ""
-    parts = newest[-1].strip("/").split("/")
+    parts = _unescaped(matches[-1][1])[-MAX_NAME_BYTES:].strip("/").split("/")
     for count in range(len(parts), 0, -1):
         prefix = posixpath.normpath(posixpath.join(folder, *parts[-count:]))
         if f"{prefix}.index" in files:

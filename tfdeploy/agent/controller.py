@@ -2,7 +2,7 @@
 
 Its memory is what the record has, so that it can be killed and restarted at any time. What follows from reports is applied and saved
 for many of them at once, so that the cost of a report does not depend on the number of tasks. No order to start or to stop a
-program is given before what it follows from is in the record.
+program is given before what it follows from is in the record. While the record cannot be written, only starts wait for that.
 """
 
 import json
@@ -29,6 +29,7 @@ from . import (
 from .artifact_manifest import read_part
 from .events import Event
 from .files import write_whole
+from .journal import Journal
 from .order_changes import OrderChanges
 from .port_reservations import PortReservations
 from .record import Record, RecordView, ViewRequest
@@ -36,7 +37,7 @@ from .record_import import ImportRequest
 from .record_sync import CopyChanges, CopyPosition
 from .run_spec import RunSpec
 from .run_state import FINAL, RunState, continues
-from .sync import NOTHING, PREPARE, RUN, RUNNING, WAIT, LauncherReport, Order
+from .sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from .upload_calls import UploadCalls, UploadRefused
 
 POLL_SOON, POLL_LATER = 0.2, 2.0
@@ -60,8 +61,20 @@ _STEP_SECONDS = 1.0
 MAX_PART = 16 << 20
 """The most bytes of an artifact that one call returns."""
 
-_MAX_UNWRITTEN = 10_000
-"""How many events wait while the record cannot be written, as on a full disk."""
+END_SECONDS = 30.0
+"""While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
+exits, because its machine may be paid for."""
+
+
+class TaskUnknown(Exception):
+    """The record has no such run, or the run never had this task."""
+
+    def __init__(self, run_id: str, hostname: str, is_final: bool) -> None:
+        super().__init__(
+            f"the record has no task {hostname} of a run {run_id}" if hostname else f"there is no run {run_id}"
+        )
+        self.is_final = is_final
+        """The record may not get it any more."""
 
 
 class Clock:
@@ -162,8 +175,9 @@ class Controller:
             order = reconcile.make_order(run, report, now)
             poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
             is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
-            if not self._is_settled and not is_running and order.action not in (PREPARE, WAIT):
-                return Order(NOTHING, poll=min(poll, POLL_SOON))
+            if not self._is_settled and not is_running:
+                order = _order_before_save(order, self._journal.failing_seconds(now))
+                poll = min(poll, POLL_SOON) if order.action == NOTHING else poll
             if is_running:
                 later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
                 poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
@@ -238,11 +252,13 @@ class Controller:
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
         """The artifacts of a run in the record, for launchers with an empty `train_dir`."""
+        self._require(run_id)
         folder = self._record.artifacts_folder(run_id)
         return {"folder": str(folder), "files": [file._asdict() for file in artifact_restore.restorable(folder)]}
 
     def restored_file(self, run_id: str, path: str) -> Path:
         """One of these artifacts."""
+        self._require(run_id)
         return artifact_restore.restored_path(self._record.artifacts_folder(run_id), path)
 
     def tick(self) -> None:
@@ -324,6 +340,13 @@ class Controller:
             has_ended = run.result is not None and all(task.state in FINAL for task in run.tasks.values())
             return has_ended and not uploads.are_open(run)
 
+    def unfinished(self) -> Dict[str, Any]:
+        """What is missing until the run has stopped: the hostnames of its tasks that have not, and why the record cannot be written."""
+        with self._lock:
+            tasks = self._run.tasks.values() if self._run else ()
+            waits_for = [task.hostname for task in tasks if task.state not in FINAL]
+            return {"waits_for": waits_for, "problem": self._journal.problem}
+
     def is_uploading(self) -> bool:
         """Whether a launcher uploads artifacts of the run, or is about to."""
         with self._lock:
@@ -383,11 +406,20 @@ class Controller:
 
     def put_log(self, run_id: str, hostname: str, stream: str, position: int, data: bytes) -> int:
         """Write bytes of a log, and return its new end."""
+        self._require(run_id, hostname)
         return self._record.log(run_id, hostname).streams[stream].put(position, data)
 
     def log_ends(self, run_id: str, hostname: str) -> Dict[str, int]:
         """The end of each stream of a task's log."""
+        self._require(run_id, hostname)
         return self._record.log(run_id, hostname).ends()
+
+    def _require(self, run_id: str, hostname: str = "") -> None:
+        """Refuse a call for a run that the record does not have, or for a task that it never had."""
+        current = self._run
+        run = current if current is not None and current.spec.id == run_id else self._record.load(run_id)
+        if run is None or (hostname and not run.has_had(hostname)):
+            raise TaskUnknown(run_id, hostname, current is not None)
 
     def code_path(self, name: str) -> Path:
         """The path of the code archive with this content hash."""
@@ -424,8 +456,7 @@ class Controller:
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
         self._ports.hold(elastic.unused_ports(self._run))
         self._is_settled = self._journal.write(self._run, now)
-        if self._is_settled:
-            self._changes.note(self._run)
+        self._changes.note(self._run)
         pause = _SETTLE_SECONDS + _SETTLE_SECONDS_PER_TASK * len(self._run.tasks)
         self._settle_at = self._clock.steady() + pause
 
@@ -433,6 +464,16 @@ class Controller:
 def _submitted_here(run: Optional[RunState]) -> Optional[RunState]:
     """The current run, unless its record was imported and it was not submitted here yet."""
     return None if run is None or run.arrived_from else run
+
+
+def _order_before_save(order: Order, failing_seconds: float) -> Order:
+    """What of an order is given before the record has the reason for it: where the record cannot be written, all but a start."""
+    if order.action in (PREPARE, WAIT):
+        return order
+    if not failing_seconds or order.action == RUN:
+        return Order(NOTHING)
+    is_early = order.action == END and order.upload is None and failing_seconds < END_SECONDS
+    return replace(order, action=STOP) if is_early else order
 
 
 def _fields(run: RunState, hostname: str) -> Dict[str, Any]:
@@ -457,44 +498,3 @@ class _SpecJson:
         if spec is not self._spec:
             self._spec, self._text = spec, json.dumps(spec.to_dict())
         return self._text
-
-
-class Journal:
-    """What is not written yet: the events of a run, in their order. It survives a full disk, with a count of what was dropped."""
-
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._unwritten: List[Event] = []
-        self._run_id = ""
-        self._dropped = 0
-        self._failed_at = 0.0
-        self._problem = ""
-
-    def add(self, run_id: str, happened: List[Event], now: float) -> None:
-        """Keep these events until they are written."""
-        self._run_id = run_id
-        self._unwritten += [replace(event, at=now) for event in happened]
-        excess = max(0, len(self._unwritten) - _MAX_UNWRITTEN)
-        self._dropped += excess
-        del self._unwritten[:excess]
-
-    def write(self, run: RunState, now: float) -> bool:
-        """Write events and state; whether that succeeded."""
-        try:
-            self._record.save(run)
-            if self._failed_at:
-                self._note_recovery(now)
-            if self._unwritten:
-                self._record.add_events(self._run_id, self._unwritten)
-                self._unwritten = []
-        except OSError as error:
-            self._failed_at = self._failed_at or now
-            self._problem = error.strerror or str(error)
-            return False
-        return True
-
-    def _note_recovery(self, now: float) -> None:
-        delay, self._failed_at = max(0.0, now - self._failed_at), 0.0
-        event = Event(events.RECORD_DELAYED, now, reason=self._problem, delay=delay, count=self._dropped)
-        self._unwritten.append(event)
-        self._dropped = 0

@@ -1,9 +1,11 @@
-"""The controller's HTTP server: who may call what, how long a body may be, how many connections there may be.
+"""The controller's HTTP server: who may call what, and how long a body may be.
 
-The token is checked before a body is read. Launchers have another token, which does not allow what only the user may do.
+The token is checked before a body is read. A launcher has another token than the user, which allows only what a launcher does, and
+only for its own task.
 """
 
 import hmac
+import io
 import json
 import os
 import re
@@ -21,13 +23,14 @@ from urllib.parse import unquote
 
 from . import workdir
 from .artifact_store import UploadUnknown
-from .controller import Controller
+from .connections import STRANGER_SECONDS, Connections, TimedReader
+from .controller import Controller, TaskUnknown
 from .lead import die_with_parent, yield_to_programs
 from .process import wait_for_signal, wake_main_thread
 from .record import Record, ViewRequest
 from .record_import import ImportRequest
 from .record_sync import CopyPosition
-from .rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, launcher_token
+from .rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, launcher_token, task_token
 from .run_spec import RunSpec
 from .sync import LauncherReport
 from .upload_calls import UploadRefused
@@ -45,15 +48,6 @@ MAX_CODE_BODY = 512 * 1024 * 1024
 MAX_IMPORT_BODY = 32 * 1024 * 1024
 """The longest part of a record that is imported."""
 
-MAX_CONNECTIONS = 4096
-"""Three for each of 1,000 tasks, and some for users."""
-
-MAX_STRANGERS = 256
-"""How many connections may be open that have not shown a token yet."""
-
-_STRANGER_SECONDS, _IDLE_SECONDS = 10.0, 120.0
-"""How long a connection may be silent, before and after its first call with a token."""
-
 _SHORT = 1024
 """The longest body of a call that needs none."""
 
@@ -62,15 +56,35 @@ _DRAINED = 64 * 1024
 
 LAUNCHER, ADMIN = "launcher", "administrator"
 
+_NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
+"""Ids of runs and hostnames, which become names of folders."""
+
+_RUN, _TASK = f"({_NAME})", f"(?P<task>{_NAME})"
+
+
+class Caller(NamedTuple):
+    """Who calls."""
+
+    role: str
+    hostname: str = ""
+    """Of the task whose launcher calls; empty for the user, and for a launcher of version 0.1.0."""
+
 
 class AllowedCall(NamedTuple):
-    """One call: who may make it, its method and path, the longest body, what it does."""
+    """One call: who may make it, its method and path, the longest body, what it does. The group `task` of a path is the hostname that a
+    launcher must have."""
 
     role: str
     method: str
     path: str
     longest: int
     action: Callable[..., Any]
+    is_report: bool = False
+    """The hostname is in the body: `action` also gets a function that refuses another one."""
+
+
+class NotAllowed(Exception):
+    """A launcher calls for another task."""
 
 
 class Reply(NamedTuple):
@@ -83,7 +97,7 @@ class Reply(NamedTuple):
 
 def _routes(controller: Controller) -> List[AllowedCall]:
     name = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)"
-    stream = f"/log/{name}/{name}/(stdout|stderr|index)/([0-9]{{1,18}})"
+    stream = f"/log/{_RUN}/{_TASK}/(stdout|stderr|index)/([0-9]{{1,18}})"
 
     def put_log(body: bytes, run_id: str, hostname: str, stream: str, position: str) -> Any:
         return {"end": controller.put_log(run_id, hostname, stream, int(position), body)}
@@ -91,7 +105,7 @@ def _routes(controller: Controller) -> List[AllowedCall]:
     def log_ends(_: bytes, run_id: str, hostname: str) -> Any:
         return controller.log_ends(run_id, hostname)
 
-    upload = f"/artifacts/{name}/{name}"
+    upload = f"/artifacts/{_RUN}/{_TASK}"
     number, digest = "([0-9]{1,18})", "([0-9a-f]{64})"
 
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
@@ -110,9 +124,9 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         return AllowedCall(ADMIN, method, path, longest, action)
 
     return [
-        AllowedCall(LAUNCHER, "POST", "/sync", MAX_BODY, lambda body: _sync(controller, json.loads(body))),
+        AllowedCall(LAUNCHER, "POST", "/sync", MAX_BODY, lambda body, check: _sync(controller, body, check), True),
         AllowedCall(LAUNCHER, "PUT", stream, MAX_LOG_BODY, put_log),
-        AllowedCall(LAUNCHER, "GET", f"/log/{name}/{name}", _SHORT, log_ends),
+        AllowedCall(LAUNCHER, "GET", f"/log/{_RUN}/{_TASK}", _SHORT, log_ends),
         AllowedCall(LAUNCHER, "GET", f"/code/{name}", _SHORT, lambda body, code: controller.code_path(code)),
         AllowedCall(LAUNCHER, "PUT", upload, MAX_BODY, begin_upload),
         AllowedCall(LAUNCHER, "PUT", f"{upload}/{number}/{number}/{digest}", MAX_BODY, put_part),
@@ -127,6 +141,7 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         admin("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
         admin("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
         admin("GET", "/stopped", lambda body: _stopped(controller)),
+        admin("GET", "/unfinished", lambda body: controller.unfinished()),
     ]
 
 
@@ -141,7 +156,7 @@ def _route_of_changes(controller: Controller) -> AllowedCall:
 
 def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
     """The calls for a run that moves from or to this controller."""
-    run = "/restore/([A-Za-z0-9_-][A-Za-z0-9_.-]*)"
+    run = f"/restore/{_RUN}"
 
     def restored_file(_: bytes, run_id: str, path: str) -> Any:
         return controller.restored_file(run_id, unquote(path))
@@ -171,9 +186,11 @@ def _stop(controller: Controller, data: Dict[str, Any]) -> None:
     controller.stop(hostnames, auxiliary, data.get("time_limit", 0.0), data.get("to_move", False))
 
 
-def _sync(controller: Controller, data: Dict[str, Any]) -> Any:
+def _sync(controller: Controller, body: bytes, check: Callable[[str], None]) -> Any:
     """The order for a report. A launcher from before there were generations does not understand them."""
+    data = json.loads(body)
     report = LauncherReport.from_dict(data)
+    check(report.hostname)
     if "generation" in data:
         return controller.sync_json(report)
     order = controller.sync(report).to_dict()
@@ -187,8 +204,13 @@ def _position(body: bytes) -> CopyPosition:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
-    timeout = _STRANGER_SECONDS
     is_stranger = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._reader = TimedReader(self.connection, STRANGER_SECONDS)
+        self.rfile = io.BufferedReader(self._reader)
 
     def _respond(self) -> None:
         reply = self._reply()
@@ -208,27 +230,36 @@ class _Handler(BaseHTTPRequestHandler):
         """The response. The body is read only after the token, the path and the length have been checked."""
         server = cast("Server", self.server)
         length = _length(self.headers.get_all("Content-Length") or [], self.headers.get("Transfer-Encoding"))
-        role = server.role(self.headers.get(TOKEN_HEADER) or "")
-        if role and self.is_stranger:
-            self.is_stranger = False
-            self.connection.settimeout(_IDLE_SECONDS)
-            server.welcome(self.connection)
-        route, names = server.find(self.command, self.path)
+        caller = server.caller(self.headers.get(TOKEN_HEADER) or "")
+        has_place = caller is None or self._is_welcome(server, caller)
+        route, names, task = server.find(self.command, self.path)
         if length is None:
             return self._refuse(Reply(400, b"the Content-Length is missing or wrong"), 0)
-        if not role:
+        if caller is None:
             return self._refuse(Reply(403, b"the cluster's token is missing or wrong"), length)
+        if not has_place:
+            return self._refuse(Reply(503, b"there are too many connections"), length)
         if route is None:
             return self._refuse(Reply(404, f"unknown call: {self.command} {self.path}".encode()), length)
-        if role != ADMIN and route.role == ADMIN:
-            return self._refuse(Reply(403, b"the token of launchers does not allow this call"), length)
-        if length > route.longest:
-            text = f"the body has {length} bytes, and {route.longest} are allowed"
-            return self._refuse(Reply(413, text.encode()), length)
+        refusal = _refusal(server, caller, route, task, length)
+        if refusal is not None:
+            return self._refuse(refusal, length)
         body = self.rfile.read(length)
         if len(body) < length:
             return self._refuse(Reply(400, b"the body is shorter than its Content-Length"), 0)
-        return _act(route, body, names)
+
+        def check(hostname: str) -> None:
+            if not server.allows(caller, hostname):
+                raise NotAllowed(_not_allowed(caller, hostname))
+
+        return _act(route, body, (*names, check) if route.is_report else names)
+
+    def _is_welcome(self, server: "Server", caller: Caller) -> bool:
+        """Whether there is a place for this connection, once it has shown a token."""
+        if self.is_stranger and server.connections.welcome(self.connection, caller.hostname, caller.role == ADMIN):
+            self.is_stranger = False
+            self._reader.welcome()
+        return not self.is_stranger
 
     def _refuse(self, reply: Reply, length: int) -> Reply:
         """Refuse a call, and close the connection; the body is not read further than the caller needs to see why."""
@@ -257,18 +288,37 @@ def _length(lengths: List[str], encoding: Optional[str]) -> Optional[int]:
     return int(lengths[0]) if lengths else 0
 
 
-def _act(route: AllowedCall, body: bytes, names: Tuple[str, ...]) -> Reply:
+def _refusal(server: "Server", caller: Caller, route: AllowedCall, task: str, length: int) -> Optional[Reply]:
+    """Why this caller may not make this call, with so long a body; None if it may."""
+    if caller.role != ADMIN and route.role == ADMIN:
+        return Reply(403, b"the token of launchers does not allow this call")
+    if task and not server.allows(caller, task):
+        return Reply(403, _not_allowed(caller, task).encode())
+    if length > route.longest:
+        return Reply(413, f"the body has {length} bytes, and {route.longest} are allowed".encode())
+    return None
+
+
+def _not_allowed(caller: Caller, hostname: str) -> str:
+    return f"the token of {caller.hostname or 'launchers'} does not allow calls for {hostname}"
+
+
+def _act(route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
     try:
         result = route.action(body, *names)
         if isinstance(result, Path):
             return Reply(200, file=result) if result.is_file() else Reply(404, f"there is no {result.name}".encode())
+    except NotAllowed as error:
+        return Reply(403, str(error).encode())
+    except TaskUnknown as error:
+        return Reply(GONE if error.is_final else 409, str(error).encode())
     except UploadRefused as error:
         return Reply(GONE, str(error).encode())
     except (workdir.RunRefused, UploadUnknown) as error:
         return Reply(409, str(error).encode())
     except OSError as error:
         return Reply(507, f"the record cannot be written: {error.strerror or error}".encode())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return Reply(400, f"the body is not valid: {error!r}".encode())
     except Exception as error:
         traceback.print_exc()
@@ -287,9 +337,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             (route, re.compile(route.path))
             for route in [*_routes(controller), _route_of_changes(controller), *_routes_of_moves(controller)]
         ]
-        self._count_lock = threading.Lock()
-        self._open: Set[Any] = set()
-        self._strangers: Set[Any] = set()
+        self.connections = Connections()
+        self._with_own_token: Set[str] = set()
         bind_to: Any
         if address.startswith(UNIX):
             bind_to = address[len(UNIX) :]
@@ -301,57 +350,57 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             bind_to = (host, int(port))
         super().__init__(bind_to, _Handler)
 
-    def role(self, shown: str) -> str:
-        """Who shows this token; empty where the token is wrong."""
+    def caller(self, shown: str) -> Optional[Caller]:
+        """Who shows this token; None where the token is wrong."""
         try:
             token = self._token.read_text().strip()
         except OSError:
-            return ""
+            return None
+        if not token:
+            return None
+        hostname = hostname_of(shown)
+        expected = {Caller(ADMIN): token, Caller(LAUNCHER): launcher_token(token)}
+        if hostname:
+            expected = {Caller(LAUNCHER, hostname): task_token(token, hostname)}
         credential = shown.encode("utf-8", "replace")
-        for role, expected in ((ADMIN, token), (LAUNCHER, launcher_token(token))):
-            if hmac.compare_digest(credential, expected.encode()):
-                return role
-        return ""
+        for caller, text in expected.items():
+            if hmac.compare_digest(credential, text.encode("utf-8", "replace")):
+                if hostname:
+                    self._with_own_token.add(hostname)
+                return caller
+        return None
 
-    def find(self, method: str, path: str) -> Tuple[Optional[AllowedCall], Tuple[str, ...]]:
-        """The route of a call, and the names in its path."""
+    def allows(self, caller: Caller, hostname: str) -> bool:
+        """Whether a caller may call for this task. A launcher of version 0.1.0, which has the token of all launchers, may until the
+        task has a launcher with its own token."""
+        if caller.role == LAUNCHER and not caller.hostname:
+            return hostname not in self._with_own_token
+        return caller.role == ADMIN or caller.hostname == hostname
+
+    def find(self, method: str, path: str) -> Tuple[Optional[AllowedCall], Tuple[str, ...], str]:
+        """The route of a call, the names in its path, and the hostname among them; empty without one."""
         for route, pattern in self._routes:
             match = pattern.fullmatch(path) if route.method == method else None
             if match:
-                return route, match.groups()
-        return None, ()
-
-    def welcome(self, connection: Any) -> None:
-        """A connection has shown a token."""
-        with self._count_lock:
-            self._strangers.discard(connection)
+                return route, match.groups(), match.groupdict().get("task", "")
+        return None, (), ""
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in another thread; refuse it where there are too many."""
-        with self._count_lock:
-            is_refused = len(self._open) >= MAX_CONNECTIONS or len(self._strangers) >= MAX_STRANGERS
-            if not is_refused:
-                self._open.add(request)
-                self._strangers.add(request)
-        if is_refused:
+        if not self.connections.admit(request, client_address):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # the machine has no thread left for it
-            self._forget(request)
+            self.connections.forget(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._forget(request)
-
-    def _forget(self, request: Any) -> None:
-        with self._count_lock:
-            self._open.discard(request)
-            self._strangers.discard(request)
+            self.connections.forget(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that closes its connection early is not an error."""

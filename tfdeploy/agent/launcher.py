@@ -162,6 +162,9 @@ class Launcher:
                     spool = open_spool(client, self._folder / "spool", run_id, self._settings.hostname)
                     has_arrived = spool.ship()
                     spool.close()
+            except CallObsolete:  # the run was deleted
+                self._leftover_runs.remove(run_id)
+                continue
             except (OSError, CallError, ValueError, KeyError):
                 return False
             self._lost_bytes += spool.lost_bytes
@@ -191,6 +194,8 @@ class Launcher:
         if program.is_running:
             if not is_current:
                 program.stop(sync.REPLACED, self._grace)
+            elif order.observe_activity:
+                program.observe_activity()
         elif self._backoff.seconds:
             return None
         elif order.action == sync.PREPARE and order.spec is not None:

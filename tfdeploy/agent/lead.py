@@ -4,6 +4,7 @@ Every start of a program waits for this step, so it imports little.
 """
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ NOT_FOUND = 127
 """The exit code for a program that could not be started, as in shells."""
 
 _PR_SET_PDEATHSIG = 1
+_LONGEST_LINE = 256
 
 
 def die_with_parent(number: int, parent: int) -> None:
@@ -44,5 +46,18 @@ def lead(parent: str, command: "list[str]") -> None:
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        print(f"tfdeploy: cannot start {command[0]!r}: {error.strerror}", file=sys.stderr, flush=True)
+        print(f"tfdeploy: cannot start {command[0]!r}: {_reason(command[0], error)}", file=sys.stderr, flush=True)
         os._exit(NOT_FOUND)
+
+
+def _reason(program: str, error: OSError) -> str:
+    """Why a program cannot be started. The kernel also reports a missing file where the program of a script's first line is missing."""
+    with suppress(OSError):
+        if error.errno in (errno.ENOENT, errno.ENOEXEC):
+            import shutil  # not needed by a program that can be started
+
+            with open(shutil.which(program) or program, "rb") as file:  # noqa: PTH123, pathlib takes long to load
+                first = file.readline(_LONGEST_LINE).rstrip(b"\n")
+            if first.startswith(b"#!"):
+                return f"its first line names {first[2:].decode(errors='replace').strip(' ')!r}, which cannot be started here"
+    return str(error.strerror)

@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from .escapes import last_state
 from .log_segments import Stream
 
 STDOUT, STDERR = 1, 2
@@ -51,8 +52,10 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text as a terminal shows it: what follows the last carriage return. Long lines are cut."""
-        shown = self.content.rstrip(b"\r").rsplit(b"\r", 1)[-1]
+        """The text as a terminal shows it, with its escape sequences. Long lines are cut."""
+        shown = self.content
+        if any(control in shown for control in (b"\r", b"\b", b"\x1b")):
+            shown = last_state(shown.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         cut = f"… ({len(shown) + self.omitted} bytes)" if len(shown) + self.omitted > _SHOWN else ""
         return shown[:_SHOWN].decode("utf-8", "replace") + cut
 

@@ -1,4 +1,4 @@
-"""The last match of each of a user's patterns in the output of one task. Each line is searched once, also across processes."""
+"""The last match of each of a user's patterns in what `logs` shows of one task. Each line is searched once, also across processes."""
 
 import time
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from itertools import islice
 from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 from . import matcher
+from .escapes import plain
 from .log import Line, Log, Reader
 from .steps import step_in
 
@@ -155,7 +156,7 @@ class LogMatches:
         """The last step that was logged until this line, itself included; None where that was long before it."""
         window = lines[max(0, number - STEP_LINES) : number + 1]
         for distance, line in enumerate(reversed(window)):
-            step = step_in(_searched(line).rstrip("\r").rpartition("\r")[2])
+            step = step_in(_searched(line))
             if step is not None:
                 return _LoggedStep(line.attempt, step, distance)
         distance = (self._step.lines_since if self._step else 0) + number + 1
@@ -169,8 +170,5 @@ class _LoggedStep(NamedTuple):
 
 
 def _searched(line: Line) -> str:
-    """The part of a line that patterns see."""
-    content = line.content
-    if len(content) > LINE_CHARACTERS:
-        content = content.rstrip(b"\r").rsplit(b"\r", 1)[-1][:LINE_CHARACTERS]
-    return content.decode("utf-8", "replace")
+    """What patterns see of a line: what it shows, without escape sequences."""
+    return plain(line.content.decode("utf-8", "replace"))[:LINE_CHARACTERS]

@@ -93,6 +93,8 @@ class Pump:
     def __init__(self, log: Log, stdout: IO[bytes], stderr: IO[bytes], attempt: int) -> None:
         self.dropped = Dropped()
         """What was not stored. It changes when the disk takes bytes again, at the end, and every minute."""
+        self.received = 0
+        """How many bytes the child has printed."""
         self._attempt = attempt
         self._pipes = {stdout: STDOUT, stderr: STDERR}
         self._writers = {pipe: _Writer(log.streams[name]) for pipe, name in PIPES.items()}
@@ -133,6 +135,7 @@ class Pump:
                 time.sleep(_GATHER_SECONDS)
 
     def _take(self, pipe: int, data: bytes) -> None:
+        self.received += len(data)
         writer = self._writers[pipe]
         position = writer.end
         if self._index.room < ENTRY_BYTES:

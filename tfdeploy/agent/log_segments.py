@@ -14,7 +14,9 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 """A segment that has grown to this many bytes is followed by a new one."""
 
 MAX_SEGMENTS = 8
-"""How many segments of one stream are stored; the oldest are deleted first."""
+"""How many segments of one stream are stored; the oldest are deleted first. Those that a gap has cut short do not count."""
+
+_MAX_GAPS = 256
 
 
 class Stream:
@@ -57,7 +59,10 @@ class Stream:
         """Store `data` at `position`, and return the new end. On an error a part of the bytes may be stored: `end` is after them.
 
         Bytes that are stored already are skipped. A position beyond the end begins a segment there: the bytes between were
-        lost before they arrived, and the gap stays visible.
+        lost before they arrived, and the gap stays visible. A gap deletes nothing that is stored.
+
+        Raises:
+            ValueError: the stream has too many gaps.
         """
         with self._lock:
             return self._put(position, data)
@@ -71,6 +76,8 @@ class Stream:
             return end
         begins = not bases or at > end or end - bases[-1] >= SEGMENT_BYTES
         base = at if begins else bases[-1]
+        if bases and at > end and len(bases) >= MAX_SEGMENTS + _MAX_GAPS:
+            raise ValueError(f"{self._name} has too many gaps")
         if not bases:
             self._folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -81,8 +88,14 @@ class Stream:
         finally:
             self.changes += 1
         if begins:
-            self._delete([*bases, base][:-MAX_SEGMENTS])
+            self._delete(self._excess(bases))
         return at + len(fresh)
+
+    def _excess(self, bases: List[int]) -> List[int]:
+        """The oldest of these segments, before the newest `MAX_SEGMENTS` - 1 that are full."""
+        full = [base for base in bases if self._path(base).stat().st_size >= SEGMENT_BYTES]
+        oldest = full[1 - MAX_SEGMENTS] if len(full) >= MAX_SEGMENTS - 1 else 0
+        return [base for base in bases if base < oldest]
 
     def read(self, position: int, limit: int) -> bytes:
         """At most `limit` bytes from `position`, from one segment; empty at the end."""

@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from .metric_values import is_torn
 
 PATTERN_SECONDS = 1.0
 """The processor time of one pattern for one batch, which has at most `log_matches.BATCH_BYTES`: several times what a usual pattern
@@ -166,9 +167,11 @@ def search(patterns: Dict[str, str], lines: Sequence[str]) -> Matches:
 
 
 def _last_match(pattern: str, lines: Sequence[str]) -> Optional[Tuple[int, str]]:
+    """The last match that is not a part of a torn number."""
     expression = re.compile(pattern)
+    group = 1 if expression.groups else 0
     for number in range(len(lines) - 1, -1, -1):
-        matches = deque(expression.finditer(lines[number]), maxlen=1)
-        if matches:
-            return number, matches[0].group(1 if expression.groups else 0) or ""
+        for match in reversed(list(expression.finditer(lines[number]))):
+            if not is_torn(lines[number], *match.span(group)):
+                return number, match.group(group) or ""
     return None

@@ -40,6 +40,15 @@ def wait_for_signal(numbers: Set[signal.Signals], seconds: float) -> int:
     return 0 if number == signal.SIGALRM else number
 
 
+def signal_name(number: int) -> str:
+    """The name of a signal, as `kill -l` lists it. Python names only the first and the last of the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        is_real_time = signal.SIGRTMIN < number < signal.SIGRTMAX
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}" if is_real_time else f"SIG{number}"
+
+
 def wake_main_thread() -> None:
     """End the main thread's `wait_for_signal`, or its next one, which takes this signal for that of its timer."""
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
@@ -172,7 +181,7 @@ class Child:
         code = self.exit_code()
         if code is None:
             return None
-        name = signal.Signals(-code).name if code < 0 else ""
+        name = signal_name(-code) if code < 0 else ""
         return TaskExit(code if code >= 0 else 128 - code, name, self._memory.is_out_of_memory(code))
 
     def forget(self) -> None:

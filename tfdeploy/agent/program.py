@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 from . import docker_env, sync
+from .activity import Activity
 from .files import write_whole
 from .lease import boot_seconds
 from .log_pump import Dropped, Pump
@@ -37,6 +38,7 @@ class Program:
         self._is_stored = True
         self._child: Optional[Child] = None
         self._pump: Optional[Pump] = None
+        self._activity: Optional[Activity] = None
         self._dropped = Dropped()
         self._cause = self._notice = ""
         self._kill_at = 0.0
@@ -105,7 +107,7 @@ class Program:
         self._child.forget()
         self._pump.finish(_PIPE_SECONDS)
         self._dropped = self.dropped
-        self._child = self._pump = None
+        self._child = self._pump = self._activity = None
         self._cause, self._notice, self._kill_at = "", "", 0.0
 
     def fail(self, run_id: str, attempt: int, exit_: TaskExit, cause: str = "", notice: str = "") -> None:
@@ -138,17 +140,25 @@ class Program:
             self.run_id, self.attempt, self.port = content["run_id"], content["attempt"], content["port"]
             self.started = content["started"]
             self._ended_at = content["ended_at"] if content["boot"] == boot_id() else -1.0
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             self.exit = None
 
     def complete(self, report: LauncherReport) -> LauncherReport:
         """The report with the durations of this moment."""
         now = boot_seconds()
         if self.is_running:
-            return replace(report, running_seconds=now - self._started_at)
+            return replace(report, running_seconds=now - self._started_at, quiet_seconds=self._quiet_seconds())
         if report.exit is None:
             return report
         return replace(report, exit=replace(report.exit, age=now - self._ended_at if self._ended_at >= 0 else -1.0))
+
+    def observe_activity(self) -> None:
+        """From now on, reports have for how long the program has done nothing."""
+        if self._child is not None:
+            self._activity = self._activity or Activity(self._child.process.pid)
+
+    def _quiet_seconds(self) -> float:
+        return self._activity.quiet_seconds(self._pump.received) if self._activity and self._pump else 0.0
 
     def seconds_until_kill(self, seconds: float) -> float:
         """At most so many seconds, and less when SIGKILL is due earlier."""

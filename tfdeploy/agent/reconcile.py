@@ -29,7 +29,7 @@ from .run_state import (
     TaskState,
 )
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
-from .success_policy import decide, may_finish
+from .success_policy import decide, has_nothing_to_do, is_observed, may_finish
 from .sync import LauncherReport, Order
 from .until import until_result
 
@@ -81,6 +81,7 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     if report.attempt != task.attempt or task.state in FINAL:
         return happened
     task.started = report.started or task.started
+    task.is_quiet = task.is_quiet or has_nothing_to_do(run, report.quiet_seconds)
     if report.phase == sync.RUNNING and task.state != RUNNING:
         set_exit(task, None)
         task.state, task.reason, task.since = RUNNING, "", now
@@ -148,7 +149,8 @@ def stop_run(
     run.stop_requested = run.stop_requested or auxiliary
     run.stopped_at = run.stopped_at or now
     if run.result is not None:
-        return [Event(events.STOP_REQUESTED)] if auxiliary else []
+        names = [task.hostname for task in run.tasks.values() if task.is_auxiliary]
+        return [Event(events.STOP_REQUESTED, tasks=names)] if auxiliary and names else []
     cause = MOVED if to_move else TIME_LIMIT if time_limit else STOP_REQUESTED
     run.result = RunResult(STOPPED, cause, now, seconds=time_limit)
     return [Event(events.RUN_ENDED, result=run.result)]
@@ -305,7 +307,8 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
     if not run.barrier_passed or run.address_book.get(hostname, task.address) != task.address:
         return wait
     if (report.phase, report.run_id, report.attempt) == (sync.RUNNING, run_id, task.attempt):
-        return Order(sync.RUN, grace, run_id, task.attempt)  # it has its address book, which is long for many tasks
+        # It has its address book, which is long for many tasks.
+        return Order(sync.RUN, grace, run_id, task.attempt, observe_activity=is_observed(run))
     return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run))
 
 

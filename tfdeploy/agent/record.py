@@ -15,6 +15,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from . import event_log
-from .artifact_manifest import stored_artifacts
+from .artifact_manifest import MANIFEST, stored_artifacts
 from .artifacts import LeftOut, StoredArtifact
 from .events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
 from .files import write_whole
@@ -55,6 +56,9 @@ class RecordDamaged(RecordFormatError):
         remedy = "Restore the folder from a backup, or move it away"
         Exception.__init__(self, f"{folder}: the state of the run is damaged, in both of its files. {remedy}.")
 
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""Ids of runs and hostnames, which are names of folders."""
 
 _STATE_FILES = ("run_state.json", "run_state.copy")
 
@@ -261,12 +265,15 @@ class Record:
 
     def remove_old_runs(self, keep: Sequence[str]) -> None:
         """Delete the oldest runs beyond `MAX_RUNS`, with their artifacts, except those to keep."""
-        excess = [run_id for run_id in self.runs() if run_id not in keep]
+        excess = [run_id for run_id in self.runs() if run_id not in keep and self._has_state(run_id)]
         if len(excess) <= MAX_RUNS:
             return
         excess.sort(key=lambda run_id: self.run_folder(run_id).stat().st_mtime)
         for run_id in excess[:-MAX_RUNS]:
             shutil.rmtree(str(self.run_folder(run_id)), ignore_errors=True)
+
+    def _has_state(self, run_id: str) -> bool:
+        return any((self.run_folder(run_id) / name).exists() for name in _STATE_FILES)
 
     def record_id(self) -> str:
         """The identity of this record, which a copy shares; created when it is missing."""
@@ -321,6 +328,13 @@ class Record:
     def log(self, run_id: str, hostname: str) -> Log:
         """A task's output in a run. There is one object for each, because its lock separates the writers."""
         return self._logs.setdefault((run_id, hostname), Log(self.run_folder(run_id) / "logs" / hostname))
+
+    def hostnames(self, run: RunState) -> List[str]:
+        """The tasks that the run has or ever had: those of its state, then what else has a log or was removed."""
+        folder = self.run_folder(run.spec.id) / "logs"
+        logged = (path.name for path in folder.iterdir()) if folder.exists() else ()
+        others = {*logged, *run.removed_attempts} - {*run.tasks}
+        return [*run.tasks, *sorted(filter(NAME.fullmatch, others))]
 
     def touch(self, at: Optional[float] = None) -> None:
         """Note that the controller runs, or ran at this time."""
@@ -404,7 +418,7 @@ class Record:
                 for hostname, state in states.items():
                     LogMatches(self.log(run_id, hostname), patterns, state)
                 return states
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             pass
         return {}
 
@@ -434,7 +448,10 @@ class Record:
         }
         metrics = self.metrics(run, request.metrics, seconds)
         events = self.events(run_id, request.events) + self._warnings(run, request.metrics)
-        artifacts, left_out = stored_artifacts(self.run_folder(run_id))
+        try:
+            artifacts, left_out = stored_artifacts(self.run_folder(run_id))
+        except OSError as error:
+            artifacts, left_out = [], [LeftOut(MANIFEST, 0, error.strerror or str(error))]
         return RecordView(now, run, logs, metrics, events, artifacts=artifacts, left_out=left_out)
 
     def _warnings(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:

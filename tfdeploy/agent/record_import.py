@@ -5,18 +5,18 @@ import that was cut off begins again.
 """
 
 import os
-import re
 import shutil
 import tarfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
-from . import events, run_move
-from .artifacts import is_valid_name
+from . import artifact_precedence, events, run_move
+from .artifact_manifest import ArtifactList, is_complete, load_manifest, save_manifest
+from .artifacts import NOT_COPIED, LeftOut, is_valid_name
 from .events import Event
 from .files import sha256_of, write_whole
-from .record import Record
+from .record import NAME, Record
 from .run_state import RunState
 from .workdir import RunRefused
 
@@ -27,9 +27,6 @@ _FOLDER = "import"
 """The folder in the record with what has arrived so far."""
 
 _SINGLE_FILES = ("format", "record_id", "current")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""Ids of runs, which are names of folders."""
-
 _PARTS_OF_A_RUN = 3
 """`runs`, the id of the run, and a name in its folder."""
 _LEFT_OUT = ("metrics.json", "progress.json", "artifacts.draft")
@@ -97,7 +94,7 @@ def _blocks(folder: Path) -> Iterator[bytes]:
 
 
 def _files(folder: Path) -> List[Path]:
-    """The files of a record that travel: no links, and no drafts."""
+    """The files of a record that travel: no links, no drafts, and nothing that an import refuses."""
     single = [folder / name for name in _SINGLE_FILES]
     below = sorted((folder / "runs").rglob("*"))
     return [path for path in (*single, *below) if path.is_file() and not path.is_symlink() and _travels(path, folder)]
@@ -109,7 +106,8 @@ def _travels(path: Path, folder: Path) -> bool:
         return True
     is_artifact = parts[2] == "artifacts"
     is_draft = path.name.startswith(".") and path.name.endswith(".draft")
-    return parts[2] not in _LEFT_OUT and (is_artifact or not is_draft)
+    is_left_out = parts[2] in _LEFT_OUT or (is_draft and not is_artifact)
+    return not is_left_out and _is_name(path.relative_to(folder).as_posix())
 
 
 def put(record: Path, position: int, data: bytes) -> int:
@@ -150,6 +148,7 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     _extract(archive, arrived)
     _refuse_other(record, run, Record(arrived), request)
     _mark_arrived(Record(arrived), run or record.current(), request, now)
+    _retain(record, Record(arrived))
     _install(arrived, record.folder)
     shutil.rmtree(str(folder), ignore_errors=True)
 
@@ -184,7 +183,7 @@ def _is_name(name: str) -> bool:
     parts = name.split("/")
     if name in _SINGLE_FILES:
         return True
-    is_in_run = len(parts) >= _PARTS_OF_A_RUN and parts[0] == "runs" and bool(_NAME.fullmatch(parts[1]))
+    is_in_run = len(parts) >= _PARTS_OF_A_RUN and parts[0] == "runs" and bool(NAME.fullmatch(parts[1]))
     below = parts[3:] if parts[2:3] == ["artifacts"] else parts[2:]
     return is_in_run and is_valid_name("/".join(below))
 
@@ -214,6 +213,25 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
                 moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)
                 arrived.add_events(run_id, [moved])
             arrived.save_other(run)
+
+
+def _retain(record: Record, arrived: Record) -> None:
+    """Take over what only the record here has: earlier runs, and artifacts. What has arrived may be a copy that is not complete, of a
+    place that does not respond."""
+    for run_id in record.runs():
+        source, target = record.run_folder(run_id), arrived.run_folder(run_id)
+        if target.exists():
+            artifact_precedence.retain(source, target)
+        else:
+            shutil.copytree(str(source), str(target), copy_function=artifact_precedence.link_or_copy)
+    for run_id in arrived.runs():
+        folder = arrived.run_folder(run_id)
+        manifest = load_manifest(folder)
+        complete = [item for item in manifest.artifacts if is_complete(folder, item)]
+        lost = [item for item in (*manifest.artifacts, *manifest.pending) if item not in complete]
+        if lost:
+            left_out = [LeftOut(item.name, item.size, NOT_COPIED, item.machine) for item in lost]
+            save_manifest(folder, ArtifactList(complete, [*manifest.left_out, *left_out]))
 
 
 def _install(arrived: Path, record: Path) -> None:

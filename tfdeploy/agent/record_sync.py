@@ -5,19 +5,16 @@ or repeated does no harm.
 """
 
 import base64
-import re
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .artifact_manifest import ArtifactList, load_manifest
 from .log import NAMES, PIPES
 from .log_segments import Stream
-from .record import Record
+from .record import NAME, Record
 from .rpc import PROTOCOL
 from .run_state import RunState
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""Run ids and hostnames, which are names of folders."""
 
 _MAX_BYTES = 1024 * 1024
 """How many bytes of logs one reply contains at most, before base64."""
@@ -93,7 +90,7 @@ Call = Callable[[CopyPosition], CopyChanges]
 def position(record: Record, run_id: str) -> CopyPosition:
     """How much of a run this record has; `""` for a record without runs."""
     run = record.load(run_id) if run_id else None
-    ends = {hostname: record.log(run_id, hostname).ends() for hostname in run.tasks} if run else {}
+    ends = {hostname: record.log(run_id, hostname).ends() for hostname in record.hostnames(run)} if run else {}
     return CopyPosition(record.record_id(), run_id, ends, record.events_end(run_id) if run_id else 0)
 
 
@@ -108,7 +105,7 @@ def changes_since(record: Record, run: Optional[RunState], since: CopyPosition, 
         return CopyChanges(record_id, runs, current, run_id, subject, at=at)
     begin = since if run_id == since.run_id else CopyPosition(record_id)
     logs, more, left = {}, False, _MAX_BYTES
-    for hostname in subject.tasks:
+    for hostname in record.hostnames(subject):
         if left <= 0:
             more = True
             break
@@ -116,12 +113,20 @@ def changes_since(record: Record, run: Optional[RunState], since: CopyPosition, 
         logs[hostname], more = pieces, more or not is_complete
         left -= sum(len(piece[1]) for piece in pieces.values())
     events = record.events_from(run_id, begin.events)
-    manifest = load_manifest(record.run_folder(run_id))
-    artifacts = manifest.to_dict() if manifest != ArtifactList() else None
     more = more or left <= 0
+    artifacts = _artifacts(record.run_folder(run_id))
     return CopyChanges(
         record_id, runs, current, run_id, subject, more, begin.events, events, logs, at, artifacts=artifacts
     )
+
+
+def _artifacts(run_folder: Path) -> Optional[Dict[str, Any]]:
+    """The manifest; None where there is none, or where it cannot be read now: a copy stays as it is then."""
+    try:
+        manifest = load_manifest(run_folder)
+    except OSError:
+        return None
+    return manifest.to_dict() if manifest != ArtifactList() else None
 
 
 def _next_pieces(streams: Dict[str, Stream], ends: Dict[str, int], limit: int) -> Tuple[Pieces, bool]:
@@ -152,7 +157,7 @@ def apply(record: Record, changes: CopyChanges) -> None:
     """Write changes into a copy. Changes of another record are ignored."""
     run = changes.run_state
     names = [changes.run_id, *([run.spec.id, *run.tasks] if run else []), *changes.logs]
-    if not all(_NAME.fullmatch(name) for name in names if name):
+    if not all(NAME.fullmatch(name) for name in names if name):
         return  # a cluster must not name files outside of the record
     if run is None or changes.record_id != record.record_id():
         return

@@ -1,6 +1,6 @@
 """Calls between launchers, controller and backends: HTTP with JSON, over a Unix socket or TCP, with a token.
 
-A launcher may make only the calls from launchers: its token is derived from the cluster's.
+A launcher may make only the calls from launchers, and only for its own task: its token is derived from the cluster's and the hostname.
 
 | call | from | effect |
 |---|---|---|
@@ -25,6 +25,7 @@ A launcher may make only the calls from launchers: its token is derived from the
 | `GET /import` | backend | which record has replaced this one |
 | `POST /moved` | backend | another backend has the record now |
 | `GET /stopped` | backend | whether the run and its tasks have stopped |
+| `GET /unfinished` | backend | which tasks have not stopped, and why the record cannot be written |
 """
 
 import hashlib
@@ -46,13 +47,27 @@ DEFAULT_TIMEOUT = 5.0
 
 _PART = 1024 * 1024
 
+_MAX_RESPONSE = 256 * 1024 * 1024
+"""A view with the most log lines that are allowed has a third of it."""
+
 INTERRUPTED_CODE = 143
 """The exit code of launcher and controller after a signal: the backend must restart them then."""
 
 
 def launcher_token(token: str) -> str:
-    """The token that launchers have: derived from the cluster's, which cannot be computed from it."""
+    """The token that all launchers of version 0.1.0 had: derived from the cluster's, which cannot be computed from it."""
     return hmac.new(token.encode(), _LAUNCHERS, hashlib.sha256).hexdigest()
+
+
+def task_token(token: str, hostname: str) -> str:
+    """The token of one task's launcher, which begins with the hostname. From it no other token can be computed."""
+    digest = hmac.new(launcher_token(token).encode(), hostname.encode("utf-8", "replace"), hashlib.sha256)
+    return f"{hostname}:{digest.hexdigest()}"
+
+
+def hostname_of(task_token: str) -> str:
+    """The hostname in the token of a task; empty in other tokens."""
+    return task_token.rpartition(":")[0]
 
 
 PROTOCOL = 2
@@ -134,6 +149,11 @@ class Client:
             self._open = self._connect()
         self._open.request(method, path, body, {TOKEN_HEADER: self.token})
         response = self._open.getresponse()
+        if response.length is None or response.length > _MAX_RESPONSE:
+            self.close()
+            raise CallError(
+                f"{method} {path}: the response has {response.length} bytes, and {_MAX_RESPONSE} are allowed"
+            )
         content = response.read()
         if response.status >= 300:
             kind = CallObsolete if response.status == GONE else CallError

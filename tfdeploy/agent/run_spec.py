@@ -3,6 +3,9 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List
 
+_ALWAYS = ("id", "jobs", "command", "code", "env", "secret_env")
+"""Members of a run that a state of Pulumi always has."""
+
 
 def _default_artifacts() -> List[str]:
     """Those of a specification from before there were artifacts."""
@@ -18,6 +21,12 @@ class TaskSpec:
     hostname: str
     job: str
     index: int
+
+    @classmethod
+    def of(cls, hostname: str) -> "TaskSpec":
+        """The task of this hostname, such as gpu-worker-0."""
+        stem, _, index = hostname.rpartition("-")
+        return cls(hostname, stem.replace("-", "_"), int(index))
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,8 @@ class RunJob:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     command: List[str] = field(default_factory=list)
     """Empty: the run's command."""
+    required: bool = True
+    """Whether the failure of a task fails the run."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,8 @@ class RunSpec:
     success: str = ""
     worker_timeout: float = 0.0
     """Seconds that the other workers have after the success of the run to end by themselves."""
+    quiet_timeout: float = 0.0
+    """A worker that does nothing for so many seconds of these is stopped; 0: it has all of them."""
     grace: float = 0.0
     """Seconds between SIGTERM and SIGKILL."""
     start_timeout: float = 0.0
@@ -112,14 +125,21 @@ class RunSpec:
         """As JSON."""
         return asdict(self)
 
+    def to_inputs(self) -> Dict[str, Any]:
+        """As JSON for a state of Pulumi, which shows all of it for each change: without members that have their default, and with the
+        names of tasks alone."""
+        defaults = RunSpec("", [], {}).to_dict()
+        needed = {name: value for name, value in self.to_dict().items() if name in _ALWAYS or value != defaults[name]}
+        return {**needed, "tasks": [task.hostname for task in self.tasks]}
+
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "RunSpec":
         """From JSON."""
         jobs = {
-            name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []))
+            name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []), job.get("required", True))
             for name, job in data["jobs"].items()
         }
-        tasks = [TaskSpec(**task) for task in data["tasks"]]
+        tasks = [TaskSpec.of(task) if isinstance(task, str) else TaskSpec(**task) for task in data["tasks"]]
         plain = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         until = [
             Condition(**{name: item[name] for name in Condition.__dataclass_fields__ if name in item})

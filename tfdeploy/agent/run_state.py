@@ -117,6 +117,8 @@ class TaskState:
     """It was interrupted because its machine is about to be shut down."""
     can_upload: bool = False
     """Its launcher uploads artifacts."""
+    is_quiet: bool = False
+    """After the success of the run its program has done nothing for `quiet_timeout`, so that it is stopped."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 
@@ -260,7 +262,7 @@ class RunState:
     """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
     reached_at: float = 0.0
     until_problems: List[str] = field(default_factory=list)
-    """What the events have of conditions of `until` that cannot hold: each once."""
+    """The conditions of `until` that cannot hold, as the events have them. Each is listed once."""
     uploads: Dict[str, MachineUpload] = field(default_factory=dict)
     """Machine to the upload of what the run has there; missing until all its training tasks there have ended."""
     cost_since: float = 0.0
@@ -287,6 +289,14 @@ class RunState:
     def barrier_passed(self) -> bool:
         """Whether all training tasks were ready at some moment, so that they may run."""
         return bool(self.address_book)
+
+    def has_had(self, hostname: str) -> bool:
+        """Whether this is a task of the run, or was one."""
+        former = (self.removed, self.removed_attempts, self.removed_generations, self.last_seen)
+        return hostname in self.tasks or any(hostname in names for names in former) or self._plans(hostname)
+
+    def _plans(self, hostname: str) -> bool:
+        return any(task.hostname == hostname for task in self.spec.tasks)
 
     def seen(self, hostname: str) -> float:
         """The last report of this task's launcher, if its program may still run while its machine does not respond; else 0."""

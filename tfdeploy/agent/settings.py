@@ -18,7 +18,7 @@ class TaskSettings:
     controller: str
     """The controller's address."""
     token: str
-    """The file with the cluster's token."""
+    """The file with the task's token."""
     folder: str
     """The launcher's folder."""
     secrets: str

@@ -3,7 +3,7 @@
 import re
 from typing import Optional
 
-COUNT = r"(\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?![\d,]*\.?\d)(?!\w)"
+COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?![\d,]*\.?\d)(?!\w)"
 IS = r"""["']?\s{0,3}[:=\#]?\s{0,3}["'\[(]?"""
 
 _GLOBAL_STEP = re.compile(rf"(?<![\w/.])global[ _-]?step{IS}{COUNT}", re.IGNORECASE)

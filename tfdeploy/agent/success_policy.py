@@ -47,10 +47,10 @@ def deciding_tasks(run: RunState) -> List[TaskState]:
 def decide(run: RunState, now: float) -> Optional[RunResult]:
     """The run's result; None while it is open.
 
-    A training task that failed for good fails the run, unless the run has succeeded before that, or the task is an optional worker of
-    an elastic run. The run succeeds when all deciding tasks have; where all tasks serve, when all of them have.
+    A training task that failed for good fails the run, unless the run has succeeded before that, or the task may fail. The run
+    succeeds when all deciding tasks have; where all tasks serve, when all of them have.
     """
-    required = [task for task in run.training_tasks if not is_optional(run.spec, task)]
+    required = [task for task in run.training_tasks if not may_fail(run, task)]
     tasks = deciding_tasks(run) or run.training_tasks
     has_succeeded = bool(tasks) and all(task.state == SUCCEEDED for task in tasks)
     succeeded_at = max(task.since for task in tasks) if has_succeeded else math.inf
@@ -69,6 +69,13 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
     return None
 
 
+def may_fail(run: RunState, task: TaskState) -> bool:
+    """Whether the run continues when this task has failed: an optional worker of an elastic run, or a task of a job that is not
+    required."""
+    job = run.spec.jobs.get(task.job)
+    return is_optional(run.spec, task) or (job is not None and not job.required)
+
+
 def _ended_early(task: TaskState, now: float) -> bool:
     """Whether it is a parameter server that ended by itself some time ago. Workers block without it."""
     return task.job == "ps" and task.state == SUCCEEDED and now - task.since > ENDED_EARLY_SECONDS
@@ -78,8 +85,9 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     """Whether a task may still run after the end of the run.
 
     After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have
-    `worker_timeout` seconds. Meanwhile the parameter servers serve these workers; so they do when `until` or the budget stops workers,
-    which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no task has time left.
+    `worker_timeout` seconds, unless they do nothing. Meanwhile the parameter servers serve these workers; so they do when `until` or
+    the budget stops workers, which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no
+    task has time left.
     """
     result = run.result
     if result is not None and result.cause in (UNTIL, BUDGET):
@@ -91,7 +99,19 @@ def may_finish(run: RunState, task: TaskState, now: float) -> bool:
         return now < result.at + run.spec.grace
     if now >= result.at + run.spec.worker_timeout:
         return False
-    return _trains(run, task) if task.job != "ps" else any(_trains(run, other) for other in run.training_tasks)
+    workers = [task] if task.job != "ps" else run.training_tasks
+    return any(_trains(run, worker) and not worker.is_quiet for worker in workers)
+
+
+def is_observed(run: RunState) -> bool:
+    """Whether launchers report for how long their programs have done nothing: after the success of the run."""
+    result = run.result
+    return result is not None and result.state == SUCCEEDED and run.spec.quiet_timeout > 0
+
+
+def has_nothing_to_do(run: RunState, quiet_seconds: float) -> bool:
+    """Whether a program that has done nothing for so long is not waited for any more."""
+    return is_observed(run) and quiet_seconds >= run.spec.quiet_timeout
 
 
 def finishing_workers(run: RunState, now: float) -> List[TaskState]:

@@ -79,6 +79,8 @@ class LauncherReport:
     """It kills its program when it has not reached its controller for so many seconds; 0: it does not."""
     can_upload: bool = False
     """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
+    quiet_seconds: float = 0.0
+    """For how long its program has done nothing (`activity`), where an order asks for that. Launchers of 0.1.0 do not report it."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""
@@ -128,6 +130,8 @@ class Order:
     """This launcher's, for its further reports."""
     upload: Optional[UploadRequest] = None
     """Upload this, and report again: before it ends, or before its machine is shut down."""
+    observe_activity: bool = False
+    """For `run`: report for how long the program has done nothing."""
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON."""

@@ -15,6 +15,16 @@ CLUSTER_JOBS = ("chief", "ps", "worker")
 """The jobs in `TF_CONFIG`'s cluster. An evaluator is not one of them."""
 
 
+def has_tf_config(book: Sequence[TaskAddress], task: TaskAddress, spec: RunSpec) -> bool:
+    """Whether a task has `TF_CONFIG`. A program that is alone trains without a cluster: an Estimator and several strategies refuse a
+    cluster of one worker. The rule is TFJob's (`isDistributed` in training-operator 1.9, pkg/controller.v1/tensorflow/util.go).
+    TensorBoard is not part of the training, and a server of TensorFlow needs its own address."""
+    if task.job == TENSORBOARD:
+        return False
+    is_alone = sum(entry.job != TENSORBOARD for entry in book) == 1
+    return not is_alone or bool(spec.jobs[task.job].command)
+
+
 def tf_config(book: Sequence[TaskAddress], task: TaskAddress, spec: RunSpec) -> str:
     """`TF_CONFIG` as JSON. The chief is called `master` in it where the run asks for that.
 
@@ -39,7 +49,7 @@ def environment(
     """
     values = placeholders(book, task)
     variables = {
-        **({} if task.job == TENSORBOARD else {"TF_CONFIG": tf_config(book, task, spec)}),
+        **({"TF_CONFIG": tf_config(book, task, spec)} if has_tf_config(book, task, spec) else {}),
         "GRPC_FAIL_FAST": "use_caller",
         "PYTHONUNBUFFERED": "1",
         "TFDEPLOY_HOSTNAME": task.hostname,

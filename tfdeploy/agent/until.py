@@ -1,10 +1,10 @@
 """The argument `until`: which values of metrics end a run. Pure."""
 
-import math
 from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional
 
 from .events import UNTIL_DISABLED, UNTIL_NO_NUMBER, Event
+from .metric_values import number_in
 from .run_spec import Condition
 from .run_state import FINAL, SUCCEEDED, UNTIL, ReachedMetric, RunResult, RunState
 
@@ -37,7 +37,7 @@ def note_problems(run: RunState, values: Dict[str, LoggedValue], disabled: List[
     seen = [replace(event, kind=UNTIL_DISABLED, at=0.0) for event in disabled]
     for condition in run.spec.until:
         logged = values.get(condition.metric)
-        if logged is not None and math.isnan(_number(logged.text)):
+        if logged is not None and number_in(logged.text) is None:
             text = logged.text[:_MAX_TEXT]
             seen.append(Event(UNTIL_NO_NUMBER, task=logged.task, state=condition.metric, reason=text))
     happened = []
@@ -76,21 +76,12 @@ def _reached(run: RunState, condition: Condition, logged: Optional[LoggedValue])
     task = run.tasks.get(logged.task) if logged else None
     if logged is None or task is None or task.is_auxiliary or task.attempt != logged.attempt:
         return None
-    value = _number(logged.text)
-    if not _holds(condition, value):
+    value = number_in(logged.text)
+    if value is None or not _holds(condition, value):
         return None
     return ReachedMetric(
         condition.metric, value, condition.comparison, condition.threshold, logged.task, task.attempt, logged.step
     )
-
-
-def _number(text: str) -> float:
-    """The value; NaN, which satisfies no comparison, where it is not a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
 
 
 def _holds(condition: Condition, value: float) -> bool:

@@ -54,7 +54,7 @@ class UploadCalls:
         machine = _machine(run, hostname)
         declared = data["artifacts"]
         is_last = not others_remain(run, machine)
-        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, run.spec.train_dir, is_last)
+        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last)
         files = [file for item in declared for file in item["files"]]
         remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
         if not remaining:
@@ -74,13 +74,14 @@ class UploadCalls:
         """The launcher has uploaded what it can; what happened."""
         machine = _machine(run, hostname)
         left_out = [LeftOut.from_dict(item) for item in data["left_out"]]
+        declared = self._store.declared(run.spec.id, machine)
         try:
             manifest = self._store.end(run.spec.id, machine, left_out, not others_remain(run, machine))
-            removed = self._store.remove_excess(run.spec.id)
+            removed = self._store.remove_excess(run.spec.id, run.spec.resume_from)
         except OSError as error:  # as on a full disk: the events wait until they can be written
             reason = error.strerror or str(error)
             return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]
-        return [*_ended(manifest, hostname, machine), *_removed(removed)]
+        return [*_ended(manifest, hostname, machine, declared), *_removed(removed)]
 
     def discard_given_up(self, run: RunState, now: float) -> None:
         """Delete what has arrived of uploads that no launcher continues."""
@@ -116,8 +117,9 @@ def _machine(run: RunState, hostname: str) -> str:
     return machine
 
 
-def _ended(manifest: ArtifactList, hostname: str, machine: str) -> List[Event]:
-    stored = [item for item in manifest.artifacts if item.machine == machine]
+def _ended(manifest: ArtifactList, hostname: str, machine: str, declared: List[str]) -> List[Event]:
+    """What this upload has stored, and what it left out. What an earlier one has stored is not named again."""
+    stored = [item for item in manifest.artifacts if item.machine == machine and item.name in declared]
     left_out = [item for item in manifest.left_out if item.machine == machine]
     happened = [
         Event(

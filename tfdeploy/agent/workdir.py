@@ -25,7 +25,7 @@ PORTS = range(20000, 32000)
 _LIFE_DIGITS = 8
 _FOLDER_OF_A_LIFE = re.compile(rf"\w+-[0-9a-f]{{{_LIFE_DIGITS}}}")
 
-_BACKEND_PREFIXES = ("SUPERVISOR_",)
+_NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
 """Variables with these prefixes are for the launcher, not for the program."""
 
 
@@ -164,7 +164,7 @@ def environment(
     secrets = Path(settings.secrets)
     path: List[str] = [*spec.path, *filter(None, [base.get("PATH", os.defpath)])]
     return {
-        **{name: value for name, value in base.items() if not name.startswith(_BACKEND_PREFIXES)},
+        **{name: value for name, value in base.items() if not name.startswith(_NOT_INHERITED)},
         "PATH": os.pathsep.join(path),
         **({"CUDA_VISIBLE_DEVICES": settings.gpus} if settings.gpus is not None else {}),
         "TFDEPLOY_SECRETS": str(secrets),
@@ -187,7 +187,7 @@ class RunRefused(Exception):
 
 
 def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
-    """The run's own folder. A run that the record has keeps its folder; a new run never begins in a used one.
+    """The run's own folder. A run that the record has keeps its folder, wherever that was moved; a new run never begins in a used one.
 
     A URL cannot be inspected. So a run's folder there also has a part of the record's id in its name, which no other cluster has, and
     which this cluster does not have again after `destroy`.
@@ -199,7 +199,7 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
     for run_id in (spec.id, spec.resume_from):
         run = record.load(run_id) if run_id else None
         if run is not None:
-            return run.spec.train_dir
+            return _present_folder(run.spec.train_dir, base)
         if run_id == spec.id and spec.previous_train_dir:
             return spec.previous_train_dir
     if "://" in base and not spec.resume_from:
@@ -210,6 +210,13 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
         return claimed_folder(Path(base), spec.id, mode)
     except OSError as error:
         raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None
+
+
+def _present_folder(former: str, base: str) -> str:
+    """The folder of an earlier run as it is now: below `base`, if that was moved with it."""
+    moved = f"{base}/{former.rpartition('/')[2]}"
+    are_folders = "://" not in former and "://" not in base
+    return str(Path(moved)) if are_folders and not Path(former).parent.exists() and Path(moved).is_dir() else former
 
 
 def _earlier_folder(base: str, resume_from: str, record: "Record") -> str:

@@ -77,6 +77,7 @@ class TaskDependencies(TypedDict, total=False):
     agent: Reference
     token: Reference
     launcher_token: Reference
+    """That of the task's launcher. The task runner creates it: it is not in a state."""
     secrets: dict[str, Reference]
     """Name of a variable to the secret that holds its value."""
     image: str
@@ -235,6 +236,8 @@ class ObservedState:
     """See `ObservedMachines.cost`."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """See `ObservedMachines.failures`."""
+    installing: str = ""
+    """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 
 
 @dataclass(frozen=True)

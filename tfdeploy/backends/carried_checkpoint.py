@@ -1,31 +1,121 @@
-"""Whether the record of a run that moves has its newest checkpoint: without it the run would begin again. Pure but for its manifest."""
+"""Whether the record of a run that moves has something to continue from: without it the run would begin again. Pure but for its
+manifest and the environment.
+"""
 
-from ..agent.artifact_manifest import stored_artifacts
-from ..agent.artifacts import CHECKPOINT, CLUSTER_LIMIT, NO_MATCH, OTHER_MACHINE
+import os
+import posixpath
+import re
+from collections.abc import Sequence
+
+from ..agent.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
+from ..agent.artifacts import (
+    CHECKPOINT,
+    CLUSTER_LIMIT,
+    FILES,
+    LIMIT,
+    NO_MATCH,
+    OTHER_MACHINE,
+    RESUMABLE,
+    RUN_LIMIT,
+    LeftOut,
+)
 from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
 from ..agent.uploads import has_uploads
 from ..units import text_of_size
 from .run_mover import StoppedRun
 
-_HARMLESS = (NO_MATCH, OTHER_MACHINE, CLUSTER_LIMIT)
+WITHOUT_CHECKPOINT = "TFDEPLOY_WITHOUT_CHECKPOINT"
+"""An environment variable with the value 1: a run that moves may begin again at step 0."""
+
+_HARMLESS = (NO_MATCH, OTHER_MACHINE, CLUSTER_LIMIT, RUN_LIMIT)
+
+_STATE = re.compile(
+    r"ckpt|checkpoint|weights|backup|\.(keras|h5|hdf5|index|npz|npy|pt|pth|pkl|pickle|joblib|safetensors|msgpack|step|state)$",
+    re.IGNORECASE,
+)
+"""Paths of other files that a program may continue from."""
+
+_ANY_NAME = re.compile(r"[*?\]]$|^[^.]*$")
+"""A pattern that may match names of every kind."""
 
 
 def missing_checkpoint(stopped: StoppedRun, run: RunState, submitted: str) -> str:
-    """Why the run could not continue with its newest checkpoint where the run `submitted` is submitted, in a sentence; else empty."""
+    """Why the run could not continue with its newest checkpoint where the run `submitted` is submitted, in a sentence; else empty.
+    `submitted` is empty where that is not known: then the run continues."""
     if _is_over(run, submitted) or "://" in run.spec.train_dir:
         return ""
     artifacts, left_out = stored_artifacts(stopped.record.run_folder(run.spec.id))
-    partial = [item.name for item in artifacts if item.kind == CHECKPOINT and not item.is_complete]
-    if partial:
+    partial = [item.name for item in artifacts if item.kind in RESUMABLE and not item.is_complete]
+    has_checkpoint = any(item.kind == CHECKPOINT and item.is_complete for item in artifacts)
+    if partial and (stopped.is_current or not has_checkpoint):
         return f"of its checkpoint {', '.join(partial)} only a part could be copied to this computer"
     lost = _not_uploaded(run) if stopped.is_current else []
     if lost:
         return f"what {', '.join(lost)} has in {run.spec.train_dir} could not be uploaded"
-    lacking = [item for item in left_out if item.reason not in _HARMLESS]
-    if lacking and not any(item.kind == CHECKPOINT for item in artifacts):
+    stored = load_manifest(stopped.record.run_folder(run.spec.id))
+    lacking = [item for item in left_out if item.reason not in _HARMLESS and not _is_older(item, stored)]
+    if lacking and not has_checkpoint:
         names = ", ".join(f"{item.name} ({text_of_size(item.size)}, {item.reason})" for item in lacking)
         return f"these artifacts could not be uploaded: {names}"
+    if stopped.is_current and submitted in ("", run.spec.id) and _has_trained(run) and not may_begin_again():
+        return "" if _can_resume(stored) else _nothing_stored(run)
     return ""
+
+
+def may_begin_again() -> bool:
+    """Whether the user has said that a run which moves may begin again."""
+    return os.environ.get(WITHOUT_CHECKPOINT) == "1"
+
+
+def _nothing_stored(run: RunState) -> str:
+    patterns = ", ".join(run.spec.artifacts) or "an empty list"
+    return (
+        f"nothing is stored that it could continue from: `artifacts` ({patterns}) names no checkpoint and no weights in "
+        f"{run.spec.train_dir}. Name the files with its state in `artifacts`, or set {WITHOUT_CHECKPOINT}=1: then it begins at step 0"
+    )
+
+
+def without_checkpoint(effect: str) -> str:
+    """What a preview says of a run that stores nothing to continue from; `effect` is that of an update which fails."""
+    return (
+        "without one it begins again at step 0" if may_begin_again() else f"without one the update fails, and {effect}"
+    )
+
+
+def named_nothing(patterns: Sequence[str]) -> str:
+    """Why no pattern of `artifacts` names a checkpoint, after the name of the argument."""
+    return f"names no checkpoint and no weights ({', '.join(patterns)})" if patterns else "is empty"
+
+
+def can_name_checkpoint(patterns: Sequence[str]) -> bool:
+    """Whether one of the patterns of `artifacts` may name something that a program can continue from."""
+    return any(_STATE.search(pattern) or _ANY_NAME.search(posixpath.basename(pattern)) for pattern in patterns)
+
+
+def _is_older(item: LeftOut, stored: ArtifactList) -> bool:
+    """Whether it is beyond the limits, and a newer one of its folder is stored: the newest are uploaded first."""
+    suffix, folder = posixpath.splitext(item.name)[1], posixpath.dirname(item.name)
+    return item.reason == LIMIT and any(
+        other.kind in RESUMABLE
+        and suffix == posixpath.splitext(other.name)[1]
+        and folder == posixpath.dirname(other.name)
+        for other in stored.artifacts
+        if other.kind != CHECKPOINT
+    )
+
+
+def _can_resume(stored: ArtifactList) -> bool:
+    return any(map(_is_state, stored.artifacts))
+
+
+def _is_state(artifact: ManifestArtifact) -> bool:
+    if artifact.kind == FILES:
+        return any(_STATE.search(file.name) for file in artifact.files)
+    return artifact.kind in RESUMABLE
+
+
+def _has_trained(run: RunState) -> bool:
+    return not run.spec.serve and any(task.started for task in run.training_tasks)
 
 
 def _is_over(run: RunState, submitted: str) -> bool:
@@ -42,7 +132,7 @@ def _not_uploaded(run: RunState) -> list[str]:
 
 
 def begins_again(stopped: StoppedRun, run: RunState, submitted: str) -> bool:
-    """Whether the run continues, and its record has no checkpoint."""
+    """Whether the run continues, and its record has nothing to continue from."""
     if _is_over(run, submitted) or "://" in run.spec.train_dir:
         return False
-    return not any(item.kind == CHECKPOINT for item in stored_artifacts(stopped.record.run_folder(run.spec.id))[0])
+    return not _can_resume(load_manifest(stopped.record.run_folder(run.spec.id)))

@@ -15,6 +15,9 @@ from .run_mover import RunMover, StoppedRun
 
 _FOLDER = "carried"
 
+_ANOTHER = "another"
+"""No run has this id: another one is submitted, which needs no checkpoint of this one."""
+
 
 def folder_of(cluster: ClusterRef) -> Path:
     """Where the record is; nothing else writes to it."""
@@ -66,7 +69,8 @@ def _check(cluster: ClusterRef, copy: StoppedRun, replacement: Replacement, is_r
         run.result = None
         stop_until_submitted(run, None, run.submitted_at)
         copy.record.save_other(run)
-    missing = "" if replacement.keeps_train_dir else missing_checkpoint(copy, run, run.spec.id if is_return else "")
+    submitted = _ANOTHER if not replacement.continues else run.spec.id if is_return else ""
+    missing = "" if replacement.keeps_train_dir else missing_checkpoint(copy, run, submitted)
     missing = missing or _missing_artifacts(copy, run)
     if missing:
         raise _refusal(cluster, missing, "To continue it as it was, undo the change and run `pulumi up --refresh`")

@@ -17,11 +17,20 @@ from ..agent.run_state import FINAL, TaskState
 from ..agent.uploads import MAX_SECONDS
 from ..errors import BackendError, Unreachable
 from ..paths import output_files
+from ..plugin_exit import is_cancelled
 from .base import RunProps
 
 _POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 1.0
 """A call that takes long, such as the first in a container, is not repeated without a pause."""
+
+_SILENT_SECONDS = 5.0
+"""A wait that takes longer is printed."""
+
+_SHOWN_TASKS = 5
+
+_UNWRITABLE_SECONDS = 120.0
+"""How long artifacts are waited for that the record cannot take, as on a full disk: their launcher gives up before."""
 
 _CONTROLLER_SECONDS = 20.0
 _START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
@@ -117,21 +126,66 @@ def _tasks(controller: ControllerApi) -> Mapping[str, TaskState]:
 def stop(controller: ControllerApi, has_ended: Callable[[], bool], seconds: float, to_move: bool = False) -> bool:
     """Stop the run, by request or `to_move` it; whether all its tasks have stopped, with their whole output and the artifacts in the
     record. `has_ended` returns whether no launcher is left to wait for. The tasks may take so many seconds; while artifacts are
-    uploaded, longer. A task on a machine that is lost never stops, so that an upload that has ended is not waited for."""
-    state, begin = {"stopped": False, "uploading": False}, time.monotonic()
+    uploaded, longer. A task on a machine that is lost never stops, so that an upload that has ended is not waited for.
 
-    def is_decided() -> bool:
-        with suppress(OSError):
-            response = controller.json("GET", "/stopped")
-            state["uploading"] = response.get("uploading", False)
-            state["stopped"] = response["stopped"] or has_ended()
-        limit = seconds + (MAX_SECONDS if state["uploading"] else 0.0)
-        return state["stopped"] or time.monotonic() - begin > limit
-
+    Raises:
+        BackendError: `pulumi` has received a signal meanwhile.
+    """
+    wait = _StopWait(controller, has_ended, seconds)
     with suppress(OSError, CallError, BackendError):
         controller.json("POST", "/stop", {"to_move": True} if to_move else {})
-        wait_until(is_decided, math.inf, _POLL_SECONDS, _LONGEST_PAUSE)
-    return state["stopped"]
+        wait_until(wait.is_over, math.inf, _POLL_SECONDS, _LONGEST_PAUSE)
+    if is_cancelled() and not wait.has_stopped:
+        raise BackendError("a signal has ended the wait for the tasks, which were told to stop. Run the command again.")
+    return wait.has_stopped
+
+
+class _StopWait:
+    """The wait for the tasks of a run that stops. It prints what it waits for, and for how long at most."""
+
+    def __init__(self, controller: ControllerApi, has_ended: Callable[[], bool], seconds: float) -> None:
+        self._controller, self._has_ended, self._seconds = controller, has_ended, seconds
+        self._begin = time.monotonic()
+        self._printed = ""
+        self._is_uploading = False
+        self._unfinished: Mapping[str, Any] = {}
+        self.has_stopped = False
+
+    def is_over(self) -> bool:
+        """Whether the tasks have stopped, or are not waited for any longer."""
+        with suppress(OSError):
+            response = self._controller.json("GET", "/stopped")
+            self._is_uploading = response.get("uploading", False)
+            self.has_stopped = response["stopped"] or self._has_ended()
+        spent = time.monotonic() - self._begin
+        if not self.has_stopped and spent >= _SILENT_SECONDS:
+            with suppress(OSError, CallError):  # an agent of an earlier version does not know the call
+                self._unfinished = self._controller.json("GET", "/unfinished")
+            self._print(self._limit() - spent)
+        return self.has_stopped or spent > self._limit() or is_cancelled()
+
+    def _limit(self) -> float:
+        if not self._is_uploading:
+            return self._seconds
+        return self._seconds + (_UNWRITABLE_SECONDS if self._unfinished.get("problem") else MAX_SECONDS)
+
+    def _print(self, left: float) -> None:
+        text = _unfinished_text(self._unfinished, self._is_uploading)
+        if text != self._printed and left > 0:
+            self._printed = text
+            print(f"{text}, for at most {left:.0f} s", flush=True)
+
+
+def _unfinished_text(unfinished: Mapping[str, Any], is_uploading: bool) -> str:
+    """What a run that stops is waited for: `waiting until worker-0 has stopped`."""
+    hostnames = list(unfinished.get("waits_for", ()))
+    more = f" and {len(hostnames) - _SHOWN_TASKS} more" if len(hostnames) > _SHOWN_TASKS else ""
+    names = ", ".join(hostnames[:_SHOWN_TASKS]) + more if hostnames else "the tasks"
+    text = f"waiting until {names} {'has' if len(hostnames) == 1 else 'have'} stopped"
+    if is_uploading and not hostnames:
+        text = "waiting until the artifacts of the run are in its record"
+    problem = unfinished.get("problem")
+    return text + (f" (the record cannot be written: {problem})" if problem else "")
 
 
 def await_controller(controller: ControllerApi, name: str, seconds: float = _CONTROLLER_SECONDS) -> None:
@@ -188,17 +242,20 @@ def wait_for(call: Callable[[], Any], problem: str, seconds: float) -> None:
     """Wait until `call` returns a true value; an `OSError` counts as "not yet".
 
     Raises:
-        BackendError: it does not within so many seconds.
+        BackendError: it does not within so many seconds, or before `pulumi` receives a signal.
     """
+    has_succeeded = False
 
-    def succeeds() -> bool:
-        try:
-            return bool(call())
-        except OSError:
-            return False
+    def is_over() -> bool:
+        nonlocal has_succeeded
+        with suppress(OSError):
+            has_succeeded = bool(call())
+        return has_succeeded or is_cancelled()
 
-    if not wait_until(succeeds, seconds, _POLL_SECONDS, _LONGEST_PAUSE):
-        raise BackendError(f"{problem} within {seconds:g} s")
+    wait_until(is_over, seconds, _POLL_SECONDS, _LONGEST_PAUSE)
+    if not has_succeeded:
+        end = "before `pulumi` received a signal" if is_cancelled() else f"within {seconds:g} s"
+        raise BackendError(f"{problem} {end}")
 
 
 def now() -> str:

@@ -58,7 +58,7 @@ def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
         if own is not None and newest.replacement is None:
             controller_calls.stop(controller, lambda: False, own.spec.grace + _STOP_SECONDS, to_move=True)
         is_checked = newest.replacement is not None
-        missing = "" if is_checked else missing_checkpoint(newest.stopped, newest.run, props["run"]["id"])
+        missing = "" if is_checked else missing_checkpoint(newest.stopped, newest.run, _continued(props, newest.run))
         if missing:
             back = f"pulumi config set tfdeploy:backend {newest.cluster['backend']} && pulumi up --refresh"
             raise BackendError(
@@ -91,6 +91,12 @@ def mover(backend: str) -> RunMover:
             "backend", f"a run cannot move from or to {backend!r}", "Destroy the cluster, and create it there."
         )
     return cast(RunMover, run_mover)
+
+
+def _continued(props: MovedRunProps, run: RunState) -> str:
+    """The id of the run that is submitted; of this one, if that resumes it."""
+    submitted = props["run"]
+    return run.spec.id if submitted.get("resume_from") == run.spec.id else str(submitted["id"])
 
 
 def _run_of(controller: ControllerApi) -> RunState | None:
@@ -168,7 +174,7 @@ def _finish(controller: ControllerApi, request: ImportRequest) -> None:
 
 def _stale(source: _Source, submitted: str) -> str:
     lacks = begins_again(source.stopped, source.run, submitted)
-    begins = ", which has no checkpoint: it begins again at step 0" if lacks else ""
+    begins = ", which has no checkpoint and no weights: it begins again at step 0" if lacks else ""
     return (
         f"the controller on {source.cluster['backend']} does not respond: the run continues from the copy of its record on this "
         f"computer{begins}. If it still runs there, it is not stopped"

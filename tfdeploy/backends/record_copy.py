@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,9 +22,13 @@ from ..paths import (
     set_aside,
     state_folder,
 )
+from ..units import text_of_seconds
 from .artifact_copy import OBSERVATION_SECONDS, copy_artifacts
 from .base import ClusterRef
 from .controller_calls import ControllerApi, understood
+
+DOWNLOAD_SECONDS = 1800.0
+"""How long one command copies artifacts before something is deleted."""
 
 
 class RecordCopyError(BackendError):
@@ -47,22 +52,36 @@ class RecordCopy:
         """
         with self._locked():
             changes = record_sync.update_copy(self.record, _copy_call(controller), self._start_over)
-            self.record.remove_old_runs([changes.current])
+            resumed = changes.run_state.spec.resume_from if changes.run_state else ""
+            self.record.remove_old_runs([changes.current, resumed])
             self._copy_artifacts(controller, changes, OBSERVATION_SECONDS)
             return changes
 
     def update_all_runs(self, controller: ControllerApi) -> None:
-        """Update the copies of earlier runs too, with all artifacts."""
+        """Update the copies of earlier runs too, with all artifacts.
+
+        Raises:
+            RecordCopyError: that takes longer than `DOWNLOAD_SECONDS`. The next call continues.
+        """
+        deadline = time.monotonic() + DOWNLOAD_SECONDS
         with self._locked():
             for changes in record_sync.update_all_runs(self.record, _copy_call(controller)):
-                self._copy_artifacts(controller, changes)
+                is_whole = self._copy_artifacts(controller, changes, max(0.0, deadline - time.monotonic()))
+                if not is_whole and time.monotonic() >= deadline:
+                    raise RecordCopyError(
+                        f"the artifacts could not be copied to {self.folder} within {text_of_seconds(DOWNLOAD_SECONDS)}. "
+                        "What has arrived is there: run the command again, and it continues."
+                    )
 
-    def _copy_artifacts(self, controller: ControllerApi, changes: CopyChanges, seconds: float = float("inf")) -> None:
-        """Fetch artifacts of the run that `changes` are about. What the controller refuses now is fetched by the next update."""
+    def _copy_artifacts(self, controller: ControllerApi, changes: CopyChanges, seconds: float) -> bool:
+        """Fetch artifacts of the run that `changes` are about; whether the copy has all. What the controller refuses now is fetched by
+        the next update."""
         if changes.run_id not in self.record.runs():
-            return
-        with suppress(CallError):
-            copy_artifacts(controller, self.record.run_folder(changes.run_id), changes.artifacts, seconds)
+            return True
+        try:
+            return copy_artifacts(controller, self.record.run_folder(changes.run_id), changes.artifacts, seconds)
+        except CallError:
+            return False
 
     def download(self, controller: ControllerApi) -> bool:
         """Update the copies of all runs, as far as the controller responds; whether it has responded to the end.
@@ -102,12 +121,13 @@ class RecordCopy:
         """Set the record aside, unless it has moved, and remove the cluster's folder; a sentence about where the record is, and what it
         does not have."""
         has_moved = self.has_moved()
-        missing = "" if has_moved else self._missing_artifacts()
+        missing = "" if has_moved else self.missing_artifacts()
         archive = "" if has_moved else self.set_aside()
         shutil.rmtree(self.home, ignore_errors=True)
         return "; ".join(filter(None, [missing, f"the record is retained in {archive}" if archive else ""]))
 
-    def _missing_artifacts(self) -> str:
+    def missing_artifacts(self) -> str:
+        """The artifacts that this copy knows of and does not have, in a sentence; empty where it has all."""
         names = [
             f"{artifact.name} of run {run_id}"
             for run_id in self.record.runs()

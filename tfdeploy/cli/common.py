@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Collection
 from enum import StrEnum
@@ -14,7 +15,7 @@ import typer
 
 from ..errors import SpecError
 from ..report.escapes import safe
-from ..units import DURATION_FORM, seconds
+from ..units import DURATION_FORM, seconds, wrapped
 from . import completion
 
 if TYPE_CHECKING:
@@ -33,6 +34,18 @@ EXIT_CODES = {
     INTERRUPTED: "Interrupted with Ctrl-C.",
 }
 """Exit code to its meaning. `exec` and `run` also exit with the code of the program that they started."""
+
+EXIT_WORDS = {
+    0: "success",
+    FAILED: "failed or a problem",
+    USAGE: "wrong usage",
+    NOT_FOUND: "not found",
+    UNREACHABLE: "does not respond",
+    TIMED_OUT: "not in time",
+    INTERNAL: "internal error",
+    INTERRUPTED: "Ctrl-C",
+}
+"""The same in a word or two."""
 
 Cwd = Annotated[
     Path, typer.Option("--cwd", "-C", help="Folder of the Pulumi program.", file_okay=False, show_default=False)
@@ -146,7 +159,16 @@ def has_colours() -> bool:
 
 def print_message(text: str) -> None:
     """Print progress, a question or an error, on stderr."""
-    print(_safe_for(sys.stderr, text), file=sys.stderr, flush=True)
+    print(_fitted(sys.stderr, _safe_for(sys.stderr, text)), file=sys.stderr, flush=True)
+
+
+def print_prose(text: str) -> None:
+    """Print sentences that the user asked for, on stdout. In a terminal no word of them is broken."""
+    print(_fitted(sys.stdout, _safe_for(sys.stdout, text)), flush=True)
+
+
+def _fitted(out: TextIO, text: str) -> str:
+    return "\n".join(wrapped(text, shutil.get_terminal_size().columns)) if out.isatty() else text
 
 
 def print_json(document: Any) -> None:

@@ -8,7 +8,6 @@ import typer
 
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, file_error
 from .common import (
-    EXIT_CODES,
     FAILED,
     INTERNAL,
     INTERRUPTED,
@@ -18,7 +17,8 @@ from .common import (
     print_message,
     print_result,
 )
-from .verbs import VerbGroup
+from .usage_errors import USAGE_ERROR, usage_message
+from .verbs import VerbGroup, listed_names
 
 _SUMMARY = "Inspect and control TensorFlow clusters."
 
@@ -26,8 +26,6 @@ app = typer.Typer(
     name="tfdeploy",
     cls=VerbGroup,
     help=_SUMMARY,
-    epilog="\n".join(["Exit codes:", *(f"{code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())]),
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -58,10 +56,16 @@ def main() -> None:
     call(app, "tfdeploy")
 
 
-def call(command: Callable[[], None], name: str) -> None:
+def call(command: Callable[..., object], name: str) -> None:
     """Call a command of this name. An error becomes a message and an exit code."""
     try:
-        command()
+        code = command(standalone_mode=False, prog_name=name)
+    except USAGE_ERROR as error:
+        print_message(f"{name}: {usage_message(error, listed_names())}")
+        sys.exit(USAGE)
+    except typer.Abort:
+        print_message("Aborted.")
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
@@ -72,6 +76,8 @@ def call(command: Callable[[], None], name: str) -> None:
             raise
         print_message(f"{name}: {_message(error)}")
         sys.exit(_exit_code(error))
+    if isinstance(code, int) and code:
+        sys.exit(code)
 
 
 def _message(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """How log lines and tables are written: to a terminal with colours and in its width, to a pipe or file unchanged, or as JSON."""
 
+import datetime
 import io
 import json
 import os
@@ -14,7 +15,7 @@ from typing import BinaryIO
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
 from ..report.escapes import RESET, safe
-from ..report.tables import fit, heading, machine_table, task_table, text_table, with_ages
+from ..report.tables import Table, fit, heading, machine_table, screen_tables, task_table, text_table, with_ages
 from .common import has_colours, print_styled
 from .snapshot import LogLine
 
@@ -23,10 +24,15 @@ _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 Writer = Callable[[Iterable[LogLine]], None]
 
 
-def prefix(hostname: str) -> str:
-    """The prefix of a task's lines: `[worker:0] `."""
-    job, _, index = hostname.rpartition("-")
-    return f"[{job}:{index}] "
+def prefix(hostname: str, at: float = 0.0) -> str:
+    """The prefix of a task's lines: `worker-0 | `, with the time before it if it is given: `2026-11-21T04:12:07.123Z worker-0 | `."""
+    return f"{timestamp(at)} {hostname} | " if at else f"{hostname} | "
+
+
+def timestamp(at: float) -> str:
+    """A time as `docker logs --timestamps` prints it, in milliseconds."""
+    moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
 
 
 def coloured(text: str, index: int) -> str:
@@ -35,17 +41,19 @@ def coloured(text: str, index: int) -> str:
 
 
 @contextmanager
-def line_writer(as_json: bool, follow: bool, save: Path | None, hostnames: Sequence[str]) -> Iterator[Writer]:
+def line_writer(
+    as_json: bool, follow: bool, save: Path | None, hostnames: Sequence[str], timestamps: bool = False
+) -> Iterator[Writer]:
     """The function that writes log lines of these tasks, according to the options."""
     if save is not None:
         with _open(save) as file:
-            yield _bytes_writer(file, len(hostnames) != 1)
+            yield _bytes_writer(file, len(hostnames) != 1, timestamps)
     elif as_json:
         yield _write_json_lines if follow else _write_json_list
     elif sys.stdout.isatty():
-        yield _terminal_writer(hostnames)
+        yield _terminal_writer(hostnames, timestamps)
     else:
-        yield _bytes_writer(sys.stdout.buffer, True)
+        yield _bytes_writer(sys.stdout.buffer, True, timestamps)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -56,21 +64,26 @@ def _open(path: Path) -> BinaryIO:
         raise BackendError(f"cannot write {path}: {reason}. Use another file: --save FILE.") from None
 
 
-def _bytes_writer(file: BinaryIO, prefixed: bool) -> Writer:
+def _bytes_writer(file: BinaryIO, prefixed: bool, timestamps: bool) -> Writer:
+    def begin(line: LogLine) -> str:
+        if prefixed:
+            return prefix(line.hostname, line.at if timestamps else 0.0)
+        return f"{timestamp(line.at)} " if timestamps else ""
+
     def write(lines: Iterable[LogLine]) -> None:
-        file.writelines((prefix(line.hostname).encode() if prefixed else b"") + line.content + b"\n" for line in lines)
+        file.writelines(begin(line).encode() + line.content + b"\n" for line in lines)
         file.flush()
 
     return write
 
 
-def _terminal_writer(hostnames: Sequence[str]) -> Writer:
+def _terminal_writer(hostnames: Sequence[str], timestamps: bool) -> Writer:
     colours = {hostname: index for index, hostname in enumerate(hostnames)}
     has_colours = "NO_COLOR" not in os.environ
 
     def write(lines: Iterable[LogLine]) -> None:
         for line in lines:
-            text = prefix(line.hostname)
+            text = prefix(line.hostname, line.at if timestamps else 0.0)
             index = colours.setdefault(line.hostname, len(colours))
             print((coloured(text, index) if has_colours else text) + safe(line.text, has_colours))
         sys.stdout.flush()
@@ -111,8 +124,16 @@ def screen_width(wide: bool = False) -> int:
 
 
 def cluster_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, colours: bool = False) -> str:
-    """The tables of machines and tasks in so many columns; 0 for no limit."""
-    tables = [machine_table(machines), with_ages(task_table(tasks), time.time())]
+    """The tables of tasks and machines in so many columns; 0 for no limit."""
+    return _text_of(screen_tables(machines, tasks, time.time()), width, colours)
+
+
+def wide_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], endpoints: Mapping[str, str]) -> str:
+    """The same with all columns, and with the addresses that are in use."""
+    return _text_of([with_ages(task_table(tasks, endpoints), time.time()), machine_table(machines)], 0, has_colours())
+
+
+def _text_of(tables: Sequence[Table], width: int, colours: bool) -> str:
     return "\n\n".join(table_lines(table.rows, table.columns, width, colours) for table in tables)
 
 

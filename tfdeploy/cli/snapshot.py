@@ -18,6 +18,7 @@ from ..errors import NotFound
 from ..registry import Entry
 from ..report.expected import expected_of
 from ..report.report import Report, report
+from ..report.trouble import is_gone
 from ..units import moment
 from .pulumi import is_locked
 
@@ -53,11 +54,7 @@ class Snapshot:
     @property
     def is_gone(self) -> bool:
         """Whether its place responds and has nothing of the cluster that could run: no controller, no task, no machine."""
-        observed = self.observed
-        if observed.controller_silent_since is None or observed.problems:
-            return False
-        statuses = {observed.others, *observed.machines.values()}
-        return observed.engine == {} or (not observed.engine and statuses == {GONE})
+        return is_gone(self.observed)
 
 
 def take_snapshot(entry: Entry, log_lines: int = 0, events: int = ALL_EVENTS) -> Snapshot:
@@ -152,8 +149,8 @@ class Follower:
         snapshot = take_snapshot(self._entry)
         state = snapshot.run_state
         if state is not None:
-            self._run, self._hostnames = (state.spec.id, state.submitted_at), list(state.tasks)
             self._use_record(Record(Path(snapshot.observed.record_folder)))
+            self._run, self._hostnames = (state.spec.id, state.submitted_at), self._record.hostnames(state)
         return snapshot
 
     def lines(self) -> list[LogLine]:

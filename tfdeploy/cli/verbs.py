@@ -1,15 +1,19 @@
 """The commands of `tfdeploy`. A command is imported when it is called: the list of all of them needs only this table."""
 
+import inspect
+import sys
 from collections import UserDict
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .common import with_common_options
+from .common import EXIT_WORDS, print_message, with_common_options
+from .usage_errors import arguments_in_order
 
 ALL = frozenset({"cwd", "stack", "cluster", "as_json", "output"})
 """The options that select clusters and the format of the result."""
@@ -38,6 +42,10 @@ class Verb:
     """The module with its function, in this package; by default that of its name in `commands`."""
     function: str = ""
     """By default that of its name."""
+    is_listed: bool = True
+    """Whether the list of commands shows it."""
+    successor: str = ""
+    """What a former command is called now. It works for one release more."""
 
     def imported(self, name: str, group: str) -> TyperCommand:
         """Import the command, under its name or an alias."""
@@ -45,9 +53,12 @@ class Verb:
         module = import_module(f".{self.module or f'commands.{identifier}'}", __package__)
         function = getattr(module, self.function or identifier)
         app = typer.Typer(add_completion=False)
+        if self.successor:
+            function = _with_notice(function, self.name, self.successor)
         app.command(
             name,
-            hidden=name != self.name,
+            help=joined_paragraphs(function.__doc__ or ""),
+            hidden=name != self.name or bool(self.successor),
             rich_help_panel=group,
             context_settings={"allow_interspersed_args": not self.runs_command},
         )(with_common_options(function, ALL - self.without, self.wide) if self.without != ALL else function)
@@ -56,57 +67,98 @@ class Verb:
         return command
 
 
+def joined_paragraphs(text: str) -> str:
+    """A docstring with one line for each paragraph: the help has the width of the terminal."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+
+
+def _with_notice(function: Callable[..., None], name: str, successor: str) -> Callable[..., None]:
+    """A former command, which prints its present name first."""
+
+    @wraps(function)
+    def command(query: Any, *arguments: Any, **options: Any) -> None:
+        if not query.as_json:  # a program may read both streams as one
+            print_message(f"tfdeploy: `tfdeploy {name}` is now `tfdeploy {successor}`.")
+        function(query, *arguments, **options)
+
+    return command
+
+
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Observe": (
-        Verb("status", "Show machines and tasks.", wide=True, aliases=("ps", "show")),
-        Verb("ls", "Show all clusters that you have created from this computer.", without=_NO_CLUSTER, wide=True),
-        Verb("runs", "Show the runs of a cluster, the newest first, also after `pulumi destroy`.", wide=True),
-        Verb("diff", "Compare two runs: results, metrics, speed, cost, arguments, versions and code."),
+        Verb("status", "Show tasks, machines, and how good and far the run is.", wide=True, aliases=("ps", "show")),
         Verb("logs", "Show the log lines of tasks, oldest first."),
         Verb("events", "Show the events of the current run."),
         Verb("explain", "Explain problems and how to fix them."),
-        Verb("top", "Show the processors and the memory that each task uses.", wide=True),
-        Verb("endpoints", "Show the addresses of tasks.", wide=True),
+        Verb("ls", "Show all your clusters, or what belongs to no stack.", without=frozenset({"cwd"}), wide=True),
+        Verb("runs", "Show the runs of a cluster, the newest first.", wide=True),
+        Verb("diff", "Compare two runs by results, arguments and code."),
+        Verb("top", "Show the processors and memory that each task uses.", wide=True),
         Verb("report", "Write an HTML page about the cluster."),
     ),
     "Control": (
-        Verb("wait", "Wait for the end of the run."),
-        Verb("stop", "Stop the training. The cluster remains."),
-        Verb("restart", "Restart a task."),
-        Verb("replace", "Replace a task with a new one without its data.", module="commands.restart"),
-        Verb("heal", "Restore lost tasks, controllers and machines.", without=_WHOLE_STACK),
         # It makes its own stack, so it has no options that select a cluster.
         Verb(
             "run",
-            "Run a command on a new cluster, and remove the cluster.",
+            "Run a command on a new cluster, and remove it.",
             without=ALL,
             runs_command=True,
             module="run.command",
         ),
+        Verb("wait", "Wait for the end of the run."),
+        Verb("stop", "Stop the training. The cluster remains."),
+        Verb("restart", "Restart a task, or restore what is lost."),
     ),
     "Connect": (
         Verb("exec", "Run a command in a task.", without=_NO_RESULT, runs_command=True, function="exec_"),
         Verb("cp", "Copy files from a task, or from a stored run."),
-        Verb("ssh", "Log in to an EC2 machine of the cluster.", without=_NO_RESULT, module="commands.exec"),
-        Verb("tunnel", "Forward ports of this computer to tasks until Ctrl-C."),
-        Verb("port-forward", "Forward ports of this computer to any ports of a task until Ctrl-C."),
+        Verb("port-forward", "Forward ports of this computer to tasks until Ctrl-C."),
     ),
     "Maintain": (
-        Verb("leftovers", "Show resources that belong to no stack, or delete them.", wide=True),
         Verb("doctor", "Check what is installed, reachable and configured.", without=_WHOLE_STACK),
+        Verb("options", "Show the arguments of a `TensorFlowCluster`.", without=_NO_CLUSTER),
         Verb(
-            "options",
-            "Show the arguments of `TensorFlowCluster` with their types, defaults and meaning.",
-            without=_NO_CLUSTER,
+            "iam-policy",
+            "Print the least IAM policy for a cluster on EC2, as JSON.",
+            without=_NO_RESULT,
+            is_listed=False,
         ),
-        Verb("iam-policy", "Print the least IAM policy for a cluster on EC2, as JSON.", without=_NO_RESULT),
     ),
 }
 """The heading of each group in `tfdeploy --help`, and its commands."""
 
+FORMER = (
+    Verb("endpoints", "Show the addresses of tasks.", wide=True, successor="status -o wide"),
+    Verb(
+        "replace",
+        "Replace a task with a new one without its data.",
+        module="commands.restart",
+        successor="restart --without-data",
+    ),
+    Verb("heal", "Restore lost tasks, controllers and machines.", without=_WHOLE_STACK, successor="restart --lost"),
+    Verb(
+        "ssh",
+        "Log in to an EC2 machine of the cluster.",
+        without=_NO_RESULT,
+        module="commands.exec",
+        successor="exec --machine",
+    ),
+    Verb("tunnel", "Forward ports of this computer to tasks until Ctrl-C.", successor="port-forward"),
+    Verb("leftovers", "Show resources that belong to no stack, or delete them.", wide=True, successor="ls --leftovers"),
+)
+"""The commands of earlier versions. No list shows them."""
+
 _FOUND = {
-    name: (group, verb) for group, verbs in GROUPS.items() for verb in verbs for name in (verb.name, *verb.aliases)
+    name: (group, verb)
+    for group, verbs in {**GROUPS, "Former": FORMER}.items()
+    for verb in verbs
+    for name in (verb.name, *verb.aliases)
 }
+
+
+def listed_names() -> list[str]:
+    """The commands that the help lists."""
+    return [verb.name for verbs in GROUPS.values() for verb in verbs if verb.is_listed]
 
 
 @cache
@@ -118,7 +170,8 @@ def _imported(name: str) -> TyperCommand:
 def _entry(name: str) -> TyperCommand:
     """What the list of all commands shows of one."""
     group, verb = _FOUND[name]
-    return TyperCommand(name, help=verb.summary, hidden=name != verb.name, rich_help_panel=group)
+    is_hidden = name != verb.name or bool(verb.successor)
+    return TyperCommand(name, help=verb.summary, hidden=is_hidden, rich_help_panel=group)
 
 
 class _Commands(UserDict[str, TyperCommand]):
@@ -141,8 +194,28 @@ class VerbGroup(TyperGroup):
         """The names, without an import of the commands."""
         return list(self.commands)
 
-    def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
-        """The list of all commands, without an import of them."""
-        overview = copy(self)
-        overview.commands = {name: _entry(name) for name in _FOUND}
-        TyperGroup.format_help(overview, ctx, formatter)  # type: ignore[arg-type]
+    def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
+        """Call the command. `help`, `version`, and options before the command are understood too."""
+        return super().main(args=arguments_in_order(sys.argv[1:] if args is None else args), **settings)
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """The list of all commands, without an import of them. It fits in a terminal of 80 columns and 24 lines."""
+        formatter.write(overview())
+
+
+def overview() -> str:
+    """What `tfdeploy help` prints."""
+    lines = ["Usage: tfdeploy COMMAND [OPTIONS]     `tfdeploy COMMAND --help` has the options.", ""]
+    for group, verbs in GROUPS.items():
+        listed = [verb for verb in verbs if verb.is_listed]
+        titles = [group, *[""] * (len(listed) - 1)]
+        lines += [f"{title:<9} {verb.name:<13} {verb.summary}" for title, verb in zip(titles, listed, strict=True)]
+    lines.append("Options:  --help, --version, --debug, --install-completion, --show-completion")
+    return "\n".join([*lines, *exit_code_lines()]) + "\n"
+
+
+def exit_code_lines() -> list[str]:
+    """The exit codes in two lines."""
+    codes = [f"{code} {word}" for code, word in EXIT_WORDS.items()]
+    half = (len(codes) + 1) // 2
+    return [f"Exit:     {', '.join(codes[:half])},", f"          {', '.join(codes[half:])}"]

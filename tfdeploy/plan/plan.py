@@ -117,14 +117,21 @@ class Plan:
         tasks = {task.hostname: None for task in deciding_tasks(run)}
         others = [task.hostname for task in run.training_tasks if is_worker(run, task) and task.hostname not in tasks]
         verb = "succeeds" if len(tasks) == 1 else "succeed"
-        time = text_of_seconds(self.run.worker_timeout)
-        have, them = ("has", "itself") if len(others) == 1 else ("have", "themselves")
-        end = f"; {_names(others)} then {have} {time} to end by {them}" if others else ""
+        end = f"; {_names(others)} {self._time_to_end(len(others))}" if others else ""
         conditions = [f"{it.metric} {it.comparison} {text_of_number(it.threshold)}" for it in self.run.until]
         earlier = f" It succeeds before that if {' and '.join(conditions)}." if conditions else ""
         most = self.run.max_workers
         change = f" Up to {most} workers may be added, removed or lost without a restart of the others." if most else ""
         return f"The run succeeds when {_names([*tasks])} {verb}{end}.{earlier}{change}"
+
+    def _time_to_end(self, count: int) -> str:
+        """What the other workers do after the success: `then has 1m to end by itself, or 6s if it does nothing`."""
+        if not self.run.worker_timeout:
+            return "is then stopped" if count == 1 else "are then stopped"
+        have, itself, they = ("has", "itself", "it does") if count == 1 else ("have", "themselves", "they do")
+        time, quiet = text_of_seconds(self.run.worker_timeout), text_of_seconds(self.run.quiet_timeout)
+        early = f", or {quiet} if {they} nothing" if self.run.quiet_timeout else ""
+        return f"then {have} {time} to end by {itself}{early}"
 
     def __str__(self) -> str:
         return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])
@@ -139,11 +146,9 @@ class Plan:
         values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
         command = shlex.join(flags.task_command(self.run, task.job, values))
         row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
-        return (
-            row
-            if task.job == TENSORBOARD
-            else f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
-        )
+        if not tf_config.has_tf_config(addresses, own_address, self.run):
+            return row
+        return f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
 
 
 def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
@@ -333,6 +338,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         flags=spec.flags,
         success=spec.success,
         worker_timeout=spec.worker_timeout,
+        quiet_timeout=spec.quiet_timeout,
         grace=spec.stop_grace_period,
         start_timeout=spec.start_timeout,
         until=[
@@ -349,4 +355,4 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
 def _job(job: JobSpec) -> run_spec.RunJob:
     policy = job.restart
     restart = run_spec.RestartPolicy(policy.maximum, policy.backoff, list(policy.on))
-    return run_spec.RunJob(dict(job.env), restart, list(job.command))
+    return run_spec.RunJob(dict(job.env), restart, list(job.command), job.required)

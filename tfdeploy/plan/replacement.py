@@ -18,6 +18,8 @@ class Replacement:
     """What replaces it."""
     keeps_train_dir: bool = False
     """Whether the new machines see the run's `train_dir` too."""
+    continues: bool = True
+    """Whether this run, or one that resumes it, is submitted then."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

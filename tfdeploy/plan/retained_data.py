@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..units import text_of_size
 
@@ -37,5 +37,15 @@ def lines(retained: Iterable[RetainedData]) -> tuple[str, ...]:
 
 
 def _section(title: str, places: Iterable[RetainedData]) -> tuple[str, ...]:
-    rows = tuple(f"  {data}" for data in places)
-    return (title, *rows) if rows else ()
+    by_place: dict[str, RetainedData] = {}
+    for data in places:
+        same = by_place.get(data.place)
+        by_place[data.place] = data if same is None else _joined(same, data)
+    return (title, *(f"  {data}" for data in by_place.values())) if by_place else ()
+
+
+def _joined(first: RetainedData, second: RetainedData) -> RetainedData:
+    """Two kinds of data at one place, which is named once."""
+    sizes = [data.size for data in (first, second) if data.size is not None]
+    kind = first.kind if first.kind == second.kind else f"{first.kind} and {second.kind}"
+    return replace(first, kind=kind, size=sum(sizes) if sizes else None)

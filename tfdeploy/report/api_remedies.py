@@ -24,7 +24,39 @@ _OF_TRAIN = (
     "|[A-Za-z]*Optimizer"
 )
 
+_OPTIMIZERS = "SGD|Adam\\w*|Nadam|RMSprop|Ftrl|Ada\\w+|Lion|Lamb|LossScaleOptimizer"
+_CALLBACKS = "TensorBoard|EarlyStopping|ReduceLROnPlateau|CSVLogger|BackupAndRestore|ModelCheckpoint"
+_PARTS = (
+    "MaxNorm|UnitNorm|L1|L2|L1L2|RandomNormal|RandomUniform|TruncatedNormal|VarianceScaling|(?:Glorot|He|Lecun)\\w+"
+)
+_KERAS_2_NAMES = (
+    "reset_states|predict_proba|to_yaml|total_loss|state_updates|_get_distribution_strategy|_create_all_weights|_decayed_lr"
+    "|get_gradients|add_update|get_(?:input|output)_(?:shape_)?at|use_sequence_api|fit_generator|evaluate_generator"
+    "|predict_generator|predict_classes|get_updates"
+)
+_KERAS_2_MESSAGES = (
+    rf"object has no attribute '(?:{_KERAS_2_NAMES})'"
+    rf"|'(?:{_OPTIMIZERS})' object has no attribute '(?:lr|minimize|weights|get_weights|decay|_hyper)'"
+    r"|'(?:Dense|Conv\w+|LSTM|GRU|Flatten|Embedding)' object has no attribute '(?:input|output)_shape'"
+    r"|'KerasTensor' object has no attribute"
+    r"|Arguments not recognized: \{|Unrecognized keyword arguments: \["
+    rf"|(?:Trainer|BaseOptimizer|Model|{_CALLBACKS}|{_PARTS})\.\w+\(\) got an unexpected keyword argument"
+    r"|(?:Dense|Dropout|Conv\w+)\.__init__\(\) missing \d required positional argument"
+    r"|Expected .?\w*metrics.? argument to be a list, tuple, or"
+    r"|Could not interpret initializer identifier: \(|Could not interpret optimizer identifier: <tensorflow"
+    r"|`add_metric\(\)` method is deprecated|Only instances of .?keras\.Layer.? can be added"
+    r"|Invalid value for argument `reduction`|Could not deserialize 'keras"
+    r"|pass this dataset to .{0,3}ClusterCoordinator\.create_per_worker_dataset"
+    r"|module 'tensorflow\.keras\.[\w.]+' has no attribute"
+    r"|add_weight\(\) got multiple values for argument|No module named 'tensorflow\.python\.keras"
+)
+_ADDONS = (
+    "TensorFlow Addons ended with TensorFlow 2.15 and Keras 2: replace what the program takes from it, or use TensorFlow 2.15, by "
+    '`container={{"image": "tensorflow/tensorflow:2.15.0"}}`.'
+)
+
 API_REMEDIES = (
+    (r"No module named 'tensorflow_addons", _ADDONS),
     (r"ImportError: Keras cannot be imported", _NO_KERAS_2),
     (
         (
@@ -49,8 +81,7 @@ API_REMEDIES = (
             r"|Unrecognized keyword arguments passed to|Argument\(s\) not recognized: \{"
             r"|Invalid filepath extension for saving|The filename must end in `\.weights\.h5`"
             r"|filepath provided must end in `\.(?:keras|weights\.h5)`|A KerasTensor cannot be used as input to a TensorFlow function"
-            r"|object has no attribute '(?:fit_generator|evaluate_generator|predict_generator|predict_classes|get_updates)'"
-            r"|(?:Trainer|BaseOptimizer|ModelCheckpoint)\.\w+\(\) got an unexpected keyword argument"
+            rf"|{_KERAS_2_MESSAGES}"
             r"|`name` must be passed as a keyword argument\. Received: add_weight"
         ),
         _KERAS_2,

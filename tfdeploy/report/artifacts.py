@@ -11,8 +11,10 @@ from ..agent.artifacts import (
     MAX_BYTES,
     MAX_FILES,
     NO_MATCH,
+    NOT_COPIED,
     OTHER_MACHINE,
     OUTSIDE,
+    RUN_LIMIT,
     UNREADABLE,
     WRONG_HASH,
     StoredArtifact,
@@ -38,6 +40,8 @@ REASONS = {
     WRONG_HASH: f"it arrived damaged, again and again. {_THERE}",
     OTHER_MACHINE: f"another machine has a file of the same name, which is stored. {_THERE}",
     CLUSTER_LIMIT: "a cluster stores the artifacts of its newest runs only",
+    RUN_LIMIT: f"a run stores at most {text_of_size(MAX_BYTES)} in {MAX_FILES} files, and a later upload needed its room",
+    NOT_COPIED: "it was not on this computer yet when the run moved, and the place that had it did not respond",
 }
 """Why something was not stored, and what to do."""
 

@@ -21,13 +21,17 @@ from ..agent.run_state import (
     WAITING,
     TaskState,
 )
+from ..agent.success_policy import may_fail
 from ..backends.base import EngineTask, ObservedState
 from ..units import counted, moment
+from .escapes import plain
 from .events import exit_text, restart_text, task_detail
 from .failure import failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
 from .report import Report, time_left
 from .session_waits import session_waits
+from .trouble import trouble_of
+from .until_problems import until_problems
 
 LINES = 20
 """How many last lines of each task the diagnosis needs."""
@@ -89,12 +93,15 @@ def _cluster(facts: Facts) -> Iterator[Finding]:
     elif state == "succeeded":
         left = time_left(facts.sight.view.run_state, facts.sight)
         yield Finding("", f"The run succeeded: {reason}.{left}", wrong=False)
+        yield from (Finding(wait.hostname, wait.text, wait.remedy, wrong=False) for wait in session_waits(facts.sight))
+        yield from _undecided_conditions(facts)
         yield from _relative_checkpoints(facts)
     elif state == "stopped":
         run = facts.sight.view.run_state
         cause = run.result.cause if run and run.result else ""
         text = f"The run was stopped{':' if cause == BUDGET else ''} {reason}."
         yield Finding("", text, after_stop(facts.report.run, cause), wrong=False)
+        yield from _undecided_conditions(facts)
     elif state == FAILED:
         yield from _failed(facts)
     else:
@@ -128,6 +135,7 @@ def _failed(facts: Facts) -> Iterator[Finding]:
     yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
     failed = list(_failed_tasks(facts))
     yield from failed or _engine_problems(facts, ())
+    yield from _undecided_conditions(facts)
     run = facts.sight.view.run_state
     if run is not None and run.result is not None and run.result.cause == STARTUP_TIMEOUT:
         text = "No task starts before all tasks are ready."
@@ -148,13 +156,18 @@ def _failed_task(facts: Facts, task: TaskState) -> Finding:
         how = f"was killed by {task.signal}"
     found = failure_of(task, facts.sight)
     run = facts.sight.view.run_state
-    if run is not None and is_left_out(run, task):
-        how += f". The training continues without it; `tfdeploy restart {task.hostname}` starts it again"
+    if run is not None and run.result is None and may_fail(run, task):
+        how += ". The training continues without it"
+        how += f"; `tfdeploy restart {task.hostname}` starts it again" if is_left_out(run, task) else ""
     return Finding(task.hostname, f"{task.hostname} {how}.", found.remedy, found.lines)
 
 
 def _unfinished(facts: Facts) -> Iterator[Finding]:
     """The findings while the run is open, or while there is none."""
+    if facts.sight.installing:
+        text = f"The update is {facts.sight.installing}. The tasks start after that."
+        yield Finding("", text, wrong=False)
+        return
     yield from _connection(facts)
     yield from _machines(facts)
     rows = facts.report.tasks
@@ -169,6 +182,7 @@ def _unfinished(facts: Facts) -> Iterator[Finding]:
     if starting and not is_silent:
         yield _starting(facts, starting, waiting, bool(causes))
     yield from (Finding(wait.hostname, wait.text, wait.remedy) for wait in session_waits(facts.sight))
+    yield from _undecided_conditions(facts)
     yield from _relative_checkpoints(facts)
     running = [row for row in rows if row["status"] == RUNNING]
     if running:
@@ -180,23 +194,13 @@ def _unfinished(facts: Facts) -> Iterator[Finding]:
 def _connection(facts: Facts) -> Iterator[Finding]:
     """Problems with engine and controller."""
     sight = facts.sight
-    problems = "; ".join(sight.problems)
-    if sight.view.run_state is None and not sight.engine and not problems:
+    if sight.view.run_state is None and not sight.engine and not sight.problems:
         remedy = "If `pulumi up` is still running, wait. Else run it again, and look at its first error."
         yield Finding("", "There is no run, and there are no tasks.", remedy)
-    elif sight.engine is None and problems:
-        remedy = "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
-        yield Finding("", f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected.")
-    elif sight.engine is None:
-        yield Finding("", "The cluster's supervisord is gone, with all of its processes.", f"Run `{facts.heal}`.")
-    elif sight.controller_silent_since is not None:
-        since = f" since {moment(sight.controller_silent_since)}" if sight.controller_silent_since else ""
-        reason = f": {problems}" if problems else ""
-        remedy = f"`{facts.heal}` starts it again. Running tasks are not affected."
-        text = f"The controller does not respond{since}{reason}."
-        yield Finding("", text, engine_remedy(problems, "") or remedy)
-    elif problems:
-        yield Finding("", f"{problems}.", engine_remedy(problems, "") or f"Run `{facts.heal}`.")
+        return
+    text, remedy = trouble_of(sight, facts.heal)
+    if text:
+        yield Finding("", text, remedy)
 
 
 def _machines(facts: Facts) -> Iterator[Finding]:
@@ -255,10 +259,16 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
             yield Finding(hostname, f"{hostname} has been {status}.", remedy)
 
 
+def _undecided_conditions(facts: Facts) -> Iterator[Finding]:
+    """Metrics of `until` that are not numbers."""
+    for problem in until_problems(facts.sight):
+        yield Finding("", problem.text, problem.remedy, wrong=not facts.report.decided)
+
+
 def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
     """Tasks that store checkpoints where no other task sees them."""
     for hostname, lines in facts.sight.view.logs.items():
-        path = relative_checkpoint([line.text for line in lines])
+        path = relative_checkpoint([plain(line.text) for line in lines])
         if path:
             text = f"{hostname} stores checkpoints in {path}, a relative path."
             remedy = f"{OWN_COPY[0].upper()}{OWN_COPY[1:]}".format()

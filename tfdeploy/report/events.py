@@ -102,7 +102,7 @@ def describe(event: Event) -> tuple[str, str]:
     names = ", ".join(event.tasks)
     words = {
         **_starts_of_run(event),
-        events.STOP_REQUESTED: ("stopped with TensorBoard", BY_REQUEST),
+        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),
@@ -128,7 +128,7 @@ def describe(event: Event) -> tuple[str, str]:
         events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
         events.UNTIL_DISABLED: (f"`until` does not see new values of {event.state}", event.reason),
         events.UNTIL_NO_NUMBER: (f"`until` ignores {event.state} as long as it is not a number", event.reason),
-        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", text_of_size(event.count)),
+        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", ""),
         events.ARTIFACTS_STORED: (f"uploaded {names_of(event)}", text_of_size(event.count)),
         events.ARTIFACT_LEFT_OUT: (
             f"did not upload {names_of(event)} ({text_of_size(event.count)})",

@@ -25,11 +25,16 @@ def _logged(severity: str) -> str:
 
 
 _STARTUP = "register cu|register factory|omputation placer|cuda_|cuInit|TF-TRT|libcu|libnvinfer|GPU|gpu"
+_HARMLESS = "dataset|auto_shard|cpu_allocator|End of sequence|OUT_OF_RANGE|grappler|allocator_impl"
 _NOISE = re.compile(
     "|".join(
         (
             _logged("I"),
             rf"{_logged('[WE]')}.*(?:{_STARTUP})",
+            rf"{_logged('W')}.*(?:{_HARMLESS})",
+            r".*oneDNN custom operations are on",
+            r"WARNING:absl:|WARNING:tensorflow:AutoGraph",
+            r"Additional GRPC error information from remote target|/job:\w+/replica:\d+/task:\d+\S*\s*$",
             r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
             r"To enable (?:the following instructions|them in other operations)",
             r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
@@ -41,6 +46,9 @@ _NOISE = re.compile(
 
 _LOG_LINE = re.compile(_logged("[IWE]"))
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):|  File \"")
+_WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
+"""A warning of Python; the next line may be the line of its source."""
+
 _UNRAISABLE = re.compile(r"Exception ignored ")
 _ERROR = re.compile(
     rf"\S+: error: |FATAL |Fatal |[Ee]rror: |tfdeploy: |terminate called|Segmentation fault|{_logged('F')}"
@@ -91,13 +99,20 @@ def failed_tasks(run: RunState) -> list[TaskState]:
     return sorted(failed, key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
 
 
+def _without_warnings(texts: Sequence[str]) -> list[str]:
+    """The lines without Python's warnings, and without the line of its source behind each."""
+    of_warning = [_WARNING.match(text) is not None for text in texts]
+    behind = [False, *of_warning][: len(texts)]
+    rows = zip(texts, of_warning, behind, strict=True)
+    return [text for text, is_one, is_behind in rows if not is_one and not (is_behind and text.startswith("  "))]
+
+
 def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
     """The line of the exception or error, if there is one, and the other lines, without noise and the frames of tracebacks."""
     others: list[str] = []
     error = -1
     in_traceback = is_ignored = is_exception = False
-    for line in lines:
-        text = shown_text(line.text).rstrip()
+    for text in _without_warnings([shown_text(line.text).rstrip() for line in lines]):
         if _TRACEBACK.match(text):
             in_traceback = True
         elif in_traceback and (not text.strip() or text.startswith("  ")):

@@ -165,7 +165,7 @@ def _group(options: Mapping[str, str], name: str) -> Mapping[str, Any]:
     """An argument that is a mapping, from its text; empty where it is missing or is none."""
     try:
         return _mapping(json.loads(options.get(name, "{}")))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

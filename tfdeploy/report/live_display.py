@@ -10,8 +10,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ..units import wrapped
+
 MIN_COLUMNS = 120
 """Pulumi's columns before Info take about 85 columns; what does not fit is cut off."""
+
+_INDENT = 4
+"""Pulumi indents messages by so many columns."""
 
 WATCH_COMMAND = "tfdeploy status --watch"
 """Shows the progress in any terminal."""
@@ -48,6 +53,16 @@ class LiveDisplay:
         if self._pulumi is None:
             return 0
         return min(_columns(self._pulumi / "fd" / number) for number in ("0", "1"))
+
+    @property
+    def text_columns(self) -> int:
+        """How many columns of it a message of the program has; 0 likewise."""
+        return max(0, self.columns - _INDENT)
+
+    def fitted(self, text: str, begin: str = "") -> str:
+        """A message whose words are not broken, after what Pulumi prints before it."""
+        first, *rest = wrapped(f"{begin}{text}", self.text_columns)
+        return "\n".join([first.removeprefix(begin), *rest])
 
 
 def _is_ci(environ: Mapping[str, str]) -> bool:

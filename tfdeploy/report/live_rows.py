@@ -63,7 +63,7 @@ class LiveRows:
 
 
 def _cluster_text(latest: Report) -> str:
-    return _joined([latest.state, _cost_text(latest.cost), latest.reason])
+    return _joined([latest.state, _cost_text(latest.cost), latest.reason, latest.time_left])
 
 
 def _cost_text(cost: CostSummary) -> str:

@@ -42,13 +42,13 @@ class Curve:
 _LONGEST = 4000
 """What is printed beyond this many characters of a line is ignored."""
 
-_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))"
+_NUMBER = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?(?:nan|inf(?:inity)?))"
 
 _WORTH_READING = re.compile(
     r"loss|acc|cost|entropy|perplexity|precision|recall|auc|mse|mae|error|step|epoch|iter", re.IGNORECASE
 )
-_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{IS}(\d+(?:\.\d+)?)(?![\d.]*\w)""", re.IGNORECASE)
-_PROGRESS = re.compile(r"^\s*(\d+)/(\d+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
+_EPOCH = re.compile(rf"""(?<![\w/.-])epoch{IS}([0-9]+(?:\.[0-9]+)?)(?![\d.]*\w)""", re.IGNORECASE)
+_PROGRESS = re.compile(r"^\s*([0-9]+)/([0-9]+)\s*(?:\[[=>. ]*\]|[━╸ ]+\s|-)")
 
 _QUANTITY = re.compile(
     r"(?<![\w/.-])(?:(?P<before>[a-z][\w-]*)\s+)?"
@@ -59,6 +59,12 @@ _QUANTITY = re.compile(
     rf"(?P<value>{_NUMBER})(?P<percent>\s?%)?(?!\.?\w|[-/:]\d)(?P<end>\s*$|\s*[],;)|}}])?",
     re.IGNORECASE,
 )
+
+_EVALUATION = re.compile(
+    r"(?<![\w/.-])(?P<word>validation|validating|evaluation|evaluating|evaluated|eval|testing|test|saving dict for)(?![\w./-])",
+    re.IGNORECASE,
+)
+"""A line that begins so reports of an evaluation, whatever it calls its quantities."""
 
 _PLAIN = ["train", "training", "minibatch", "mini-batch", "batch", "total", "current", "average", "avg", "mean"]
 _MEANS = {
@@ -85,6 +91,7 @@ _OTHER_LOSSES = frozenset(
         "the",
     ]
 )
+_EVALUATIONS = ("validation", "test", "final")
 _SHARES = ("accuracy", "precision", "recall", "auc")
 
 
@@ -102,10 +109,12 @@ def _reading(line: str) -> Reading:
     epoch = _EPOCH.search(line) if "epoch" in line.lower() else None
     progress = _PROGRESS.match(line)
     values: dict[str, float] = {}
-    for match in _QUANTITY.finditer(line):
+    matches = list(_QUANTITY.finditer(line))
+    evaluation = _EVALUATION.search(line[: matches[0].start("name")]) if matches else None
+    for match in matches:
         name, value = _name(match), _value(match)
         if name and value is not None:
-            values.setdefault(name, value)
+            values.setdefault(_of_evaluation(name, evaluation["word"]) if evaluation else name, value)
     return Reading(
         None if step is None else float(step),
         float(epoch[1]) if epoch and len(epoch[1]) < 16 else None,
@@ -129,6 +138,17 @@ def _name(match: re.Match[str]) -> str:
     meant = [_MEANS.get(word, word) if word != "mean" else word for word in front]
     words = [_MEANS.get(before, ""), *meant, _SAME.get(last, last)]
     return " ".join(word for word in words if word)
+
+
+def _of_evaluation(name: str, word: str) -> str:
+    if name.startswith(_EVALUATIONS):
+        return name
+    return f"{'validation' if word.lower().startswith('valid') else 'test'} {name}"
+
+
+def is_of_evaluation(quantity: str) -> bool:
+    """Whether a quantity is measured beside the training, or at its end."""
+    return quantity.startswith(_EVALUATIONS)
 
 
 def _value(match: re.Match[str]) -> float | None:

@@ -6,17 +6,19 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from ..units import text_of_number, text_of_seconds
-from .log_metrics import reading
+from .escapes import plain
+from .log_metrics import Reading, is_of_evaluation, reading
 
 _GOAL = re.compile(
     r"(?<![\w-])--?(?:(?:global|train|training|max|num|n|total|number_of)[_-])*(?:steps|iterations|iters|max[_-]step|num[_-]step)"
     r"[= ]['\"]?(\d[\d_]{0,14})\b"
 )
 _STEP_AND_GOAL = re.compile(
-    r"\b(?:step|iteration|iter)\b\D{0,3}[\d,]{1,15}\s*(?:/|of)\s*([\d,]{1,15})(?![\d,])", re.IGNORECASE
+    r"\b(?:step|iteration|iter)\b\D{0,3}[0-9,]{1,15}\s*(?:/|of)\s*([0-9,]{1,15})(?![\d,])", re.IGNORECASE
 )
 """A number with 16 digits or more is not a step, as in `reading`."""
 
@@ -27,6 +29,7 @@ _RATE_SECONDS = 30.0
 _MAX_STEPS = 4096
 """So many steps are stored for it: the speed of a program that prints more is measured over a shorter period."""
 
+_LOSSES = ("loss", "cost", "entropy")
 _WIDTH = 32
 _SHORT_WIDTH = 16
 _LARGEST = 1e300
@@ -88,6 +91,12 @@ class Training:
     _stride: int = 1
     _count: int = 0
     _last: float | None = None
+    _rank: int = 0
+    """How likely the series of losses is that of the training, as in `_loss`. A better one replaces it."""
+    _series: str = ""
+    """The name of the loss of this series."""
+    _in_epoch: bool | None = None
+    """Whether an epoch of Keras has begun and not ended: what follows is of an evaluation. None before the first one."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -104,14 +113,30 @@ class Training:
         """Read further lines, with their times."""
         for at, text in lines:
             read = reading(text)
-            step_and_goal = _STEP_AND_GOAL.search(text)
+            step_and_goal = _STEP_AND_GOAL.search(plain(text))
             if step_and_goal:
                 self.goal = float(step_and_goal[1].replace(",", "") or 0) or self.goal
             if read.step is not None:
                 self._add_step(at, read.step)
-            loss = _loss(read.values)
-            if loss is not None:
-                self._add_loss(loss)
+            is_evaluation = self._in_epoch is False and read.done is not None and read.epoch is None
+            self._note_epoch(read)
+            if not is_evaluation:
+                self._choose_loss(read)
+
+    def _note_epoch(self, read: Reading) -> None:
+        if read.epoch is not None:
+            self._in_epoch = True
+        if read.done == 1 and self._in_epoch:
+            self._in_epoch = False
+
+    def _choose_loss(self, read: Reading) -> None:
+        """Add the line's value of the series. Another loss, such as that of an evaluation, never continues it."""
+        rank, name = _loss(read)
+        if rank > self._rank:
+            self._rank, self._series = rank, name
+            self._losses, self._stride, self._count, self._last = [], 1, 0, None
+        if rank and (rank, name) == (self._rank, self._series):
+            self._add_loss(read.values[name])
 
     def _add_step(self, at: float, step: float) -> None:
         if self._steps and step < self._steps[-1][1]:
@@ -141,10 +166,13 @@ class Training:
         return (last - first) / (end - begin) if end > begin and last > first else None
 
 
-def _loss(values: Mapping[str, float]) -> float | None:
-    """The loss of the training; if there is none, another one, such as that of the validation."""
-    names = [name for name in values if name.endswith(("loss", "cost", "entropy"))]
-    return values["loss"] if "loss" in values else values[names[0]] if names else None
+def _loss(read: Reading) -> tuple[int, str]:
+    """The loss of a line that is most likely the training's, with its rank: `loss` before others, those of evaluations last; and
+    one at a step or epoch before one without. (0, "") if the line has none."""
+    has_place = read.step is not None or read.epoch is not None or read.done is not None
+    names = [name for name in read.values if name.endswith(_LOSSES)]
+    ranks = [(2 * (1 + (not is_of_evaluation(name)) + (name == "loss")) + has_place, name) for name in names]
+    return max(ranks, key=itemgetter(0), default=(0, ""))
 
 
 def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:

@@ -52,6 +52,33 @@ _PROGRAM_REMEDIES = (
     ),
     (r"address already in use|port \d+.* (?:is (?:taken|in use)|already)", _PORT),
     (
+        r"cannot start '(?P<name>[^']*)': its first line names '[^']*\\r'|env: [^\n]*\\r|\$'\\r': command not found",
+        (
+            "The script has Windows line ends: `sed -i 's/\\r$//' SCRIPT` converts it. With `* text=auto eol=lf` in .gitattributes Git "
+            "does not bring them back."
+        ),
+    ),
+    (
+        r"cannot start '(?P<name>[^']*)': its first line names",
+        "Correct the first line of {name}, or install the program that it names where the tasks run.",
+    ),
+    (r"cannot start '(?P<name>[^']*)': Permission denied", "Run `chmod +x {name}`, and `pulumi up`."),
+    (
+        r"cannot start '(?P<name>[^']*)': Exec format error",
+        "{name} is for another processor, or its first line does not name the program that runs it, such as `#!/bin/sh`.",
+    ),
+    (
+        r"Job \"\" was not defined in cluster|No such job in cluster: ''|job_name.{0,40} (?:is empty|not specified)",
+        (
+            "The program did not get --job_name: a shell such as `sh -c` is between it and the four flags. Use placeholders such as "
+            '--job_name={{job_name}} in `command`, or "$@" in the text of the shell.'
+        ),
+    ),
+    (
+        r"Job \"(?P<name>[^\"]+)\" was not defined in cluster|No such job in cluster: '(?P<other>[^']+)'",
+        "The program names a job that its cluster does not have: the names are chief, ps and worker.",
+    ),
+    (
         r"cannot start '(?P<name>[^']*)'",
         "There is no program {name}: correct the first word of `command`, or add the program to `code` or to the image.",
     ),
@@ -67,7 +94,30 @@ _PROGRAM_REMEDIES = (
         "Use smaller batches, or raise the limit by `jobs={{{job!r}: {{'memory': …}}}}`.",
     ),
 )
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
+_MOST_SIGNALS = 64
+_SIGNALS = dict(
+    zip(
+        (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 15),
+        (
+            "SIGHUP",
+            "SIGINT",
+            "SIGQUIT",
+            "SIGILL",
+            "SIGABRT",
+            "SIGBUS",
+            "SIGFPE",
+            "SIGKILL",
+            "SIGSEGV",
+            "SIGPIPE",
+            "SIGTERM",
+        ),
+        strict=True,
+    )
+)
+"""The numbers of Linux, where the tasks run."""
+
+_MEMORY = " Often the memory was used up: `dmesg` shows it; use smaller batches or fewer tasks."
 
 
 def engine_remedy(reason: str, job: str) -> str:
@@ -82,11 +132,29 @@ def exit_remedy(task: TaskState, lines: Sequence[str]) -> str:
     remedy = _remedy((*API_REMEDIES, *_PROGRAM_REMEDIES), "\n".join(lines), task.job)
     if remedy:
         return remedy
+    if killed := signal_behind(task):
+        return _signalled(task.exit_code or 0, killed)
     if task.exit_code in (_NOT_FOUND, _NOT_EXECUTABLE):
         return "This exit code means that the program could not be started: correct `command`."
     if task.signal == "SIGKILL":
         return "Only the kernel or a user sends SIGKILL: `dmesg` shows whether the machine ran out of memory."
     return f"`tfdeploy logs {task.hostname}` shows its output."
+
+
+def signal_behind(task: TaskState) -> str:
+    """The signal by which a program behind a wrapper was killed: shells and `env` report it as an exit code of 128 + its number."""
+    number = (task.exit_code or 0) - _SIGNALLED
+    if task.signal or not 0 < number <= _MOST_SIGNALS:
+        return ""
+    return _SIGNALS.get(number) or f"signal {number}"
+
+
+def _signalled(code: int, killed: str) -> str:
+    """What an exit code means behind which a signal is."""
+    counts = f'It counts as an exit code: `restart={{"on": ["signal", "{code}"]}}` restarts the task after it.'
+    memory = _MEMORY if killed == "SIGKILL" else ""
+    number = code - _SIGNALLED
+    return f"{code} is 128 + {number}: a program that the command ran was killed by {killed}. {counts}{memory}"
 
 
 def _remedy(remedies: Sequence[tuple[str, str]], text: str, job: str) -> str:

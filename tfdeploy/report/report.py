@@ -1,11 +1,11 @@
 """A report: expected and observed state as the component's outputs, tables and metrics. Pure."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..agent.flags import shown_command
+from ..agent.metric_values import number_in
 from ..agent.run_state import (
     ENGINE_STARTING,
     FAILED,
@@ -37,6 +37,7 @@ from .expected import ExpectedMachine, ExpectedState, ExpectedTask
 from .failure import Failure, failures
 from .session_waits import SessionWait, session_waits
 from .tables import status_text
+from .until_problems import UntilProblem, until_problems
 
 SILENT_SECONDS = 15.0
 """A launcher that has not reported to the controller for this long is unreachable."""
@@ -48,6 +49,7 @@ _JUST_NOW_SECONDS = 3.0
 """An engine reports the start of a task a moment after its launcher does."""
 
 _REJECTED = "rejected"
+_INSTALLING = "installing packages"
 
 _MAX_LATE = 3
 """How many tasks that the others wait for are named."""
@@ -77,7 +79,9 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     session_waits: list[SessionWait] = field(default_factory=list)
-    """Tasks that wait for a peer which has ended or does not respond."""
+    """Tasks that wait for a peer which has ended or does not respond, and workers that never trained."""
+    until_problems: Sequence[UntilProblem] = ()
+    """Metrics that no condition of `until` can be decided by."""
     train_dir: str = ""
     """The folder of the run, as its tasks have it."""
     artifacts: list[ArtifactRow] = field(default_factory=list)
@@ -85,6 +89,12 @@ class Report:
     """Whether artifacts of the run are about to arrive on this computer."""
     sentences: str = ""
     """The state of the run in words: its result, which workers still train, and why it failed."""
+    submitted: float = 0.0
+    """When the run was submitted, in seconds since 1970; 0 if there is none."""
+    last_seen: float = 0.0
+    """When its last task ended, or the time of this report, likewise."""
+    time_left: str = ""
+    """After the success of the run, which workers are waited for, and for how long at most."""
 
 
 def report(expected: ExpectedState, observed: ObservedState) -> Report:
@@ -94,7 +104,8 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     machines = [_machine_row(machine, observed) for machine in expected.machines]
     state, reason = _state(run_state, observed)
     failed = failures(observed)
-    sentences = f"{state_sentence(state, reason)}{time_left(run_state, observed)}{cause_text(failed)}"
+    left = time_left(run_state, observed)
+    sentences = f"{state_sentence(state, reason)}{left}{cause_text(failed)}"
     timed = {task.hostname: _lines(observed, task.hostname) for task in expected.tasks}
     return Report(
         state=state,
@@ -105,7 +116,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         if expected.log_lines
         else {},
         metrics={name: metric_value(observed.view.metrics.get(name)) for name in expected.metrics},
-        endpoints={row["hostname"]: row["address"] for row in tasks if row["address"]},
+        endpoints={row["hostname"]: row["address"] for row in tasks if row["address"] and _may_listen(row, run_state)},
         observed_at=moment(observed.at),
         status=f"{status_text(machines, tasks)}\n\n{sentences}",
         run=run_state.spec.id if run_state else "",
@@ -118,8 +129,25 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         train_dir=run_state.spec.train_dir if run_state else "",
         artifacts=artifact_rows(observed),
         is_uploading=is_uploading(observed),
+        until_problems=until_problems(observed),
         sentences=sentences,
+        submitted=run_state.submitted_at if run_state else 0.0,
+        last_seen=_last_seen(run_state, observed),
+        time_left=left.strip(),
     )
+
+
+def _may_listen(row: TaskRow, run_state: RunState | None) -> bool:
+    """Whether something may listen at the address of a task: after the run nothing does at that of one that has ended."""
+    task = run_state.tasks.get(row["hostname"]) if run_state else None
+    return task is None or run_state is None or run_state.result is None or task.state not in FINAL
+
+
+def _last_seen(run_state: RunState | None, observed: ObservedState) -> float:
+    """When the last training task of a run with a result ended, else the time of the observation."""
+    if run_state is None or run_state.result is None:
+        return observed.at
+    return max([run_state.result.at, *(task.ended for task in run_state.training_tasks)])
 
 
 def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
@@ -160,7 +188,10 @@ def time_left(run_state: RunState | None, observed: ObservedState) -> str:
     names = ", ".join(task.hostname for task in workers[:_MAX_LATE])
     more = f" and {len(workers) - _MAX_LATE} more" if len(workers) > _MAX_LATE else ""
     have, itself = ("has", "itself") if len(workers) == 1 else ("have", "themselves")
-    return f" {names}{more} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`)."
+    quiet = run_state.spec.quiet_timeout
+    they, do = ("it", "does") if len(workers) == 1 else ("they", "do")
+    early = f", or {text_of_seconds(quiet)} if {they} {do} nothing" if quiet else ""
+    return f" {names}{more} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`){early}."
 
 
 def _may_report(task: TaskState, observed: ObservedState) -> bool:
@@ -174,11 +205,8 @@ def metric_value(text: str | None) -> Any:
     """
     if text is None:
         return None
-    try:
-        number = float(text)
-    except ValueError:
-        return shown_text(text)
-    return number if math.isfinite(number) else text
+    number = number_in(text)
+    return shown_text(text) if number is None else number
 
 
 def _lines(observed: ObservedState, hostname: str) -> list[tuple[float, str]]:
@@ -189,6 +217,8 @@ def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, st
     """The state of the run, and the reason for it."""
     problems = "; ".join(observed.problems)
     silent_since = observed.controller_silent_since
+    if observed.installing and (run_state is None or run_state.result is not None):
+        return "starting", observed.installing
     if run_state is None:
         if silent_since is None or observed.engine:
             return "starting", problems or "no run was submitted yet"
@@ -266,6 +296,7 @@ def _task_row(
     task = (run_state.tasks.get(hostname) if run_state else None) or TaskState(hostname, planned.job, planned.index)
     engine = (observed.engine or {}).get(hostname)
     unknown = run_state is None and observed.controller_silent_since is not None and engine is None
+    status = SCHEDULED if unknown else task_status(task, observed)
     return {
         "hostname": hostname,
         "job": planned.job,
@@ -273,7 +304,7 @@ def _task_row(
         "machine": task.machine or planned.machine,
         "container": (engine.container if engine else "") or task.container,
         "command": _command(run_state, planned.job) or planned.command or expected.command,
-        "status": SCHEDULED if unknown else task_status(task, observed),
+        "status": _INSTALLING if observed.installing and status in ENGINE_STARTING else status,
         "exit_code": task.exit_code,
         "created": moment(task.created),
         "address": task.address if task.port else "",

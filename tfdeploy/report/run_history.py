@@ -216,7 +216,7 @@ def _flat(options: Mapping[str, str]) -> dict[str, str]:
 def _group(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -10,7 +10,7 @@ from ..units import counted, dollars
 
 _COMMAND_LENGTH = 40
 
-_MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "size": 10, "created": 10}
+_MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "size": 10}
 """Columns that are cut in a narrow terminal, in this order, and to which width. Others identify a row, or are its status."""
 
 _EMPTY_COLUMNS = ("public_ip", "region", "container")
@@ -42,10 +42,32 @@ def machine_table(machines: Sequence[MachineRow]) -> Table:
     return Table("Machines", columns, rows)
 
 
-def task_table(tasks: Sequence[TaskRow]) -> Table:
-    """The tasks. The columns are Kelda's."""
+def task_table(tasks: Sequence[TaskRow], endpoints: Mapping[str, str] | None = None) -> Table:
+    """The tasks. The columns are Kelda's, and with `endpoints` (hostname to address) also the addresses that are in use: ENDPOINT is
+    the stable name in the cluster."""
     columns = ["container", "machine", "command", "hostname", "status", "created", "public_ip"]
-    return Table("Tasks", columns, [_cells(task, columns) for task in tasks])
+    rows = [_cells(task, columns) for task in tasks]
+    if endpoints is None:
+        return Table("Tasks", columns, rows)
+    addresses = [endpoints.get(task["hostname"], "") for task in tasks]
+    ports = [address.rpartition(":")[2] for address in addresses]
+    names = [f"{task['hostname']}:{port}" if port else "" for task, port in zip(tasks, ports, strict=True)]
+    wide = [
+        {**row, "endpoint": name, "address": address} for row, name, address in zip(rows, names, addresses, strict=True)
+    ]
+    return Table("Tasks", [*columns, "endpoint", "address"], wide)
+
+
+def _is_informative(machines: Sequence[MachineRow]) -> bool:
+    """Whether the table of machines has anything to report: not of this computer alone, which is always connected."""
+    is_this_computer = len(machines) == 1 and machines[0]["provider"] == "local" and "spent" not in machines[0]
+    return not is_this_computer or machines[0]["status"] != "connected"
+
+
+def _without_empty_columns(table: Table, hidden: Sequence[str] = ()) -> Table:
+    """The table without these columns and those that have no text."""
+    columns = [name for name in table.columns if name not in hidden and any(row[name] for row in table.rows)]
+    return replace(table, columns=columns) if table.rows else table
 
 
 def with_ages(table: Table, now: float) -> Table:
@@ -53,17 +75,30 @@ def with_ages(table: Table, now: float) -> Table:
     return replace(table, rows=[{**row, "created": ago(row["created"], now)} for row in table.rows])
 
 
-def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int = 0, now: float = 0.0) -> str:
-    """Both tables as plain text, with short commands.
-
-    In a terminal of `width` columns the tables fit into it, as far as possible, and show the ages of tasks at `now`.
-    """
+def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow]) -> str:
+    """Both tables as plain text, with short commands: the output `status`."""
     short = [{**row, "command": _shorten(row["command"])} for row in task_table(tasks).rows]
-    tables = [machine_table(machines), replace(task_table(tasks), rows=short)]
-    text = _joined(tables)
-    if width and any(len(line) > width for line in text.splitlines()):
-        return _joined([tables[0], with_ages(tables[1], now)], width)
-    return text
+    return _joined([machine_table(machines), replace(task_table(tasks), rows=short)])
+
+
+def screen_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], now: float) -> list[Table]:
+    """The tables of a terminal: tasks first, with their ages, and machines where they have anything to report. The id of a process on
+    this computer is left out. In a log, with `now` 0, tasks have the times of their creation."""
+    hidden = ["container"] if all(machine["provider"] == "local" for machine in machines) else []
+    timed = with_ages(task_table(tasks), now) if now else task_table(tasks)
+    tables = [timed, *([machine_table(machines)] if _is_informative(machines) else [])]
+    return [_without_empty_columns(table, hidden) for table in tables]
+
+
+def screen_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, now: float) -> str:
+    """The same as plain text in so many columns, as far as possible; 0 for no limit."""
+    return _joined(
+        [
+            replace(table, rows=[{**row, **_short_command(row)} for row in table.rows])
+            for table in screen_tables(machines, tasks, now)
+        ],
+        width,
+    )
 
 
 def _joined(tables: Sequence[Table], width: int = 0) -> str:
@@ -134,6 +169,10 @@ def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
 def _spent(machine: MachineRow) -> str:
     usd = machine.get("spent", 0.0)
     return "unknown" if usd is None else dollars(usd)
+
+
+def _short_command(row: Mapping[str, Any]) -> dict[str, str]:
+    return {"command": _shorten(row["command"])} if "command" in row else {}
 
 
 def _shorten(command: str) -> str:

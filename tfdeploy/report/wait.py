@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import pulumi
 
@@ -21,7 +22,7 @@ from ..backends.base import Backend, ClusterRef, ObservedState
 from ..errors import BackendError
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
-from ..units import text_of_number
+from ..units import text_of_number, wrapped
 from .arrival import Arrival
 from .diagnosis import way_on
 from .expected import expected_state
@@ -29,7 +30,9 @@ from .live_display import MIN_COLUMNS, LiveDisplay
 from .live_rows import LiveRows
 from .report import Report, report
 from .run_outcomes import observed_source, store_outcomes
-from .tables import status_text
+from .summary import next_steps, progress_of, summary
+from .tables import screen_text
+from .trouble import Trouble
 from .update_failure import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
@@ -40,14 +43,8 @@ _PAUSE_FACTOR = 10.0
 on Docker, when each started a command, one each second took 7 % of it (decision 0016)."""
 
 _PROGRESS_LINES = 20
-_INDENT = 4
-"""Pulumi indents messages by so many columns."""
-
 _OUTCOME_SECONDS = 2.0
 """So long an update reads metrics of earlier runs that nothing has read before."""
-
-_LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
-"""The first of these that the cluster has is the task that prints most about the training."""
 
 _ARRIVAL_SECONDS = 600.0
 """So long an update waits at least for a run that has moved to train: until then both places exist."""
@@ -74,6 +71,11 @@ class Watch:
     """The resources that show the progress in their rows while an update waits: the tasks by hostname, and two more."""
     way_back: str = ""
     """What to do if the run does not train at its new place: on another backend, or on other machines. Empty where it does not move."""
+    is_gone: bool = False
+    """Whether nothing of the cluster runs any more, and nothing starts it again by itself."""
+    warned: set[str] = field(default_factory=set)
+    """What was printed while the update waited: each sentence once."""
+    _trouble: Trouble = field(default_factory=Trouble)
     _has_outcomes: bool = False
     """Whether the outcomes of earlier runs were stored."""
 
@@ -86,10 +88,22 @@ class Watch:
         lines = max(self.spec.log_lines, _PROGRESS_LINES)
         observed_state = self._observe(ViewRequest(lines, dict(self.spec.metrics)))
         latest = report(expected_state(self.plan, self.spec), observed_state)
+        self._trouble.note(observed_state, self.backend.heal_command, time.monotonic())
+        self.is_gone = self._trouble.is_final and not latest.decided
         if not self.is_preview and (latest.finished or not self._has_outcomes):
             self._has_outcomes = True
             store_outcomes(observed_source(self.cluster, observed_state, self.spec.metrics), _OUTCOME_SECONDS)
         return latest
+
+    @property
+    def trouble(self) -> str:
+        """Why the cluster has not been observable for a while, and what to do; empty where it is."""
+        return self._trouble.text
+
+    @property
+    def was_well(self) -> bool:
+        """Whether this update has seen the cluster without anything wrong: what happened then is this update's."""
+        return self._trouble.was_well
 
     def _observe(self, request: ViewRequest) -> ObservedState:
         try:
@@ -107,22 +121,22 @@ async def follow(
     """Observe until the run has ended and all tasks but TensorBoard with it, the report `is_enough`, or `seconds` have passed; the last
     report.
 
-    Where all tasks serve, it ends when all of them run. `show` gets a row of Pulumi's display and its new text. The observation has
-    its own thread, so that several clusters are waited for in parallel.
+    Where all tasks serve, it ends when all of them run; and it ends when nothing of the cluster is left. `show` gets a row of Pulumi's
+    display and its new text. The observation has its own thread, so that several clusters are waited for in parallel.
     """
     deadline = time.monotonic() + seconds
     loop = asyncio.get_running_loop()
     rows = LiveRows()
-    warned: set[str] = set()
     with ThreadPoolExecutor(1, thread_name_prefix=f"tfdeploy-{watch.spec.name}") as executor:
         while True:
             begin = time.monotonic()
             latest = await loop.run_in_executor(executor, copy_context().run, watch.look)
             end = time.monotonic()
             left = deadline - end
-            if is_enough(latest) or over(watch.spec, latest) or left <= 0 or watch.detached.is_set():
+            is_over = is_enough(latest) or over(watch.spec, latest) or watch.is_gone
+            if is_over or left <= 0 or watch.detached.is_set():
                 return latest
-            _warn_of_waits(watch, latest, warned)
+            _print_changes(watch, latest)
             if show is not None:
                 for row, text in rows.changes(latest, time.monotonic()).items():
                     show(row, text)
@@ -133,12 +147,28 @@ async def follow(
                 continue
 
 
-def _warn_of_waits(watch: Watch, latest: Report, warned: set[str]) -> None:
-    """Name each task that waits for a peer which does not respond, once."""
+def _print_changes(watch: Watch, latest: Report) -> None:
+    """What an update prints while it waits, also into a file: each sentence once."""
+    if latest.time_left and "time left" not in watch.warned:
+        watch.warned.add("time left")
+        pulumi.log.info(f"{watch.spec.name}: {latest.sentences}")
+    if watch.trouble:
+        _warn_once(watch, watch.trouble, watch.trouble)
+    _warn_of_program(watch, latest)
+
+
+def _warn_of_program(watch: Watch, latest: Report) -> None:
+    """Name each task that waits for a peer which does not respond, and each metric that `until` cannot compare."""
     for wait in latest.session_waits:
-        if wait.hostname not in warned:
-            warned.add(wait.hostname)
-            pulumi.log.warn(f"{watch.spec.name}: {wait.text} {wait.remedy}")
+        _warn_once(watch, wait.hostname, f"{wait.text} {wait.remedy}")
+    for problem in latest.until_problems:
+        _warn_once(watch, problem.metric, f"{problem.text} {problem.remedy}")
+
+
+def _warn_once(watch: Watch, key: str, text: str) -> None:
+    if key not in watch.warned:
+        watch.warned.add(key)
+        pulumi.log.warn(f"{watch.spec.name}: {text}")
 
 
 def over(spec: ClusterSpec, latest: Report) -> bool:
@@ -149,12 +179,13 @@ def over(spec: ClusterSpec, latest: Report) -> bool:
     return is_serving or (latest.finished and not latest.is_uploading)
 
 
-async def observed(watch: Watch, submitted_at: str) -> Report:
-    """The report for the component's outputs; `submitted_at` is ISO 8601.
+async def observed(watch: Watch, submitted_at: str | None) -> Report:
+    """The report for the component's outputs; `submitted_at` is ISO 8601, and None under the mocks of a user's test.
 
-    A preview observes once. An update waits for at most `wait`. It fails when a run fails that it has submitted or waited for.
+    A preview observes once, and so does a program under mocks. An update waits for at most `wait`. It fails when a run fails that it
+    has submitted or waited for.
     """
-    if pulumi.runtime.is_dry_run():
+    if pulumi.runtime.is_dry_run() or submitted_at is None:
         return await follow(replace(watch, is_preview=True), 0.0)
     submitted = datetime.datetime.fromisoformat(submitted_at).timestamp()
     latest = first = await follow(watch, 0.0)
@@ -163,9 +194,8 @@ async def observed(watch: Watch, submitted_at: str) -> Report:
     if not over(watch.spec, first) and watch.spec.wait > 0:
         # Logged before the wait: after Ctrl-C, Pulumi passes on no further messages of the program.
         detach = "Ctrl-C detaches: the training continues, and `pulumi up` observes it again"
-        pulumi.log.info(
-            f"{watch.spec.name}: waiting at most {text_of_number(watch.spec.wait)} s for the run to end. {detach}."
-        )
+        limit = f"{watch.spec.name}: waiting at most {text_of_number(watch.spec.wait)} s for the run to end."
+        pulumi.log.info(LiveDisplay().fitted(f"{limit} {detach}."))
         async with _detachable(watch):
             latest = await follow(watch, watch.spec.wait, _row_writer(watch))
     if watch.way_back and latest.state == FAILED:
@@ -185,17 +215,18 @@ async def _arrived(watch: Watch, submitted: float) -> None:
     trains = partial(arrival.trains, needs_step=watch.spec.wait > 0)
     latest = await follow(watch, max(watch.spec.wait, _ARRIVAL_SECONDS), _row_writer(watch), trains)
     if not trains(latest):
-        raise pulumi.RunError(_not_arrived(watch, latest))
+        raise pulumi.RunError(_not_arrived(watch, latest, arrival.problem))
     if latest.state == RUNNING:
         step = "" if arrival.step is None else f" at step {arrival.step:,.0f}"
         pulumi.log.info(f"{watch.spec.name}: the run continues{step} on {watch.spec.backend}.")
 
 
-def _not_arrived(watch: Watch, latest: Report) -> str:
+def _not_arrived(watch: Watch, latest: Report, problem: str = "") -> str:
     """Why the update fails, and how to return."""
     backend = watch.spec.backend
+    reason = problem if latest.state == RUNNING and problem else latest.reason
     return (
-        f"{watch.spec.name}: the run does not train on {backend}: it is {latest.state}{': ' if latest.reason else ''}{latest.reason}."
+        f"{watch.spec.name}: the run does not train on {backend}: it is {latest.state}{': ' if reason else ''}{reason}."
         f"{_last_lines(latest)}\n{watch.way_back}\n"
         f"To try again on {backend}: pulumi up"
     )
@@ -246,32 +277,31 @@ def _detach() -> None:
 
 def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     """Log the report. `is_new`: this update has submitted the run or waited for it, so that its failure is the update's."""
-    name = watch.spec.name
-    width = max(0, LiveDisplay().columns - _INDENT)
-    tables = status_text(latest.machines, latest.tasks, width, time.time())
-    pulumi.log.info(f"{name}\n{tables}\n\n{latest.sentences}{_further(latest)}")
-    if latest.state == FAILED:
+    name, has_failed = watch.spec.name, latest.state == FAILED
+    display = LiveDisplay()
+    width = display.text_columns
+    tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
+    known = summary(latest, progress_of(latest), str(Path.home()), width, with_cause=not has_failed)
+    more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
+    pulumi.log.info("\n".join([name, tables, "", known, *more]).rstrip())
+    if is_new:
+        _warn_of_program(watch, latest)
+    if watch.is_gone and watch.was_well:
+        pulumi.log.error(f"{name}: {watch.trouble}")
+        fail_update(name, f"{name}: {watch.trouble}")
+    elif has_failed:
         sentence = f"{name}: the run failed: {latest.reason}."
         text = f"{sentence}{_last_lines(latest)}"
         if is_new:
-            pulumi.log.error(f"{text}\n{way_on(latest.run)}")
+            pulumi.log.error(display.fitted(f"{text}\n{way_on(latest.run)}", "error: "))
             fail_update(name, sentence)
         else:
-            pulumi.log.warn(f"{text}\nThis is the same run as before. {way_on(latest.run)}")
+            again = f"{text}\nThis is the same run as before. {way_on(latest.run)}"
+            pulumi.log.warn(display.fitted(again, "warning: "))
     elif latest.state == UNKNOWN:
         pulumi.log.warn(f"{name}: {latest.reason}. `{watch.backend.heal_command}` recreates what is missing.")
     elif not latest.decided and not watch.spec.standalone_servers and watch.spec.wait > 0:
         pulumi.log.info(f"{name}: still {latest.state} after `wait`; run `pulumi up` to check again.")
-
-
-def _further(latest: Report) -> str:
-    """How to look further; nothing for a run that failed, because the error has it."""
-    if latest.state == FAILED or not latest.tasks:
-        return ""
-    names = [row["hostname"] for row in latest.tasks]
-    leader = next((name for name in _LEADERS if name in names), names[0])
-    watch = "" if latest.decided else " --watch"
-    return f"\nMore: `tfdeploy status{watch}`, `tfdeploy logs {leader}`, `tfdeploy report` (a page)."
 
 
 def _last_lines(latest: Report) -> str:

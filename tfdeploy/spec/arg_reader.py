@@ -1,12 +1,17 @@
 """Typed access to arguments. Each method returns a valid value or raises a `SpecError` that names the argument. Pure."""
 
+import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import SpecError, nearest
 from ..units import DURATION_FORM, SIZE_FORM, seconds, size
 from .unknown import is_known
+
+MOST_DEPTH = 100
+"""Of mappings and lists in each other."""
 
 LONGEST_DURATION = 366 * 24 * 3600.0
 
@@ -25,6 +30,26 @@ _TYPE_NAMES = {
     "str": "a string",
     "tuple": "a tuple",
 }
+
+
+_OF_JOBS = {
+    **{name: name for name in ("cpus", "memory", "gpus", "port")},
+    **dict.fromkeys(("cpu", "num_cpus"), "cpus"),
+    **dict.fromkeys(("gpu", "num_gpus", "accelerators"), "gpus"),
+    **dict.fromkeys(("mem", "ram", "memory_limit", "mem_limit"), "memory"),
+}
+"""Settings of a job, and other systems' names for them."""
+
+_GROUP_EXAMPLES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "elastic": ((int,), "max"),
+    "restart": ((int,), "maximum"),
+    "container": ((str,), "image"),
+    "docker": ((str,), "host"),
+    "ec2": ((str,), "instance_type"),
+    "metrics": ((str,), "accuracy"),
+    "until": ((str,), "accuracy"),
+}
+"""A group to the types of a single value that is written in its place, and to the member that the value is for."""
 
 
 class ArgReader:
@@ -61,7 +86,7 @@ class ArgReader:
         """
         for name in map(str, self.args):
             if name not in names:
-                raise self.error(name, f"is not {kind}", unknown_remedy(name, names, groups))
+                raise self.error(name, f"is not {kind}", unknown_remedy(name, names, groups, self.args[name]))
 
     def string(self, key: str, default: str = "") -> str:
         """A string."""
@@ -155,24 +180,71 @@ class ArgReader:
                 remedy = f"Names must match {names.pattern}." if names else f"Names must be {_STRING}."
                 raise self.error(key, f"the name {_shown('', name)} is not valid", remedy)
             if not isinstance(item, values) or (isinstance(item, str) and not_encodable(item)):
-                form = "a mapping" if values is Mapping else _STRING
-                raise self.error(f"{key}.{name}", f"{_shown(key, item)} is not valid", f"Use {form}.")
+                remedy = _example(f"{key}.", item) or f"Use {'a mapping' if values is Mapping else _STRING}."
+                raise self.error(f"{key}.{name}", f"{_shown(key, item)} is not valid", remedy.replace("NAME", name))
         return dict(value)
 
     def _value(self, key: str, kind: type | tuple[type, ...], form: str) -> Any:
         value = self.args.get(key)
         bool_as_number = isinstance(value, bool) and kind is not bool
         if value is not None and (bool_as_number or not isinstance(value, kind)):
-            raise self.error(key, f"{_shown(key, value)} is {_type_name(value)}", f"Use {form}.")
+            raise self.error(
+                key, f"{_shown(key, value)} is {_type_name(value)}", _example(key, value) or f"Use {form}."
+            )
         return value
 
 
-def unknown_remedy(name: str, names: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
-    """How to fix an unknown name: the group that has it, or the most similar name."""
+def unknown_remedy(name: str, names: Sequence[str], groups: Mapping[str, Sequence[str]], value: object = None) -> str:
+    """How to fix an unknown name: the job or the group that has it, or the most similar name."""
+    of_job = _OF_JOBS.get(name.lower(), "")
+    if of_job and of_job not in names:
+        shown = repr(value) if isinstance(value, (int, float, str)) else "…"
+        return f'Set it for a job: jobs={{"worker": {{"{of_job}": {shown}}}}}.'
     for group, members in groups.items():
         if name in members:
             return f'Move it into the group `{group}`: {group}={{"{name}": …}}.'
     return nearest(name, names, "Run `tfdeploy options` for all of them.")
+
+
+def refuse_deep(cluster: str, args: Mapping[str, Any]) -> None:
+    """Refuse arguments that are nested deeper than any is meant to be, or that contain themselves: what reads them calls itself.
+
+    Raises:
+        SpecError: there is such an argument.
+    """
+    for key, argument in args.items():
+        rest = [(argument, 1)]
+        while rest:
+            value, depth = rest.pop()
+            if depth > MOST_DEPTH:
+                wrong = f"is nested more than {MOST_DEPTH} deep, or contains itself"
+                raise SpecError(f"{cluster}: {key}", wrong, "Put such data into a file in the folder `code`.")
+            items = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+            rest += [(item, depth + 1) for item in items]
+
+
+def _example(key: str, value: object) -> str:
+    """The remedy for a single value in place of a group, or of a list; empty for others."""
+    if isinstance(value, bool):
+        return ""
+    types, member = _GROUP_EXAMPLES.get(key, ((), ""))
+    if isinstance(value, types):
+        return f'Use {key}={{"{member}": {_shown(member, value)}}}.'
+    if key == "jobs." and isinstance(value, int):
+        return f'Use {{"NAME": {{…}}}} for the settings of a job; the number of its tasks is an argument, such as workers={value}.'
+    if key in ("command", "requirements", "artifacts") and isinstance(value, str):
+        try:
+            words = shlex.split(value) if key == "command" else [value]
+        except ValueError:
+            words = [value]
+        return (
+            f"Use a list of strings: {key}={json.dumps(words, ensure_ascii=False)}."
+            if len(value) <= _LONGEST_SHOWN
+            else ""
+        )
+    if key == "env" and isinstance(value, (list, tuple)):
+        return 'Use a mapping: env={"NAME": "VALUE"}.'
+    return ""
 
 
 def _type_name(value: Any) -> str:

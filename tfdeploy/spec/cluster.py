@@ -1,6 +1,5 @@
 """The validated specification of a cluster as plain values. Pure: it depends on neither Pulumi nor the file system."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,11 +7,12 @@ from typing import Any
 
 from ..agent.artifacts import DEFAULT_PATTERNS, is_valid_name
 from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
+from ..agent.metric_values import number_in
 from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.until import COMPARISONS
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
-from .arg_reader import ArgReader
+from .arg_reader import ArgReader, refuse_deep
 from .backends import BACKENDS
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
@@ -56,9 +56,13 @@ MOST_PATTERNS = 100
 _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
 
+_EVALUATOR = "evaluator"
+"""The only job of which a failure may leave the run as it is: the others train."""
+
 _SERVER = ("python", AGENT, "grpc-server")
 
 _NAME = re.compile(r"[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?")
+
 _ID = re.compile(r"[a-z0-9]{10}")
 """The id of a cluster, as `identity` draws it."""
 
@@ -91,6 +95,7 @@ class JobSpec:
     instance: InstanceSpec = field(default_factory=InstanceSpec)
     command: tuple[str, ...] = ()
     """Empty for the cluster's command."""
+    required: bool = True
 
     @property
     def stem(self) -> str:
@@ -107,6 +112,9 @@ class ClusterSpec:
     jobs: tuple[JobSpec, ...]
     success: str
     worker_timeout: float = field(default=60.0, metadata={"unit": "s"})
+    """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
+    quiet_timeout: float = 6.0
+    """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set another `worker_timeout`."""
     flags: str = AUTO
     code: str = ""
     standalone_servers: bool = False
@@ -158,20 +166,18 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     Raises:
         SpecError: an argument is not valid.
     """
+    _refuse_name(name)
+    refuse_deep(name, values)
     args = ArgReader(name, values)
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        remedy = (
-            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
-        )
-        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
     jobs = _jobs(args)
-    env = secret_environment(args)
+    env, success = secret_environment(args), _success(args, jobs)
     spec = ClusterSpec(
         name=name,
         command=_command(args),
         jobs=jobs,
-        success=_success(args, jobs),
-        worker_timeout=_worker_timeout(args),
+        success=success,
+        worker_timeout=_worker_timeout(args, jobs, success),
+        quiet_timeout=_quiet_timeout(args),
         flags=_flags(args),
         code=args.string("code"),
         standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
@@ -202,6 +208,14 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     )
     _refuse_many_log_lines(spec, args)
     return _without_unused_groups(spec, args)
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        remedy = (
+            f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
+        )
+        raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
 
 
 def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
@@ -246,7 +260,7 @@ def _command(args: ArgReader) -> tuple[str, ...]:
         raise args.error("command", "cannot be combined with `standalone_servers`", remedy)
     if servers and not command:
         return _SERVER
-    if not command and BACKENDS[args.string("backend") or ClusterSpec.backend].runs_containers:
+    if not command and BACKENDS[args.choice("backend", tuple(BACKENDS), ClusterSpec.backend)].runs_containers:
         return ()
     if not command or not command[0].strip():
         raise args.error("command", "is missing", 'Set the program and its arguments, such as ["python", "train.py"].')
@@ -254,8 +268,8 @@ def _command(args: ArgReader) -> tuple[str, ...]:
     return command
 
 
-JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", *JOB_GROUPS)
-_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "ec2"))
+JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
+_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "required", "ec2"))
 
 
 def _counts(args: ArgReader) -> dict[str, int]:
@@ -320,6 +334,11 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
     port = job.integer("port", 0, 1, 65535)
     if port + count - 1 > 65535:
         raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
+    required = job.boolean("required", default=True)
+    if not required and name != _EVALUATOR:
+        raise job.error(
+            "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
+        )
     instance = ec2.on_demand(common.instance) if name in _ON_DEMAND else common.instance
     return JobSpec(
         name=name,
@@ -332,6 +351,7 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
         restart=restart_policy(job, common.restart),
         container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
         instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
+        required=required,
     )
 
 
@@ -349,11 +369,18 @@ def _success(args: ArgReader, jobs: Sequence[JobSpec]) -> str:
     return rule
 
 
-def _worker_timeout(args: ArgReader) -> float:
-    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> float:
+    only_serve = success == "chief" and any(job.name == "ps" for job in jobs)
+    timeout = args.duration("worker_timeout", 0.0 if only_serve else ClusterSpec.worker_timeout)
     if args.args.get("worker_timeout") is not None and args.string("success") == "all-workers":
         raise args.error("worker_timeout", "has no effect with success='all-workers'", "Remove one of them.")
     return timeout
+
+
+def _quiet_timeout(args: ArgReader) -> float:
+    """A worker has all of a `worker_timeout` that is not the default."""
+    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
+    return ClusterSpec.quiet_timeout if timeout == ClusterSpec.worker_timeout else 0.0
 
 
 def _flags(args: ArgReader) -> str:
@@ -412,11 +439,8 @@ def _until(args: ArgReader) -> dict[str, Comparison]:
 
 def _comparison(args: ArgReader, name: str, text: object) -> Comparison:
     match = _COMPARISON.fullmatch(text) if isinstance(text, str) else None
-    try:
-        threshold = float(match[2]) if match else math.nan
-    except ValueError:
-        threshold = math.nan
-    if match is None or not math.isfinite(threshold):
+    threshold = number_in(match[2]) if match else None
+    if match is None or threshold is None:
         remedy = f'Use one of {" ".join(COMPARISONS)} and a number, such as ">= 0.95".'
         raise args.error(f"until.{name}", f"{text!r} is not a comparison with a number", remedy)
     return Comparison(match[1], threshold)

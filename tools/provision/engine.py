@@ -11,27 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.provision import go_programs
+from tools.provision.language_host import HOST, HOST_PATCH, SDK
 from tools.provision.steps import SetupError, locked, report, run
 
 OLDEST = (3, 249, 0)
 CLI = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
-SDK = "github.com/pulumi/pulumi/sdk/v3"
-HOST = "pulumi-language-python"
 BUILT = "built from Go modules"
-
-HOST_PATCH = go_programs.Patch(
-    SDK,
-    {
-        "python/python.go": (
-            '\tprintmsg("Creating virtual environment...")\n',
-            '\tif venvDir == "" {\n\t\treturn nil\n\t}\n\n\tprintmsg("Creating virtual environment...")\n',
-        )
-    },
-    # What the language host starts: programs, and dynamic providers.
-    (f"python/cmd/{HOST}-exec", "python/dist/pulumi-resource-pulumi-python"),
-)
-"""For a project without a virtual environment the present host creates none, and this old one creates one in the folder of the
-project. `pulumi new` and `pulumi install` ask for it."""
 
 INSTALLER = "https://get.pulumi.com"
 FETCH = ("curl", "-fsSL", "--connect-timeout", "10", "--max-time", "60", "-o")

@@ -21,10 +21,10 @@ BUILD = ("build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-gcflags=all
 
 @dataclass(frozen=True)
 class Patch:
-    """Changes in one of a program's dependencies: by file, what it contains and what that is replaced by."""
+    """Changes in one of a program's dependencies: by file, what it contains and what that is replaced by, once or in turn."""
 
     module: str
-    texts: Mapping[str, tuple[str, str]]
+    texts: Mapping[str, tuple[str, ...]]
     scripts: Sequence[str] = ()
     """Files of the dependency that the program needs in its folder."""
 
@@ -103,11 +103,15 @@ def _patched(go: str, folder: Path, patch: Patch, copy: Path) -> Path:
     shutil.copytree(json.loads(done.stdout)["Dir"], copy, copy_function=shutil.copyfile)
     for directory in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
         directory.chmod(0o755)
-    for name, (old, new) in patch.texts.items():
+    for name, texts in patch.texts.items():
         text = (copy / name).read_text()
-        if old not in text:
-            raise SetupError(f"{name} of {patch.module} does not contain what tools/provision replaces in it: {old}")
-        (copy / name).write_text(text.replace(old, new))
+        for old, new in zip(texts[::2], texts[1::2], strict=True):
+            if old not in text:
+                raise SetupError(
+                    f"{name} of {patch.module} does not contain what tools/provision replaces in it: {old}"
+                )
+            text = text.replace(old, new)
+        (copy / name).write_text(text)
     module = copy.with_name("go.mod")
     shutil.copyfile(folder / "go.sum", copy.with_name("go.sum"))
     shutil.copyfile(folder / "go.mod", module)

@@ -44,8 +44,15 @@ def install(root: Path, venv: Path, extras: Collection[str]) -> None:
             chosen = venv / "requirements.txt"
             chosen.write_text(lockfile.part((root / "requirements.lock").read_text(), lockfile.BUILD))
             run("uv", [*PIP, chosen], log)
-            chosen.write_text(_chosen(root, wanted))
-            run(f"Python packages for {', '.join(wanted)}", [*UV, "--require-hashes", "-r", chosen], log, uv_settings())
+            text = _chosen(root, wanted)
+            chosen.write_text(text)
+            count = len(re.findall(r"^[\w.-]+(?:\[.*?\])?==", text, re.MULTILINE))
+            run(
+                f"{count} Python packages for {', '.join(wanted)}",
+                [*UV, "--require-hashes", "-r", chosen],
+                log,
+                uv_settings(),
+            )
         if "itself" in missing:
             # Its build backend is in the lock, so nothing unpinned is fetched for it.
             run("tfdeploy itself", [*UV, "--no-deps", "--no-build-isolation", "-e", root], log, uv_settings())

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 LAST_LINES = 20
+_LAST_BYTES = 4096
+_LAST_CHARACTERS = 60
 
 
 class SetupError(Exception):
@@ -25,8 +27,8 @@ class Stopped(Exception):
     """Another step failed, or Ctrl-C: there is nothing to add to that."""
 
 
-_started: dict[subprocess.Popen[bytes], tuple[str, float]] = {}
-"""The commands that run now: what they do, and since when."""
+_started: dict[subprocess.Popen[bytes], tuple[str, float, Path]] = {}
+"""The commands that run now: what they do, since when, and the file with their output."""
 _stopped = threading.Event()
 _lock = threading.RLock()
 
@@ -52,7 +54,7 @@ def run(
                 cwd=cwd,
             )
             start = time.monotonic()
-            _started[process] = (what, start)
+            _started[process] = (what, start, log)
         _show(process)
         while not _ended(process):
             _show(process)
@@ -126,11 +128,22 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
+def _last_line(log: Path) -> str:
+    """What a command has printed last, such as the package that it downloads; empty before that."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _LAST_BYTES))
+            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    except OSError:
+        return ""
+    return f" ({lines[-1][:_LAST_CHARACTERS]})" if lines else ""
+
+
 def _show(process: subprocess.Popen[bytes]) -> None:
     """One line for all that runs, which renews itself, on a terminal; a line for this process elsewhere."""
     with _lock:
         now = time.monotonic()
-        shown = {key: f"{what} … {now - since:.0f} s" for key, (what, since) in _started.items()}
+        shown = {key: f"{what} … {now - since:.0f} s{_last_line(log)}" for key, (what, since, log) in _started.items()}
         if sys.stdout.isatty():
             print(f"\r\033[K{', '.join(shown.values())[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
         else:

@@ -246,7 +246,7 @@ class Smoke:
         raise SmokeFailed("`pulumi destroy` failed: check the EC2 console")
 
     def _list_leftovers(self) -> None:
-        listing = self._commands.run("tfdeploy", "leftovers", "--json", "--stack", _STACK).output
+        listing = self._commands.run("tfdeploy", "ls", "--leftovers", "--json", "--stack", _STACK).output
         try:
             leftovers = parsed(listing)["leftovers"]
         except (ValueError, LookupError, TypeError):

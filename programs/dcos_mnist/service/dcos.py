@@ -139,7 +139,8 @@ def run(args: argparse.Namespace) -> None:
 
     tf.disable_eager_execution()
     tf.logging.set_verbosity(tf.logging.ERROR)
-    about = json.loads(os.environ["TF_CONFIG"])
+    alone = {"cluster": {"worker": [os.environ["TFDEPLOY_ADDRESS"]]}, "task": {"type": "worker", "index": 0}}
+    about = json.loads(os.environ.get("TF_CONFIG", json.dumps(alone)))
     task = about["task"]
     server = tf.train.Server(tf.train.ClusterSpec(about["cluster"]), job_name=task["type"], task_index=task["index"])
     if job is None:

@@ -171,7 +171,11 @@ def train(args: argparse.Namespace, strategy: tf.distribute.Strategy, train_dir:
 
 
 def main() -> None:
-    args, tf_config = arguments(), json.loads(os.environ["TF_CONFIG"])
+    alone = {
+        "cluster": {"chief": ["localhost"]},
+        "task": {"type": "chief", "index": 0},
+    }  # a TFJob of one replica has no TF_CONFIG
+    args, tf_config = arguments(), json.loads(os.environ.get("TF_CONFIG") or json.dumps(alone))
     role, index = tf_config["task"]["type"], tf_config["task"]["index"]
     replicas = {name: len(hosts) for name, hosts in tf_config["cluster"].items()}
     log(f"{role} {index} of {replicas}, strategy {args.strategy}")

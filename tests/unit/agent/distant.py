@@ -62,6 +62,14 @@ class Distant:
             names = list(self.job.tasks)
             write(self.record.log(self.job.spec.id, names[place % len(names)]), chunks)
 
+    def shrink(self) -> None:
+        """The last task of the present run is removed, as by an update with fewer workers."""
+        if self.job and len(self.job.tasks) > 1:
+            hostname = [*self.job.tasks][-1]
+            del self.job.tasks[hostname]
+            self.job.removed_attempts[hostname] = 1
+            self.record.save(self.job)
+
     def tell(self, text: str) -> None:
         """Something happens in the present run."""
         if self.job:
@@ -119,7 +127,7 @@ class Distant:
         """All that a record tells of a run."""
         job = record.load(run)
         assert job is not None
-        streams = {name: record.log(run, name).streams for name in job.tasks}
+        streams = {name: record.log(run, name).streams for name in record.hostnames(job)}
         return {
             "run_state": job.to_dict(),
             "events": record.events(run),

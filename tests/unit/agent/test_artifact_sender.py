@@ -27,7 +27,7 @@ class Calls:
     def json(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         rest = path.split("/")[4:]
         if method == "PUT":
-            return {"ends": self.store.begin(RUN, "a", 0, json.loads(json.dumps(body["artifacts"])), str(self.train))}
+            return {"ends": self.store.begin(RUN, "a", 0, json.loads(json.dumps(body["artifacts"])))}
         if rest:
             return {"end": self.store.finish_file(RUN, "a", int(rest[0]), body["sha256"])}
         self.left_out = [LeftOut.from_dict(item) for item in body["left_out"]]

@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent import artifact_store
+from tfdeploy.agent import artifact_precedence, artifact_store
 from tfdeploy.agent.artifact_manifest import load_manifest, read_part, stored_artifacts
 from tfdeploy.agent.artifact_store import ArtifactStore, UploadUnknown
-from tfdeploy.agent.artifacts import CLUSTER_LIMIT, LIMIT, MAX_BYTES, MAX_FILES, OTHER_MACHINE, LeftOut
+from tfdeploy.agent.artifacts import (
+    CLUSTER_LIMIT,
+    LIMIT,
+    MAX_BYTES,
+    MAX_FILES,
+    OTHER_MACHINE,
+    RUN_LIMIT,
+    LeftOut,
+    relative_checkpoint,
+)
 
 RUN = "0123456789ab"
 
@@ -30,8 +39,8 @@ class Sending:
     def __init__(self, store: ArtifactStore, machine: str = "a", rank: int = 0, run: str = RUN) -> None:
         self.store, self.machine, self.rank, self.run = store, machine, rank, run
 
-    def begin(self, *items: dict[str, Any], train_dir: str = "/nowhere") -> list[int]:
-        return self.store.begin(self.run, self.machine, self.rank, list(items), train_dir)
+    def begin(self, *items: dict[str, Any]) -> list[int]:
+        return self.store.begin(self.run, self.machine, self.rank, list(items))
 
     def put(self, index: int, offset: int, data: bytes, sha256: str = "") -> int:
         return self.store.put(self.run, self.machine, index, offset, sha256 or sha(data), data)
@@ -165,8 +174,6 @@ def test_a_second_upload_replaces_the_first_one(runs: Path, sending: Sending) ->
     assert files(runs) == {"checkpoint/k": b"k"}
     sending.begin()
     assert sending.end(LeftOut("k", 1, LIMIT)) == ["k"]
-    assert sending.end() == []
-    assert files(runs) == {}
 
 
 def test_of_two_machines_with_one_name_the_lower_rank_is_stored(runs: Path, sending: Sending) -> None:
@@ -189,27 +196,92 @@ def test_what_two_machines_share_is_sent_once(runs: Path, sending: Sending) -> N
     assert files(runs) == {"k": b"first"}
 
 
-def test_a_file_on_this_machine_is_linked_only_if_it_is_the_one_declared(
-    tmp_path: Path, runs: Path, sending: Sending
+def checkpoint(name: str) -> tuple[str, str, dict[str, bytes]]:
+    """What TensorFlow writes of a checkpoint, as `Sending.send` takes it."""
+    folder, _, base = name.rpartition("/")
+    text = f"{folder}/checkpoint" if folder else "checkpoint"
+    return "checkpoint", name, {f"{name}.data-0": b"v" + name.encode(), f"{name}.index": b"i", text: base.encode()}
+
+
+NEWEST = checkpoint("model.ckpt-500")
+
+
+@pytest.mark.parametrize(
+    ("later", "stored"),
+    [
+        ([], ["model.ckpt-500"]),
+        ([("keras", "k", {"k": b"k"})], ["model.ckpt-500", "k"]),
+        ([checkpoint("eval/model.ckpt-9")], ["model.ckpt-500", "eval/model.ckpt-9"]),
+        ([checkpoint("model.ckpt-5")], ["model.ckpt-500", "model.ckpt-5"]),
+        ([checkpoint("model.ckpt-5"), checkpoint("model.ckpt-10")], ["model.ckpt-500", "model.ckpt-10"]),
+        ([checkpoint("model.ckpt-5"), checkpoint("model.ckpt-505")], ["model.ckpt-505"]),
+        ([checkpoint("model.ckpt-505")], ["model.ckpt-505"]),
+        ([("checkpoint", "other", {"other.index": b"o", "checkpoint": b"other"})], ["other"]),
+    ],
+    ids=["nothing", "a model", "of another folder", "behind", "behind twice", "behind, then newer", "newer", "renamed"],
+)
+@pytest.mark.parametrize("machine", ["a", "b"])
+def test_only_a_newer_checkpoint_replaces_one(
+    runs: Path, sending: Sending, machine: str, later: list[tuple[str, str, dict[str, bytes]]], stored: list[str]
 ) -> None:
-    train = tmp_path / "train"
-    train.mkdir()
-    for name in ("ckpt.data-0", "other"):
-        (train / name).write_bytes(b"values")
-    stat = (train / "ckpt.data-0").stat()
+    """The machine that follows has an empty disk: that it has nothing is not a reason to delete what may be the only copy."""
+    sending.send(*NEWEST)
+    sending.end()
+    successor = Sending(ArtifactStore(runs), machine)
+    for number, item in enumerate(later):
+        successor.send(*item, version=str(number + 2))
+        successor.end()
+    assert successor.end() == stored
+    assert [item.is_complete for item in stored_artifacts(runs / RUN)[0]] == [True] * len(stored)
+    assert {name for name in files(runs) if name.endswith(".index")} == {f"{it}.index" for it in stored if it != "k"}
 
-    def item(name: str, inode: int, version: int) -> dict[str, Any]:
-        file = {"name": name, "size": 6, "version": str(version), "link": [stat.st_dev, inode]}
-        return {"kind": "files", "name": name, "files": [file]}
 
-    def begin(*items: dict[str, Any]) -> list[int]:
-        return sending.begin(*items, train_dir=str(train))
+def test_an_upload_that_was_cut_short_replaces_nothing(runs: Path, sending: Sending) -> None:
+    sending.send(*NEWEST)
+    sending.end()
+    sending.begin(declared(*checkpoint("model.ckpt-505"), version="2"))
+    sending.put(0, 0, b"v")
+    assert sending.end() == ["model.ckpt-500"]
+    assert files(runs) == NEWEST[2]
+    sending.begin(declared(*checkpoint("model.ckpt-505"), version="2"))
+    assert sending.end(LeftOut("model.ckpt-505", 9, LIMIT)) == ["model.ckpt-500"]
 
-    assert begin(item("ckpt.data-0", stat.st_ino + 1, stat.st_mtime_ns)) == [0]
-    assert begin(item("ckpt.data-0", stat.st_ino, stat.st_mtime_ns + 1)) == [0]
-    assert begin(item("other", (train / "other").stat().st_ino, (train / "other").stat().st_mtime_ns)) == [0]
-    assert begin(item("ckpt.data-0", stat.st_ino, stat.st_mtime_ns)) == [-1]
-    assert (runs / RUN / "artifacts/ckpt.data-0").stat().st_ino == stat.st_ino
+
+def test_what_a_machine_has_no_more_is_beyond_the_limit_of_a_run_first(
+    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact_precedence, "MAX_BYTES", 20)
+    sending.send("checkpoint", "c-1", {"c-1.index": b"1234567890"}, version="9")
+    for number in range(3):
+        sending.send("keras", f"k{number}", {f"k{number}": b"12345"}, version=str(number))
+        last = sending.end()
+    assert last == ["c-1", "k1", "k2"], "the newest checkpoint stays, whatever is stored after it"
+    assert load_manifest(runs / RUN).left_out == [LeftOut("k0", 5, RUN_LIMIT, "a")]
+    assert files(runs).keys() == {"c-1.index", "k1", "k2"}
+
+
+@pytest.mark.parametrize("name", ["ckpt.data-0", "my.data-set.csv", "train.data-1-of-2"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_a_program_writes_later_does_not_change_the_record(
+    tmp_path: Path, runs: Path, sending: Sending, name: str, is_link: bool
+) -> None:
+    """Nothing is linked: the hash in the manifest is that of the file, whatever happens in `train_dir`."""
+    source = tmp_path / name
+    (tmp_path / "target").write_bytes(b"values")
+    if is_link:
+        source.symlink_to("target")
+    else:
+        source.write_bytes(b"values")
+    stat = source.lstat()
+    item = declared("files", name, {name: b"values"}, str(stat.st_mtime_ns))
+    item["files"][0]["link"] = [stat.st_dev, stat.st_ino]  # a launcher of version 0.1.0 declares it
+    assert sending.begin(item) == [0]
+    sending.put(0, 0, b"values")
+    sending.finish(0, b"values")
+    source.write_bytes(b"VALUES")
+    stored = runs / RUN / "artifacts" / name
+    assert (stored.read_bytes(), stored.is_symlink()) == (b"values", False)
+    assert [file.sha256 for file in load_manifest(runs / RUN).files] == [sha(b"values")]
 
 
 def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +317,33 @@ def test_the_oldest_runs_lose_their_artifacts_first(
     assert sending.store.remove_excess("one") == []
 
 
-def test_a_damaged_manifest_is_an_empty_one(runs: Path) -> None:
-    for text in ("", "[]", "{", '{"artifacts": [{}], "left_out": []}', '{"artifacts": 1}'):
-        (runs / RUN / "artifacts.json").write_text(text)
-        assert stored_artifacts(runs / RUN) == ([], [])
+DAMAGED = ["", "[]", "{", '{"artifacts": [{}], "left_out": []}', '{"artifacts": 1}', "[" * 100_000, "\0" * 50]
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_manifest_is_that_of_the_folder(runs: Path, sending: Sending, text: str) -> None:
+    (runs / RUN / "artifacts.json").write_text(text)
+    assert stored_artifacts(runs / RUN) == ([], [])
+    content = relative_checkpoint("model.ckpt-500").encode()
+    sending.send("checkpoint", NEWEST[1], {**NEWEST[2], "checkpoint": content})
+    (runs / RUN / "artifacts.json").write_text(text)
+    (row,), _ = stored_artifacts(runs / RUN)
+    assert (row.kind, row.name, row.is_complete) == ("checkpoint", "model.ckpt-500", True)
+    sending.begin()
+    assert sending.end() == ["model.ckpt-500"]
+    sending.send(*checkpoint("model.ckpt-505"))
+    assert sending.end() == ["model.ckpt-505"]
+
+
+def test_a_manifest_that_cannot_be_read_is_not_an_empty_one(
+    runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sending.send(*NEWEST)
+    before = (runs / RUN / "artifacts.json").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(OSError(5, os.strerror(5))))
+        for action in (sending.begin, sending.end, lambda: sending.send(*checkpoint("model.ckpt-505"))):
+            with pytest.raises(OSError, match="Input/output error"):
+                action()
+    assert (runs / RUN / "artifacts.json").read_bytes() == before
+    assert files(runs) == NEWEST[2]

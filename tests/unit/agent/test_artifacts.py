@@ -112,6 +112,39 @@ def test_the_file_checkpoint_names_the_newest(text: str, folder: str, expected: 
     assert newest_checkpoint(text, folder, files) == expected
 
 
+LONG = {
+    "parts": named("/a" * 500_000 + "/ckpt-3"),
+    "one part": named("a" * 1_000_000),
+    "dots": named("../" * 300_000 + "ckpt-3"),
+    "blank lines": "\n" * 1_000_000 + named("ckpt-3"),
+    "blanks": " " * 1_000_000 + named("ckpt-3"),
+    "open strings": 'model_checkpoint_path: "a\n' * 40_000 + named("ckpt-3"),
+    "escapes": named("\\" * 1_000_000 + "/ckpt-3"),
+    "many names": named("ckpt-1") * 15_000 + named("ckpt-3"),
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_a_file_checkpoint_of_a_mebibyte_is_read_in_a_moment(text: str) -> None:
+    """In a time that is quadratic each of these takes minutes."""
+    lookups: list[str] = []
+
+    class Files(dict[str, FileInfo]):
+        def __contains__(self, name: object) -> bool:
+            lookups.append(str(name))
+            return super().__contains__(name)
+
+    newest = newest_checkpoint(text, "", Files({"ckpt-3.index": FileInfo(1, 1)}))
+    assert newest == ("" if "a" * 1000 in text else "ckpt-3")
+    assert len(lookups) <= 1024
+
+
+def test_models_and_checkpoints_in_many_folders_are_found_in_a_moment() -> None:
+    names = [f"{number}/{name}" for number in range(20_000) for name in ("saved_model.pb", "c.index", "c.data-0")]
+    files = {name: FileInfo(1, 1) for name in names}
+    assert len(choose(files, DEFAULT_PATTERNS, lambda _: "")[0]) == 20_000
+
+
 @given(st.text(min_size=1).filter(lambda text: is_valid_name(text) and text.strip() == text))
 def test_a_relative_checkpoint_is_read_again(name: str) -> None:
     assert newest_checkpoint(relative_checkpoint(name), "", {f"{name}.index": FileInfo(1, 1)}) == name

@@ -1,110 +1,50 @@
-"""Who may call what; what a stranger can make the controller do; how much a report costs."""
+"""What a stranger can make the controller do; how much a report costs; what a full disk delays."""
 
 import http.client
-import json
 import os
-import socket
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
-from tests.waiting import until
-from tfdeploy.agent import controller_server, events
-from tfdeploy.agent.controller import Clock, Controller
-from tfdeploy.agent.controller_server import Server
+from tfdeploy.agent import events, rpc
+from tfdeploy.agent.controller import END_SECONDS, Clock, Controller
 from tfdeploy.agent.record import Record
-from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, Client, launcher_token
-from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, LauncherReport, Order
+from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, launcher_token
+from tfdeploy.agent.run_state import RunState, TaskExit
+from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
 
-TOKEN = "0123456789abcdef" * 2
-"""As long as a real one."""
-
-
-class Served:
-    """A controller behind its server."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "token").write_text(TOKEN + "\n")
-        self.controller = Controller(Record(folder / "record"))
-        self.server = Server("127.0.0.1:0", folder / "token", self.controller)
-        self.port = int(self.server.server_address[1])
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def client(self, token: str = TOKEN) -> Client:
-        return Client(f"127.0.0.1:{self.port}", token, 10.0)
-
-    def raw(self, head: str, body: bytes = b"") -> bytes:
-        """What the server sends after these bytes, until it closes the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
-            connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
-            received = b""
-            while part := connection.recv(4096):
-                received += part
-            return received
+__all__ = ["served"]
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    made = Served(tmp_path)
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+@pytest.mark.parametrize("content", ["", "\n", " \n ", None])
+@pytest.mark.parametrize("shown", ["", None, TOKEN, launcher_token(TOKEN), launcher_token("")])
+def test_a_token_file_that_is_torn_lets_nobody_in(
+    served: Served, tmp_path: Path, content: str | None, shown: str | None
+) -> None:
+    (tmp_path / "token").unlink()
+    if content is not None:
+        (tmp_path / "token").write_text(content)
+    header = "" if shown is None else f"\n{TOKEN_HEADER}: {shown}"
+    for path in ("/stopped", "/log/run/worker-0"):
+        assert served.raw(f"GET {path} HTTP/1.1\nHost: x{header}").startswith(b"HTTP/1.1 403 ")
 
 
-REPORT = Launcher("worker-0").report().to_dict()
-LAUNCHERS_CALLS = [
-    ("POST", "/sync", REPORT),
-    ("GET", "/log/run/worker-0", {}),
-    ("PUT", "/log/run/worker-0/stdout/0", {}),
-    ("GET", "/restore/run", {}),
-    ("GET", "/changes/0", {}),
-]
-ADMIN_CALLS = [
-    ("PUT", "/run", {}),
-    ("PUT", "/code/0123", {}),
-    ("POST", "/stop", {}),
-    ("POST", "/moved", {"to": "docker"}),
-    ("PUT", "/import/0", {}),
-    ("GET", "/import", {}),
-    ("POST", "/view", {}),
-    ("POST", "/copy", {"record_id": ""}),
-    ("POST", "/restarts", {"hostnames": []}),
-    ("POST", "/new-launcher", {"hostname": "worker-0", "action": "restarted"}),
-    ("GET", "/stopped", {}),
-]
+def test_a_body_that_is_deeply_nested_is_not_valid(served: Served) -> None:
+    with served.client() as client, pytest.raises(CallError, match="400 the body is not valid: RecursionError"):
+        client.call("POST", "/view", b"[" * 100_000)
 
 
-def body_of(data: Any) -> bytes:
-    return json.dumps(data).encode() if data is not None else b""
-
-
-@pytest.mark.parametrize(("method", "path", "data"), LAUNCHERS_CALLS)
-def test_a_launcher_may_report_and_send_its_output(served: Served, method: str, path: str, data: Any) -> None:
-    with served.client(launcher_token(TOKEN)) as client:
-        client.call(method, path, body_of(data))
-
-
-@pytest.mark.parametrize(("method", "path", "data"), ADMIN_CALLS)
-def test_a_launcher_may_do_nothing_else(served: Served, method: str, path: str, data: Any) -> None:
-    with served.client(launcher_token(TOKEN)) as client, pytest.raises(CallError, match="403 the token of launchers"):
-        client.call(method, path, body_of(data))
-
-
-@pytest.mark.parametrize("shown", ["", "\xe4\xf6", "{}x", "x{}", "{:.1}", "{:.16}", "{:.16}another", "{:.31}"])
-@pytest.mark.parametrize("token", [TOKEN, launcher_token(TOKEN)])
-def test_a_token_is_refused_unless_all_of_it_is_right(served: Served, token: str, shown: str) -> None:
-    with (
-        served.client(shown.format(token)) as client,
-        pytest.raises(CallError, match="403 the cluster's token is missing or wrong"),
-    ):
+def test_a_response_has_a_limit(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc, "_MAX_RESPONSE", 10)
+    with served.client() as client, pytest.raises(CallError, match=r"the response has \d+ bytes, and 10 are allowed"):
         client.call("GET", "/stopped")
 
 
@@ -146,22 +86,6 @@ def test_a_body_that_is_no_report_is_an_error_of_the_caller(served: Served, body
         with pytest.raises(CallError, match=r"/sync: 400"):
             client.call("POST", "/sync", body)
         client.json("POST", "/sync", REPORT)
-
-
-def test_strangers_that_say_nothing_are_few(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_server, "MAX_STRANGERS", 5)
-    silent = [socket.create_connection(("127.0.0.1", served.port), 5) for _ in range(5)]
-    until(lambda: len(served.server._strangers) == 5, "all are connected")
-    with pytest.raises(OSError, match=r"."):
-        served.client().call("GET", "/stopped")
-    for connection in silent:
-        connection.close()
-    until(lambda: len(served.server._strangers) == 0, "all are gone")
-    with served.client() as client, served.client() as other:
-        for _ in range(3):
-            client.call("GET", "/stopped")
-            other.call("GET", "/stopped")
-        assert len(served.server._strangers) == 0
 
 
 def test_a_full_disk_is_an_error_that_the_launcher_sees(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,6 +233,95 @@ def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeyp
     assert {events.LAUNCHER_REGISTERED, events.RECORD_DELAYED, events.TASK_STARTED} <= {*kinds}
 
 
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as full:
+        full.setattr("tfdeploy.agent.record.write_whole", _no_space)
+        full.setattr("tfdeploy.agent.event_log._write", _no_space)
+        yield
+
+
+def stopped_by_user(target: Controller, launcher: Launcher) -> None:
+    target.stop([])
+
+
+def removed(target: Controller, launcher: Launcher) -> None:
+    target.stop([launcher.hostname])
+
+
+def over_its_budget(target: Controller, launcher: Launcher) -> None:
+    assert target._run is not None
+    target._run.spec = replace(target._run.spec, cost_per_hour=1e9, budget=0.01)
+
+
+def at_its_time_limit(target: Controller, launcher: Launcher) -> None:
+    target.stop([], auxiliary=False, time_limit=60.0)
+
+
+def failed_elsewhere(target: Controller, launcher: Launcher) -> None:
+    other = Launcher("worker-1")
+    other.instance = target._run.tasks["worker-1"].instance if target._run else ""
+    target.sync(
+        replace(other.report(), run_id=launcher.run, attempt=1, phase="exited", exit=ExitReport(TaskExit(1), 1.0))
+    )
+
+
+@pytest.mark.parametrize("end", [stopped_by_user, removed, over_its_budget, at_its_time_limit, failed_elsewhere])
+def test_a_full_disk_delays_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: Callable[[Controller, Launcher], None]
+) -> None:
+    wall, steady = 1_000_000.0, 50.0
+    target = Controller(Record(tmp_path), clock=Clock(lambda: wall, lambda: steady))
+    target.submit_run(plan(workers=2, restart={"maximum": 0}).run)
+    launchers = [Launcher(f"worker-{index}", port=20_000 + index) for index in range(2)]
+    start(target, launchers)
+    with full_disk(monkeypatch):
+        end(target, launchers[0])
+        wall, steady = wall + 2, steady + 2
+        target.tick()
+        assert sync(target, launchers[0]).action in (STOP, END)
+        assert not launchers[0].running
+        wall, steady = wall + END_SECONDS, steady + END_SECONDS
+        target.tick()
+        assert sync(target, launchers[0]).action == END
+        if end is not removed:
+            for _ in range(2):
+                sync(target, launchers[1])
+            assert target.is_stopped()
+
+
+def test_the_only_witness_of_an_end_remains_while_the_disk_is_full_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
+    start(target, [launcher])
+    with full_disk(monkeypatch):
+        launcher.end_child(0, 1.0)
+        for _ in range(3):
+            assert sync(target, launcher).action in (NOTHING, STOP)
+            target.tick()
+        assert target.unfinished() == {"waits_for": [], "problem": "No space left on device"}
+    target.tick()
+    assert sync(target, launcher).action == END
+    assert target.unfinished() == {"waits_for": [], "problem": ""}
+
+
+def test_artifacts_are_asked_for_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Controller(Record(tmp_path))
+    target.submit_run(plan(workers=1, artifacts=["*.keras"]).run)
+    launcher = Launcher("worker-0")
+    for _ in range(8):
+        target_sync = target.sync(replace(launcher.report(), can_upload=True))
+        launcher.obey(target_sync, 1.0)
+        target.tick()
+    with full_disk(monkeypatch):
+        launcher.end_child(0, 1.0)
+        target.sync(replace(launcher.report(), can_upload=True))
+        target.tick()
+        order = target.sync(replace(launcher.report(), can_upload=True))
+        assert (order.action, order.upload and order.upload.patterns) == (END, ["*.keras"])
+
+
 @pytest.mark.parametrize("step", [3_600.0, -3_600.0])
 def test_a_clock_that_is_set_delays_nothing(tmp_path: Path, step: float) -> None:
     wall, steady = 1_000_000.0, 50.0
@@ -335,22 +348,3 @@ def test_a_stop_spares_tensorboard_on_request(served: Served, body: dict[str, bo
     with served.client() as client:
         client.call("POST", "/stop", body_of(body))
         assert client.json("GET", "/stopped") == {"stopped": all_end}
-
-
-def test_a_machine_without_threads_refuses_for_a_moment_and_not_for_ever(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each such connection ends. If it was still counted, the server would refuse all others after some."""
-    monkeypatch.setattr(controller_server, "MAX_STRANGERS", 3)
-    start = threading.Thread.start
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    for _ in range(5):
-        with suppress(OSError):  # closed before all was sent
-            assert served.raw("GET /stopped HTTP/1.1") == b""
-    monkeypatch.setattr(threading.Thread, "start", start)
-    with served.client() as client:
-        assert client.json("GET", "/stopped") == {"stopped": True}

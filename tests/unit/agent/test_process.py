@@ -15,6 +15,7 @@ from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.agent import process as module
 from tfdeploy.agent.process import MARK, Child, boot_id, kill_leftovers
+from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.backends.zipapp import application
 
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -110,3 +111,31 @@ def test_a_group_whose_number_is_used_again_is_left_alone(
     assert marked.wait() == -signal.SIGKILL
     assert other.poll() is None
     assert not note.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (9, "SIGKILL"),
+        (15, "SIGTERM"),
+        (31, "SIGSYS"),
+        (32, "SIG32"),
+        (34, "SIGRTMIN"),
+        (35, "SIGRTMIN+1"),
+        (50, "SIGRTMIN+16"),
+        (63, "SIGRTMIN+29"),
+        (64, "SIGRTMAX"),
+    ],
+)
+def test_each_signal_that_ends_a_program_has_a_name(tmp_path: Path, number: int, name: str) -> None:
+    made = child(tmp_path)
+    until(lambda: b"time.sleep" in Path(f"/proc/{made.process.pid}/cmdline").read_bytes(), "the program runs")
+    made.signal(number)
+    until(lambda: made.end() is not None, "it has ended")
+    assert made.end() == TaskExit(128 + number, name)
+
+
+def test_every_signal_has_a_name() -> None:
+    names = [module.signal_name(number) for number in range(1, 65)]
+    assert all(name.startswith("SIG") for name in names)
+    assert len({*names}) == 64

@@ -292,6 +292,18 @@ def test_after_a_failure_an_evaluator_has_no_grace() -> None:
     assert job.states() == "worker-0 failed, evaluator-0 stopped (run failed)"
 
 
+@pytest.mark.parametrize(("required", "state"), [(True, "stopped (run failed)"), (False, "running")])
+def test_an_evaluator_that_fails_fails_the_run_unless_it_is_not_required(required: bool, state: str) -> None:
+    job = world(workers=1, evaluator=1, jobs={"evaluator": {"required": required}})
+    job.exit("evaluator-0", 1)
+    assert job.states() == f"worker-0 {state}, evaluator-0 failed"
+    if not required:
+        job.exit("worker-0")
+        assert job.states() == "worker-0 succeeded, evaluator-0 failed"
+    assert job.job.result is not None
+    assert job.job.result.state == ("failed" if required else "succeeded")
+
+
 def test_a_restart_waits_for_its_time_and_then_runs() -> None:
     job = world(workers=1, restart=ANY)
     job.exit("worker-0", 3)

@@ -11,6 +11,14 @@ import pytest
 
 from tests.unit.cases import plan
 from tfdeploy.agent import events, record_import
+from tfdeploy.agent.artifact_manifest import (
+    ArtifactList,
+    ManifestArtifact,
+    ManifestFile,
+    save_manifest,
+    stored_artifacts,
+)
+from tfdeploy.agent.artifacts import NOT_COPIED, LeftOut
 from tfdeploy.agent.controller import Controller
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.record import Record, ViewRequest
@@ -316,3 +324,71 @@ def test_a_crash_while_the_record_is_replaced_leaves_one_that_is_imported_again(
 
 def _crash(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+def checkpoint(folder: Path, run: RunState, step: int, has_data: bool = True) -> Record:
+    """A record with a checkpoint of the run; `has_data`: a copy has fetched it."""
+    record = Record(folder)
+    record.save(run)
+    files = {f"c-{step}.index": b"i", f"c-{step}.data-0": b"v" * step, "checkpoint": f"c-{step}".encode()}
+    listed = [ManifestFile(name, len(data), str(step)) for name, data in files.items()]
+    artifact = ManifestArtifact("checkpoint", f"c-{step}", "laptop", 0, listed)
+    for name, data in files.items() if has_data else ():
+        record.artifacts_folder(run.spec.id).mkdir(exist_ok=True)
+        (record.artifacts_folder(run.spec.id) / name).write_bytes(data)
+    save_manifest(
+        record.run_folder(run.spec.id), ArtifactList(*(([artifact], [], []) if has_data else ([], [], [artifact])))
+    )
+    return record
+
+
+@pytest.mark.parametrize(
+    ("has_data", "step", "stored", "left_out"),
+    [
+        (False, 9, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        (True, 9, ["c-9"], []),
+        (True, 3, ["c-5", "c-3"], []),
+    ],
+    ids=["not copied", "newer", "behind"],
+)
+def test_a_copy_that_returns_deletes_nothing_that_only_the_record_here_has(
+    tmp_path: Path, has_data: bool, step: int, stored: list[str], left_out: list[LeftOut]
+) -> None:
+    """The run has left this place, and returns from the user's copy of the other one, which does not respond."""
+    ended = RunResult(STOPPED, MOVED, 2.0)
+    here = checkpoint(tmp_path / "here", run_state(ended), 5)
+    earlier = run_state(ended)
+    earlier.spec = replace(earlier.spec, id="earlier")
+    here.save_other(earlier)
+    here.record_id()
+    there = checkpoint(tmp_path / "there", run_state(ended, moves=1), step, has_data)
+    there.set_record_id(here.record_id())
+    controller = Controller(Record(tmp_path / "here"))
+    controller.finish_import(sent(controller, there, "docker"))
+    here = Record(tmp_path / "here")
+    assert here.runs() == sorted([SPEC.id, "earlier"])
+    rows, lacking = stored_artifacts(here.run_folder(SPEC.id))
+    assert [(row.name, row.is_complete) for row in rows] == [(name, True) for name in stored]
+    assert lacking == left_out
+
+
+def test_the_log_of_a_task_that_was_removed_arrives_too(tmp_path: Path, controller: Controller) -> None:
+    run = run_state(RunResult(STOPPED, MOVED, 2.0), removed={"worker-7": "launcher"})
+    there = recorded(tmp_path / "there", run)
+    there.log(SPEC.id, "worker-7").streams["stdout"].put(0, b"last words\n")
+    controller.finish_import(sent(controller, there))
+    here = Record(tmp_path / "here")
+    arrived = here.load(SPEC.id)
+    assert arrived is not None
+    assert here.hostnames(arrived)[-1] == "worker-7"
+    assert here.log(SPEC.id, "worker-7").streams["stdout"].span(0, 99) == b"last words\n"
+
+
+@pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/stdout.0.log", "runs/a b/run_state.json", "runs/-x/y"])
+def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
+    record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))
+    (record.folder / path).parent.mkdir(parents=True)
+    (record.folder / path).write_text("x")
+    target = Controller(Record(tmp_path / "to"))
+    target.finish_import(sent(target, record))
+    assert Record(tmp_path / "to").runs() == [SPEC.id]

@@ -49,6 +49,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("give"), st.sampled_from(["one", "two"]), st.integers(1, 3)),
         st.tuples(st.just("print"), st.integers(0, 2), CHUNKS),
+        st.tuples(st.just("shrink"), st.just(None)),
         st.tuples(st.just("tell"), st.text(max_size=20)),
         st.tuples(st.just("look"), st.just(None)),
         st.tuples(st.just("cut"), st.integers(0, 4)),
@@ -66,6 +67,8 @@ def do(distant: Distant, step: tuple[Any, ...]) -> None:
             distant.give(run, tasks)
         case "print", place, chunks:
             distant.print(place, chunks)
+        case "shrink", _:
+            distant.shrink()
         case "tell", text:
             distant.tell(text)
         case "look", _:
@@ -114,6 +117,29 @@ def test_what_begins_a_segment_is_not_left_for_the_next_look(distant: Distant, s
     distant.look()
     distant.print(0, [(STDOUT, b"y")] * 3)
     distant.look()
+    check_same(distant)
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["current run", "earlier run"])
+def test_the_last_lines_of_a_removed_task_are_in_every_copy(distant: Distant, is_followed: bool) -> None:
+    distant.give("one", 3)
+    distant.print(2, [(STDOUT, b"first\n")])
+    distant.look()
+    distant.print(2, [(STDOUT, b"last words " * 30)])
+    distant.print(1, [(STDERR, b"never looked at\n")])
+    distant.shrink()
+    distant.shrink()
+    if is_followed:
+        distant.give("two", 1)
+    distant.look()
+    record_sync.update_all_runs(distant.mirror, distant.call)
+    job = distant.mirror.load("one")
+    assert job is not None
+    assert [*job.tasks] == ["worker-0"]
+    assert distant.mirror.hostnames(job) == ["worker-0", "worker-1", "worker-2"]
+    ends = {name: distant.mirror.log("one", name).streams["stdout"].end for name in distant.mirror.hostnames(job)}
+    assert ends == {"worker-0": 0, "worker-1": 0, "worker-2": 6 + 330}
+    assert distant.mirror.log("one", "worker-1").streams["stderr"].span(0, 99) == b"never looked at\n"
     check_same(distant)
 
 

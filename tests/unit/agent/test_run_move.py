@@ -7,14 +7,17 @@ import pytest
 
 from tests.unit.cases import plan
 from tfdeploy.agent import moved_train_dir, reconcile, run_move
+from tfdeploy.agent.events import STOP_REQUESTED
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.restart_policy import set_exit
+from tfdeploy.agent.run_spec import RunJob, TaskSpec
 from tfdeploy.agent.run_state import (
     MOVED,
     RUNNING,
     SCHEDULED,
     STARTING,
     STOPPED,
+    TENSORBOARD,
     TO_MOVE,
     MachineUpload,
     RunState,
@@ -50,6 +53,17 @@ def test_a_run_is_stopped_to_be_moved_and_says_so() -> None:
     reconcile.advance(run, 11.0)
     assert {(task.state, task.reason) for task in run.tasks.values()} == {(STOPPED, TO_MOVE)}
     assert continues(run)
+
+
+def test_the_stop_of_a_run_that_is_over_is_an_event_only_where_tensorboard_still_ran() -> None:
+    run = RunState(SPEC, 1.0)
+    reconcile.stop_run(run, 10.0)
+    assert reconcile.stop_run(run, 11.0) == []
+    jobs = {**SPEC.jobs, TENSORBOARD: RunJob(command=["tensorboard"])}
+    run = RunState(replace(SPEC, tasks=[*SPEC.tasks, TaskSpec("tensorboard-0", TENSORBOARD, 0)], jobs=jobs), 1.0)
+    reconcile.stop_run(run, 10.0)
+    (event,) = reconcile.stop_run(run, 11.0)
+    assert (event.kind, event.tasks) == (STOP_REQUESTED, ["tensorboard-0"])
 
 
 def test_only_what_was_stopped_to_be_moved_continues_without_a_move() -> None:

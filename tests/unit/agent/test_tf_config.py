@@ -63,6 +63,34 @@ def test_gpu_workers_are_workers_after_the_others() -> None:
     assert (known["job_name"], known["task_index"], known["worker_hosts"]) == ("worker", "3", ",".join(workers))
 
 
+TFJOB = {
+    "worker": "",
+    "chief": "",
+    "evaluator": "",
+    "worker tensorboard": "",
+    "worker ps": "ps worker",
+    "worker worker": "worker",
+    "chief evaluator": "chief",
+    "ps": "",
+}
+"""The replicas of a job, the first of which is the task, and the jobs of the cluster in its `TF_CONFIG`: none for one replica."""
+
+
+@pytest.mark.parametrize("jobs", TFJOB)
+def test_a_task_that_trains_alone_has_no_tf_config_as_in_a_tfjob(jobs: str) -> None:
+    names = jobs.split()
+    book = [TaskAddress(f"{job}-{index}", job, index, f"10.0.0.{index}:1") for index, job in enumerate(names)]
+    run = RunSpec("0123456789ab", [], {job: RunJob() for job in names})
+    found = json.loads(tf_config.environment(book, book[0], run).get("TF_CONFIG", '{"cluster": {}}'))
+    assert " ".join(sorted(found["cluster"])) == TFJOB[jobs]
+
+
+def test_a_server_of_tensorflow_that_is_alone_has_its_address_in_tf_config() -> None:
+    book = [TaskAddress("worker-0", "worker", 0, "10.0.0.1:1")]
+    run = RunSpec("0123456789ab", [], {"worker": RunJob(command=["python", "serve"])})
+    assert json.loads(tf_config.environment(book, book[0], run)["TF_CONFIG"])["cluster"] == {"worker": ["10.0.0.1:1"]}
+
+
 FOUR = [
     "--job_name=worker",
     "--task_index=0",

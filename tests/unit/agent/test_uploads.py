@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.agent import reconcile, sync, uploads
+from tfdeploy.agent.artifacts import DEFAULT_PATTERNS
 from tfdeploy.agent.controller import Clock, Controller
-from tfdeploy.agent.events import ARTIFACTS_LOST
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
+from tfdeploy.agent.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit, TaskState
 from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
@@ -71,7 +72,7 @@ def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
     assert cluster.end("worker-0").upload is None
     order = cluster.end("ps-0")
     assert order.action == sync.END
-    assert order.upload == sync.UploadRequest("run", "/train", ["**/saved_model.pb", "**/*.keras", "**/checkpoint"])
+    assert order.upload == sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS))
     assert cluster.report("ps-0").upload == order.upload
     assert cluster.report("worker-0").upload is None
     assert uploads.are_open(cluster.run)
@@ -395,6 +396,29 @@ def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> Non
     record.save(RunState(replace(run.spec, id="later"), NOW))
     with pytest.raises(UploadRefused):
         Controller(record).begin_upload("run", "worker-0", {"artifacts": []})
+
+
+def test_a_machine_with_an_empty_disk_deletes_nothing(tmp_path: Path) -> None:
+    """A spot machine has uploaded before it was shut down; on the one that replaces it, of the same name, the program fails."""
+    run = RunState(spec("worker-0"), NOW)
+    record = Record(tmp_path)
+    sha256 = hashlib.sha256(b"x").hexdigest()
+    files = [{"name": name, "size": 1, "version": "1"} for name in ("model.ckpt-500.index", "checkpoint")]
+    for declared in ([{"kind": "checkpoint", "name": "model.ckpt-500", "files": files}], []):
+        run.uploads = {"a": MachineUpload("worker-0", time.time())}
+        record.save(run)
+        controller = Controller(record)
+        for index in range(
+            len(controller.begin_upload("run", "worker-0", {"artifacts": declared}) if declared else [])
+        ):
+            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
+            controller.finish_file("run", "worker-0", index, sha256)
+        controller.end_upload("run", "worker-0", {"left_out": []})
+        assert [(item.name, item.is_complete) for item in controller.view(ViewRequest()).artifacts] == [
+            ("model.ckpt-500", True)
+        ]
+    stored = [event for event in record.events("run") if event.kind == ARTIFACTS_STORED]
+    assert [event.artifacts for event in stored] == [["model.ckpt-500"]], "the second upload has stored nothing"
 
 
 def test_a_clock_that_is_set_moves_the_begin_of_an_upload() -> None:

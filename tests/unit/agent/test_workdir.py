@@ -51,6 +51,24 @@ def test_a_run_that_is_known_keeps_its_folder_whatever_is_in_it(record: Record, 
     assert given(record, run(base / "elsewhere")) == str(folder)
 
 
+def test_a_folder_that_was_moved_with_its_project_is_where_it_is_now(tmp_path: Path) -> None:
+    for name in ("old", "clone"):
+        (tmp_path / name).mkdir()
+    record, base = Record(tmp_path / "record"), tmp_path / "old/train"
+    folder = given(record, run(base))
+    (tmp_path / "clone/train/first").mkdir(parents=True)
+    Path(folder).rename(tmp_path / "elsewhere")
+    assert given(record, run(tmp_path / "clone/train")) == folder, "the folder of another cluster"
+    (tmp_path / "elsewhere").rename(folder)
+    (tmp_path / "old").rename(tmp_path / "new")
+    now = str(tmp_path / "new/train/first")
+    assert train_dir(record, run(tmp_path / "new/train", "second", "first")) == now, "also where another run resumes it"
+    assert given(record, run(tmp_path / "new/train")) == now
+    assert given(record, run("s3://bucket/train")) == now
+    (tmp_path / "new").rename(tmp_path / "gone")
+    assert given(record, run(tmp_path / "new/train")) == now
+
+
 def test_a_run_never_begins_in_a_used_folder(tmp_path: Path, base: Path) -> None:
     folders = []
     for cluster in ("one", "two", "three"):

@@ -11,7 +11,17 @@ from tests.clusters import cluster_ref
 from tests.unit.cases import plan
 from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.artifacts import CHECKPOINT, LIMIT, LeftOut
-from tfdeploy.agent.run_state import FAILED, MOVED, STOPPED, SUCCEEDED, TASK_FAILED, RunResult, RunState
+from tfdeploy.agent.run_state import (
+    FAILED,
+    MOVED,
+    STOPPED,
+    SUCCEEDED,
+    TASK_FAILED,
+    UPLOADED,
+    MachineUpload,
+    RunResult,
+    RunState,
+)
 from tfdeploy.backends import carried_record, moving
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.backends.run_mover import MovedRunProps, RunMover, StoppedRun
@@ -49,12 +59,16 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
         left_out: LeftOut | None = None,
         moves: int = 0,
         is_current: bool = True,
+        started: float = 0.0,
+        is_empty: bool = False,
     ) -> RunMover:
         run = RunState(RUN, 1.0, moves=moves)
+        run.tasks["worker-0"].started, run.tasks["worker-0"].machine = started, "m0"
+        run.uploads = {"m0": MachineUpload("worker-0", 2.0, UPLOADED)} if started else {}
         run.result = RunResult(state, cause, 2.0) if state else None
         copy = RecordCopy(CLUSTER).record
         copy.save(run)
-        artifacts = ArtifactList([], [left_out]) if left_out else ArtifactList([STORED])
+        artifacts = ArtifactList([], [left_out]) if left_out else ArtifactList([] if is_empty else [STORED])
         save_manifest(copy.run_folder(RUN.id), artifacts)
         copy.artifacts_folder(RUN.id).mkdir(exist_ok=True)
         (copy.artifacts_folder(RUN.id) / "checkpoint").write_bytes(b"x" * size)
@@ -104,6 +118,14 @@ def test_what_is_not_whole_replaces_no_machine(recorded: Record, args: dict[str,
 def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record) -> None:
     carried_record.take(CLUSTER, recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
     assert carried_record.stored(CLUSTER) is not None
+
+
+def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(recorded: Record) -> None:
+    with pytest.raises(BackendError, match="no machine is replaced: nothing is stored that it could continue from"):
+        carried_record.take(CLUSTER, recorded(started=1.5, is_empty=True), REPLACEMENT)
+    for replacement in (replace(REPLACEMENT, keeps_train_dir=True), replace(REPLACEMENT, continues=False)):
+        carried_record.take(CLUSTER, recorded(started=1.5, is_empty=True), replacement)
+    carried_record.take(CLUSTER, recorded(is_empty=True), REPLACEMENT)  # it has not begun
 
 
 def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record) -> None:

@@ -1,6 +1,7 @@
 """An agent of another version behind the calls: understood where that is possible, else a sentence."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tfdeploy.agent.rpc import PROTOCOL, CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.record_copy import RecordCopy
+from tfdeploy.errors import BackendError
 
 NEW_FIELDS = {"fenced", "generation", "losses", "since", "problem", "dropped_bytes", "dropped_reported"}
 
@@ -120,3 +122,73 @@ def test_a_copy_that_is_not_understood_keeps_what_is_there_and_destroy_goes_on()
     run = record_copy.record.current()
     assert run is not None
     assert record_sync.position(record_copy.record, run.spec.id).run_id == run.spec.id
+
+
+class Stopping(OlderController):
+    """A controller whose run does not stop."""
+
+    def __init__(self, unfinished: dict[str, Any] | None, uploading: bool = False) -> None:
+        super().__init__(stop={}, stopped={"stopped": False, "uploading": uploading})
+        if unfinished is not None:
+            self.responses["unfinished"] = unfinished
+
+
+FULL = {"waits_for": [], "problem": "No space left on device"}
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "uploading", "text"),
+    [
+        (None, False, "waiting until the tasks have stopped, for at most 7 s"),
+        ({"waits_for": ["ps-0"], "problem": ""}, False, "waiting until ps-0 has stopped, for at most 7 s"),
+        (
+            {"waits_for": [f"worker-{index}" for index in range(9)], "problem": ""},
+            True,
+            "waiting until worker-0, worker-1, worker-2, worker-3, worker-4 and 4 more have stopped, for at most 907 s",
+        ),
+        (
+            {"waits_for": ["ps-0", "worker-0"], "problem": "No space left on device"},
+            False,
+            "waiting until ps-0, worker-0 have stopped (the record cannot be written: No space left on device), for at most 7 s",
+        ),
+        (
+            FULL,
+            True,
+            (
+                "waiting until the artifacts of the run are in its record (the record cannot be written: No space left on device), "
+                "for at most 127 s"
+            ),
+        ),
+    ],
+)
+def test_a_long_stop_prints_once_what_it_waits_for_and_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    unfinished: dict[str, Any] | None,
+    uploading: bool,
+    text: str,
+) -> None:
+    now = 0.0
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += 1.0
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "sleep", pause)
+    assert not controller_calls.stop(Stopping(unfinished, uploading), lambda: False, 12.0)
+    assert capsys.readouterr().out == text + "\n"
+
+
+def test_a_stop_ends_with_a_signal_to_pulumi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
+    with pytest.raises(BackendError, match="a signal has ended the wait for the tasks"):
+        controller_calls.stop(Stopping(None), lambda: False, 1e9)
+    assert controller_calls.stop(OlderController(stop={}, stopped={"stopped": True}), lambda: False, 1e9)
+
+
+def test_every_wait_ends_with_a_signal_to_pulumi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_calls, "is_cancelled", lambda: True)
+    with pytest.raises(BackendError, match="it did not end before `pulumi` received a signal"):
+        controller_calls.wait_for(lambda: False, "it did not end", 1e9)
+    controller_calls.wait_for(lambda: True, "it did not end", 1e9)

@@ -9,7 +9,16 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.artifacts import CHECKPOINT, LIMIT, NO_MATCH, LeftOut
+from tfdeploy.agent.artifacts import (
+    CHECKPOINT,
+    DEFAULT_PATTERNS,
+    LIMIT,
+    NO_MATCH,
+    FileInfo,
+    LeftOut,
+    choose,
+    relative_checkpoint,
+)
 from tfdeploy.agent.record import Record
 from tfdeploy.agent.record_import import ImportRequest
 from tfdeploy.agent.run_state import (
@@ -24,7 +33,7 @@ from tfdeploy.agent.run_state import (
     RunState,
 )
 from tfdeploy.backends import moving
-from tfdeploy.backends.carried_checkpoint import missing_checkpoint
+from tfdeploy.backends.carried_checkpoint import begins_again, missing_checkpoint
 from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.run_mover import DockerRunMover
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
@@ -64,8 +73,10 @@ def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **ch
     ("state", "manifest", "has_files", "problem"),
     [
         (run(), ArtifactList([STORED]), True, ""),
-        (run(), ArtifactList(), True, ""),
-        (run(), ArtifactList([], [LeftOut("*.csv", 0, NO_MATCH, "laptop")]), True, ""),
+        (run(), ArtifactList(), True, "nothing is stored that it could continue from: `artifacts` (export) names no"),
+        (run(), ArtifactList([], [LeftOut("*.csv", 0, NO_MATCH, "laptop")]), True, "nothing is stored"),
+        (run(started=0.0, upload=""), ArtifactList(), True, ""),
+        (run(serve=True), ArtifactList(), True, ""),
         (run(), ArtifactList([STORED], [replace(TOO_LARGE, name="export")]), True, ""),
         (run(), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
         (run(), ArtifactList([STORED]), False, "only a part could be copied"),
@@ -80,13 +91,15 @@ def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **ch
         ),
         (run(FAILED), ArtifactList([], [TOO_LARGE]), True, "could not be uploaded: model.ckpt-5"),
         (run(upload=""), ArtifactList(), True, "what laptop has in /former/run could not be uploaded"),
-        (run(upload="", artifacts=[]), ArtifactList(), True, ""),
+        (run(upload="", artifacts=[]), ArtifactList(), True, "`artifacts` (an empty list) names no"),
         (run(upload="", started=0.0), ArtifactList([STORED]), True, ""),
     ],
     ids=[
         "stored",
         "none",
         "no match",
+        "not begun",
+        "serves",
         "a model",
         "too large",
         "partly",
@@ -106,6 +119,77 @@ def test_a_run_is_carried_with_its_newest_checkpoint_or_not_at_all(
     text = missing_checkpoint(stopped(tmp_path, manifest, has_files), state, RUN.spec.id)
     assert problem in text
     assert bool(problem) == bool(text)
+
+
+def uploaded(names: list[str], patterns: list[str]) -> ArtifactList:
+    """What an upload of these files stores. Those of TensorFlow name the last checkpoint."""
+    files = {name: FileInfo(1, number) for number, name in enumerate(names)}
+    chosen, left_out = choose(files, patterns, lambda _: relative_checkpoint("ckpt-2"))
+    return ArtifactList(
+        [
+            ManifestArtifact(
+                item.kind, item.name, "laptop", 0, [ManifestFile(it.name, it.size, it.version) for it in item.files]
+            )
+            for item in chosen
+        ],
+        left_out,
+    )
+
+
+BACKUP = ["backup/latest.weights.h5", "backup/training_metadata.json"]
+TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ckpt-2.data-0"]
+
+
+@pytest.mark.parametrize(
+    ("files", "patterns", "carried"),
+    [
+        (TENSORFLOW, DEFAULT_PATTERNS, ["ckpt-2.data-0", "ckpt-2.index", "checkpoint"]),
+        (TENSORFLOW[1:], DEFAULT_PATTERNS, ["ckpt-2.data-0", "ckpt-2.index"]),
+        (["sub/ckpt.index", "sub/ckpt.data-0"], DEFAULT_PATTERNS, ["sub/ckpt.data-0", "sub/ckpt.index"]),
+        (BACKUP, DEFAULT_PATTERNS, BACKUP),
+        (
+            [*BACKUP, f"{BACKUP[0]}.bkp", f"{BACKUP[1]}.bkp"],
+            DEFAULT_PATTERNS,
+            [*BACKUP, f"{BACKUP[0]}.bkp", f"{BACKUP[1]}.bkp"],
+        ),
+        (["w/01.weights.h5", "w/02.weights.h5"], DEFAULT_PATTERNS, ["w/01.weights.h5", "w/02.weights.h5"]),
+        (
+            ["m.weights.json", "m_00000.weights.h5", "m_00001.weights.h5"],
+            DEFAULT_PATTERNS,
+            ["m.weights.json", "m_00000.weights.h5", "m_00001.weights.h5"],
+        ),
+        (["model.h5"], DEFAULT_PATTERNS, ["model.h5"]),
+        (["weights.03-0.2.hdf5"], DEFAULT_PATTERNS, ["weights.03-0.2.hdf5"]),
+        (["best.keras"], DEFAULT_PATTERNS, ["best.keras"]),
+        (["state.npz", "x"], ["*.npz"], ["state.npz"]),
+        (["saves/ckpt_5/leaf"], ["saves/**"], ["saves/ckpt_5/leaf"]),
+        (["state.npz", "events.out", "search.index"], DEFAULT_PATTERNS, None),
+        (["export/saved_model.pb", "export/variables/variables.index", *BACKUP], ["export/**"], None),
+        (["export/labels.txt", *TENSORFLOW], ["export/**"], None),
+        (BACKUP, ["**/saved_model.pb", "**/*.keras", "**/checkpoint"], None),
+        ([], DEFAULT_PATTERNS, None),
+    ],
+    ids=range(17),
+)
+def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], carried: list[str] | None
+) -> None:
+    manifest, state = uploaded(files, list(patterns)), run(artifacts=list(patterns))
+    record = Record(tmp_path)
+    save_manifest(record.run_folder(RUN.spec.id), manifest)
+    for file in manifest.files:
+        (record.artifacts_folder(RUN.spec.id) / file.name).parent.mkdir(parents=True, exist_ok=True)
+        (record.artifacts_folder(RUN.spec.id) / file.name).write_text("1" * file.size)
+    there = StoppedRun(tmp_path, is_current=True)
+    for submitted in (RUN.spec.id, ""):
+        text = missing_checkpoint(there, state, submitted)
+        assert text == "" if carried else "nothing is stored that it could continue from" in text
+    assert begins_again(there, state, RUN.spec.id) == (carried is None)
+    assert missing_checkpoint(there, state, "another") == "", "another run needs none"
+    if carried:
+        assert sorted(file.name for file in manifest.files) == sorted(carried)
+    monkeypatch.setenv("TFDEPLOY_WITHOUT_CHECKPOINT", "1")
+    assert missing_checkpoint(there, state, RUN.spec.id) == "", "the user was asked"
 
 
 def test_a_run_that_failed_and_is_followed_by_another_one_needs_no_checkpoint(tmp_path: Path) -> None:

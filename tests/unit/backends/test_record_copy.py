@@ -2,7 +2,9 @@
 
 import base64
 import errno
+import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,13 +12,17 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.simulation import World
+from tfdeploy.agent import record
+from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
 from tfdeploy.agent.log_segments import Stream
 from tfdeploy.agent.record import RecordView, ViewRequest
 from tfdeploy.agent.record_sync import CopyChanges
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends import record_copy
 from tfdeploy.backends.docker import task_runner
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError
-from tfdeploy.errors import Unreachable
+from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.paths import state_folder
 
 CLUSTER = cluster_ref()
@@ -92,6 +98,48 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_goes_on_where_it_was(
     copy.update(disk)
     stream = copy.record.log(disk.job.spec.id, "worker-0").streams["stdout"]
     assert stream.span(0, 100) == b"trained"
+
+
+def test_nothing_is_deleted_while_artifacts_are_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`destroy` fails after a time; what has arrived is there, and the next one continues."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 0.0)
+    disk, copy = Disk(monkeypatch, errno.ENOSPC), RecordCopy(CLUSTER)
+    disk.has_space = True
+    files = [ManifestFile("model.keras", 3, "1", hashlib.sha256(b"abc").hexdigest())]
+    manifest = ArtifactList([ManifestArtifact("keras", "model.keras", "m", 0, files)]).to_dict()
+    replies = disk.json
+    monkeypatch.setattr(disk, "json", lambda *args: {**replies(*args), "artifacts": manifest})
+    monkeypatch.setattr(record_copy, "OBSERVATION_SECONDS", 0.0)
+    monkeypatch.setattr(disk, "call", lambda *_: b"abc")
+    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: None)
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: disk)
+    with pytest.raises(
+        RecordCopyError, match=r"could not be copied to .* within .*: run the command again, and it continues"
+    ):
+        DockerTaskRunner(cast(Any, None), cast(Any, None)).delete_all(CLUSTER, "", {"volumes": True, "record": True})
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: SilentController())
+    runner = DockerTaskRunner(cast(Any, None), cast(Any, None))
+    with pytest.raises(
+        BackendError, match=r"does not respond, and these artifacts could not be copied: model\.keras of run"
+    ):
+        runner.delete_all(CLUSTER, "", {"volumes": True, "record": True})
+    monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 60.0)
+    assert copy.download(disk)
+    assert (copy.record.artifacts_folder(disk.job.spec.id) / "model.keras").read_bytes() == b"abc"
+
+
+def test_a_copy_keeps_the_run_that_the_current_one_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(record, "MAX_RUNS", 1)
+    disk, copy = Disk(monkeypatch, errno.ENOSPC), RecordCopy(CLUSTER)
+    disk.has_space = True
+    disk.job.spec = replace(disk.job.spec, resume_from="resumed")
+    copy.update(disk)
+    for run_id in ("resumed", "other", "latest"):
+        copy.record.save_other(RunState(replace(disk.job.spec, id=run_id), 1.0))
+    copy.update(disk)
+    assert copy.record.runs() == sorted([disk.job.spec.id, "resumed", "latest"])
 
 
 def test_only_the_user_can_enter_the_state_folder_also_where_nothing_was_stored_before(

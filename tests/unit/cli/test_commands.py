@@ -129,14 +129,14 @@ def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeyp
     stands(monkeypatch, [sight(made)], ExpectedState(tasks=()))
     route = Route("10.0.0.4", 6006, lambda: pytest.fail("nobody connects"), direct=True)
     monkeypatch.setattr(tunnel, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
-    assert call("tunnel") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
+    assert call("port-forward") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
     stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], ExpectedState(tasks=()))
     with pytest.raises(NotFound, match="has no run yet"):
-        call("tunnel")
+        call("port-forward")
 
 
 def test_a_port_is_none_below_zero(call: Call) -> None:
-    assert call("tunnel", "--port", "-1")[0] == 2
+    assert call("port-forward", "--port", "-1")[0] == 2
 
 
 @pytest.mark.parametrize(("text", "ports"), [("8888", (8888, 8888)), ("9000:8888", (9000, 8888)), (":8888", (0, 8888))])

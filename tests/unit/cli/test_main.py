@@ -1,18 +1,22 @@
 """The command as a whole: its groups, the names of its verbs, and which options each has."""
 
+import re
 from importlib.metadata import version
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
 import pytest
+from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from tfdeploy.cli.common import EXIT_WORDS
 from tfdeploy.cli.main import app
-from tfdeploy.cli.verbs import GROUPS, Verb
+from tfdeploy.cli.verbs import FORMER, GROUPS, Verb, listed_names
 
 NO_JSON = ("exec", "iam-policy", "ssh")
-QUESTIONS = ("restart", "replace", "stop", "leftovers")
+QUESTIONS = ("restart", "replace", "stop", "leftovers", "ls")
 """The verbs that ask before they act."""
 
 
@@ -40,10 +44,47 @@ def test_the_list_of_commands_has_the_first_line_of_each_help(verb: Verb) -> Non
 
 def test_each_verb_is_in_one_group_of_the_help() -> None:
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
-    places = [shown.index(f" {group} ") for group in GROUPS]
+    places = [shown.index(f"\n{group} ") for group in GROUPS]
     assert places == sorted(places)
-    assert "Commands" not in shown, "no verb is outside of the groups"
-    assert "show" not in shown.split(), "another name of a verb is in that verb's own help"
+    assert re.findall(r"^(?:\w+)? {2,}(\w\S*)  ", shown, re.MULTILINE) == listed_names()
+    assert len(listed_names()) <= 18
+
+
+def test_the_list_of_commands_fits_a_terminal_of_80_columns_and_24_lines() -> None:
+    texts = [
+        CliRunner().invoke(app, arguments, env={"COLUMNS": "80"}).output for arguments in ([], ["--help"], ["help"])
+    ]
+    assert texts[0].strip() == texts[1].strip() == texts[2].strip()
+    lines = texts[1].rstrip().splitlines()
+    assert len(lines) <= 23, "the prompt is in the last line"
+    assert max(map(len, lines)) <= 80
+    assert all(f"{code} {word}" in " ".join(texts[1].split()) for code, word in EXIT_WORDS.items())
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_the_help_of_a_command_is_wrapped_once(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rich_utils, "MAX_WIDTH", int(width))  # read from the environment when it is imported
+    env = {"COLUMNS": width, "NO_COLOR": "1", "TERM": "dumb"}
+    for name in verbs():
+        shown = CliRunner().invoke(app, [name, "--help"], env=env).output.splitlines()
+        prose = [line.rstrip() for line in shown[: next(n for n, line in enumerate(shown) if line.startswith("╭"))]]
+        assert max(map(len, prose)) <= int(width)
+        for line, following in pairwise(prose[2:]):
+            if line.strip() and following.strip():
+                first = following.split()[0]
+                assert len(line) + 1 + len(first) >= int(width) - 1, (name, line, following)
+
+
+@pytest.mark.parametrize("verb", FORMER, ids=attrgetter("name"))
+def test_a_former_command_works_unlisted_and_names_its_successor(verb: Verb) -> None:
+    successor = verb.successor.split()[0]
+    assert successor in listed_names()
+    assert verbs()[verb.name].hidden
+    assert verb.name not in CliRunner().invoke(app, ["help"]).output.split()
+    option = next((part for part in verb.successor.split() if part.startswith("--")), "")
+    assert not option or option in options(successor)
+    former = {name for name in options(verb.name) if name.startswith("-")}
+    assert former - {"--cwd", "-C"} <= options(successor)
 
 
 @pytest.mark.parametrize("alias", ["ps", "show"])
@@ -75,5 +116,6 @@ def test_a_letter_has_one_meaning() -> None:
 
 
 def test_options_that_would_do_nothing_are_refused() -> None:
-    assert not {"--cwd", "--stack", "--cluster"} & (options("ls") | options("options"))
+    assert not {"--cwd", "--stack", "--cluster"} & options("options")
+    assert "--cwd" not in options("ls")
     assert "--cluster" not in options("doctor") | options("heal")

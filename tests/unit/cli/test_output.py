@@ -47,4 +47,4 @@ def test_no_text_has_more_than_colours(text: str) -> None:
 
 
 def test_lines_begin_with_job_and_index() -> None:
-    assert prefix("worker-0") == "[worker:0] "
+    assert prefix("worker-0") == "worker-0 | "

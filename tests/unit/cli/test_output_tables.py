@@ -7,14 +7,15 @@ import pytest
 
 from tests.unit.rows import machine_row, task_row
 from tfdeploy.cli.common import has_colours
-from tfdeploy.cli.output import cluster_tables, table_lines
-from tfdeploy.outputs import TaskRow
-from tfdeploy.report.tables import ago, heading, machine_table, status_text, task_table, text_table
+from tfdeploy.cli.output import cluster_tables, table_lines, wide_tables
+from tfdeploy.outputs import MachineRow, TaskRow
+from tfdeploy.report.tables import ago, heading, machine_table, screen_text, status_text, task_table, text_table
 
 NOW = 1_795_262_400.0
 """2026-11-21 12:00:00Z."""
 
-MACHINE = machine_row(machine="lab")
+MACHINE = machine_row(machine="lab", provider="docker")
+HERE = machine_row(machine="lab")
 
 
 def task(**more: Any) -> TaskRow:
@@ -35,11 +36,30 @@ def test_tables_fit_the_terminal(width: int, more: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("width", [76, 100])
 def test_the_tables_of_an_update_fit_the_terminal_and_those_of_the_output_are_whole(width: int) -> None:
-    found, whole = status_text([MACHINE], [task()], width, NOW + 120), status_text([MACHINE], [task()])
+    found, whole = screen_text([MACHINE], [task()], width, NOW + 57 * 60), status_text([MACHINE], [task()])
     assert max(map(len, found.splitlines())) <= width
-    assert all(text in found for text in ("worker-0", "stopped (run finished)", "2 minutes ago"))
+    assert all(text in found for text in ("worker-0", "stopped (run finished)", "57 minutes ago"))
     assert all(text in whole for text in ("2026-11-21 12:00:00Z", "python train.py --steps=2000 --batch_si…"))
-    assert status_text([MACHINE], [task()], 500, NOW + 120) == whole
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 57, 60 * 23, 60 * 24 * 400])
+@pytest.mark.parametrize("width", [60, 70, 80])
+@pytest.mark.parametrize("machine", [MACHINE, HERE])
+def test_an_age_keeps_its_words_or_has_no_column(machine: MachineRow, width: int, minutes: int) -> None:
+    head, row, *_ = screen_text([machine], [task()], width, NOW + 60 * minutes).splitlines()
+    assert ("CREATED" in head) is row.endswith(" ago")
+
+
+def test_a_terminal_shows_tasks_first_and_of_this_computer_neither_the_machine_nor_processes() -> None:
+    here, there = (cluster_tables([machine], [task(container="4711")], 500) for machine in (HERE, MACHINE))
+    assert "Master" not in here
+    assert "4711" not in here
+    assert there.index("worker-0") < there.index("Master")
+    assert "4711" in there
+    unreachable = {**HERE, "status": "unreachable"}
+    assert "unreachable" in cluster_tables([unreachable], [task()], 500), "a machine that is not well is shown"  # type: ignore[list-item]
+    wide = wide_tables([HERE], [task(container="4711")], {"worker-0": "127.0.0.1:21000"})
+    assert all(text in wide for text in ("4711", "Master", "worker-0:21000", "127.0.0.1:21000"))
 
 
 LONG = {"status": "unreachable since 2026-11-21 04:12:07Z", "machine": "mnist-worker-m0", "hostname": "gpu-worker-10"}
@@ -49,8 +69,8 @@ LONG = {"status": "unreachable since 2026-11-21 04:12:07Z", "machine": "mnist-wo
 def test_what_identifies_a_row_and_its_status_are_never_cut(width: int) -> None:
     lines = cluster_tables([MACHINE], [task(**LONG)], width).splitlines()
     assert max(map(len, lines)) <= width
-    assert all(text in lines[-1] for text in LONG.values())
-    assert "COMMAND" not in lines[-2], "the command is the first column to go"
+    assert all(text in lines[1] for text in LONG.values())
+    assert "COMMAND" not in lines[0], "the command is the first column to go"
 
 
 ROWS = [
@@ -97,12 +117,12 @@ def test_colours_are_for_terminals_that_want_them(
 
 def test_wide_characters_are_counted_by_the_columns_that_they_take() -> None:
     lines = cluster_tables([{**MACHINE, "machine": "機械"}, MACHINE], [task()], 100).splitlines()
-    assert lines[1].startswith("機械      Master")
-    assert lines[2].startswith("lab       Master")
+    assert lines[-2].startswith("機械      Master")
+    assert lines[-1].startswith("lab       Master")
 
 
 def test_with_room_nothing_is_lost() -> None:
-    found = cluster_tables([MACHINE], [task()], 500)
+    found = wide_tables([MACHINE], [task()], {})
     assert "--learning_rate=0.01" in found
     assert all(heading(column) in found for table in (task_table([]), machine_table([])) for column in table.columns)
 

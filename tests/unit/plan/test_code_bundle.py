@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pathspec import GitIgnoreSpec
 
-from tfdeploy.errors import BundleError
+from tfdeploy.errors import BundleError, EmptyBundle
 from tfdeploy.plan import code_bundle as module
-from tfdeploy.plan.code_bundle import archive, collect
+from tfdeploy.plan import left_out
+from tfdeploy.plan.code_bundle import archive, changed_files, collect
 
 
 @pytest.fixture
@@ -88,46 +89,96 @@ def test_the_archive_has_what_was_hashed_although_the_files_change(code: Path) -
     assert archive(before) == expected
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"train.py": "other"}, "train.py changed"),
+        ({"new.py": "1", "pack/new.py": "1"}, "new.py added, pack/new.py added"),
+        ({"train.py": ""}, "train.py changed"),
+        ({"gone.py": None}, "gone.py removed"),
+        (
+            {f"m{number:02}.py": "1" for number in range(12)},
+            ", ".join(f"m{n:02}.py added" for n in range(10)) + ", 2 more",
+        ),
+    ],
+)
+def test_the_changed_files_are_named(tmp_path: Path, change: dict[str, str | None], said: str) -> None:
+    lay(tmp_path, {"train.py": "print(1)", "gone.py": "2", "run.sh": "true"})
+    earlier = archive(collect("test", tmp_path))
+    for name in [name for name, text in change.items() if text is None]:
+        (tmp_path / name).unlink()
+    lay(tmp_path, {name: text for name, text in change.items() if text is not None})
+    assert changed_files(collect("test", tmp_path), earlier) == said
+
+
+def test_a_file_that_has_become_executable_is_named(tmp_path: Path) -> None:
+    lay(tmp_path, {"run.sh": "true"})
+    earlier = archive(collect("test", tmp_path))
+    (tmp_path / "run.sh").chmod(0o755)
+    assert changed_files(collect("test", tmp_path), earlier) == "run.sh changed"
+
+
 def test_a_bundle_says_files_and_bytes(code: Path) -> None:
     lay(code, {"more.py": "x" * 2040})
     assert str(collect("mnist", code)) == "2 files, 2 KiB"
 
 
-def test_what_is_no_code_is_left_out(code: Path) -> None:
-    left_out = [
-        ".git/HEAD",
-        ".hg/x",
-        ".svn/x",
-        ".venv/bin/python",
-        "venv/bin/python",
-        "__pycache__/x",
-        "a/__pycache__/b.pyc",
-        "a/old.pyc",
-        "a/old.pyo",
-        ".mypy_cache/x",
-        ".pytest_cache/x",
-        ".ruff_cache/x",
-        ".ipynb_checkpoints/x",
-        "node_modules/x/y",
-        ".DS_Store",
-        "Pulumi.yaml",
-        "Pulumi.dev.yaml",
-        ".pulumi/x",
-        "up.log",
-        "nohup.out",
-        ".train.py.swo",
-        ".train.py.swp",
-        "train.py~",
-    ]
-    lay(code, {**dict.fromkeys(left_out, ""), "a/b.py": "", "env.py": "", ".hidden": ""})
-    assert shipped(code) == ".hidden\na/b.py\nenv.py\ntrain.py"
+LEFT_OUT = {
+    "version control": ".git/HEAD .hg/x .svn/x .jj/x a/CVS/Entries",
+    "python": ".venv/bin/python venv/bin/python __pycache__/x a/__pycache__/b.pyc a/old.pyc a/old.pyo .mypy_cache/x .pytest_cache/x "
+    ".ruff_cache/x .tox/x .hypothesis/x node_modules/x/y",
+    "pulumi and logs": "Pulumi.yaml Pulumi.dev.yaml .pulumi/x up.log nohup.out",
+    "editors": ".ipynb_checkpoints/x .train.py.swo .train.py.swp .train.py.swa train.py~ #train.py# .#train.py .~lock.notes.odt# "
+    "~$notes.docx a/.idea/x .vscode/settings.json .train.py.kate-swp .train.py.un~ train.py.orig .~train.ipynb train.py___jb_tmp___ "
+    "x.sublime-workspace .goutputstream-AB12CD",
+    "desktops": ".DS_Store ._train.py a/.directory Thumbs.db thumbs.db desktop.ini .Trash-1000/x __MACOSX/x train.py:Zone.Identifier",
+    "file systems": ".nfs00000001 .fuse_hidden0001 .cifs1A .smbdeleteAAA1 .__afs12 lost+found/x .dropbox .stfolder/x "
+    ".syncthing.train.py.tmp",
+    "coverage": ".coverage .coverage.host.123 htmlcov/index.html coverage.xml",
+    "trackers": "mlruns/0/meta.yaml wandb/run-1/x lightning_logs/version_0/x events.out.tfevents.1.host a/.neptune/x mlflow.db .aim/x",
+}
+"""What editors, desktops, network file systems, coverage and experiment trackers leave beside code."""
+
+
+@pytest.mark.parametrize("kind", LEFT_OUT)
+def test_what_is_no_code_is_left_out(code: Path, kind: str) -> None:
+    before = collect("mnist", code).name
+    lay(code, dict.fromkeys(LEFT_OUT[kind].replace("~$notes", "~$my_notes").split(), ""))
+    assert shipped(code) == "train.py"
+    assert collect("mnist", code).name == before
+
+
+def test_names_that_are_like_those_of_other_programs_are_shipped(code: Path) -> None:
+    similar = ".coveragerc .hidden a/b.py env.py git.py mlruns.py nfs.py swap.py tokenizer.json wandb.yaml"
+    lay(code, dict.fromkeys(similar.split(), ""))
+    bundle = collect("mnist", code)
+    assert " ".join(bundle.files) == similar.replace("tokenizer.json", "tokenizer.json train.py")
+    assert (bundle.notices, bundle.warnings) == ((), ())
+
+
+@pytest.mark.parametrize("name", [".#train.py", "a/.#b.py", ".nfs01", "._x", "x~"])
+def test_a_dangling_link_of_an_editor_is_left_out(code: Path, name: str) -> None:
+    lay(code, {"a/b.py": ""})
+    (code / name).symlink_to("me@host.1:2")
+    assert shipped(code) == "a/b.py\ntrain.py"
+
+
+def test_a_work_tree_of_git_is_left_out_too(code: Path) -> None:
+    lay(code, {".git": "gitdir: ../.git/worktrees/code\n"})
+    assert shipped(code) == "train.py"
 
 
 LISTED = """
-    .aws/ .azure/ .docker/config.json .env .env.local .gcloud/ .git-credentials .gnupg/ .htpasswd .kube/ .netrc .npmrc .pgpass .pypirc
-    .ssh/ .vault-token _netrc a/.env.production a/id_ed25519.pub application_default_credentials.json client_secret_1.json
-    credentials.json id_dsa id_ecdsa id_rsa kubeconfig my-service-account-key.json my_service_account.json passwords.kdbx putty.ppk
-    server.pem store.p12 store.pfx tls/server.key
+    .aws/ .azure/ .boto .databrickscfg .docker/config.json .dockercfg .dockerconfigjson .env .env.local .gcloud/ .git-credentials
+    .gnupg/ .htpasswd .kaggle/ .kube/ .my.cnf .netrc .npmrc .oci/ .pgpass .pypirc .s3cfg .secrets.toml .ssh/ .vault-token
+    .vault_pass.txt _netrc a/.env.production a/id_ed25519.pub a/secrets.yml ada_accessKeys.csv
+    application_default_credentials.json client_secret_1.json
+    credentials credentials.cfg credentials.conf credentials.env credentials.ini credentials.json credentials.properties
+    credentials.toml credentials.yaml credentials.yml id_dsa id_ecdsa id_rsa kaggle.json kubeconfig mnist-firebase-adminsdk-1.json
+    my-service-account-key.json my_service_account.json office.ovpn passwords.kdb passwords.kdbx putty.ppk rootkey.csv secrets.cfg
+    secrets.conf secrets.env secrets.ini secrets.json secrets.properties secrets.toml secrets.yaml server.pem store.jks store.keystore
+    store.p12 store.p8 store.pfx terraform.tfstate tls/server.key
 """
 CREDENTIALS = LISTED.split()
 """Each kind of file, and of folder, that often has keys or passwords in it."""
@@ -142,7 +193,7 @@ def test_keys_and_credentials_are_not_shipped_and_are_listed(code: Path) -> None
 
 
 def test_no_pattern_of_credentials_is_without_an_example() -> None:
-    for pattern in module.CREDENTIALS:
+    for pattern in left_out.CREDENTIALS:
         spec = GitIgnoreSpec.from_lines([pattern.removeprefix("!")])
         assert any(spec.match_file(name) for name in [*CREDENTIALS, ".env.example", ".env.sample", ".env.template"]), (
             pattern
@@ -161,6 +212,50 @@ def test_many_credentials_are_one_short_line(code: Path) -> None:
     (notice,) = collect("mnist", code).notices
     assert "such names: 00.pem, " in notice
     assert '08.pem, 09.pem and 2 more. If the program needs one, add a line such as "!00.pem" to' in notice
+
+
+SUSPECTS = {
+    "token.txt": "abc",
+    "hf_token": "abc",
+    "my-secret.txt": "abc",
+    "conf/api_key.json": "{}",
+    "db.password": "abc",
+    "password.txt": "abc",
+    "wandb-key.txt": "abc",
+    "settings.py": "KEY = 'AKIAIOSFODNN7EXAMPLE'",
+    "deploy": "-----BEGIN OPENSSH PRIVATE KEY-----\nabc",
+    "push.py": "token = 'ghp_" + "a" * 36 + "'",
+    "hub.py": "login('hf_" + "a" * 34 + "')",
+    "sa.txt": '{"type": "service_account"}',
+}
+UNSUSPECTED = {
+    "token.example.txt": "abc",
+    "secrets.template.txt": "abc",
+    "tokens.txt": "abc",
+    "tokenizer_config.json": "{}",
+    "token.py": "abc",
+    "keyboard.txt": "abc",
+    "monkey.txt": "abc",
+    "public.txt": "-----BEGIN PUBLIC KEY-----\nabc",
+    "README.txt": "AKIA and hf_ begin keys",
+}
+
+
+def test_what_looks_like_a_key_is_shipped_with_a_warning(code: Path) -> None:
+    lay(code, {**SUSPECTS, **UNSUSPECTED})
+    assert collect("mnist", code).suspects == tuple(sorted(SUSPECTS))
+
+
+def test_the_warning_of_what_looks_like_a_key_can_be_ended(code: Path) -> None:
+    lay(code, {"token.txt": "", "a/my_token": ""})
+    (warning,) = collect("mnist", code).warnings
+    assert warning == (
+        "code: shipped to every task, and may have keys or passwords: a/my_token, token.txt. Give them to the program by `secrets`, "
+        'and list the file in .tfdeployignore; if it has none, a line such as "!a/my_token" there ends this warning'
+    )
+    lay(code, {".tfdeployignore": "!a/my_token\ntoken.txt\n"})
+    bundle = collect("mnist", code)
+    assert (bundle.warnings, "a/my_token" in bundle.files, "token.txt" in bundle.files) == ((), True, False)
 
 
 def test_the_pulumi_program_and_the_data_are_left_out_by_name(code: Path) -> None:
@@ -195,6 +290,61 @@ def test_an_exclamation_mark_takes_back(code: Path) -> None:
 def test_tfdeployignore_has_the_last_word(code: Path) -> None:
     lay(code, {".gitignore": "model.bin\n", ".tfdeployignore": "!model.bin\nnotes/\n", "model.bin": "", "notes/a": ""})
     assert shipped(code) == ".gitignore\n.tfdeployignore\nmodel.bin\ntrain.py"
+
+
+READ_AS_GIT = {
+    "a byte order mark": b"\xef\xbb\xbfdata/\n",
+    "a byte order mark and a comment": b"\xef\xbb\xbf# data\ndata\n",
+    "Windows line ends": b"# all\r\ndata/\r\n",
+    "the last line without an end": b"*.x\r\ndata/",
+    "spaces at the end": b"data/   \n",
+    "spaces and a Windows line end": b"data/  \r\n",
+    "an escaped letter": b"d\\ata/\n",
+}
+NOT_READ = {
+    "a tab at the end": b"data/\t\n",
+    "a space at the beginning": b" data/\n",
+    "an escaped space at the end": b"data\\ \n",
+    "a carriage return alone": b"x\rdata/\n",
+    "a form feed": b"x\x0cdata/\n",
+    "a line separator": "x\u2028data/\n".encode(),
+}
+"""What `git check-ignore` 2.39 says of `data/a` with each of these files."""
+
+
+@pytest.mark.parametrize("file", [".gitignore", ".tfdeployignore", "a/.gitignore"])
+@pytest.mark.parametrize(
+    ("content", "is_ignored"), [(READ_AS_GIT, True), (NOT_READ, False)], ids=["ignored", "shipped"]
+)
+def test_ignore_files_are_read_as_git_reads_them(
+    code: Path, file: str, content: dict[str, bytes], is_ignored: bool
+) -> None:
+    data = Path(file).parent / "data" / "a"
+    lay(code, {file: "", str(data): ""})
+    for title, text in content.items():
+        (code / file).write_bytes(text)
+        assert (str(data) not in collect("mnist", code).files) == is_ignored, title
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_an_ignore_file_that_git_cannot_read_is_refused(code: Path, mark: bytes) -> None:
+    (code / ".gitignore").write_bytes(mark + "data/".encode("utf-16-le"))
+    assert refusal(code) == f"mnist: code: {code}/.gitignore is in UTF-16, which Git does not read. Save it in UTF-8."
+
+
+@pytest.mark.parametrize("kind", ["repository", "work tree", "submodule"])
+def test_the_excludes_of_a_repository_are_read(code: Path, tmp_path: Path, kind: str) -> None:
+    git = tmp_path / "git"
+    lay(git, {"info/exclude": "data/\n*.bin\n"})
+    if kind == "repository":
+        git.rename(code.parent / ".git")
+    elif kind == "submodule":
+        lay(code.parent, {".git": "gitdir: ../git\n"})
+    else:
+        lay(git, {"worktrees/code/commondir": "../..\n"})
+        lay(code.parent, {".git": f"gitdir: {git}/worktrees/code\n"})
+    lay(code, {"data/a": "", "a.bin": "", "b.bin": "", ".gitignore": "!b.bin\n"})
+    assert shipped(code) == ".gitignore\nb.bin\ntrain.py"
 
 
 def test_ignore_files_in_another_encoding_are_read(code: Path) -> None:
@@ -250,10 +400,8 @@ def test_a_link_in_a_circle_is_refused(code: Path, target: str) -> None:
 @pytest.mark.parametrize("target", ["link", "missing"])
 def test_a_link_to_nothing_is_refused(code: Path, target: str) -> None:
     (code / "link").symlink_to(target)
-    assert (
-        refusal(code)
-        == f"mnist: code: {code / 'link'} is not a file or folder. Remove it, or list it in .tfdeployignore."
-    )
+    wrong = f"{code / 'link'} is a link to something that does not exist"
+    assert refusal(code) == f"mnist: code: {wrong}. Remove it, or list it in .tfdeployignore."
 
 
 def test_what_is_no_file_is_refused(code: Path) -> None:
@@ -275,12 +423,50 @@ def test_a_file_in_place_of_the_folder_is_refused(code: Path) -> None:
     assert "train.py is a file, not a folder" in refusal(code / "train.py")
 
 
-def test_a_folder_of_which_nothing_is_shipped_is_refused(code: Path) -> None:
-    lay(code.parent, {".git/HEAD": "", ".gitignore": "code/\n"})
-    assert refusal(code) == (
-        f"mnist: code: {code} has no file that is shipped. "
-        "Check .gitignore, also of the folders above; or leave out `code`."
+WAY_ON = "Put the program there, name another folder, or leave out `code`."
+
+
+def test_a_folder_of_which_nothing_is_shipped_is_refused_with_the_reasons(code: Path) -> None:
+    lay(code.parent, {".git/HEAD": "", ".gitignore": "train.py\n"})
+    lay(code, {"data/a": "", ".env": "", ".DS_Store": ""})
+    with pytest.raises(EmptyBundle) as error:
+        collect("mnist", code, [code / "data"])
+    assert str(error.value) == (
+        f"mnist: code: {code} has no file that is shipped. Not shipped: .DS_Store (it is not code), .env (it may be a key or a "
+        "password), data/ (it is the Pulumi program, its data, or what this command writes), train.py (.gitignore names it). "
+        + WAY_ON
     )
+
+
+def test_a_folder_that_is_excluded_as_a_whole_says_so(code: Path) -> None:
+    lay(code.parent, {".git/HEAD": "", ".gitignore": "code/\n"})
+    assert "train.py (.gitignore names it)" in refusal(code)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"mnist: code: {tmp_path} has no file. {WAY_ON}"
+
+
+def test_the_root_of_the_file_system_is_refused_unread() -> None:
+    assert refusal(Path("/")) == "mnist: code: / is the root of the file system. Name the folder of the program."
+
+
+def test_a_home_folder_is_refused_where_it_is_too_large(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(code))
+    assert shipped(code) == "train.py"
+    monkeypatch.setattr(module, "MOST_BYTES", 5)
+    assert f"{code}, your home folder, has 1 file and 8 B so far" in refusal(code)
+
+
+def test_a_folder_that_is_too_large_is_refused_before_a_file_is_read(
+    code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code / "a.bin").write_bytes(b"x")
+    (code / "a.bin").chmod(0)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with (code / "z.bin").open("wb") as file:
+        file.truncate(2**40)
+    assert "The largest file so far is z.bin (1 TiB)." in refusal(code)
 
 
 def test_a_name_that_is_not_utf8_is_refused(code: Path) -> None:
@@ -292,8 +478,9 @@ def test_a_huge_file_is_refused_unread(code: Path) -> None:
     with (code / "data.bin").open("wb") as file:
         file.truncate(2**40)
     assert refusal(code) == (
-        f"mnist: code: {code} has more than 10000 files or 100 MiB. "
-        "List what is not code in .tfdeployignore. The largest file so far is data.bin (1 TiB)."
+        f"mnist: code: {code} has 1 file and 1 TiB so far, and at most 10000 files and 100 MiB are shipped. Name the folder of the "
+        "program alone, or list what is not code in .tfdeployignore; data belongs into `data_dir`. The largest file so far is "
+        "data.bin (1 TiB)."
     )
 
 
@@ -302,4 +489,4 @@ def test_too_many_files_are_refused(code: Path, monkeypatch: pytest.MonkeyPatch)
     lay(code, {"a": "", "b": ""})
     assert shipped(code) == "a\nb\ntrain.py"
     lay(code, {"c": ""})
-    assert "has more than 3 files or 100 MiB" in refusal(code)
+    assert "has 4 files and 8 B so far, and at most 3 files and 100 MiB are shipped" in refusal(code)

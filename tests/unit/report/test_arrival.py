@@ -29,6 +29,9 @@ def seen(state: str, *lines: tuple[float, str]) -> Report:
         (RUNNING, [BEFORE, AFTER], True),
         (RUNNING, [(110.0, "no step at all")], True),
         (RUNNING, [BEFORE, (110.0, "no step yet")], False),
+        (RUNNING, [BEFORE, (110.0, "step 0: loss 2.3")], False),
+        (RUNNING, [(90.0, "step 0: loss 2.3"), (110.0, "step 0: loss 2.3")], True),
+        (RUNNING, [(110.0, "step 0: loss 2.3")], True),
         (STARTING, [BEFORE, AFTER], False),
         (SUCCEEDED, [BEFORE], True),
         (FAILED, [BEFORE, AFTER], False),
@@ -38,6 +41,29 @@ def seen(state: str, *lines: tuple[float, str]) -> Report:
 )
 def test_a_step_after_the_submission_or_a_success(state: str, lines: list[tuple[float, str]], trains: bool) -> None:
     assert Arrival(100.0).trains(seen(state, *lines)) == trains
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "step", "trains"),
+    [
+        (["model.ckpt-4000"], 0, False),
+        (["model.ckpt-4000"], 3999, False),
+        (["model.ckpt-4000"], 4000, True),
+        (["model.ckpt-4000", "eval/ckpt-5"], 100, False),
+        (["ckpt-5000"], 1, True),
+        (["ckpt-7"], 6, False),
+        (["ckpt"], 1, True),
+        ([], 1, True),
+    ],
+)
+def test_a_counter_that_begins_again_does_not_show_that_it_continues(
+    checkpoints: list[str], step: int, trains: bool
+) -> None:
+    rows: list[Any] = [{"name": name, "kind": "checkpoint"} for name in checkpoints]
+    arrival = Arrival(100.0)
+    latest = replace(seen(RUNNING, BEFORE, (110.0, f"step {step}: loss 2.3")), artifacts=rows)
+    assert arrival.trains(latest) == trains
+    assert bool(arrival.problem) == (not trains)
 
 
 def test_without_a_wait_it_is_enough_that_it_runs() -> None:

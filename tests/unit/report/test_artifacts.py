@@ -58,7 +58,9 @@ def test_what_is_not_here_has_a_reason_and_no_path() -> None:
 
 def test_every_reason_has_a_sentence() -> None:
     names = ("LIMIT", "CHANGED", "UNREADABLE", "OUTSIDE", "NO_MATCH", "BAD_NAME", "DISK_FULL", "WRONG_HASH")
-    reasons = {getattr(artifacts, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT")}
+    reasons = {
+        getattr(artifacts, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT", "RUN_LIMIT", "NOT_COPIED")
+    }
     assert reasons == REASONS.keys()
     assert reason_text("of a newer version") == "of a newer version"
 

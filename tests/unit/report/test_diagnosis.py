@@ -82,6 +82,12 @@ LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines={"box
 BOOT = replace(sight(waiting(), engine={}), failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
 
 
+def test_packages_that_are_installed_are_no_problem() -> None:
+    (found,) = why(replace(sight(None), installing="installing tensorflow==2.15.*, 40s"))
+    assert found.text == "The update is installing tensorflow==2.15.*, 40s. The tasks start after that."
+    assert not found.wrong
+
+
 @pytest.mark.parametrize(
     ("look", "says", "remedy"),
     [
@@ -114,7 +120,10 @@ def test_what_is_wrong_comes_first_with_its_remedy(look: ObservedState, says: st
         (
             sight(finishing()),
             {},
-            "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`).",
+            (
+                "The run succeeded: worker-0 succeeded. worker-1 has 1m left to end by itself (`worker_timeout`), "
+                "or 6s if it does nothing."
+            ),
         ),
         (sight(world(), engine=ALL), {}, "All 3 tasks are running."),
         (sight(world(), engine=ALL), {"serve": True}, "All 3 tasks are serving."),
@@ -222,38 +231,68 @@ def test_engines_words_have_remedies(reason: str, word: str) -> None:
 TASK = TaskState("ps-0", "ps", 0, state="failed", exit_code=1)
 
 
-@pytest.mark.parametrize(
-    ("task", "line", "word"),
-    [
-        ({}, "ModuleNotFoundError: No module named 'scipy.stats'", "provides scipy to `requirements`"),
-        ({}, "tfdeploy: port 2222 of 127.0.0.1 is in use by another program", "'port'"),
-        ({"exit_code": 127}, "tfdeploy: cannot start 'pithon': [Errno 2]", "There is no program pithon"),
-        ({}, "a.py: error: unrecognized arguments: --job_name=ps --task_index=0", 'flags="never"'),
-        ({}, "FATAL Flags parsing error: Unknown command line flag 'ps_hosts'", 'flags="never"'),
-        ({}, "Error: No such option: --job_name", 'flags="never"'),
-        ({}, "Error: No such option '--worker_hosts'. Did you mean '--workers'?", 'flags="never"'),
-        ({}, "a.py: error: unrecognized arguments: --stpes=3", "`tfdeploy logs ps-0` shows its output"),
-        (
-            {},
-            f"NotFoundError: {{{{node save}}}} logdir/model.ckpt-0_temp/part-0; {NO_FILE} [Op:SaveV2]",
-            "logdir/model.ckpt-0_temp/part-0 is",
-        ),
-        (
-            {},
-            "NotFoundError: Unsuccessful TensorSliceReader: Failed to find any matching files for ./a/model.ckpt-5",
-            "{train_dir}",
-        ),
-        ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'model.ckpt.index'", "model.ckpt.index is a relative path"),
-        ({}, f"NotFoundError: /shared/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
-        ({}, f"NotFoundError: s3://bucket/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
-        ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'data/train.csv'", "`tfdeploy logs ps-0` shows its output"),
-        ({}, "MemoryError", "'memory'"),
-        ({"exit_code": 127}, "", "could not be started"),
-        ({"state": "killed", "signal": "SIGKILL", "exit_code": 137}, "", "dmesg"),
-        ({"state": "out of memory", "signal": "SIGKILL", "out_of_memory": True}, "", "{'memory': …}"),
-        ({}, "{braces} %s", "`tfdeploy logs ps-0` shows its output"),
-    ],
-)
+ENDS: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "ModuleNotFoundError: No module named 'scipy.stats'", "provides scipy to `requirements`"),
+    ({}, "tfdeploy: port 2222 of 127.0.0.1 is in use by another program", "'port'"),
+    ({"exit_code": 127}, "tfdeploy: cannot start 'pithon': [Errno 2]", "There is no program pithon"),
+    ({}, "a.py: error: unrecognized arguments: --job_name=ps --task_index=0", 'flags="never"'),
+    ({}, "FATAL Flags parsing error: Unknown command line flag 'ps_hosts'", 'flags="never"'),
+    ({}, "Error: No such option: --job_name", 'flags="never"'),
+    ({}, "Error: No such option '--worker_hosts'. Did you mean '--workers'?", 'flags="never"'),
+    ({}, "a.py: error: unrecognized arguments: --stpes=3", "`tfdeploy logs ps-0` shows its output"),
+    (
+        {},
+        f"NotFoundError: {{{{node save}}}} logdir/model.ckpt-0_temp/part-0; {NO_FILE} [Op:SaveV2]",
+        "logdir/model.ckpt-0_temp/part-0 is",
+    ),
+    (
+        {},
+        "NotFoundError: Unsuccessful TensorSliceReader: Failed to find any matching files for ./a/model.ckpt-5",
+        "{train_dir}",
+    ),
+    ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'model.ckpt.index'", "model.ckpt.index is a relative path"),
+    ({}, f"NotFoundError: /shared/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
+    ({}, f"NotFoundError: s3://bucket/logdir/model.ckpt-0; {NO_FILE}", "`tfdeploy logs ps-0` shows its output"),
+    ({}, f"FileNotFoundError: [Errno 2] {NO_FILE}: 'data/train.csv'", "`tfdeploy logs ps-0` shows its output"),
+    ({}, "MemoryError", "'memory'"),
+    ({"exit_code": 127}, "", "could not be started"),
+    (
+        {"exit_code": 127},
+        "tfdeploy: cannot start './a.sh': its first line names '/bin/sh\\r', which",
+        "Windows line ends",
+    ),
+    ({"exit_code": 127}, "/usr/bin/env: 'python3\\r': No such file or directory", "Windows line ends"),
+    ({}, "run.sh: line 2: $'\\r': command not found", "Windows line ends"),
+    (
+        {"exit_code": 127},
+        "tfdeploy: cannot start './a.sh': its first line names '/bin/zsh', which",
+        "first line of ./a.sh",
+    ),
+    ({"exit_code": 127}, "tfdeploy: cannot start './a.sh': Permission denied", "`chmod +x ./a.sh`"),
+    ({"exit_code": 127}, "tfdeploy: cannot start './a.sh': Exec format error", "`#!/bin/sh`"),
+    ({}, 'InvalidArgumentError: Job "" was not defined in cluster', "did not get --job_name"),
+    ({}, "ValueError: No such job in cluster: ''", "did not get --job_name"),
+    ({}, 'Job "master" was not defined in cluster', "the names are chief, ps and worker"),
+    (
+        {"exit_code": 137},
+        "",
+        'was killed by SIGKILL. It counts as an exit code: `restart={"on": ["signal", "137"]}`',
+    ),
+    ({"exit_code": 137}, "", "`dmesg` shows it"),
+    ({"exit_code": 139}, "", "128 + 11: a program that the command ran was killed by SIGSEGV"),
+    ({"exit_code": 143}, "Terminated", "killed by SIGTERM"),
+    ({"exit_code": 166}, "", "killed by signal 38"),
+    ({"exit_code": 193}, "", "`tfdeploy logs ps-0` shows its output"),
+    ({"exit_code": 255}, "", "`tfdeploy logs ps-0` shows its output"),
+    ({"exit_code": 137}, "ModuleNotFoundError: No module named 'scipy'", "provides scipy"),
+    ({"state": "killed", "signal": "SIGKILL", "exit_code": 137}, "", "dmesg"),
+    ({"state": "out of memory", "signal": "SIGKILL", "out_of_memory": True}, "", "{'memory': …}"),
+    ({}, "{braces} %s", "`tfdeploy logs ps-0` shows its output"),
+]
+"""How a task ended, the last line of its program, and a part of the remedy."""
+
+
+@pytest.mark.parametrize(("task", "line", "word"), ENDS)
 def test_ends_have_remedies(task: dict[str, Any], line: str, word: str) -> None:
     assert word in exit_remedy(replace(TASK, **task), [line])
 

@@ -65,6 +65,19 @@ def why(stderr: str, stdout: str = "") -> tuple[list[str], str]:
     return found.lines, found.remedy
 
 
+NOISE = (
+    "W0000 00:00:1795262401.445678   12345 dataset.cc:997] Input of GeneratorDatasetOp will not be optimized\n",
+    "/lib/keras/src/layers/core/dense.py:87: UserWarning: Do not pass an `input_shape` argument\n  super().__init__(activity)\n",
+    "/lib/a.py:1: DeprecationWarning: x is old\n  warnings.warn(\n",
+    "2026-11-25 10:00:00.1: W tensorflow/core/framework/local_rendezvous.cc:404] Local rendezvous is aborting: OUT_OF_RANGE\n",
+    "oneDNN custom operations are on. You may see slightly different results\n",
+    "WARNING:absl:You are saving your model as an HDF5 file\n",
+    "Additional GRPC error information from remote target /job:worker/replica:0/task:1 while calling /tensorflow.WorkerService\n",
+    "/job:worker/replica:0/task:1\n",
+)
+"""Lines beside a cause that do not explain it."""
+
+
 @pytest.mark.parametrize(
     ("stderr", "lines"),
     [
@@ -97,6 +110,8 @@ def why(stderr: str, stdout: str = "") -> tuple[list[str], str]:
             ["F0000 00:00:1795262401.3 1 a.cc:5] Check failed: x", "begin", "end"],
         ),
         ("the data is not there", ["the data is not there"]),
+        *((noise + TRACEBACK + noise, ["ValueError: the data is not there"]) for noise in NOISE),
+        (f"{NOISE[1]}the data is not there", ["the data is not there"]),
         (
             "W0000 00:00:1795262401.445678   12345 a.cc:1] The disk is full",
             ["W0000 00:00:1795262401.445678   12345 a.cc:1] The disk is full"],

@@ -48,7 +48,7 @@ PRINTED = st.lists(
         (
             "INFO:tensorflow:Saving dict for global step 2000: accuracy = 0.96, global_step = 2000, loss = 0.1",
             2000,
-            {"accuracy": 0.96, "loss": 0.1},
+            {"test accuracy": 0.96, "test loss": 0.1},
         ),
         ("Worker 0: training step 7 done (global step: 12), loss 0.5", 12, {"loss": 0.5}),
         ("After 200 training step(s), validation cross entropy = 1235.56", 200, {"validation cross entropy": 1235.56}),

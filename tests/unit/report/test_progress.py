@@ -132,3 +132,48 @@ def test_the_longest_number_of_a_goal_is_shown() -> None:
 def test_losses_near_the_largest_number_are_drawn_or_left_out(values: list[float]) -> None:
     found = progress("", lines(*(f"step {place} loss {value!r}" for place, value in enumerate(values))))
     assert progress_text(found).count("loss") == 1
+
+
+TRAINING = ["step 100 loss 0.9", "step 200 loss 0.5", "step 300 loss 0.1"]
+
+
+@pytest.mark.parametrize(
+    "evaluation",
+    [
+        ["final loss 0.7", "MNIST accuracy: 0.9570"],
+        ["loss 0.7"],
+        ["Test loss: 0.7, accuracy: 0.9"],
+        ["validation loss 0.7"],
+        ["val_loss: 0.7"],
+        ["step 300 validation loss 0.7"],
+        ["Evaluation at step 300: loss 0.7"],
+        ["[eval] step 300 loss 0.7"],
+        ["INFO:tensorflow:Saving dict for global step 300: accuracy = 0.9, global_step = 300, loss = 0.7"],
+        ["cost: 0.7", "total cost 0.7"],
+    ],
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_progress_and_curve_are_of_the_loss_of_the_training(evaluation: list[str], is_first: bool) -> None:
+    printed = [*evaluation, *TRAINING] if is_first else [*TRAINING, *evaluation]
+    now = progress("--steps=300", lines(*printed))
+    assert (now.loss, now.losses) == (0.1, (0.9, 0.5, 0.1))
+
+
+def test_an_evaluation_after_the_epochs_of_keras_is_another_series() -> None:
+    fit = ["Epoch 1/2", "10/10 - 1s - loss: 0.9", "Epoch 2/2", " 5/10 [==>..] - loss: 0.5", "10/10 - 1s - loss: 0.4"]
+    evaluation = [" 3/5 [==>..] - loss: 0.7", "5/5 [=====] - loss: 0.8"]
+    assert progress("", lines(*fit, *evaluation)).losses == (0.9, 0.5, 0.4)
+    assert progress("", lines(*fit, *evaluation, "Epoch 1/1", "10/10 - 1s - loss: 0.3")).losses[-1] == 0.3
+
+
+def test_where_only_an_evaluation_prints_a_loss_it_is_shown_and_a_training_replaces_it() -> None:
+    assert progress("", lines("test loss 0.7", "test loss 0.6")).losses == (0.7, 0.6)
+    assert progress("", lines("test loss 0.7", "d_loss 0.5", "g_loss 3.0", "d_loss 0.4")).losses == (0.5, 0.4)
+
+
+def test_a_series_is_continued_from_what_was_stored() -> None:
+    training = Training()
+    training.add_lines(lines(*TRAINING))
+    later = Training.from_dict(training.to_dict())
+    later.add_lines(lines("final loss 0.7", "step 400 loss 0.05"))
+    assert later.progress.losses == (0.9, 0.5, 0.1, 0.05)

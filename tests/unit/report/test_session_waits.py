@@ -1,5 +1,6 @@
 """A session that waits for a peer which has ended or does not respond is named, with what to set."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,7 +57,6 @@ def test_for_the_worker_that_decides_there_is_only_the_program() -> None:
         (["step 1"], {}),
         ([line("ps-0")], {}),
         ([line("worker-9")] * 5, {}),
-        ([line("worker-0")], {"success": "worker-0"}),
     ],
 )
 def test_a_worker_that_has_begun_or_waits_for_a_moment_is_not_named(texts: list[str], more: dict[str, Any]) -> None:
@@ -82,6 +82,68 @@ def test_a_worker_that_does_not_exist_in_an_elastic_run_is_named() -> None:
     assert found.text == "worker-0 waits for worker-3, which does not exist: its session has no device filters."
     assert 'device_filters=["/job:ps", "/job:worker/task:0"]' in found.remedy
     assert waits([line("worker-9")] * 5, waiting="worker-0", ended="", **more) == []
+
+
+NOT_READY = "INFO:tensorflow:Waiting for model to be ready.  Ready_for_local_init_op:  Variables not initialized: v, ready: None"
+
+
+@pytest.mark.parametrize(
+    ("texts", "peer"),
+    [
+        (["begin", line("worker-0")], "worker-0"),
+        ([line("ps-0"), line("worker-0"), "2026-11-21 12:00:12.1: I tensorflow/core/a.cc:1] noise"], "worker-0"),
+        ([NOT_READY], ""),
+        ([NOT_READY, line("ps-0")], "ps-0"),
+        ([line("worker-0"), "step 0 loss 0.5"], None),
+        (["step 12", line("worker-0")], None),
+        ([NOT_READY, "the training begins"], None),
+        ([], None),
+        (["begin"], None),
+    ],
+)
+@pytest.mark.parametrize("state", ["running", "stopped", "succeeded"])
+def test_after_the_success_a_worker_that_never_trained_is_named(texts: list[str], peer: str | None, state: str) -> None:
+    seen = look(texts, success="worker-0")
+    assert seen.view.run_state is not None
+    seen.view.run_state.tasks["worker-1"].state = state
+    named = [(wait.hostname, wait.peer) for wait in session_waits(seen)]
+    assert named == ([] if peer is None or state == "succeeded" else [("worker-1", peer)])
+
+
+@pytest.mark.parametrize(
+    ("own", "leader", "more", "is_quiet", "is_named"),
+    [
+        (["begin"], ["step 1"], {}, True, True),
+        ([], ["step 1"], {}, True, True),
+        (["step 1"], ["step 1"], {}, True, False),
+        (["begin"], ["epoch"], {}, True, False),
+        (["begin"], ["step 1"], {}, False, False),
+        (["begin"] * 20, ["step 1"], {}, True, False),
+        (["begin"], ["step 1"], {"chief": 1, "success": "chief", "worker_timeout": "1m"}, True, False),
+    ],
+)
+def test_a_worker_without_a_step_that_did_nothing_is_named_where_worker_0_decides(
+    own: list[str], leader: list[str], more: dict[str, Any], is_quiet: bool, is_named: bool
+) -> None:
+    args = {"success": "worker-0", **more}
+    first = "chief-0" if "chief" in args else "worker-0"
+    seen = look(own, ended=first, **args)
+    assert seen.view.run_state is not None
+    seen.view.run_state.tasks["worker-1"].is_quiet = is_quiet
+    logs = {**seen.view.logs, first: [StoredLine(1.0, 1, text) for text in leader]}
+    named = session_waits(replace(seen, view=replace(seen.view, logs=logs)))
+    assert [wait.hostname for wait in named if wait.hostname == "worker-1"] == ["worker-1"] * is_named
+    assert all("printed no step" in wait.text for wait in named)
+
+
+def test_a_worker_that_waited_long_before_its_end_may_have_trained_since() -> None:
+    for age, names in ((39.0, ["worker-1"]), (41.0, [])):
+        seen = look([], success="worker-0")
+        lines = [StoredLine(seen.view.at - age, 2, line("worker-0"))]
+        assert seen.view.run_state is not None
+        seen.view.run_state.submitted_at = 1.0
+        waited = replace(seen, view=replace(seen.view, logs={"worker-1": lines}))
+        assert [wait.hostname for wait in session_waits(waited)] == names
 
 
 def test_gpu_workers_are_the_last_of_the_workers() -> None:

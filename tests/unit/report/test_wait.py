@@ -239,9 +239,9 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         (
             {"chief": 1, "workers": 1, "worker_timeout": "0"},
-            "More: `tfdeploy status`, `tfdeploy logs chief-0`, `tfdeploy report` (a page).",
+            "More: `tfdeploy status`, `tfdeploy logs chief-0`, `tfdeploy report`.",
         ),
-        ({"workers": 1}, "More: `tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report` (a page)."),
+        ({"workers": 1}, "More: `tfdeploy status`, `tfdeploy logs worker-0`, `tfdeploy report`."),
     ],
 )
 def test_an_update_ends_with_how_to_look_further(logged: list[str], args: Any, more: str) -> None:
@@ -261,6 +261,79 @@ def test_a_task_that_waits_for_a_peer_that_has_ended_is_named_once(logged: list[
     followed([*sights, sight(world)], workers=2, success="all-workers")
     (line,) = logged
     assert line.startswith("mnist: worker-1 waits for worker-0, which has ended (succeeded)")
+
+
+def test_the_end_of_the_wait_for_other_workers_is_said_once(logged: list[str]) -> None:
+    world = running(workers=2)
+    before = sight(world)
+    world.exit("worker-0")
+    sights = [before, sight(world), sight(world)]
+    world.exit("worker-1")
+    finish(observed(watch([*sights, sight(world)], workers=2)[0], "2026-11-21T12:00:00+00:00"))
+    waits = [line for line in logged if "left to end by itself" in line]
+    expected = "worker-1 has 1m left to end by itself (`worker_timeout`), or 6s if it does nothing."
+    assert waits == [f"mnist: Run succeeded: worker-0 succeeded. {expected}"]
+
+
+def test_a_worker_that_never_trained_is_named_after_the_success(logged: list[str]) -> None:
+    world = running(workers=2)
+    before = sight(world)
+    world.exit("worker-0")
+    world.wait(60.0)
+    text = "CreateSession still waiting for response from worker: /job:worker/replica:0/task:0"
+    last = sight(world, (1.0, text), hostname="worker-1")
+    finish(observed(watch([before, last], workers=2)[0], "2026-11-21T12:00:00+00:00"))
+    assert logged[-1].startswith("mnist: worker-1 never trained a step: its session waited for worker-0")
+
+
+@pytest.mark.parametrize(("value", "said"), [("97.5%,", 1), ("0.97", 0)])
+def test_a_metric_that_until_cannot_compare_is_named_once(logged: list[str], value: str, said: int) -> None:
+    args: dict[str, Any] = {"workers": 1, "metrics": {"accuracy": "acc (.*)"}, "until": {"accuracy": ">= 0.9"}}
+    world = running(**args)
+    world.job.until_problems = ["until_no_number accuracy"]
+    open_ = sight(world)
+    world.exit("worker-0")
+    sights = [replace(seen, view=replace(seen.view, metrics={"accuracy": value})) for seen in (open_, sight(world))]
+    finish(observed(watch([sights[0], sights[0], sights[1]], **args)[0], "2026-11-21T12:00:00+00:00"))
+    named = [line for line in logged if "cannot compare accuracy" in line]
+    assert len(named) == said
+    assert all(repr(value) in line and "`metrics`" in line for line in named)
+
+
+@pytest.mark.parametrize("was_well", [True, False])
+def test_an_update_ends_when_nothing_of_its_cluster_is_left(
+    logged: list[str], monkeypatch: pytest.MonkeyPatch, was_well: bool
+) -> None:
+    """It fails if the cluster was there when it began to wait; a cluster that was gone before is what it reports."""
+    failed: list[tuple[str, str]] = []
+    monkeypatch.setattr(wait, "fail_update", lambda *reason: failed.append(reason))
+    clock = iter(range(1000))
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
+    world = running(workers=1)
+    gone = replace(sight(world), controller_silent_since=world.now, engine=None)
+    well = replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")})
+    made, looks = watch([well, gone] if was_well else [gone], workers=1)
+    finish(observed(made, "2026-11-21T12:00:00+00:00"))
+    assert looks.count < 10
+    if was_well:
+        assert logged[-1].startswith("mnist: The cluster's supervisord is gone")
+    else:
+        assert logged[-1].endswith("`pulumi up --refresh` recreates what is missing.")
+    assert [name for name, _ in failed] == ["mnist"] * was_well
+
+
+def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
+    logged: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
+    world = running(workers=1)
+    silent = replace(sight(world), controller_silent_since=world.now, engine={"worker-0": EngineTask(True, "1", "")})
+    world.exit("worker-0")
+    seen, count = followed([silent] * 8 + [sight(world)], workers=1)
+    assert (seen.state, count) == ("succeeded", 9)
+    (line,) = logged
+    assert line.startswith("mnist: The controller does not respond")
 
 
 def test_an_update_of_a_run_that_goes_on_names_the_watch(logged: list[str]) -> None:
@@ -301,7 +374,9 @@ def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[
     finish(observed(watch([sight(world, *lines)], workers=1)[0], "2026-11-21T12:00:00+00:00"))
     report, error = logged
     cause = "train.py: error: unrecognized arguments: --job_name=worker\n"
-    assert f"\nworker-0: {cause}The program does not know the four flags" in report
+    assert "worker-0   failed (exit 2)" in report
+    assert cause.strip() not in report, "the cause is printed once"
+    assert "the four flags" not in report
     assert f"Its last lines:\n  {cause}  usage: train.py\nThe program does not know the four flags" in error
     assert 'set `flags="never"`' in error
 

@@ -18,6 +18,24 @@ def refusal(name: str = "mnist", **args: Any) -> SpecError:
     return error.value
 
 
+def _nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value] if depth % 2 else {"a": value}
+    return value
+
+
+ENDLESS: dict[str, Any] = {}
+ENDLESS["a"] = [ENDLESS, ENDLESS]
+DEEP = {
+    "context": _nested(5000),
+    "env": ENDLESS,
+    "command": _nested(1001),
+    "jobs": ENDLESS,
+    "secrets": _nested(100_000),
+}
+"""Arguments that are nested deeper than Python's stack, or that contain themselves."""
+
 REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"workers": -1}, "workers"),
     ({"ps": -2}, "ps"),
@@ -166,6 +184,10 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"restart": {"on": ["256"]}}, "restart.on"),
     ({"restart": {"on": ["never"]}}, "restart.on"),
     ({"restart": {"max": 1}}, "restart.max"),
+    ({"command": None, "backend": "k8s"}, "backend"),
+    ({"jobs": {"worker": {"required": False}}}, "jobs.worker.required"),
+    ({"evaluator": True, "jobs": {"evaluator": {"required": "no"}}}, "jobs.evaluator.required"),
+    ({"command": None, "backend": "k8s", "standalone_servers": True}, "backend"),
 ]
 
 
@@ -174,6 +196,11 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
 )
 def test_an_invalid_argument_is_named(args: dict[str, Any], where: str) -> None:
     assert refusal(**args).where == f"mnist: {where}"
+
+
+@pytest.mark.parametrize("key", ["context", "env", "command", "jobs", "secrets"])
+def test_an_argument_without_an_end_is_refused(key: str) -> None:
+    assert refusal(**{key: DEEP[key]}).where == f"mnist: {key}"
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "0a", "a_b", "a.b", "a b", "a" * 41, "ä", "\u212a"])
@@ -189,6 +216,21 @@ def test_a_name_that_is_not_a_valid_hostname_is_refused(name: str) -> None:
         ({"jobs": {"worker": {"image": "mine"}}}, 'Move it into the group `container`: container={"image": …}.'),
         ({"ec2": {"instance_typ": "m7i.large"}}, "Did you mean 'instance_type'?"),
         ({"restart": {"xyz": 1}}, "Use one of: maximum, backoff, on."),
+        ({"ec2": {"gpus": 1}}, 'Set it for a job: jobs={"worker": {"gpus": 1}}.'),
+        ({"container": {"mem_limit": "2GiB"}}, 'Set it for a job: jobs={"worker": {"memory": \'2GiB\'}}.'),
+        ({"ps": 1, "elastic": 4}, 'Use elastic={"max": 4}.'),
+        ({"restart": 3}, 'Use restart={"maximum": 3}.'),
+        ({"jobs": {"worker": {"restart": 0}}}, 'Use restart={"maximum": 0}.'),
+        ({"container": "mine:1"}, "Use container={\"image\": 'mine:1'}."),
+        ({"jobs": {"worker": {"container": "mine:1"}}}, "Use container={\"image\": 'mine:1'}."),
+        ({"docker": "ssh://ada@box"}, "Use docker={\"host\": 'ssh://ada@box'}."),
+        ({"ec2": "m7i.large"}, "Use ec2={\"instance_type\": 'm7i.large'}."),
+        ({"metrics": "acc: (.*)"}, "Use metrics={\"accuracy\": 'acc: (.*)'}."),
+        ({"command": "python 'my train.py' -v"}, 'Use a list of strings: command=["python", "my train.py", "-v"].'),
+        ({"command": "python 'train.py"}, 'Use a list of strings: command=["python \'train.py"].'),
+        ({"requirements": "pandas"}, 'Use a list of strings: requirements=["pandas"].'),
+        ({"env": ["A=1"]}, 'Use a mapping: env={"NAME": "VALUE"}.'),
+        ({"elastic": True}, "Use a mapping."),
     ],
 )
 def test_an_error_suggests_the_nearest_name(args: dict[str, Any], suggestion: str) -> None:

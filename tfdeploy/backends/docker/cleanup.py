@@ -113,13 +113,8 @@ def remove_unused(swarm: Swarm, used: TaskDependencies) -> None:
     A network is in use until the last container of the former services has ended. Its addresses are free only then, so this waits for
     that for a while.
     """
-    references = [
-        used["agent"],
-        used["token"],
-        used.get("launcher_token", used["token"]),
-        *used.get("secrets", {}).values(),
-    ]
-    retained = {used.get("network", ""), *(reference["id"] for reference in references)}
+    references = [used["agent"], used["token"], *used.get("secrets", {}).values()]
+    retained = {used.get("network", ""), *(reference["id"] for reference in references), *swarm.mounted_secrets()}
     for kind in _SWARM_KINDS:
         _try_to_remove(swarm, kind, retained)
 

@@ -48,7 +48,11 @@ class ControllerClient:
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Make one call with JSON in both directions."""
-        content: dict[str, Any] = json.loads(self.call(method, path, json.dumps(body or {}).encode()))
+        response = self.call(method, path, json.dumps(body or {}).encode())
+        try:
+            content: dict[str, Any] = json.loads(response)
+        except (ValueError, RecursionError):
+            raise Unreachable(f"{self._title} sent a response that is not JSON") from None
         return content
 
     def put_run(self, run: dict[str, Any], code: str, archive: bytes) -> dict[str, Any]:

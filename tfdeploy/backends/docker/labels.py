@@ -25,8 +25,8 @@ VOLUME_LABEL = f"{LABEL_PREFIX}volume"
 """Of the cluster's own volumes: `RECORD_VOLUME` or `TRAIN_VOLUME`."""
 
 MOUNTED_LABEL = f"{LABEL_PREFIX}mounted-by"
-"""The only label of a volume that the user named and Docker created: the prefix of the cluster's names. `tfdeploy replace` may
-remove such a volume. Nothing else does: it does not belong to the cluster."""
+"""The only label of a volume that the user named and Docker created: the prefix of the cluster's names. `tfdeploy restart
+--without-data` may remove such a volume. Nothing else does: it does not belong to the cluster."""
 
 CLEANUP_IMAGE_LABEL = f"{LABEL_PREFIX}cleanup-image"
 """Of the controller's service: the argument `docker.cleanup_image`, because `pulumi destroy` runs no program."""

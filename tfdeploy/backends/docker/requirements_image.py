@@ -15,6 +15,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource
 
 from ...errors import BackendError, CommandError
 from ..base import ClusterRef, load
+from ..installation import noted
 from ..stack_config import StackProvider
 from ..state_values import plain_values
 from .engine import Engine
@@ -106,7 +107,9 @@ class RequirementsImageProvider(StackProvider):
         """Build it."""
         plain = plain_values(props)
         build = Build(plain["name"], "", plain["dockerfile"], plain["action"])
-        _builder(plain).build_image(plain["cluster"], build, plain["labels"])
+        packages = plain["action"].partition(" requirements ")[2].split(", ")
+        with noted(plain["cluster"], packages):
+            _builder(plain).build_image(plain["cluster"], build, plain["labels"])
         return CreateResult(plain["name"], props)
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:

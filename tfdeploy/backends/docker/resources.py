@@ -16,7 +16,6 @@ import pulumi
 import pulumi_docker as docker
 from docker.auth import load_config
 
-from ...agent.rpc import launcher_token
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
 from ..base import ClusterDependencies, ClusterRef, DependencyRequest
@@ -54,11 +53,9 @@ def register_dependencies(request: DependencyRequest, target: EngineTarget) -> C
     labels = _labels(cluster, target.swarm)
     retained = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(provider=provider, retain_on_delete=True))
     agent = docker.ServiceConfig(f"{name}-agent", data=_base64(application()), labels=labels, opts=retained)
-    token: pulumi.Output[str] = pulumi.Output.from_input(request.token)
     shared: dict[str, Any] = {
         "agent": _reference(agent),
         "token": _reference(_secret(f"{name}-token", labels, request.token, retained)),
-        "launcher_token": _reference(_secret(f"{name}-launcher-token", labels, token.apply(launcher_token), retained)),
         "secrets": {
             key: _reference(_secret(f"{name}-secret-{key}", labels, value, retained))
             for key, value in request.secrets.items()

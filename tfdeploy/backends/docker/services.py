@@ -12,7 +12,7 @@ from typing import Any
 from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ...agent.sync import LEASE_SECONDS
 from ...spec.docker import HOST, OVERLAY
-from ..base import CONTROLLER, Reference, RunProps, TaskDependencies, TaskProps
+from ..base import CONTROLLER, ClusterRef, Reference, RunProps, TaskDependencies, TaskProps
 from .container_settings import ContainerSettings
 from .labels import (
     CLEANUP_IMAGE_LABEL,
@@ -139,6 +139,11 @@ def _controller_address(container: ContainerSettings, dependencies: TaskDependen
     return container.controller_address.replace(MANAGER_PLACEHOLDER, dependencies.get("manager", ""))
 
 
+def token_secret_name(cluster: ClusterRef, hostname: str, token: str) -> str:
+    """The name of the secret with a task's token. Another token has another name: the content of a secret cannot be changed."""
+    return f"{service_name(cluster, hostname)}-token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
 def stop_timeout(grace: float) -> float:
     """How long the engine waits before it kills a launcher, which itself gives the program `grace` seconds.
 
@@ -192,7 +197,7 @@ def _networks(network: str, dependencies: TaskDependencies, alias: str) -> list[
 def _secrets(dependencies: TaskDependencies) -> list[dict[str, Any]]:
     user_secrets = sorted(dependencies.get("secrets", {}).items())
     mounted = [_secret(reference, f"{SECRETS_FOLDER}/{name}") for name, reference in user_secrets]
-    return [_secret(dependencies.get("launcher_token", dependencies["token"]), TOKEN_FILE), *mounted]
+    return [_secret(dependencies["launcher_token"], TOKEN_FILE), *mounted]
 
 
 def _secret(reference: Reference, path: str) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from docker.errors import APIError, NotFound
 
 from ... import errors
 from ...errors import BackendError
-from ..base import ClusterRef, EngineTask
+from ..base import ClusterRef, EngineTask, Reference
 from ..controller_calls import wait_for
 from .engine import Engine, engine_errors, ignore_conflict, retry_conflicts
-from .labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, cluster_filter
+from .labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, cluster_filter, cluster_labels
 from .services import Service, ServiceJson, Services
 
 _STARTING_STATES = {
@@ -56,6 +56,47 @@ class Swarm:
         """The cluster's services by hostname."""
         services = self.engine.call(lambda api: api.services(filters=cluster_filter(self.cluster)))
         return {item["Spec"]["Labels"].get(HOSTNAME_LABEL, item["Spec"]["Name"]): item for item in services}
+
+    def mounted_secrets(self) -> set[str]:
+        """The ids of the secrets that the cluster's services mount."""
+        containers = [item["Spec"]["TaskTemplate"]["ContainerSpec"] for item in self.services().values()]
+        return {secret["SecretID"] for container in containers for secret in container.get("Secrets") or ()}
+
+    def secret(self, name: str, content: str) -> Reference:
+        """A secret of the cluster with this name and content, created if it does not exist. The name identifies the content.
+
+        Raises:
+            BackendError: the engine refuses it.
+        """
+        labels = dict(cluster_labels(self.cluster))
+        with engine_errors(name):
+            try:
+                created = self.engine.call(lambda api: api.create_secret(name, content.encode(), labels))
+                return Reference(id=created["ID"], name=name)
+            except APIError as error:
+                if error.status_code != _NAME_CONFLICT:
+                    raise
+            secrets = self.engine.call(lambda api: api.secrets(filters={"name": name}))
+            return Reference(id=next(item["ID"] for item in secrets if item["Spec"]["Name"] == name), name=name)
+
+    def replace_agent(self, hostname: str, agent: Reference) -> bool:
+        """Have an existing service run this agent; whether it ran another one."""
+        is_replaced = False
+
+        def update() -> bool:
+            nonlocal is_replaced
+            service = self.services().get(hostname)
+            template = service["Spec"]["TaskTemplate"] if service else {"ContainerSpec": {"Configs": []}}
+            configs = template["ContainerSpec"]["Configs"]
+            if service is not None and configs and configs[0]["ConfigID"] != agent["id"]:
+                config = {**configs[0], "ConfigID": agent["id"], "ConfigName": agent["name"]}
+                container = {**template["ContainerSpec"], "Configs": [config]}
+                self._update(service, {**template, "ContainerSpec": container}, service["Spec"]["Labels"])
+                is_replaced = True
+            return True
+
+        retry_conflicts(hostname, update)
+        return is_replaced
 
     def create(self, desired: Service) -> None:
         """Create a service that does not exist, as far as the caller knows; update the one of that name where it does.

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -9,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from ...agent.record import RecordView, ViewRequest
-from ...agent.rpc import CallError
+from ...agent.rpc import CallError, task_token
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import UNKNOWN, RunState
 from ...errors import BackendError, SpecError, Unreachable
@@ -27,6 +28,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
+from ..installation import installing
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup, nodes
 from .containers import TRAIN_FOLDER
@@ -37,7 +39,7 @@ from .labels import SPEC_HASH_LABEL, name_prefix
 from .lease_wait import wait_for_lease
 from .requirements_image import build_image, has_image
 from .rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
-from .services import controller_service, stop_timeout, task_service
+from .services import Service, controller_service, stop_timeout, task_service, token_secret_name
 from .start_clock import wait_for_start
 from .swarm import Swarm, is_scaled_to_zero
 
@@ -79,6 +81,7 @@ class DockerTaskRunner:
         self._observe_machines = observe_machines
         self._engine = engine
         self._rolling_updates = RollingUpdates()
+        self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
 
     def build_image(self, cluster: ClusterRef, build: Build, labels: Mapping[str, str]) -> None:
@@ -100,7 +103,7 @@ class DockerTaskRunner:
         """Create the task's service, or adopt the existing one of its name."""
         swarm = self._swarm(props["cluster"])
         self._wait_for_former_launcher(swarm, props["hostname"])
-        swarm.create(task_service(props))
+        swarm.create(_task_service(swarm, props))
         return {"created_at": controller_calls.now()}
 
     def _wait_for_former_launcher(self, swarm: Swarm, hostname: str) -> None:
@@ -119,7 +122,7 @@ class DockerTaskRunner:
         """Update the service: in a rolling update while a run is active, otherwise at once."""
         cluster, hostname = props["cluster"], props["hostname"]
         swarm, controller = self._swarm(cluster), self.controller(cluster)
-        desired = task_service(props)
+        desired = _task_service(swarm, props)
         existing = swarm.services().get(hostname)
         is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
         at_once = existing is None or is_unchanged or _changes_network(old, props)
@@ -131,10 +134,30 @@ class DockerTaskRunner:
             wait_for_finish(run, hostname, controller.current_run)
             swarm.apply(desired)
         else:
-            replace = partial(replace_task, swarm, desired, task_service(old), hostname, controller.current_run)
+            self._replace_old_controller(swarm, controller, old, props)
+            previous = _task_service(swarm, old)
+            replace = partial(replace_task, swarm, desired, previous, hostname, controller.current_run)
             turns = self._rolling_updates.turns(f"{cluster['home']} {name_prefix(cluster)}")
             turns.take(Position(JOBS.index(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
+
+    def _replace_old_controller(
+        self, swarm: Swarm, controller: ControllerClient, old: TaskProps, props: TaskProps
+    ) -> None:
+        """A controller of version 0.1.0 does not know the tokens of tasks. A new one knows the token that launchers have until their
+        update."""
+        if "launcher_token" not in old["dependencies"]:
+            return
+        with self._controller_lock:
+            former = ""
+            with suppress(Unreachable):
+                former = controller.container()
+            if swarm.replace_agent(CONTROLLER, props["dependencies"]["agent"]):
+                controller_calls.wait_for(
+                    lambda: controller.container() != former and controller.json("GET", "/stopped"),
+                    f"the new controller of {swarm.cluster['name']} did not respond",
+                    CONTROLLER_TIMEOUT,
+                )
 
     def task_exists(self, props: TaskProps) -> bool:
         """Whether the Swarm has the service, with a task; if the engine is unreachable, assume that it has."""
@@ -230,7 +253,8 @@ class DockerTaskRunner:
         machines = checkpoint_machines(record_copy.record.current())  # the controller has forgotten the tasks by now
         try:
             self.end_run(cluster)
-            record_copy.download(self.controller(cluster))
+            if not record_copy.download(self.controller(cluster)):
+                _refuse_loss(cluster, record_copy)
             timeout = stop_timeout(self._grace(cluster)) + _STOP_MARGIN
             machines |= checkpoint_machines(record_copy.record.current())
             volumes = cleanup.remove_all(self._swarm(cluster), timeout, retain["volumes"], machines)
@@ -271,7 +295,29 @@ class DockerTaskRunner:
             others=machines.others,
             cost=machines.cost,
             failures=machines.failures,
+            installing=installing(cluster, time.time()),
         )
+
+
+def _refuse_loss(cluster: ClusterRef, record_copy: RecordCopy) -> None:
+    """Refuse to delete the only copy of artifacts, unless the user says so."""
+    missing = "" if record_copy.has_moved() else record_copy.missing_artifacts()
+    if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
+        raise BackendError(
+            f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "
+            f"it does (`tfdeploy explain` shows why it does not). `{DELETE_UNREACHABLE}=1 pulumi destroy` deletes them"
+        )
+
+
+def _task_service(swarm: Swarm, props: TaskProps) -> Service:
+    """The service of a task, with the secret of its token, which is created if it does not exist. In a state of version 0.1.0 all tasks
+    have one."""
+    dependencies = props["dependencies"]
+    if "launcher_token" not in dependencies:
+        token = task_token(props["token"], props["hostname"])
+        secret = swarm.secret(token_secret_name(swarm.cluster, props["hostname"], token), token)
+        dependencies = {**dependencies, "launcher_token": secret}
+    return task_service({**props, "dependencies": dependencies})
 
 
 def checkpoint_machines(run: RunState | None) -> set[str]:

@@ -19,9 +19,9 @@ from ...paths import make_private, read_json, state_folder
 from ...spec.cluster import ClusterSpec
 from ...spec.ec2 import SSM
 from ..base import ClusterRef
-from . import aws_session, ssh
+from . import aws_login, aws_session, ssh
 from .aws_errors import refuse_no_region
-from .aws_session import Login
+from .aws_login import Login
 from .aws_settings import AssumedRole, AwsSettings
 
 PACKAGE = "aws"
@@ -64,7 +64,7 @@ def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
     Raises:
         SpecError: no region is set, the account is not allowed, or the provider uses another one.
     """
-    settings = aws_session.use_stack()
+    settings = aws_login.use_stack()
     place = _place_of(spec.name, provider) if provider else None
     region = spec.ec2.region or _provider_region(place, settings)
     refuse_no_region(region)
@@ -149,12 +149,12 @@ def region_argument(cluster: ClusterRef, provider: pulumi.ProviderResource | Non
     """The argument `region` of the cluster's AWS resources: None where it is the provider's."""
     region = ssh.region(cluster)
     place = _place_of(cluster["name"], provider) if provider else None
-    return None if _provider_region(place, aws_session.current()) == region else region
+    return None if _provider_region(place, aws_login.current()) == region else region
 
 
 def plan_line(region: str) -> str:
     """The account, with its alias where the user may read it, for the preview."""
-    source = aws_session.current().title
+    source = aws_login.current().title
     names = ", ".join(_aliases(region))
     return f"AWS account {aws_session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
 
@@ -168,7 +168,7 @@ def _aliases(region: str) -> list[str]:
 
 def store(cluster: ClusterRef) -> None:
     """Store how a program asks AWS about the cluster, for the command. In the command it does nothing."""
-    own = aws_session.own()
+    own = aws_login.own()
     if own is None:
         return
     proxies = tuple((scheme, url) for scheme, url in own.proxies if "@" not in url)
@@ -215,7 +215,7 @@ def of(cluster: ClusterRef, account: str = "") -> Iterator[None]:
     login = _stored(cluster["home"])
     if account:
         login = replace(login, account=account, cluster=cluster["home"].rpartition("/")[2])
-    with aws_session.logged_in(login):
+    with aws_login.logged_in(login):
         yield
 
 
@@ -223,17 +223,17 @@ def of(cluster: ClusterRef, account: str = "") -> Iterator[None]:
 def at(place: str) -> Iterator[str]:
     """Ask AWS at a place: a cluster's home, else `REGION` or `PROFILE@REGION`. The region."""
     if place.startswith(f"{ssh.SCHEME}://"):
-        with aws_session.logged_in(_stored(place)):
+        with aws_login.logged_in(_stored(place)):
             yield place.removeprefix(f"{ssh.SCHEME}://").partition("/")[0]
         return
     profile, _, region = place.rpartition("@")
-    with aws_session.logged_in(Login(AwsSettings(profile=profile))):
+    with aws_login.logged_in(Login(AwsSettings(profile=profile))):
         yield region or aws_session.default_region()
 
 
 def remember(home: str) -> None:
     """Have the command ask about a discovered cluster by the settings of now, if no update on this computer stored others."""
-    _discovered[home] = aws_session.current()
+    _discovered[home] = aws_login.current()
 
 
 def verify(cluster: ClusterRef, account: str = "") -> None:

@@ -6,14 +6,16 @@ https://boto3.amazonaws.com/v1/documentation/api/latest/reference/services/ec2.h
 import random
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ...errors import SpecError
 from . import aws_session
-from .aws_errors import DENIED, NO_ACCESS, aws_errors, error_code, error_message, is_throttled
+from .aws_error_table import Kind
+from .aws_errors import AwsFailure, aws_errors, error_code, kind_of, value_errors
 from .model import ARM, LIVE, X86, Instance, InstanceType, Subnet
 
 T = TypeVar("T")
@@ -55,14 +57,14 @@ def custom_endpoint(service: str, region: str) -> str:
     return "" if re.search(r"\.amazonaws\.com(\.cn)?/?$", url) else url
 
 
-def repeat(call: Callable[[], object], codes: Collection[str], seconds: float, pause: float) -> None:
-    """Call until it succeeds, while it fails with one of these codes, for so many seconds."""
+def repeat(call: Callable[[], object], seconds: float, pause: float) -> None:
+    """Call until it succeeds, while something is in use or is changed by another call, for so many seconds. Within `aws_errors`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             call()
         except ClientError as error:
-            if error_code(error) not in codes or time.monotonic() > deadline:
+            if kind_of(error) is not Kind.CONFLICT or time.monotonic() > deadline:
                 raise
             time.sleep(pause)
         else:
@@ -70,7 +72,7 @@ def repeat(call: Callable[[], object], codes: Collection[str], seconds: float, p
 
 
 def retry_throttled(call: Callable[[], T]) -> T:
-    """What a call returns, which is repeated later and later while AWS refuses it because of too many calls.
+    """What a call within `aws_errors` returns, which is repeated later and later while AWS refuses it because of too many calls.
 
     The client repeats a call itself, but few times, and all threads of a process share a quota for that:
     https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
@@ -79,19 +81,19 @@ def retry_throttled(call: Callable[[], T]) -> T:
     while True:
         try:
             return call()
-        except ClientError as error:
-            if not is_throttled(error) or time.monotonic() > deadline:
+        except AwsFailure as error:
+            if not error.is_throttled or time.monotonic() > deadline:
                 raise
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def empty_if_denied(call: Callable[[], list[T]]) -> list[T]:
-    """The list that a call returns; empty on AccessDenied: without permission to list, nothing was created. Within `aws_errors`."""
+    """The list that a call returns; empty where it is denied: without permission to list, nothing was created. Within `aws_errors`."""
     try:
         return call()
     except ClientError as error:
-        if error_code(error) in DENIED:
+        if kind_of(error) is Kind.PERMISSION:
             return []
         raise
 
@@ -109,19 +111,13 @@ def subnets(region: str, vpc_id: str, subnet_id: str) -> list[Subnet]:
         SpecError: the subnet or the VPC does not exist, or the VPC has no subnet.
     """
     ec2 = aws_session.client("ec2", region)
-    with aws_errors(region):
-        try:
-            if subnet_id:
-                items = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
-                vpc = ec2.describe_vpcs(VpcIds=[items[0]["VpcId"]])["Vpcs"][0]
-            else:
-                vpc = _vpc(region, vpc_id)
-                items = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}])["Subnets"]
-        except ClientError as error:
-            if error_code(error) in NO_ACCESS:
-                raise
-            where = "ec2.subnet_id" if subnet_id else "ec2.vpc_id"
-            raise _not_found(where, subnet_id or vpc_id, region, error) from None
+    with _exists("ec2.subnet_id" if subnet_id else "ec2.vpc_id", subnet_id or vpc_id, region):
+        if subnet_id:
+            items = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+            vpc = ec2.describe_vpcs(VpcIds=[items[0]["VpcId"]])["Vpcs"][0]
+        else:
+            vpc = _vpc(region, vpc_id)
+            items = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}])["Subnets"]
     if not items:
         remedy = (
             "Create one. If this program creates it, set subnet_id to its output, so that the cluster waits for it."
@@ -147,8 +143,8 @@ def _vpc(region: str, vpc_id: str) -> Any:
     raise SpecError("ec2.vpc_id", f"{region} has no default VPC", remedy)
 
 
-def _not_found(where: str, resource_id: str, region: str, error: ClientError) -> SpecError:
-    return SpecError(where, f"{resource_id} does not exist in {region} ({error_message(error)})", "Correct it.")
+def _exists(where: str, resource_id: str, region: str) -> AbstractContextManager[None]:
+    return value_errors(region, where, f"{resource_id} does not exist in {region}", "Correct it.")
 
 
 def image_parameter(region: str, name: str) -> str:
@@ -157,13 +153,8 @@ def image_parameter(region: str, name: str) -> str:
     Raises:
         SpecError: the region has no such parameter.
     """
-    try:
-        with aws_errors(region):
-            value: str = aws_session.client("ssm", region).get_parameter(Name=name)["Parameter"]["Value"]
-            return value
-    except ClientError as error:
-        wrong = f"{region} has no parameter {name} ({error_message(error)})"
-        raise SpecError("ec2.ami", wrong, 'Set ami to an image id: "ami-…".') from None
+    with value_errors(region, "ec2.ami", f"{region} has no parameter {name}", 'Set ami to an image id: "ami-…".'):
+        return str(aws_session.client("ssm", region).get_parameter(Name=name)["Parameter"]["Value"])
 
 
 def refuse_image(region: str, image_id: str, architecture: str) -> None:
@@ -172,11 +163,8 @@ def refuse_image(region: str, image_id: str, architecture: str) -> None:
     Raises:
         SpecError: it is not.
     """
-    try:
-        with aws_errors(region):
-            images = aws_session.client("ec2", region).describe_images(ImageIds=[image_id])["Images"]
-    except ClientError as error:
-        raise _not_found("ec2.ami", image_id, region, error) from None
+    with _exists("ec2.ami", image_id, region):
+        images = aws_session.client("ec2", region).describe_images(ImageIds=[image_id])["Images"]
     if images and images[0]["Architecture"] != architecture:
         wrong = f"{image_id} is an image for {images[0]['Architecture']}, but the instance type is {architecture}"
         raise SpecError("ec2.ami", wrong, "Choose another image or another instance_type.")
@@ -256,7 +244,7 @@ def console(region: str, instance_id: str) -> str:
         try:
             output = ec2.get_console_output(InstanceId=instance_id, Latest=True)
         except ClientError as error:
-            if "NotFound" in error_code(error):
+            if kind_of(error) is Kind.GONE:
                 return ""
             if error_code(error) != "UnsupportedOperation":
                 raise
@@ -272,11 +260,8 @@ def volume_zone(region: str, where: str, volume_ids: Sequence[str], instance_ids
     """
     zones: dict[str, str] = {}
     for volume_id in volume_ids:
-        try:
-            with aws_errors(region):
-                volume = aws_session.client("ec2", region).describe_volumes(VolumeIds=[volume_id])["Volumes"][0]
-        except ClientError as error:
-            raise _not_found(where, volume_id, region, error) from None
+        with _exists(where, volume_id, region):
+            volume = aws_session.client("ec2", region).describe_volumes(VolumeIds=[volume_id])["Volumes"][0]
         zones.setdefault(volume["AvailabilityZone"], volume_id)
         for holder in (attachment["InstanceId"] for attachment in volume.get("Attachments", [])):
             if holder not in instance_ids:
@@ -310,11 +295,8 @@ def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, I
     types: dict[str, InstanceType] = {}
     for name in sorted(set(names)):
         wrong = f"{name!r} is not an instance type in {region}"
-        try:
-            with aws_errors(region):
-                items = aws_session.client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
-        except ClientError as error:
-            raise SpecError(where, f"{wrong} ({error_message(error)})", _TYPES_PAGE) from None
+        with value_errors(region, where, wrong, _TYPES_PAGE):
+            items = aws_session.client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
         if not items:
             raise SpecError(where, wrong, _TYPES_PAGE)
         zones = frozenset(item["Location"] for item in _offerings(region, "instance-type", name))

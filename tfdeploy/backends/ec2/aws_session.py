@@ -2,10 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,70 +18,15 @@ from botocore.credentials import (
 from botocore.exceptions import NoCredentialsError
 
 from ...errors import SpecError
-from .. import stack_config
 from ..docker.task_runner import DELETE_UNREACHABLE
+from . import aws_login
 from .aws_errors import aws_errors
-from .aws_settings import AssumedRole, AwsSettings, settings
+from .aws_login import Login, current, current_login
+from .aws_settings import AssumedRole, AwsSettings
 
 _TIMEOUT_SECONDS = 20
 _ENDPOINT_NAMES = {"service-quotas": "servicequotas"}
 """boto3's name of a service to Pulumi's, where they differ."""
-
-
-@dataclass(frozen=True)
-class Login:
-    """How AWS is asked."""
-
-    settings: AwsSettings = field(default_factory=AwsSettings)
-    account: str = ""
-    """The account of the cluster that is asked about; empty where any account will do."""
-    cluster: str = ""
-    """The name of that cluster."""
-
-
-_programs: list[AwsSettings] = []
-"""The settings of the running program's stack; none in the command, and in a process of dynamic providers."""
-
-_login: ContextVar[Login | None] = ContextVar("login", default=None)
-"""The login for the cluster that the command asks about."""
-
-
-def use_stack() -> AwsSettings:
-    """Ask AWS as the running program's stack is configured, from now on; these settings.
-
-    Raises:
-        SpecError: the configuration is not valid.
-    """
-    present = _of_stack()
-    _programs[:] = [present]
-    return present
-
-
-def own() -> AwsSettings | None:
-    """The settings of the stack, in its program and in a process of its dynamic providers; None in the command."""
-    if stack_config.is_provider():
-        return _of_stack()
-    return _programs[0] if _programs else None
-
-
-def _of_stack() -> AwsSettings:
-    return settings(lambda name: stack_config.value("aws", name))
-
-
-@contextmanager
-def logged_in(login: Login) -> Iterator[None]:
-    """Ask AWS in this thread by this login; where the process has its own settings, by those, in the account of the login."""
-    token = _login.set(login)
-    try:
-        yield
-    finally:
-        _login.reset(token)
-
-
-def current() -> AwsSettings:
-    """The settings that are used now."""
-    login = _login.get() or Login()
-    return own() or login.settings
 
 
 def client(service: str, region: str) -> Any:
@@ -93,7 +35,7 @@ def client(service: str, region: str) -> Any:
     Raises:
         SpecError: the credentials belong to an account that is not allowed, or to another one than the cluster.
     """
-    present, login = current(), _login.get() or Login()
+    present, login = current(), current_login()
     if service != "sts":
         _refuse_account(present, login, region)
     return _client(present, service, region)
@@ -143,7 +85,7 @@ def default_region() -> str:
 
 def forget() -> None:
     """Forget sessions, accounts and the program's login: for another program in the same process, and for tests."""
-    _programs.clear()
+    aws_login.forget()
     for cached in (_session, _client, _account):
         cached.cache_clear()
 

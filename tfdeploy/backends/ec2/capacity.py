@@ -8,12 +8,15 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import monitor_supports_feature
 
 from ...errors import TfdeployError
-from . import aws_api, aws_session, prices, ssh
+from . import aws_api, aws_login, prices, ssh
+from .aws_error_table import Kind
+from .aws_errors import AwsRefusal, provider_error
 from .model import InstanceType, PlannedInstance, Subnet
 from .resource_context import ResourceContext
 
-CODE = "InsufficientInstanceCapacity"
-"""https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"""
+_CODE = "InsufficientInstanceCapacity"
+_EXPLAINED = (Kind.LOGIN, Kind.CLOCK, Kind.PERMISSION, Kind.REGION, Kind.QUOTA, Kind.CAPACITY)
+"""The kinds of errors to which Pulumi's AWS provider adds no remedy."""
 
 _ATTEMPTS = 8
 """How often Pulumi's AWS provider should repeat a call that is throttled or finds no capacity. With its default of 25 an `up` waits
@@ -87,28 +90,39 @@ def _one_per_zone(subnets: Iterable[Subnet]) -> list[Subnet]:
 
 def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
     """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
-    if aws_session.current().max_retries or all(machine.can_stay for machine in planned):
+    if aws_login.current().max_retries or all(machine.can_stay for machine in planned):
         return []
     setting = f"`pulumi config set aws:maxRetries {_ATTEMPTS}`, or max_retries={_ATTEMPTS} of an explicit provider"
     return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
 
 
 def error_hook(context: ResourceContext) -> pulumi.ResourceOptions:
-    """Options for instances that add the message to AWS's error. An engine without error hooks shows AWS's error alone."""
+    """Options for AWS's resources that add a sentence and a remedy to AWS's error; for missing capacity the zones and types that would
+    do. An engine without error hooks shows AWS's error alone."""
     if not monitor_supports_feature(resource_pb2.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS):
         return pulumi.ResourceOptions()
 
     async def on_error(failed: pulumi.ErrorHookArgs) -> bool:
-        planned = context.planned_instances.get(failed.name)
-        if planned and failed.failed_operation == "create" and CODE in failed.errors[0]:
-            try:
-                pulumi.log.error(await asyncio.to_thread(_message, context, failed.name, planned))
-            except TfdeployError as error:
-                pulumi.log.error(f"{failed.name}: no capacity for {planned.instance_type} now ({error})")
+        if failed.failed_operation == "create":
+            text = await asyncio.to_thread(explanation, context, failed.name, failed.errors[0])
+            if text:
+                pulumi.log.error(text)
         return False
 
     hook = pulumi.ErrorHook(f"{context.name}-capacity", on_error)
     return pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
+
+
+def explanation(context: ResourceContext, name: str, text: str) -> str:
+    """What a user can do about an error of Pulumi's AWS provider; empty where its text is all that is known."""
+    planned = context.planned_instances.get(name)
+    if planned and _CODE in text:
+        try:
+            return _message(context, name, planned)
+        except TfdeployError as error:
+            return f"{name}: no capacity for {planned.instance_type} now ({error})"
+    refused = provider_error(text, ssh.region(context.cluster))
+    return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 
 
 def _message(context: ResourceContext, machine: str, planned: PlannedInstance) -> str:

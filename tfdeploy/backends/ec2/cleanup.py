@@ -11,23 +11,14 @@ from ...errors import BackendError
 from ...paths import cluster_folder
 from ..base import ClusterRef
 from . import aws_api, aws_session, boot_failures, machines, ssh
-from .aws_errors import aws_errors, error_code, is_throttled
+from .aws_error_table import Kind
+from .aws_errors import AwsFailure, aws_errors, kind_of, translated
 
 SECONDS = 600.0
 ROLE_SECONDS = 60.0
-POLL_SECONDS = 1.0
-
-_IN_USE = (
-    "DependencyViolation",
-    "InvalidGroup.InUse",
-    "FileSystemInUse",
-    "VolumeInUse",
-    "IncorrectFileSystemLifeCycleState",
-)
-_ROLE_IN_USE = ("DeleteConflict", "ConcurrentModification", "EntityTemporarilyUnmodifiable")
 """IAM learns late what was detached. https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html"""
 
-_NO_ROLE = "NoSuchEntity"
+POLL_SECONDS = 1.0
 
 
 def delete_all(cluster: ClusterRef, keep_files: bool) -> list[str]:
@@ -52,18 +43,21 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
     """
     if not instance_ids:
         return
-    ec2 = aws_session.client("ec2", region)
-    with aws_errors(region):
-        aws_api.retry_throttled(lambda: ec2.terminate_instances(InstanceIds=list(instance_ids)))
+    aws_api.retry_throttled(lambda: _terminate(region, instance_ids))
     _wait(lambda: _are_terminated(region, instance_ids), f"{', '.join(instance_ids)}: not terminated")
+
+
+def _terminate(region: str, instance_ids: Sequence[str]) -> None:
+    with aws_errors(region):
+        aws_session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
 
 
 def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
     """True when no instance exists; False also while EC2 refuses the call."""
     try:
         states = aws_api.instance_states(region, instance_ids)
-    except ClientError as error:
-        if not is_throttled(error):
+    except AwsFailure as error:
+        if not error.is_throttled:
             raise
         return False
     return set(states.values()) <= {"terminated"}
@@ -143,7 +137,7 @@ def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
     try:
         policies: list[Any] = call(RoleName=role)[key]
     except ClientError as error:
-        if error_code(error) != _NO_ROLE:
+        if kind_of(error) is not Kind.GONE:
             raise
         return []
     return policies
@@ -152,9 +146,9 @@ def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
 def _delete_in_iam(delete: Callable[[], Any]) -> None:
     """Delete something in IAM. "Not found" is success; while it is in use the call is repeated."""
     try:
-        aws_api.repeat(delete, _ROLE_IN_USE, ROLE_SECONDS, POLL_SECONDS)
+        aws_api.repeat(delete, ROLE_SECONDS, POLL_SECONDS)
     except ClientError as error:
-        if error_code(error) != _NO_ROLE:
+        if kind_of(error) is not Kind.GONE:
             raise
 
 
@@ -167,10 +161,10 @@ def _delete(name: str, delete: Callable[[], Any]) -> None:
         try:
             delete()
         except ClientError as error:
-            if "NotFound" in error_code(error):
+            if kind_of(error) is Kind.GONE:
                 return True
-            if error_code(error) not in _IN_USE and not is_throttled(error):
-                raise BackendError(f"{name}: {error}") from None
+            if kind_of(error) not in (Kind.CONFLICT, Kind.THROTTLING):
+                raise BackendError(f"{name}: {translated(error, '')}") from None
             message = str(error)
             return False
         return True

@@ -13,7 +13,7 @@ from ...paths import cluster_folder
 from ..base import ClusterRef, DiscoveredCluster
 from . import account, aws_api, aws_session, prices, record_bucket, shared_bucket, ssh
 from .aws_api import pages, tag_values
-from .aws_errors import aws_errors, refuse_no_region
+from .aws_errors import AwsRefusal, aws_errors, refuse_no_region
 from .model import LIVE
 from .prices import Amount, BillableMachine, Disk
 
@@ -143,14 +143,20 @@ def _first(values: Iterable[str]) -> str:
 
 
 def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
-    """All clusters in a region; `place` is a cluster's home, a region's name, or `PROFILE@REGION`.
+    """All clusters in a region; `place` is a cluster's home, a region's name, or `PROFILE@REGION`. Where it is empty, it is the region
+    and the login of the environment; a computer without these has no clusters.
 
     Raises:
         SpecError: no region, no credentials or no permission.
         Unreachable: AWS does not respond.
     """
     with account.at(place) as region:
-        discovered = grouped(region, tagged_resources(region))
+        try:
+            discovered = grouped(region, tagged_resources(region))
+        except AwsRefusal as error:
+            if place or not error.is_not_set_up:
+                raise
+            return []
         for item in discovered:
             account.remember(item.cluster["home"])
     return discovered

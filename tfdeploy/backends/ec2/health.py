@@ -2,11 +2,11 @@
 
 import shutil
 
-from ...errors import SpecError, TfdeployError
+from ...errors import SpecError
 from ..base import FAIL, OK, Check
 from ..docker.health import provider
 from . import account, aws_session
-from .aws_errors import aws_errors, refuse_no_region
+from .aws_errors import AwsFailure, AwsUnreachable, aws_errors, refuse_no_region
 
 
 def health(place: str = "") -> list[Check]:
@@ -30,10 +30,8 @@ def _credentials(region: str) -> Check:
     try:
         with aws_errors(region):
             identity = aws_session.client("sts", region).get_caller_identity()
-    except SpecError as error:
+    except (SpecError, AwsFailure, AwsUnreachable) as error:
         return Check(name, FAIL, error.wrong, error.remedy)
-    except TfdeployError as error:
-        return Check(name, FAIL, str(error), "Check the network and AWS_ENDPOINT_URL.")
     return Check(name, OK, str(identity["Arn"]))
 
 

@@ -9,10 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from botocore.exceptions import ClientError
-
 from . import aws_api
-from .aws_errors import is_throttled
+from .aws_errors import AwsFailure
 
 INTERVAL = 5.0
 """Seconds between two calls that ask the same."""
@@ -63,8 +61,8 @@ class _PacedCall(Generic[T]):
                 return self._response
             try:
                 self._response, self._interval = self._call(), self._usual
-            except ClientError as error:
-                if not is_throttled(error):
+            except AwsFailure as error:
+                if not error.is_throttled:
                     raise
                 self._interval = min(2 * self._interval, LONGEST_INTERVAL)
             finally:

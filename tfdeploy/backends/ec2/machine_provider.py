@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...agent.run_state import UNKNOWN
-from ...errors import SpecError, Unreachable
+from ...errors import BackendError, SpecError
 from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
 from ..base import GONE, ClusterRef, DependencyRequest, ObservedMachines, Retain
@@ -36,7 +36,7 @@ class Ec2MachineProvider:
         problems: tuple[str, ...] = ()
         try:
             statuses, addresses = status.observe_machines(cluster, is_preview)
-        except (Unreachable, SpecError) as error:
+        except (BackendError, SpecError) as error:
             statuses, addresses, problems = {}, {}, (str(error),)
         failures = boot_failures.read(cluster)
         return ObservedMachines(

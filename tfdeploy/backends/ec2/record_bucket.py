@@ -17,7 +17,7 @@ from typing import Any, TypedDict, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ...agent.artifact_manifest import MANIFEST as ARTIFACTS_MANIFEST
+from ...agent import artifact_precedence
 from ...agent.artifact_manifest import load_manifest
 from ...agent.record import FORMAT, RecordFormatError
 from ...agent.run_state import RunState
@@ -106,12 +106,13 @@ def read_manifest(bucket: BucketFolder) -> Manifest | None:
         return None
     try:
         return Manifest.from_dict(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BackendError(f"{bucket.url}/{MANIFEST} is not a valid manifest ({error!r})") from None
 
 
 def fetch(bucket: BucketFolder, manifest: Manifest, folder: Path, copy: Path) -> None:
-    """Download the record into an empty folder. Files that `copy`, an older copy, has already are not downloaded.
+    """Download the record into an empty folder. Files that `copy`, an older copy, has already are not downloaded. An artifact that was
+    replaced while it was uploaded, and then the machine was lost, is missing; without the rest there is no record.
 
     Raises:
         BackendError: a file is missing, or differs from the manifest.
@@ -123,17 +124,18 @@ def fetch(bucket: BucketFolder, manifest: Manifest, folder: Path, copy: Path) ->
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.text is not None:
             target.write_bytes(file.text.encode()[: file.size])
-        elif not _copy_local(copy / path, target, file):
-            _download_file(bucket, manifest, path, target)
+        elif not _copy_local(copy / path, target, file) and not _download_file(bucket, manifest, path, target):
+            if PurePosixPath(path).parts[2:3] != ("artifacts",):
+                raise BackendError(f"{bucket.url}/{PREFIX}{manifest.record_id}/{path} differs from the manifest")
+            target.unlink()
 
 
-def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: Path) -> None:
-    """Write a file from its parts. The last one may have grown beyond the manifest."""
+def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: Path) -> bool:
+    """Write a file from its parts; False where it differs from the manifest. The last part may have grown beyond that."""
     folder, file = f"{PREFIX}{manifest.record_id}", manifest.files[path]
     count = -(-file.size // manifest.part) if manifest.part else 1
     names = [f"{folder}/{part_name(path, number)}" for number in range(count)]
-    if not _write(target, (shared_bucket.read_object(bucket, name) for name in names), file):
-        raise BackendError(f"{bucket.url}/{folder}/{path} differs from the manifest")
+    return _write(target, (shared_bucket.read_object(bucket, name) for name in names), file)
 
 
 def _copy_local(source: Path, target: Path, file: RecordFile) -> bool:
@@ -235,21 +237,38 @@ def _replace_copy(cluster: ClusterRef, manifest: Manifest, record_copy: RecordCo
         os.utime(draft / "alive", (manifest.at, manifest.at))
         if record_copy.folder.exists() and record_copy.record.record_id() != manifest.record_id:
             record_copy.set_aside()
-        _keep_artifacts(record_copy.folder, draft)
+        _keep_what_the_bucket_lacks(record_copy.folder, draft)
         shutil.rmtree(record_copy.folder, ignore_errors=True)
         draft.rename(record_copy.folder)
 
 
-def _keep_artifacts(copy: Path, draft: Path) -> None:
-    """Move artifacts into the draft that this computer has and the bucket has not: the machines ended before they were uploaded."""
-    for manifest in draft.glob(f"runs/*/{ARTIFACTS_MANIFEST}"):
-        run_folder = copy / manifest.parent.relative_to(draft)
+def _keep_what_the_bucket_lacks(copy: Path, draft: Path) -> None:
+    """Take over into the draft what only this computer has: runs, output, events and artifacts. The machines ended before they were
+    uploaded, or while newer ones were."""
+    for run_folder in copy.glob("runs/*"):
+        target = draft / run_folder.relative_to(copy)
+        if not target.exists():
+            shutil.copytree(run_folder, target, copy_function=artifact_precedence.link_or_copy)
+            continue
         present = {file.name: file for file in load_manifest(run_folder).files}
-        for file in load_manifest(manifest.parent).files:
-            source, target = run_folder / "artifacts" / file.name, manifest.parent / "artifacts" / file.name
-            if present.get(file.name) == file and source.is_file() and not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source.rename(target)
+        for file in load_manifest(target).files:
+            source, missing = run_folder / "artifacts" / file.name, target / "artifacts" / file.name
+            if present.get(file.name) == file and source.is_file() and not missing.exists():
+                artifact_precedence.link_or_copy(str(source), str(missing))
+        artifact_precedence.retain(run_folder, target)
+        for path in (*run_folder.glob("logs/*/*.log"), *run_folder.glob("events.jsonl")):
+            shorter = target / path.relative_to(run_folder)
+            if not shorter.exists() or _begins_with(path, shorter):
+                artifact_precedence.link_or_copy(str(path), str(shorter))
+
+
+def _begins_with(longer: Path, shorter: Path) -> bool:
+    """Whether a file has only grown since the other one."""
+    if longer.stat().st_size <= shorter.stat().st_size:
+        return False
+    with longer.open("rb") as first, shorter.open("rb") as second:
+        parts = iter(lambda: second.read(_READ), b"")
+        return all(first.read(len(part)) == part for part in parts)
 
 
 def retire(cluster: ClusterRef, keep: bool) -> str:
@@ -288,7 +307,7 @@ def read_tags(bucket: BucketFolder) -> dict[str, str]:
     """
     try:
         tags = json.loads(shared_bucket.read_object(bucket, TAGS) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, dict) else {}
 

@@ -8,6 +8,7 @@ from ...plan.replacement import Replacement
 from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
 from ..base import ClusterRef
+from ..carried_checkpoint import can_name_checkpoint, may_begin_again, named_nothing, without_checkpoint
 from ..carried_record import folder_of, stored
 from . import machines
 from .machines import planned_instance
@@ -36,6 +37,7 @@ def replacement_of(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory
         ", ".join(dict.fromkeys(origins)) or "replaced machines",
         ", ".join(dict.fromkeys(places)) or ", ".join(sorted({machine.kind for machine in plan.needed_machines})),
         keeps,
+        run is None or is_same_content(run.spec, plan.run) or plan.run.resume_from == run.spec.id,
     )
 
 
@@ -78,10 +80,14 @@ def _refuse(spec: ClusterSpec, plan: Plan, run: RunState, keeps: bool, is_return
             f"Set `run_id` for another run; with resume_from={run.spec.id!r} it continues from the same checkpoint."
         )
         raise SpecError(f"{spec.name}: ec2", wrong, remedy)
-    if state in (STOPPED, FAILED) and not keeps and not run.spec.artifacts:
-        wrong = (
-            f"is empty, so that the checkpoints in {run.spec.train_dir} are lost with the machines that are replaced"
-        )
+    if (
+        state in (STOPPED, FAILED)
+        and not keeps
+        and not can_name_checkpoint(run.spec.artifacts)
+        and not may_begin_again()
+    ):
+        lost = f"so that the checkpoints in {run.spec.train_dir} are lost with the machines that are replaced"
+        wrong = f"{named_nothing(run.spec.artifacts)}, {lost}"
         remedy = "Remove it: by default the newest checkpoint is uploaded. Or set ec2.efs, or a URL as train_dir, before the next run."
         raise SpecError(f"{spec.name}: artifacts", wrong, remedy)
 
@@ -100,4 +106,5 @@ def lines(cluster: ClusterRef, plan: Plan, inventory: Inventory, replacement: Re
     if run.result is not None and run.result.state not in (STOPPED, FAILED):
         return [f"the run is finished: {first}, and nothing starts"]
     back = "to return, undo the change and run `pulumi up`"
-    return [f"the run is stopped, {first}; it continues on the new ones from its newest checkpoint; {back}"]
+    without = "" if replacement.keeps_train_dir else f"; {without_checkpoint('no machine is replaced')}"
+    return [f"the run is stopped, {first}; it continues on the new ones from its newest checkpoint{without}; {back}"]

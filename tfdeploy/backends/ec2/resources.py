@@ -50,6 +50,7 @@ def register(
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
     context = ResourceContext(name, cluster, spec, planned, account.region_argument(cluster, provider), opts)
+    context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(context)))
     key = SshKey(key_name(name), opts)
     pair = aws.ec2.KeyPair(
         f"{name}-key", public_key=key.public_key, tags=context.tags(), region=context.region, opts=context.opts
@@ -58,9 +59,8 @@ def register(
     file_system, mount_targets = _file_system(context, group)
     bucket = RecordBucket(f"{name}-record-bucket", cluster, context.tags(), opts)
     profiles = iam.instance_profiles(context, bucket, {machine.role for machine in machines})
-    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[*rules, *mount_targets]))
-    instance_opts = pulumi.ResourceOptions.merge(after, capacity.error_hook(context))
-    dependencies = _Dependencies(pair.key_name, group.id, file_system, profiles, instance_opts)
+    after = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[*rules, *mount_targets]))
+    dependencies = _Dependencies(pair.key_name, group.id, file_system, profiles, after)
     instances = {machine.name: _instance(context, machine, dependencies) for machine in machines}
     for machine in machines:
         _attach_volumes(planned[machine.name], machine.name, instances[machine.name].id, context)

@@ -14,32 +14,20 @@ from botocore.exceptions import ClientError
 from ...errors import SpecError
 from . import aws_api, aws_session
 from .aws_api import tag_values
-from .aws_errors import aws_errors, error_code, error_message
+from .aws_error_table import Kind
+from .aws_errors import aws_errors, error_code, error_message, kind_of
 
 PURPOSE = f"{aws_api.PREFIX}purpose"
 """The tag of the bucket; it has no tag of a cluster."""
 
 _RECORDS = "records"
 _BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
-_NOT_FOUND = (
-    "NoSuchBucket",
-    "NoSuchKey",
-    "NoSuchTagSet",
-    "NoSuchBucketPolicy",
-    "NoSuchPublicAccessBlockConfiguration",
-    "404",
-)
-_DENIED = ("AccessDenied", "403")
 _DEFAULT_REGION = "us-east-1"
 """The one region that must not be named when a bucket is created in it.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateBucket.html"""
 
-_CONFLICT = "OperationAborted"
-"""Another call changes the bucket at this moment: another cluster creates it too.
-https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
-
 CONFLICT_SECONDS, PAUSE_SECONDS = 120.0, 2.0
-"""How long a call is repeated that conflicts with another, and the time between."""
+"""How long a call is repeated that conflicts with another, and the time between: another cluster may create the bucket too."""
 
 T = TypeVar("T")
 
@@ -199,22 +187,23 @@ def s3_errors(bucket: BucketFolder) -> Iterator[None]:
 
     Raises:
         SpecError: no credentials, or S3 refuses a call.
+        BackendError: the same call may succeed later.
         Unreachable: S3 does not respond.
     """
     with aws_errors(bucket.region):
         try:
             yield
         except ClientError as error:
+            if kind_of(error) is not Kind.PERMISSION:
+                raise
             wrong = f"{error.operation_name} failed: {error_message(error)}"
-            advice = "Check your permissions for this bucket."
-            if error_code(error) in _DENIED:
-                advice = f"Check your permissions for this bucket, and that the account {bucket.owner} owns it."
+            advice = f"Check your permissions for this bucket, and that the account {bucket.owner} owns it."
             raise SpecError(f"s3://{bucket.name}", wrong, advice) from None
 
 
 def _repeat(call: Callable[[], object]) -> None:
     """Call until no other call changes the bucket at the same time."""
-    aws_api.repeat(call, (_CONFLICT,), CONFLICT_SECONDS, PAUSE_SECONDS)
+    aws_api.repeat(call, CONFLICT_SECONDS, PAUSE_SECONDS)
 
 
 def _s3(bucket: BucketFolder) -> Any:
@@ -233,7 +222,7 @@ def _none_if_not_found(call: Callable[[], T]) -> T | None:
     try:
         return call()
     except ClientError as error:
-        if error_code(error) in _NOT_FOUND:
+        if kind_of(error) is Kind.GONE:
             return None
         raise
 

@@ -93,7 +93,7 @@ def _refuse_adoption(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
     wrong = f"the cluster {spec.adopt} has {names}, which the state of this stack does not have"
     remedy = (
         "To keep them, restore the state with `pulumi stack import`. When its machines have terminated, a cluster can be adopted with "
-        f"its record. `tfdeploy leftovers --delete --cluster {spec.adopt}` removes it."
+        f"its record. `tfdeploy ls --leftovers --delete --cluster {spec.adopt}` removes it."
     )
     raise SpecError(f"{spec.name}: adopt", wrong, remedy)
 
@@ -113,7 +113,7 @@ def refuse_file_systems(spec: ClusterSpec, names: Collection[str]) -> None:
         "To keep its checkpoints, restore the state with `pulumi stack import`, or make the file system your own: remove the tag "
         f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {aws_api.CLUSTER_ID}`, give it a mount target that "
         f'accepts connections from the machines, and set ec2={{"efs": "{refused[0]}"}} and the `train_dir` of the checkpoints. '
-        f"`tfdeploy leftovers --delete --cluster {spec.adopt}` deletes it with the checkpoints."
+        f"`tfdeploy ls --leftovers --delete --cluster {spec.adopt}` deletes it with the checkpoints."
     )
     raise SpecError(f"{spec.name}: adopt", wrong, remedy)
 

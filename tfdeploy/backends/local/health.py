@@ -37,9 +37,8 @@ def network_check(addresses: list[str]) -> Check:
     more = f" and {len(external) - _SHOWN} more" if len(external) > _SHOWN else ""
     shown = ", ".join([*public, *(address for address in external if address not in public)][:_SHOWN])
     exposure = f"TensorFlow's servers have no access control and listen on {shown}{more}"
-    if public:
-        return Check("network", WARN, exposure, f"Put a firewall before the ports {_PORTS}.")
-    return Check("network", OK, f"{exposure}: on an untrusted network, put a firewall before the ports {_PORTS}")
+    where = "" if public else "On a network that you do not trust, put"
+    return Check("network", WARN, exposure, f"{where or 'Put'} a firewall before the ports {_PORTS}.")
 
 
 def _tensorflow() -> Check:

@@ -29,7 +29,6 @@ class Places:
         self.token = self.home / "token"
         self.identity = self.home / "cluster.json"
         """The cluster's reference, and the machine that it is on: it is discovered by its folder or its processes alone."""
-        self.launcher_token = self.home / "launcher-token"
         self.config = self.home / "supervisord.conf"
         self.programs = self.home / "conf.d"
         self.runtime = runtime_root() / hashlib.sha256(home.encode()).hexdigest()[:12]
@@ -63,7 +62,7 @@ def other_machine(places: Places) -> str:
     """The id of the machine that the cluster is on, if that is another one: two machines may share a home folder. Else empty."""
     try:
         machine = str(json.loads(places.identity.read_text()).get(MACHINE, ""))
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return ""
     return machine if machine != machine_id() else ""
 
@@ -75,5 +74,5 @@ def user_umask() -> int:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only the user can read."""
-    write_whole(path, text, mode=0o600)
+    """Write a file that only the user can read. A crash of the machine does not leave it empty."""
+    write_whole(path, text, mode=0o600, sync=True, sync_name=False)

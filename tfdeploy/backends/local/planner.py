@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 from ...agent.record import Record
 from ...agent.settings import TaskSettings
+from ...errors import SpecError
 from ...paths import absolute, state_folder
 from ...plan.change import UPDATE, Change, detail, grouped
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
+from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
 from ..base import ClusterDependencies, ClusterRef, DependencyRequest, Rendered
@@ -48,8 +50,15 @@ class LocalPlanner:
     """The contract is `backends.base.Planner`."""
 
     def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
-        """A cluster's home is its folder in the user's state folder."""
-        return str(state_folder() / CLUSTERS / folder)
+        """A cluster's home is its folder in the user's state folder.
+
+        Raises:
+            SpecError: the path is not in UTF-8, so that Pulumi cannot store it.
+        """
+        home = str(state_folder() / CLUSTERS / folder)
+        if not_encodable(home):
+            raise SpecError("XDG_STATE_HOME", f"the path {home!r} is not in UTF-8", "Set it to another folder.")
+        return home
 
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
         """This machine, and the tasks that the cluster's folder has."""
@@ -82,7 +91,8 @@ class LocalPlanner:
         validate.refuse_ports(plan, cluster["home"])
         validate.refuse_unknown_run(spec, plan, cluster["home"])
         validate.refuse_folders(spec, plan.run.data_dir)
-        return ()
+        validate.refuse_few_files(spec)
+        return validate.crowded_warnings(spec, inventory.machines[0])
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
         """Tasks are processes, so only the changes."""

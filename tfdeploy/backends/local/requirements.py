@@ -8,7 +8,8 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from ...errors import CommandError
@@ -22,23 +23,27 @@ def interpreter_folder() -> Path:
     return Path(sys.executable).parent
 
 
-def search_path(requirements: Sequence[str]) -> list[str]:
-    """The folders at the start of the tasks' `PATH`; the packages are installed if they are missing.
+def search_path(
+    requirements: Sequence[str], noted: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> list[str]:
+    """The folders at the start of the tasks' `PATH`; the packages are installed, in the context `noted`, if they are missing.
 
     Raises:
         CommandError: pip could not install them; the error has pip's last lines.
     """
     interpreter = [str(interpreter_folder())]
-    return [str(_environment(requirements) / "bin"), *interpreter] if requirements else interpreter
+    return [str(_environment(requirements, noted) / "bin"), *interpreter] if requirements else interpreter
 
 
-def _environment(requirements: Sequence[str]) -> Path:
+def _environment(requirements: Sequence[str], noted: Callable[[], AbstractContextManager[None]]) -> Path:
     """A virtual environment that also sees the packages of the current interpreter, so that only what is missing is installed."""
     visible = [path for path in (*site.getsitepackages(), site.getusersitepackages()) if Path(path).is_dir()]
     key = json.dumps([sys.version, sys.executable, sorted(requirements)])
     folder = cache_folder() / "environments" / hashlib.sha256(key.encode()).hexdigest()[:16]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as lock:
+    if (folder / _DONE).exists():
+        return folder
+    with noted(), folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _DONE).exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -4,6 +4,7 @@ Package `supervisor`, http://supervisord.org. It is called by XML-RPC over its U
 """
 
 import fcntl
+import hashlib
 import http.client
 import os
 import shlex
@@ -22,6 +23,8 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from ...agent.files import write_whole
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root
+from ...plugin_exit import is_cancelled
+from . import open_files
 from .paths import Places
 
 MARK = "TFDEPLOY_CLUSTER"
@@ -48,12 +51,12 @@ file = {socket}
 chmod = 0700
 
 [supervisord]
-logfile = {home}/supervisord.log
+logfile = supervisord.log
 logfile_maxbytes = 1MB
 logfile_backups = 1
 pidfile = {runtime}/supervisord.pid
-directory = {home}
 umask = {umask:03o}
+minfds = {files}
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
@@ -62,9 +65,15 @@ supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 files = conf.d/*.conf
 """
 
+"""The working directory of the supervisord is the home of the cluster. All paths are relative to it: the characters of its path may
+have a meaning in this file (`%`, ` ;`, line feeds) or in the patterns of its `include`."""
+
+_CONFIG_PATH = "/proc/self/cwd/supervisord.conf"
+
 _PROGRAM = """\
 [program:{name}]
-command = {command}
+; the hash of its command: {digest}
+command = /bin/sh conf.d/{name}.sh
 autorestart = unexpected
 exitcodes = 0
 startsecs = 0
@@ -136,15 +145,17 @@ class Supervisor:
         make_private(places.runtime)
         places.programs.mkdir(parents=True, exist_ok=True)
         text = _CONFIG.format(
-            home=_escaped(places.home),
-            runtime=_escaped(places.runtime),
-            socket=places.supervisor_socket,
-            umask=_PRIVATE_UMASK,
+            runtime=places.runtime, socket=places.supervisor_socket, umask=_PRIVATE_UMASK, files=open_files.allowed()
         )
         write_whole(places.config, text)
-        command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(places.config)]
+        command = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", _CONFIG_PATH]
         env = {**environment(), MARK: str(places.home)}
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        streams = {
+            "cwd": places.home,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        }
         completed = subprocess.run(command, env=env, start_new_session=True, check=False, text=True, **streams)  # type: ignore[call-overload]
         if completed.returncode:
             raise BackendError(f"supervisord did not start: {completed.stdout.strip()}")
@@ -174,16 +185,20 @@ class Supervisor:
         return info
 
     def add(self, name: str, command: list[str], log: Path, stop_seconds: float, umask: int = _PRIVATE_UMASK) -> None:
-        """Create and start a program. An existing program of that name is only started, if it has ended.
+        """Create and start a program, with its `log` in the home of the cluster. An existing program of that name is only started,
+        if it has ended.
 
         If its command is another, it is stopped first, within `stop_seconds`.
         """
-        text = _PROGRAM.format(name=name, command=_escaped(shlex.join(command)), log=_escaped(log), umask=umask)
+        script = f"exec {shlex.join(command)}\n"
+        digest = hashlib.sha256(script.encode()).hexdigest()
+        text = _PROGRAM.format(name=name, digest=digest, log=log.relative_to(self._places.home), umask=umask)
         path = self._places.programs / f"{name}.conf"
         with self.locked():
             existing = self._started_program(name)
             is_same = path.exists() and path.read_text() == text
             if not is_same:
+                write_whole(path.with_suffix(".sh"), script)
                 write_whole(path, text)  # a torn one would make supervisord refuse all others
             if existing is None or not is_same:
                 if existing is not None:
@@ -219,7 +234,8 @@ class Supervisor:
 
     def remove(self, name: str, seconds: float) -> None:
         """Stop a program, by force after so many seconds, and remove it, if it exists."""
-        (self._places.programs / f"{name}.conf").unlink(missing_ok=True)
+        for suffix in ("conf", "sh"):
+            (self._places.programs / f"{name}.{suffix}").unlink(missing_ok=True)
         with suppress(Unreachable):
             self._drop(name, seconds)
 
@@ -298,14 +314,11 @@ def _tolerant(*codes: int) -> Iterator[None]:
             raise BackendError(f"supervisord: {fault.faultString}") from None
 
 
-def _escaped(text: object) -> str:
-    """Escape for supervisord's configuration, where `%` begins a reference."""
-    return str(text).replace("%", "%%")
-
-
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
+        if is_cancelled():
+            raise BackendError("a signal to `pulumi` has ended the wait for supervisord. Run the command again")
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...agent.files import write_whole
 from ...agent.record import Record, RecordFormatError, RecordView, ViewRequest
-from ...agent.rpc import UNIX, CallError, Client, launcher_token
+from ...agent.rpc import UNIX, CallError, Client, task_token
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
@@ -31,6 +31,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
+from ..installation import installing, noted
 from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
@@ -88,7 +89,8 @@ class LocalTaskRunner:
         places = Places(props["cluster"]["home"])
         supervisor = self.start_controller(props["cluster"], props["token"])
         run = RunSpec.from_dict(props["run"])
-        run = replace(run, path=requirements.search_path(run.requirements))
+        path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
+        run = replace(run, path=path)
         _create_train_dir(run.train_dir)
         record = Record(places.record)
         first = record.current() is None
@@ -159,7 +161,9 @@ class LocalTaskRunner:
                 view = controller_calls.view(controller, query)
         except (OSError, CallError):
             view, silent_since = _recorded(record, query)
-        return ObservedState(time.time(), view, silent_since, engine, str(places.record))
+        now = time.time()
+        folder = str(places.record)
+        return ObservedState(now, view, silent_since, engine, folder, installing=installing(cluster, now))
 
     def start_controller(self, cluster: ClusterRef, token: str) -> Supervisor:
         """The supervisord, with the controller; both are started where they do not run."""
@@ -170,7 +174,6 @@ class LocalTaskRunner:
             make_private(places.runtime)
             write_private(places.identity, json.dumps({**cluster, MACHINE: machine_id()}))
             write_private(places.token, token)
-            write_private(places.launcher_token, launcher_token(token))
             _write_application(places.agent(version()))
         command = [
             *_python(),
@@ -191,7 +194,7 @@ class LocalTaskRunner:
             job=props["job"],
             index=props["index"],
             controller=f"{UNIX}{places.controller_socket}",
-            token=str(places.launcher_token),
+            token=str(folder / "token"),
             folder=str(folder),
             secrets=str(places.secrets),
             host=_HOST,
@@ -200,7 +203,8 @@ class LocalTaskRunner:
             gpus=",".join(props["gpus"]),
             machine=props["machine"],
         )
-        write_private(folder / "task.json", json.dumps(settings.to_dict()))
+        write_whole(folder / "token", task_token(props["token"], props["hostname"]), mode=0o600)
+        write_whole(folder / "task.json", json.dumps(settings.to_dict()), mode=0o600)
 
     def _write_secrets(self, places: Places, secrets: Mapping[str, str]) -> None:
         make_private(places.secrets)

@@ -11,10 +11,18 @@ from ...agent.run_state import TENSORBOARD
 from ...agent.workdir import is_bindable
 from ...errors import SpecError
 from ...plan.plan import Plan
+from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
+from ...units import counted, text_of_size
 from ..validate import refuse_requirements, refuse_same_ports, refuse_script
+from . import open_files
 from .paths import Places
 from .requirements import interpreter_folder
+
+_TENSORFLOW_MEMORY = 400 * 1024**2
+"""What a process of TensorFlow 2.21 uses of its own after `import tensorflow` and one step of a small model."""
+
+_TASKS_PER_CPU = 16
 
 _WITH_TENSORBOARD = ("tensorboard", "tensorflow", "tensorflow-cpu")
 
@@ -35,7 +43,12 @@ def refuse_program(spec: ClusterSpec, code_files: Sequence[str]) -> None:
     folders = [str(interpreter_folder()), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
     path = os.pathsep.join(dict.fromkeys(folders))
     if shutil.which(program, path=path) is None and not spec.requirements:
-        raise SpecError(where, f"the program {program!r} does not exist in {path}", "Correct its name, or install it.")
+        remedy = (
+            f'Write "./{program}": it is a file of `code`.'
+            if program in code_files
+            else "Correct its name, or install it."
+        )
+        raise SpecError(where, f"the program {program!r} does not exist in {path}", remedy)
     refuse_script(spec, code_files)
 
 
@@ -67,6 +80,39 @@ def refuse_ports(plan: Plan, home: str) -> None:
             raise SpecError(where, f"{task.port} (for {task.hostname}) is in use", "Choose another, or none.")
 
 
+def refuse_few_files(spec: ClusterSpec) -> None:
+    """The limit of open files must be high enough for the cluster's supervisord, with all workers that may be added."""
+    workers = sum(job.count for job in spec.jobs if job.name == "worker")
+    tasks = sum(job.count for job in spec.jobs) + max(0, spec.max_workers - workers)
+    limit, needed = open_files.allowed(), open_files.needed(tasks)
+    if limit < needed:
+        need = "needs" if tasks == 1 else "need"
+        wrong = f"{counted(tasks, 'task')} {need} {needed} open files, and the hard limit of this shell is {limit} (`ulimit -Hn`)"
+        most = open_files.most_tasks(limit)
+        fewer = f", or use at most {most} tasks" if most else ""
+        raise SpecError(f"{spec.name}: workers", wrong, f"Raise it, as root, in /etc/security/limits.conf{fewer}.")
+
+
+def crowded_warnings(spec: ClusterSpec, machine: Machine) -> list[str]:
+    """A warning where the tasks will probably not have enough memory or processors. A task without a limit of its memory counts as one
+    that does little more than import TensorFlow."""
+    tasks = sum(job.count for job in spec.training_jobs)
+    memory = sum(job.count * (job.memory or _TENSORFLOW_MEMORY) for job in spec.training_jobs)
+    each = memory // tasks
+    found = []
+    if memory > machine.memory:
+        found.append(
+            f"{tasks} tasks may need {text_of_size(memory)} of memory ({text_of_size(each)} each), and {machine.name} has "
+            f"{text_of_size(machine.memory)}: the kernel kills tasks when it is used up"
+        )
+    if tasks > _TASKS_PER_CPU * machine.cpus:
+        found.append(
+            f"{tasks} tasks share {counted(int(machine.cpus), 'processor')} of {machine.name}: each gets a small part of one"
+        )
+    fewer = "Use fewer tasks, or other machines (`backend`)"
+    return [f"{'; '.join(found)}. {fewer}"] if found else []
+
+
 def _own_ports(places: Places) -> Set[int]:
     """The ports that the cluster uses, if its controller runs."""
     if not places.record.exists() or not places.controller_socket.exists():
@@ -82,9 +128,15 @@ def refuse_unknown_run(spec: ClusterSpec, plan: Plan, home: str) -> None:
         return
     runs = Record(places.record).runs() if places.record.exists() else []
     if spec.resume_from not in runs and not (Path(base) / spec.resume_from).is_dir():
-        names = ", ".join(runs) or "none"
-        wrong = f"there is no run {spec.resume_from!r}, neither in the record nor as a folder in {base}"
-        raise SpecError(f"{spec.name}: resume_from", wrong, f"Use the id of an earlier run. The record has: {names}.")
+        where = f"neither in the record nor as a folder in {base}" if Path(base).is_dir() else "in the record"
+        wrong = f"there is no run {spec.resume_from!r}, {where}"
+        has = f"The record has: {', '.join(runs)}." if runs else "The record has no run yet."
+        remedy = (
+            f"Use the id of an earlier run. {has}"
+            if runs
+            else f"{has} Remove the argument: the first run begins without one."
+        )
+        raise SpecError(f"{spec.name}: resume_from", wrong, remedy)
 
 
 def refuse_folders(spec: ClusterSpec, data_dir: str) -> None:

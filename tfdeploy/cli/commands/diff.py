@@ -31,10 +31,10 @@ def diff(
         typer.Option(help="File for a page with the curves of both runs over each other.", show_default=False),
     ] = None,
 ) -> None:
-    """Compare two runs: results, metrics, speed, cost, arguments, versions and code.
+    """Compare two runs by results, arguments and code.
 
-    `tfdeploy runs` shows their ids. Arguments, machines and versions that differ have both values;
-    variables of the environment have only names. Code is compared if this computer submitted it.
+    Metrics, speed, cost, machines and versions are compared too. `tfdeploy runs` shows the ids of runs. Arguments, machines and
+    versions that differ have both values; variables of the environment have only names. Code is compared if this computer submitted it.
     """
     entry = select_cluster(query)
     runs = sorted(collect_runs([entry]), key=lambda run: run.outcome.submitted)
@@ -79,7 +79,7 @@ def _curves(run: StoredRun) -> dict[str, Curve]:
     state = record.load(run.spec.id) if run.folder else None
     if state is None:
         return {}
-    logs = {hostname: record.log(run.spec.id, hostname) for hostname in state.tasks}
+    logs = {hostname: record.log(run.spec.id, hostname) for hostname in record.hostnames(state)}
     count = min(PAGE_LINES, ALL_PAGE_LINES // max(1, len(logs)))
     return curves(
         {hostname: [(line.at, shown_text(line.text)) for line in log.tail(count)] for hostname, log in logs.items()}

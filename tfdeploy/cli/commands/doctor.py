@@ -18,8 +18,9 @@ from ...errors import BackendError, NotFound, SpecError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions
 from ...spec.backends import BACKENDS
-from ...units import text_of_size
+from ...units import text_of_size, wrapped
 from ..common import FAILED, print_json, print_result
+from ..output import screen_width
 from ..parallel import call_in_parallel
 from ..pulumi import places, pulumi, secrets_provider, settings
 from ..select import ClusterQuery, current_stack, find_project
@@ -46,7 +47,7 @@ def doctor(query: ClusterQuery) -> None:
     """Check what is installed, reachable and configured.
 
     A failed check has a remedy. The exit code is 1 if a check of the stack's backend failed. What only other backends need is
-    shown as `-`.
+    shown as `-`. For a cluster on EC2, `tfdeploy iam-policy` prints the least IAM policy.
     """
     file, stack = current_stack(query)
     configuration = settings(file, stack)
@@ -106,7 +107,10 @@ def _print(rows: Sequence[CheckRow], backend: str) -> None:
     for name, row in zip(names, rows, strict=True):
         check = row.check
         text = f"{check.detail.rstrip('.')}. {check.remedy}" if check.remedy else check.detail
-        print_result(f"{check.state:<{state_width}}  {name:<{width}}  {text}")
+        begin = f"{check.state:<{state_width}}  {name:<{width}}  "
+        columns = screen_width()
+        lines = wrapped(text, columns - len(begin)) if columns else [text]
+        print_result(begin + f"\n{' ' * len(begin)}".join(lines))
 
 
 def check_python() -> Check:

@@ -24,7 +24,7 @@ def endpoints(
 ) -> None:
     """Show the addresses of tasks.
 
-    ENDPOINT is the stable name inside the cluster, ADDRESS the current one. From this computer, use `tfdeploy tunnel`.
+    ENDPOINT is the stable name inside the cluster, ADDRESS the current one. From this computer, use `tfdeploy port-forward`.
     """
     snapshot = take_snapshot(select_cluster(query))
     tasks = snapshot.report.tasks

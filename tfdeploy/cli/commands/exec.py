@@ -1,4 +1,4 @@
-"""`tfdeploy exec` and `tfdeploy ssh`: run a command in a task, log in to a machine."""
+"""`tfdeploy exec`: run a command in a task, or log in to a machine."""
 
 import os
 import shutil
@@ -18,8 +18,16 @@ def exec_(
     query: ClusterQuery,
     hostname: Hostname,
     command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND…", help="Command and its arguments.", show_default=False)
-    ],
+        list[str] | None, typer.Argument(metavar="-- COMMAND…", help="Command and its arguments.", show_default=False)
+    ] = None,
+    machine: Annotated[
+        bool,
+        typer.Option(
+            "--machine",
+            help="Log in to an EC2 machine by ssh: HOSTNAME is its name, or a task on it. What follows -- are arguments of ssh.",
+            show_default=False,
+        ),
+    ] = False,
     interactive: Annotated[
         bool, typer.Option("--interactive", "-i", help="Connect stdin: always the case.", show_default=False)
     ] = False,
@@ -34,10 +42,14 @@ def exec_(
 
     It has the container, working directory and environment of the task's program, and this terminal or stdin. The exit code is that of
     the command. What follows the task is the command, so options come before the task. `-it` is accepted as in `docker exec`, and not
-    needed.
+    needed. With --machine, the host key is checked: EC2 has reported it.
     """
     del interactive
-    command = command[command[0] == "--" :]
+    command = command or []
+    if machine:
+        ssh(query, hostname, command[command[:1] == ["--"] :])
+        return
+    command = command[command[:1] == ["--"] :]
     if not command or command[0].startswith("-"):
         wrong = (
             f"the command after {hostname} begins with {command[0]!r}"

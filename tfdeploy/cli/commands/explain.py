@@ -1,7 +1,7 @@
 """`tfdeploy explain`: why a cluster or task does not run."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -11,8 +11,10 @@ from ...backends.task_access import no_task
 from ...report import diagnosis
 from ...report.diagnosis import LINES, Facts, Finding
 from ...report.escapes import safe
+from ...report.run_words import in_words_of_run
 from .. import completion
-from ..common import FAILED, print_json, print_result
+from ..common import FAILED, print_json, print_prose
+from ..run.stack import PROJECT
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import Snapshot, take_snapshot
 
@@ -32,6 +34,8 @@ def explain(
     if hostname and hostname not in hostnames:
         raise no_task(snapshot.entry.title, hostname, hostnames)
     findings = diagnosis.explain(_facts(snapshot), hostname)
+    if snapshot.entry.cluster["project"] == PROJECT:
+        findings = [replace(finding, remedy=in_words_of_run(finding.remedy)) for finding in findings]
     if query.as_json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -48,8 +52,8 @@ def _facts(snapshot: Snapshot) -> Facts:
 
 def _print(findings: Sequence[Finding]) -> None:
     for finding in findings:
-        print_result(safe(finding.text, False))
+        print_prose(safe(finding.text, False))
         for line in finding.lines:
-            print_result(f"    {safe(line, False)}")
+            print_prose(f"    {safe(line, False)}")
         if finding.remedy:
-            print_result(f"  {finding.remedy}")
+            print_prose(f"  {finding.remedy}")

@@ -10,7 +10,7 @@ from ...backends.base import load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import Entry, login
 from ...units import counted, moment
-from ..common import print_json, print_message, print_result
+from ..common import print_json, print_message, print_prose, print_result
 from ..heal_plan import HealPlan, heal_plan
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
 from ..select import ClusterQuery, select_clusters
@@ -81,4 +81,4 @@ def _print(query: ClusterQuery, restored: Sequence[str], message: str) -> None:
     if query.as_json:
         print_json({"restored": list(restored), "message": message})
     else:
-        print_result(message)
+        print_prose(message)

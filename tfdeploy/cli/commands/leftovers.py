@@ -13,12 +13,12 @@ import typer
 
 from ... import registry
 from ...backends.base import ClusterRef, DiscoveredCluster, load
-from ...errors import BackendError, NotFound, SpecError, TfdeployError
+from ...errors import BackendError, NotFound, SpecError, TfdeployError, Unreachable
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
 from ...report.tables import ago
 from ...units import counted, dollars, moment, text_of_size
-from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_result
+from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..output import print_table
 from ..ownership import (
     BUSY,
@@ -137,14 +137,14 @@ def leftovers(
         print_result("There are no leftovers.")
     for row in shown:
         if row.state != LEFTOVER:
-            print_result(f"{row.title} is {row.state}: {row.owner.reason}.")
+            print_prose(f"{row.title} is {row.state}: {row.owner.reason}.")
     for row in retained:
-        print_result(f"{row.title} ({row.id}) has {row.resources} on {row.backend}: {row.owner.reason}.")
-        print_result(f"`tfdeploy leftovers --delete --cluster {row.id}` deletes them.")
+        print_prose(f"{row.title} ({row.id}) has {row.resources} on {row.backend}: {row.owner.reason}.")
+        print_prose(f"`tfdeploy ls --leftovers --delete --cluster {row.id}` deletes them.")
     if records["records"]:
         size = text_of_size(records["bytes"])
         count = counted(records["records"], "record")
-        print_result(f"Retained on purpose: {count} of destroyed clusters, {size} in {records['folder']}.")
+        print_prose(f"Retained on purpose: {count} of destroyed clusters, {size} in {records['folder']}.")
 
 
 def _search(query: ClusterQuery) -> tuple[list[_Row], list[str]]:
@@ -159,7 +159,7 @@ def _search(query: ClusterQuery) -> tuple[list[_Row], list[str]]:
     problems = [
         f"cannot search {backend}: {error}"
         for (backend, place), error in errors.items()
-        if place or not isinstance(error, TfdeployError)
+        if place or not isinstance(error, Unreachable)  # not every computer has an engine
     ]
     # An engine may have several addresses: its resources are listed once, at the address that the registry has.
     discovered.sort(key=lambda item: entry_of(item.cluster, entries) is not None)

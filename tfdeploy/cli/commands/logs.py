@@ -16,9 +16,12 @@ import typer
 
 from ... import registry
 from ...agent.record import Record
+from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound
 from ...registry import Entry
+from ...report.escapes import plain
+from ...report.failure import is_noise
 from ...units import DURATION_FORM, seconds
 from .. import completion
 from ..common import print_message
@@ -40,14 +43,17 @@ class LineFilter:
     """Hostname to the only attempt that is shown; empty for all attempts of all tasks."""
     tail: int | None = None
     """How many lines of each task, from the end; None for all."""
+    without_noise: bool = False
+    """Without the lines that TensorFlow prints at each start."""
 
     def matches(self, line: LogLine) -> bool:
         """Whether a line is shown, apart from `tail`."""
         return (
             line.at >= self.since
             and (not self.only_stderr or line.pipe == "stderr")
-            and (self.pattern is None or self.pattern.search(line.text) is not None)
+            and (self.pattern is None or self.pattern.search(plain(line.text)) is not None)
             and (not self.attempts or self.attempts.get(line.hostname) == line.attempt)
+            and not (self.without_noise and is_noise(line.text))
         )
 
     def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
@@ -82,6 +88,15 @@ def logs(
         typer.Option(help="Write to this file. The log of a single task is written without prefixes.", dir_okay=False),
     ] = None,
     run: Annotated[str, typer.Option(help="Id of an earlier run.", show_default="the current run")] = "",
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Begin each line with its time (UTC).", show_default=False)
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Without the lines that TensorFlow prints at each start.", show_default=False
+        ),
+    ] = False,
 ) -> None:
     """Show the log lines of tasks, oldest first.
 
@@ -93,8 +108,8 @@ def logs(
     entry = select_cluster(query)
     record, run, hostnames = _find_run(entry, run, names or [])
     attempts = _previous_attempts(record, run, hostnames) if previous else {}
-    line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail)
-    with line_writer(query.as_json, follow, save, hostnames) as write:
+    line_filter = LineFilter(_since(since), _pattern(grep), stderr, attempts, tail, quiet)
+    with line_writer(query.as_json, follow, save, hostnames, timestamps) as write:
         if follow:
             _follow(entry, names or [], line_filter, write)
         else:
@@ -119,10 +134,16 @@ def _find_run(entry: Entry, run: str, names: Sequence[str]) -> tuple[Record, str
     for candidate in records:
         run_state = candidate.load(run_id)
         if run_state is not None:
-            containers = {task.hostname: task.container for task in run_state.tasks.values()}
-            return candidate, run_id, select_tasks(entry.title, names, containers)
+            return candidate, run_id, select_tasks(entry.title, names, _containers(candidate, run_state))
     run_ids = ", ".join(dict.fromkeys(name for candidate in records for name in candidate.runs())) or "none"
     raise NotFound(f"{entry.title} has no run {run_id!r}. Its runs are: {run_ids}.")
+
+
+def _containers(record: Record, run: RunState) -> dict[str, str]:
+    """The tasks that the run has or ever had, and their containers; empty for a task that was removed."""
+    return {
+        hostname: run.tasks[hostname].container if hostname in run.tasks else "" for hostname in record.hostnames(run)
+    }
 
 
 def select_tasks(title: str, names: Sequence[str], containers: Mapping[str, str]) -> list[str]:
@@ -153,7 +174,8 @@ def _previous_attempts(record: Record, run: str, hostnames: Sequence[str]) -> di
     run_state = record.load(run) if run else None
     attempts = {}
     for hostname in hostnames if run_state else ():
-        current = run_state.tasks[hostname].attempt if run_state else 0
+        task = run_state.tasks.get(hostname) if run_state else None
+        current = task.attempt if task else (run_state.removed_attempts.get(hostname, 0) if run_state else 0)
         earlier = [attempt for attempt in record.log(run, hostname).attempts() if attempt < current]
         if earlier:
             attempts[hostname] = earlier[-1]
@@ -169,8 +191,8 @@ def _follow(entry: Entry, names: Sequence[str], line_filter: LineFilter, write: 
     while True:
         snapshot = follower.take_snapshot()
         if snapshot.run_state is not None:
-            containers = {name: task.container for name, task in snapshot.run_state.tasks.items()}
-            hostnames = select_tasks(entry.title, names, containers)
+            record = Record(Path(snapshot.observed.record_folder))
+            hostnames = select_tasks(entry.title, names, _containers(record, snapshot.run_state))
         lines = [line for line in follower.lines() if line.hostname in hostnames]
         write(filter(line_filter.matches, lines) if started else line_filter.select(lines))
         started = started or snapshot.run_state is not None

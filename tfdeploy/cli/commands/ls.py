@@ -11,16 +11,17 @@ import typer
 
 from ... import registry
 from ...backends.base import GONE
-from ...errors import NotFound
+from ...errors import NotFound, SpecError
 from ...outputs import CostSummary
 from ...registry import Entry
 from ...report.tables import ago
 from ...units import dollars, moment
-from ..common import print_json, print_message, print_result
+from ..common import Yes, print_json, print_message, print_result
 from ..output import print_table
 from ..parallel import call_in_parallel
 from ..select import ClusterQuery, other_login
 from ..snapshot import refuse_endless_wait, take_snapshot
+from .leftovers import leftovers
 
 _SECONDS = 30.0
 """Time limit of all observations together."""
@@ -78,13 +79,34 @@ def ls(
         bool,
         typer.Option("--all", "-a", help="Also clusters that no longer exist.", show_default=False),
     ] = False,
+    only_leftovers: Annotated[
+        bool, typer.Option("--leftovers", help="Show resources that belong to no stack.", show_default=False)
+    ] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="With --leftovers: delete them, after confirmation.", show_default=False)
+    ] = False,
+    yes: Yes = False,
 ) -> None:
-    """Show all clusters that you have created from this computer.
+    """Show all your clusters, or what belongs to no stack.
 
-    They are of all projects, stacks, backends and logins. AGE is the time since the first update, SPENT what the machines have cost.
-    The state is the run's, `gone` if nothing of the cluster exists any more, or `destroyed`.
+    They are the clusters that you have created from this computer, of all projects, stacks, backends and logins. AGE is the time since
+    the first update, SPENT what the machines have cost. The state is the run's, `gone` if nothing of the cluster exists any more, or
+    `destroyed`.
+
+    With --leftovers, this machine, the Docker engine and EC2 are searched. Resources of a stack, or that an update may be creating, are
+    never deleted. If they were created elsewhere, or after this computer had destroyed its cluster of that name, or Pulumi cannot read
+    their stack, their state is `unknown`: these, and volumes that `retain_volumes` has retained, are deleted only with `--cluster ID`
+    or `--cluster PROJECT/STACK/NAME`. Records of destroyed clusters are not leftovers.
     """
-    entries = [entry for entry in registry.entries() if everything or not entry.ended]
+    if only_leftovers:
+        if everything:
+            raise SpecError("--all", "is for clusters, not for leftovers", "Leave one of both out.")
+        leftovers(query, delete, yes)
+        return
+    if delete or yes:
+        remedy = "Use: tfdeploy ls --leftovers --delete. `pulumi destroy` removes a cluster that a stack has."
+        raise SpecError("--delete" if delete else "--yes", "is for --leftovers", remedy)
+    entries = [entry for entry in registry.entries() if (everything or not entry.ended) and _is_selected(entry, query)]
     clusters = observe_clusters(entries)
     shown = [cluster for cluster in clusters if everything or cluster.state != GONE]
     if query.as_json:
@@ -98,6 +120,14 @@ def ls(
         print_result("There are no clusters. `pulumi up` creates one.")
     for line in _notes(shown, len(clusters) - len(shown)):
         print_message(line)
+
+
+def _is_selected(entry: Entry, query: ClusterQuery) -> bool:
+    cluster = entry.cluster
+    return query.stack_name in ("", cluster["stack"]) and query.cluster in (
+        "",
+        *(cluster["name"], cluster["id"], entry.title),
+    )
 
 
 def observe_clusters(entries: Sequence[Entry]) -> list[ClusterSummary]:

@@ -1,27 +1,30 @@
 """`tfdeploy options`: the arguments of `TensorFlowCluster`."""
 
-import textwrap
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...errors import NotFound
+from ...units import wrapped
 from ..common import print_json, print_result
+from ..output import screen_width
 from ..select import ClusterQuery
 
 if TYPE_CHECKING:
     from ...arg_docs import Row
 
 _WIDTH = 100
+"""The width where there is no terminal."""
 
 
 def options(
     query: ClusterQuery,
     word: Annotated[str, typer.Argument(help="Show only arguments with this word in their name.")] = "",
 ) -> None:
-    """Show the arguments of `TensorFlowCluster` with their types, defaults and meaning.
+    """Show the arguments of a `TensorFlowCluster`.
 
+    They are listed with their types, defaults and meaning.
     Each can also be set by `pulumi config set tfdeploy:NAME VALUE`, and with `--path` inside a group.
     """
     matches = [row for row in _rows() if word in row.name]
@@ -32,10 +35,11 @@ def options(
             [{("meaning" if key == "text" else key): value for key, value in asdict(row).items()} for row in matches]
         )
         return
+    width = screen_width() or _WIDTH
     for row in matches:
         default = f", default {row.default}" if row.default else ""
-        print_result(f"{row.name} ({row.type}{default})")
-        print_result(textwrap.fill(row.text, _WIDTH, initial_indent="    ", subsequent_indent="    "))
+        head = wrapped(f"{row.name} ({row.type}{default})", width)
+        print_result("\n".join([*head, *wrapped(f"    {row.text}", width)]))
 
 
 def _rows() -> "list[Row]":

@@ -36,8 +36,9 @@ def runs(
         bool, typer.Option("--all", "-a", help="The runs of all clusters of this computer.", show_default=False)
     ] = False,
 ) -> None:
-    """Show the runs of a cluster, the newest first, also after `pulumi destroy`.
+    """Show the runs of a cluster, the newest first.
 
+    They are shown after `pulumi destroy` too.
     CHANGED names what differs from the run before it: arguments, variables of the environment, and the number of tasks. TOOK is the
     time from `pulumi up` to the end of the last task, and COST what the machines cost in this time, where that is known.
     """

@@ -18,10 +18,11 @@ from ... import registry
 from ...agent.record import Record
 from ...registry import Entry
 from ...report.escapes import safe
-from ...report.progress import Progress, left_text, loss_text, rate_text, step_text
-from ...units import moment
+from ...report.progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
+from ...report.summary import LEADERS, leader, next_steps, summary
+from ...units import moment, wrapped
 from ..common import console, has_colours, print_json, print_message, print_result, print_styled
-from ..output import cluster_tables, screen_width
+from ..output import cluster_tables, screen_width, wide_tables
 from ..select import ClusterQuery, label, select_clusters
 from ..snapshot import Snapshot, take_snapshot
 from ..training_reader import TrainingReader
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
+_PROGRESS_LINES = 1000
+"""So many last lines of a task are read for its progress."""
 
 
 class WatchedCluster:
@@ -58,6 +61,11 @@ class WatchedCluster:
         """Store what was read, so that the next process reads only what is new."""
         if self._reader is not None:
             self._reader.store()
+
+    def leading_progress(self, snapshot: Snapshot) -> Progress:
+        """The progress of the task that prints most about the training."""
+        progress = self._reader.progress() if self._reader is not None else {}
+        return progress.get(leader(snapshot.report.tasks), Progress())
 
     def progress_lines(self, snapshot: Snapshot) -> list[str]:
         """The progress of each task with steps or losses in its log; the chief first."""
@@ -133,16 +141,18 @@ def _lines(clusters: Sequence[WatchedCluster], snapshots: Sequence[Snapshot]) ->
     lines: list[str] = []
     for cluster, snapshot in zip(clusters, snapshots, strict=True):
         lines += [_title(cluster.entry, [other.entry for other in clusters])] if len(clusters) > 1 else []
-        lines += [*cluster_text(snapshot).splitlines(), "", *cluster.progress_lines(snapshot), ""]
+        text = cluster_text(snapshot, progress=cluster.leading_progress(snapshot))
+        lines += [*text.splitlines(), "", *cluster.progress_lines(snapshot), ""]
     return [safe(text) for text in lines]
 
 
 def _crop(lines: Sequence[str], height: int) -> "Text":
-    """As many lines as fit on the screen: more would scroll it."""
+    """As many lines as fit on the screen, the first and the last ones: more would scroll it."""
     from rich.text import Text
 
     room = height - 2
-    visible = lines if len(lines) <= room else [*lines[: room - 1], "…"]
+    half = room // 2
+    visible = lines if len(lines) <= room else [*lines[: room - half - 1], "…", *lines[len(lines) - half :]]
     status = f"{time.strftime('%H:%M:%S')}  Press q to quit. The training continues."
     text = Text.from_ansi("\n".join([*visible, status]))
     text.no_wrap, text.overflow = True, "crop"
@@ -191,10 +201,10 @@ def status(
         ),
     ] = False,
 ) -> None:
-    """Show machines and tasks.
+    """Show tasks, machines, and how good and far the run is.
 
-    `tfdeploy ps` and `tfdeploy show` are the same command. With --watch, the command exits when all runs have ended; without a
-    terminal, it prints each change.
+    `tfdeploy ps` and `tfdeploy show` are the same command. With -o wide it also shows containers (on `local` processes) and addresses.
+    With --watch, it exits when all runs have ended; without a terminal, it prints each change.
     """
     if watch:
         if query.as_json:
@@ -215,12 +225,33 @@ def _title(entry: Entry, entries: Sequence[Entry]) -> str:
     return f"{entry.cluster['project']}/{entry.cluster['stack']}/{label(entry, entries)}"
 
 
-def cluster_text(snapshot: Snapshot, wide: bool = False) -> str:
-    """A cluster as text in the width of the terminal, or with all columns in full."""
-    report = snapshot.report
-    tables = cluster_tables(report.machines, report.tasks, screen_width(wide), has_colours())
-    lines = [*report.sentences.split("\n"), *_destroyed(snapshot.entry)]
-    return f"{tables}\n\n" + "\n".join(safe(line, False) for line in lines)
+def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | None = None) -> str:
+    """A cluster as text in the width of the terminal, or with all columns in full: its tables, and below them what people ask first.
+    With the `progress` of a cluster that is watched, there is nothing more to type."""
+    report, width = snapshot.report, screen_width(wide)
+    if wide:
+        tables = wide_tables(report.machines, report.tasks, report.endpoints)
+    else:
+        tables = cluster_tables(report.machines, report.tasks, width, has_colours())
+    lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width), *_destroyed(snapshot.entry)]
+    if progress is None and not snapshot.entry.ended:
+        lines += wrapped(next_steps(report, snapshot.entry.expected.serve, in_status=True), width)
+    return f"{tables}\n\n" + "\n".join(safe(line, False) for line in "\n".join(lines).split("\n"))
+
+
+def read_progress(snapshot: Snapshot) -> Progress:
+    """The progress of the first task that prints steps or losses, from the last lines of its log; the chief first."""
+    run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
+    for hostname in dict.fromkeys(
+        name for name in (*LEADERS, *(run.tasks if run else ())) if run and name in run.tasks
+    ):
+        command = next((row["command"] for row in snapshot.report.tasks if row["hostname"] == hostname), "")
+        training = Training(goal(command))
+        lines = record.log(run.spec.id if run else "", hostname).tail(_PROGRESS_LINES)
+        training.add_lines((line.at, line.text) for line in lines)
+        if training.progress.step is not None or training.progress.loss is not None:
+            return training.progress
+    return Progress()
 
 
 def _destroyed(entry: Entry) -> list[str]:
@@ -233,6 +264,9 @@ def _destroyed(entry: Entry) -> list[str]:
 
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     """A cluster as JSON: its identity and the component's outputs."""
-    without = ("status", "timed", "logs", "finished", "failures", "session_waits", "sentences")
+    without = (
+        *("status", "timed", "logs", "finished", "failures", "session_waits", "until_problems", "sentences"),
+        *("submitted", "last_seen", "time_left"),
+    )
     outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
     return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}

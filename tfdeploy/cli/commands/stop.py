@@ -9,7 +9,7 @@ from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ...report.diagnosis import after_stop
 from ...units import text_of_number
-from ..common import Yes, ask_to_confirm, print_json, print_message, print_result
+from ..common import Yes, ask_to_confirm, print_json, print_message, print_prose
 from ..select import ClusterQuery, select_existing_cluster
 from ..snapshot import Snapshot, take_snapshot
 
@@ -101,4 +101,4 @@ def _print(query: ClusterQuery, entry: Entry, snapshot: Snapshot, message: str) 
     if query.as_json:
         print_json({"cluster": entry.title, "run": report.run, "state": report.state, "message": message})
     else:
-        print_result(message)
+        print_prose(message)

@@ -14,7 +14,7 @@ _COLUMNS = ("hostname", "machine", "status", "cpus", "memory")
 
 
 def top(query: ClusterQuery) -> None:
-    """Show the processors and the memory that each task uses.
+    """Show the processors and memory that each task uses.
 
     CPUS is the number of processors in use over the last moment, such as 1.5. A task has no numbers if it does not run, or if it runs
     on a machine of a Swarm with an engine that this computer does not reach. For GPUs, use `tfdeploy exec worker-0 -- nvidia-smi`.

@@ -1,4 +1,4 @@
-"""`tfdeploy tunnel`: the ports of tasks on this computer."""
+"""`tfdeploy port-forward` without ports, and the former `tfdeploy tunnel`: the tasks' own ports on this computer."""
 
 import threading
 from typing import Annotated

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...agent.elastic import is_optional
 from ...agent.flags import FLAGS
 from ...agent.run_state import DEAD, SUCCEEDED, RunState
+from ...agent.success_policy import may_fail
 from ...errors import SpecError
 
 CLUSTER = "run"
@@ -53,8 +53,6 @@ class RunRequest:
 def arguments(request: RunRequest) -> dict[str, Any]:
     """The arguments of the cluster; those of `settings` are left to the stack's configuration.
 
-    The run ends when all workers have ended, as with TFMesos. With `worker_timeout`, which has no effect then, worker 0 decides.
-
     Raises:
         SpecError: the options are not valid together.
     """
@@ -75,7 +73,6 @@ def arguments(request: RunRequest) -> dict[str, Any]:
         "code": request.code,
         "container": {name: value for name, value in container.items() if value},
         "env": pairs("--env", request.env),
-        "success": "" if {"standalone_servers", "worker_timeout"} & {*overridden} else "all-workers",
         "restart": {"maximum": 0},
         "wait": "0",
     }
@@ -137,13 +134,13 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def exit_code(run: RunState | None) -> int:
-    """0 for success; else the exit code of the first failed task (128 + n for a signal), except TensorBoard and optional workers of an
-    elastic run; 1 if no task failed."""
+    """0 for success; else the exit code of the first failed task (128 + n for a signal), except TensorBoard and those that may
+    fail; 1 if no task failed."""
     if run is None or run.result is None:
         return 1
     if run.result.state == SUCCEEDED:
         return 0
-    failed = [task for task in run.training_tasks if task.state in DEAD and not is_optional(run.spec, task)]
+    failed = [task for task in run.training_tasks if task.state in DEAD and not may_fail(run, task)]
     first = min(failed, key=lambda task: task.ended, default=None)
     return first.exit_code or 1 if first else 1
 

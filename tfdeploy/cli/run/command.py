@@ -12,12 +12,13 @@ from typing import Annotated
 import typer
 
 from ... import registry
-from ...errors import SpecError
+from ...errors import BundleError, EmptyBundle, SpecError
 from ...report.escapes import safe
+from ...report.run_words import in_words_of_run
 from ..commands.status import to_dict
 from ..common import FAILED, parse_timeout, print_json, print_message
 from ..output import prefix
-from ..snapshot import LogLine
+from ..snapshot import LogLine, Snapshot
 from .arguments import RunRequest, Share, arguments, configuration
 from .session import Abandoned, Outcome, Session, remove_cluster
 from .stack import Call, home, stored_call
@@ -91,7 +92,7 @@ def run(
     as_json: _AsJson = False,
     verbose: _Verbose = False,
 ) -> None:
-    """Run a command on a new cluster, and remove the cluster.
+    """Run a command on a new cluster, and remove it.
 
     With --ps, the flags --job_name --task_index --ps_hosts --worker_hosts are appended to the command, unless it has placeholders
     such as {job_name}. The exit code is 0 for success, else that of the task that failed first.
@@ -150,7 +151,7 @@ def _run(call: Call, request: RunRequest, options: _RunOptions) -> Outcome:
 
 def _abandoned_message(call: Call, backend: str, abandoned: Abandoned) -> str:
     removal = "; its removal continues in the background" if abandoned.removing else ""
-    leftovers = "" if call.keep else " or `tfdeploy leftovers --delete`"
+    leftovers = "" if call.keep else " or `tfdeploy ls --leftovers --delete`"
     remedy = f"Use `tfdeploy run --remove {call.stack}`{leftovers} to remove the rest."
     return f"tfdeploy run: {call.stack} may still exist on {backend}{removal}. {remedy}"
 
@@ -168,12 +169,22 @@ def _print_outcome(call: Call, outcome: Outcome, options: _RunOptions) -> None:
     reason = f": {snapshot.report.reason}" if snapshot.report.reason else ""
     lines = [
         f"tfdeploy run: {snapshot.report.state}{reason}",
+        *_remedies(snapshot),
         f"Record: {record}",
         f"Show it: tfdeploy status --cwd {home()} --stack {call.stack}",
     ]
     if not call.entry.ended:
         lines.append(f"The cluster still exists. Remove it: tfdeploy run --remove {call.stack}")
     print_message("\n".join(lines))
+
+
+def _remedies(snapshot: Snapshot) -> list[str]:
+    """What to do about the tasks that failed: their lines were printed before. Tasks that failed alike have one line."""
+    names: dict[str, list[str]] = {}
+    for failure in snapshot.report.failures:
+        remedy = in_words_of_run(failure.remedy).replace(failure.hostname, "TASK")
+        names.setdefault(remedy, []).append(failure.hostname)
+    return [f"{', '.join(hostnames)}: {remedy.replace('TASK', hostnames[0])}" for remedy, hostnames in names.items()]
 
 
 def line_printer(as_json: bool, hidden: str) -> Callable[[LogLine], None]:
@@ -202,6 +213,22 @@ def _stack_name(name: str) -> str:
 
 
 def _folder(code: str) -> str:
-    """The absolute path of the code folder; empty for none. The default, the current folder, is not used if it is empty."""
+    """The absolute path of the code folder; empty for none. The default, the current folder, is not used if it has nothing to ship.
+
+    Raises:
+        SpecError: the folder cannot be shipped.
+    """
+    from ...plan.code_bundle import collect  # takes long to load
+
     folder = Path(code).expanduser().absolute()
-    return str(folder) if code and (code != "." or any(folder.iterdir())) else ""
+    if not code:
+        return ""
+    try:
+        collect("tfdeploy run", folder)
+    except EmptyBundle as error:
+        if code == ".":
+            return ""
+        raise SpecError("--code", error.wrong, error.remedy) from None
+    except BundleError as error:
+        raise SpecError("--code", error.wrong, f"{error.remedy} `--code ''` ships nothing.") from None
+    return str(folder)

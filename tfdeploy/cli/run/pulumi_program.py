@@ -9,10 +9,12 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 
 import pulumi
 from pulumi import automation
 
+from ...announcements import also_warn
 from ...cluster import TensorFlowCluster
 from ...errors import SpecError
 from ...report.update_failure import ignore_failed_runs
@@ -24,6 +26,7 @@ def up(call: Call) -> int:
     """Create the cluster; returns the exit code."""
     refusals: list[list[str]] = []
     ignore_failed_runs()
+    also_warn(partial(_store_warning, call))
 
     def program() -> None:
         try:
@@ -44,6 +47,11 @@ def up(call: Call) -> int:
             return REFUSED
         return _print_failure(error)
     return 0
+
+
+def _store_warning(call: Call, text: str) -> None:
+    with call.warnings.open("a") as file:
+        file.write(f"{text.splitlines()[0]}\n")
 
 
 def destroy(call: Call) -> int:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from enum import Enum
 from types import FrameType
 
+from ... import registry
 from ...agent.run_state import STOPPED
 from ...backends.base import access
 from ...errors import BackendError, CommandError, NotFound
+from ...report.run_words import in_words_of_run
 from ..common import FAILED, TIMED_OUT, UNREACHABLE, print_message
 from ..snapshot import Follower, LogLine, Snapshot
-from .arguments import exit_code
-from .stack import Call, PulumiEngine
+from .arguments import CLUSTER, exit_code
+from .stack import PROJECT, Call, PulumiEngine, home
 
 _POLL_SECONDS = 0.3
 _INTERRUPT_SECONDS = 30.0
@@ -75,6 +77,8 @@ class Session:
         self._follower: Follower | None = None
         self._snapshot: Snapshot | None = None
         self._phase = Phase.CREATING
+        self._is_announced = False
+        self._warnings = 0
         self._signal: int | None = None
         """The first signal; it interrupts the run."""
 
@@ -118,11 +122,13 @@ class Session:
     def _create(self) -> None:
         self._engine.start("up")
         while not self._engine.wait(_POLL_SECONDS):
+            self._announce_cluster()
             if self._signal is not None:
                 self._announce_removal()
                 self._engine.interrupt()
                 self._engine.wait(_INTERRUPT_SECONDS)
                 self._engine.interrupt()
+        self._announce_cluster()
         if self._signal is None:
             self._engine.check("`pulumi up`")
 
@@ -174,6 +180,18 @@ class Session:
             self._print(self._follower.unfinished_lines() if self._follower else [])
         self._engine.check("`pulumi destroy`")
         self._call.forget()
+
+    def _announce_cluster(self) -> None:
+        """Print, once, the name of the cluster when it was not refused, and the warnings."""
+        stack = self._call.stack
+        if not self._is_announced and registry.find(PROJECT, stack, CLUSTER) is not None:
+            self._is_announced = True
+            print_message(f"tfdeploy run: the cluster is {stack}: tfdeploy status --cwd {home()} --stack {stack}")
+        if self._call.warnings.exists():
+            warnings = self._call.warnings.read_text().splitlines()
+            for line in warnings[self._warnings :]:
+                print_message(f"tfdeploy run: warning: {in_words_of_run(line)}")
+            self._warnings = len(warnings)
 
     def _announce_removal(self) -> None:
         """Print, once, that a signal has interrupted the run."""

@@ -58,6 +58,11 @@ class Call:
         return self.path.with_suffix(".refusal")
 
     @property
+    def warnings(self) -> Path:
+        """The warnings of the component, one a line."""
+        return self.path.with_suffix(".warnings")
+
+    @property
     def lock(self) -> Path:
         """Locked by the process that runs Pulumi."""
         return self.path.with_suffix(".lock")
@@ -116,7 +121,7 @@ class Call:
         for folder in (backend / "history", backend / "backups", backend / "locks" / _ORGANIZATION):
             shutil.rmtree(folder / PROJECT / self.stack, ignore_errors=True)
         states = (backend / "stacks" / PROJECT).glob(f"{self.stack}.json*")
-        for path in (*states, self.log, self.refusal, self.lock, self.path):
+        for path in (*states, self.log, self.refusal, self.warnings, self.lock, self.path):
             path.unlink(missing_ok=True)
 
 

@@ -8,15 +8,12 @@ from ..log_metrics import Curve
 from ..run_diff import CODE_IS_MISSING, FileChange, RunDiff, compared, file_text
 from ..run_history import RunSummary
 from ..tables import Table
-from .chart import drawable, gallery
+from .chart import drawable, gallery, leader
 from .document import laid_out, table, whole_page
 from .markup import Html, element, joined
 
 MAX_CODE_LINES = 5000
 """How many lines of the code's diff are on the page."""
-
-_LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
-"""The curve of a run is that of the first of these tasks that it has; without them, of the one with the most points."""
 
 Curves = Mapping[str, Curve]
 """Quantity to its curve in one run; none where its record is gone."""
@@ -44,16 +41,11 @@ def overlaid(older: Curves, newer: Curves) -> dict[str, Curve]:
         drawn = {name: curve for name, curve in curves.items() if drawable(curve)}
         axes = {curve.by for curve in drawn.values()}
         for name, curve in drawn.items():
-            hostname = _leader(curve)
+            hostname = leader(curve)
             title = quantity if len(axes) == 1 else f"{quantity}, {name} run"
             picture = pictures.setdefault(title, Curve(curve.by))
             picture.series[f"{name}: {hostname}"] = curve.series[hostname]
     return pictures
-
-
-def _leader(curve: Curve) -> str:
-    most = max(curve.series, key=lambda name: len(curve.series[name]))
-    return next((name for name in _LEADERS if len(curve.series.get(name, ())) > 1), most)
 
 
 def _table(title: str, rows: Sequence[tuple[str, str, str]]) -> Html:

@@ -4,7 +4,8 @@ import base64
 import datetime
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,12 +14,12 @@ from urllib.parse import quote
 from ...agent.events import Event
 from ...agent.run_state import DEAD
 from ...units import counted, dollars, moment, text_of_seconds
-from ..events import sentence
+from ..events import sentence, with_waits
 from ..failure import Failure
 from ..log_metrics import Curve, curves
 from ..report import Report
 from ..tables import Table, machine_table, task_table
-from .chart import drawable, duration, gallery, number, place_text
+from .chart import drawable, duration, gallery, leader, number, place_text
 from .content import Content
 from .markup import Html, element, joined
 from .timeline import KINDS, picture, time_span, timeline
@@ -30,6 +31,25 @@ def kind(status: str) -> str:
     """The CSS class of a status: `waiting for ps-0` has that of `waiting`."""
     kinds = {**KINDS, **_OTHER_KINDS}
     return next((kinds[word] for word in kinds if re.match(rf"{word}\b", status)), "over")
+
+
+_FIRST_COLUMNS = ("hostname", "status")
+_LAST_COLUMNS = ("machine", "command", "container")
+"""The columns of tasks with which the page begins and ends: a narrow screen shows the first, and scrolls to the last."""
+
+
+def task_columns(tasks: Table, elsewhere: Collection[str] = ()) -> Table:
+    """The tasks in the order of the page, without the columns that are `elsewhere` on it and the same in each row."""
+    others = [name for name in tasks.columns if name not in (*_FIRST_COLUMNS, *_LAST_COLUMNS)]
+    columns = [name for name in (*_FIRST_COLUMNS, *others, *_LAST_COLUMNS) if name in tasks.columns]
+    told = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
+    return replace(tasks, columns=[name for name in columns if name not in told])
+
+
+def without_empty_columns(content: Table) -> Table:
+    """The table without the columns that are empty in all rows."""
+    columns = [name for name in content.columns if any(row[name] for row in content.rows)]
+    return replace(content, columns=columns) if columns else content
 
 
 def table(content: Table) -> Html:
@@ -49,7 +69,7 @@ def _box(title: str, head: Html, body: Sequence[Html], **attributes: str) -> Htm
 
 def _cell(column: str, text: str) -> Html:
     if column == "status" and text:
-        return element("td", element("span", text, class_=f"word {kind(text)}"))
+        return element("td", element("span", text, class_=f"word {kind(text)}"), class_="c-status")
     if column in ("command", "container") and text:
         return element("td", element("code", text, class_="long", title=text), class_=f"c-{column}")
     return element("td", text, class_=f"c-{column}")
@@ -147,12 +167,14 @@ def _digest(name: str) -> str:
 def fragment(content: Content) -> Html:
     """The content of `main`, which a live page replaces."""
     quantities = curves(content.lines)
+    report = content.report
     sections = [
-        ("cluster", "Machines and tasks", _cluster(content.report)),
         ("results", "Results", _results(content, quantities)),
         ("curves", "Curves", gallery(quantities)),
+        ("tasks", "Tasks", _tasks(content)),
         ("timeline", "Timeline", _timeline(content)),
         ("logs", "Last log lines", _logs(content)),
+        ("machines", "Machines", _machines(report)),
         ("receipt", "Receipt", pairs("Receipt", content.receipt, "what", "value") if content.receipt else Html("")),
         ("configuration", "Configuration", _configuration(content)),
     ]
@@ -175,12 +197,13 @@ def laid_out(header: Html, sections: Sequence[tuple[str, str, Html]], observed_a
 def _header(content: Content) -> Html:
     report = content.report
     facts = {
-        "run": report.run,
-        "observed": report.observed_at,
         "duration": _duration(content),
+        "cost": str(report.cost.get("summary") or ""),
+        "run": report.run,
         "backend": content.backend,
         "project": content.project,
         "stack": content.stack,
+        "observed": report.observed_at,
     }
     items = [
         element("div", element("dt", name), element("dd", value, class_=f"f-{name}"))
@@ -230,33 +253,36 @@ def _observed_at(report: Report) -> float:
     return parsed.replace(tzinfo=datetime.UTC).timestamp()
 
 
-def _cluster(report: Report) -> Html:
+def _tasks(content: Content) -> Html:
+    rows = content.report.tasks
+    elsewhere = ["command"] if "command" in {*content.options, *content.receipt} else []
+    elsewhere += ["machine"] if content.report.machines else []
+    return table(without_empty_columns(task_columns(task_table(rows), elsewhere))) if rows else Html("")
+
+
+def _machines(report: Report) -> Html:
+    """The machines, what they cost, and the addresses of the tasks on them."""
     cost = cost_sentences(report.cost)
-    return joined(
-        element("h3", "Machines"),
-        table(machine_table(report.machines)),
-        element("p", " ".join(cost), class_="cost") if cost else "",
-        element("h3", "Tasks"),
-        table(task_table(report.tasks)),
-    )
-
-
-def _results(content: Content, quantities: Mapping[str, Curve]) -> Html:
-    """Metrics, quantities with a single value, endpoints."""
-    report = content.report
-    tiles = [_tile(name, *_metric(value)) for name, value in report.metrics.items()]
-    for quantity, curve in quantities.items():
-        if quantity not in report.metrics and not drawable(curve):
-            tiles += _single_values(quantity, curve)
-    parts = [element("div", *tiles, class_="tiles")] if tiles else []
+    parts = [table(without_empty_columns(machine_table(report.machines)))] if report.machines else []
+    parts += [element("p", " ".join(cost), class_="cost")] if cost else []
     if report.endpoints:
         parts += [element("h3", "Endpoints"), pairs("Endpoints", report.endpoints, "task", "address")]
     return joined(*parts)
 
 
-def _single_values(quantity: str, curve: Curve) -> Iterator[Html]:
-    for hostname, points in curve.series.items():
-        x, y = points[-1]
+def _results(content: Content, quantities: Mapping[str, Curve]) -> Html:
+    """Metrics, and the last values of the other quantities: of the leading task, or of each task if there is no curve."""
+    report = content.report
+    tiles = [_tile(name, *_metric(value)) for name, value in report.metrics.items()]
+    for quantity, curve in quantities.items():
+        if quantity not in report.metrics:
+            tiles += _last_values(quantity, curve)
+    return element("div", *tiles, class_="tiles") if tiles else Html("")
+
+
+def _last_values(quantity: str, curve: Curve) -> Iterator[Html]:
+    for hostname in [leader(curve)] if drawable(curve) else curve.series:
+        x, y = curve.series[hostname][-1]
         yield _tile(quantity, number(y), f"{hostname}, {place_text(curve.by, x)}")
 
 
@@ -278,7 +304,7 @@ def _timeline(content: Content) -> Html:
     drawn = timeline(hostnames, content.events, _observed_at(content.report))
     if drawn is None:
         return Html("")
-    events = content.events[-_MOST_EVENTS:]
+    events = with_waits(content.events)[-_MOST_EVENTS:]
     heading = element("h3", "Events", element("small", f" {len(events)}, times in UTC"))
     return joined(picture(drawn), heading, _events(events, drawn.begin))
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tfdeploy.agent.rpc import TOKEN_HEADER
 from tfdeploy.agent.call_relay import TOKEN_MARK
+from tfdeploy.agent.rpc import TOKEN_HEADER
 from tfdeploy.backends.docker.exec import STDOUT
 
 VERSION = "1.41"

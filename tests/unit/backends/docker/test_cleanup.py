@@ -39,7 +39,7 @@ class Networks:
     def configs(self, filters: Mapping[str, Any]) -> list[dict[str, str]]:
         return []
 
-    secrets = configs
+    secrets = services = configs
 
     def remove_network(self, network: str) -> None:
         if network == "replaced" and self._in_use:

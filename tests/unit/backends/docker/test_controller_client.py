@@ -134,6 +134,13 @@ def test_a_controller_that_ends_during_calls(fake: FakeEngine, controller: Contr
     assert controller.json("GET", "/stopped") == {}
 
 
+@pytest.mark.parametrize("response", [b"", b'{"stop', b"[" * 100_000])
+def test_a_response_that_is_not_json(fake: FakeEngine, controller: ControllerClient, response: bytes) -> None:
+    fake.controller = responds(response)
+    with pytest.raises(Unreachable, match="sent a response that is not JSON"):
+        controller.json("GET", "/stopped")
+
+
 def test_a_controller_that_is_silent(
     fake: FakeEngine, controller: ControllerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

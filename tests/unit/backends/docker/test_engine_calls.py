@@ -23,18 +23,23 @@ PARALLEL = 4
 
 def props_of(address: str, number: int) -> list[TaskProps]:
     cluster = {**task_props()["cluster"], "home": address}
-    return [task_props(cluster=cluster, hostname=f"worker-{index}", index=index) for index in range(number)]
+    own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
+    return [
+        task_props(cluster=cluster, hostname=f"worker-{index}", index=index, dependencies=own)
+        for index in range(number)
+    ]
 
 
 @pytest.mark.parametrize("number", [1, 100])
-def test_a_task_is_created_by_one_call(tmp_path: Path, number: int) -> None:
-    responses = {"GET nodes": [], "POST services/create": {"ID": "1"}}
+def test_a_task_is_created_by_two_calls(tmp_path: Path, number: int) -> None:
+    """One creates its service, the other the secret with its token."""
+    responses = {"GET nodes": [], "POST services/create": {"ID": "1"}, "POST secrets/create": {"ID": "2"}}
     with fake_engine(tmp_path / "engine.sock", responses) as engine:
         runner = DockerTaskRunner()
         with ThreadPoolExecutor(PARALLEL) as pool:
             list(pool.map(runner.create_task, props_of(engine.address, number)))
-        assert engine.calls.count("POST services/create") == number
-        assert {*engine.calls} == {"GET version", "GET nodes", "POST services/create"}
+        assert engine.calls.count("POST services/create") == engine.calls.count("POST secrets/create") == number
+        assert {*engine.calls} == {"GET version", "GET nodes", "POST services/create", "POST secrets/create"}
         assert engine.calls.count("GET version") == 1
         assert engine.calls.count("GET nodes") <= 1 + number // 25, "on a slow machine they are asked for again"
         assert engine.most_connections <= PARALLEL
@@ -42,7 +47,7 @@ def test_a_task_is_created_by_one_call(tmp_path: Path, number: int) -> None:
 
 def observed_responses(props: list[TaskProps]) -> Mapping[str, Any]:
     """An engine with these tasks."""
-    services = [task_service(item) for item in props]
+    services = [task_service({**item, "dependencies": task_props()["dependencies"]}) for item in props]
     return {
         "GET nodes": [],
         "GET services": [

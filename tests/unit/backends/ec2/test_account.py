@@ -22,7 +22,7 @@ from tests.unit.backends.ec2.moto_account import moto_account
 from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import ClusterRef, DependencyRequest
-from tfdeploy.backends.ec2 import account, aws_session, costs, record_bucket, ssh
+from tfdeploy.backends.ec2 import account, aws_login, aws_session, costs, record_bucket, ssh
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine_provider import Ec2MachineProvider
 from tfdeploy.backends.ec2.planner import Ec2Planner
@@ -106,7 +106,7 @@ def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) 
 def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(profile="ml")
     assert account.connect(ASKED, None) == "eu-central-1"
-    credentials = aws_session._session(aws_session.current()).get_credentials()
+    credentials = aws_session._session(aws_login.current()).get_credentials()
     assert credentials.access_key == "AKIAUNIT", "a profile that the stack names wins over keys of the environment"
     configure(profile="ml", region=REGION)
     assert account.connect(ASKED, None) == REGION
@@ -119,7 +119,7 @@ def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch)
 def test_keys_of_the_configuration_are_used() -> None:
     configure(region=REGION, accessKey="AKIASTACK", secretKey="canary", token="canary-token")
     account.connect(ASKED, None)
-    credentials = aws_session._session(aws_session.current()).get_credentials()
+    credentials = aws_session._session(aws_login.current()).get_credentials()
     assert (credentials.access_key, credentials.secret_key, credentials.token) == (
         "AKIASTACK",
         "canary",
@@ -155,7 +155,7 @@ def test_a_dynamic_provider_asks_by_the_configuration_that_pulumi_gives_it() -> 
     values = {"aws:region": REGION, "aws:profile": "assumed", "aws:allowedAccountIds": f'["{OTHER}"]'}
     stack_config.StackProvider().configure(ConfigureRequest(config=Config(values, "project")))
     assert aws_session.account(REGION) == OTHER
-    assert aws_session.current().allowed_accounts == (OTHER,)
+    assert aws_login.current().allowed_accounts == (OTHER,)
 
 
 def test_a_role_without_credentials_to_assume_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,13 +243,13 @@ def test_a_destroy_or_refresh_with_credentials_of_another_account_is_refused(
 
 def test_the_command_uses_the_endpoints_of_the_last_update() -> None:
     configure(region=REGION, insecure="true", useFipsEndpoint="true", useDualstackEndpoint="true")
-    before = aws_session.use_stack()
+    before = aws_login.use_stack()
     with patch.object(aws_session, "account", return_value=ACCOUNT):
         account.store(CLUSTER)
     set_all_config({})
     aws_session.forget()
     with account.of(CLUSTER):
-        assert replace(aws_session.current(), region=REGION) == before
+        assert replace(aws_login.current(), region=REGION) == before
 
 
 def test_a_destroy_of_another_account_is_refused_by_the_state_alone(
@@ -341,6 +341,6 @@ def test_ssm_refuses_what_its_command_does_not_get(values: dict[str, Any]) -> No
 
 def test_a_profile_with_a_space_is_one_argument_of_the_command() -> None:
     configure(region=REGION, profile="my ml 100%")
-    aws_session.use_stack()
+    aws_login.use_stack()
     ssh.write(CLUSTER, ssh.SshHosts("m", "me", {"m": ssh.Host("i-1", "i-1", "ssh-ed25519 AAAA")}))
     assert " --profile 'my ml 100%%' --document-name " in ssh.config_file(CLUSTER).read_text()

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ClientError
 
+from tests.clusters import cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import aws_api, aws_session, boot, capacity, cleanup, shared_bucket
 from tfdeploy.backends.ec2.instance_poll import InstancePoll
@@ -131,7 +132,7 @@ def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cleanup, "ROLE_SECONDS", 0.0)
     aws_session.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
     Before("iam", "DeleteRole", 409, "DeleteConflict")
-    with pytest.raises(ClientError, match="DeleteConflict"):
+    with pytest.raises(BackendError, match="DeleteConflict"):
         cleanup.delete_roles(REGION, PATH)
 
 
@@ -156,7 +157,7 @@ def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.Mon
     monkeypatch.setattr(aws_api, "_THROTTLED_SECONDS", 0.0)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     throttled = Before("ec2", "DescribeInstances", 503, "RequestLimitExceeded", 20)
-    with pytest.raises(ClientError, match="RequestLimitExceeded"):
+    with pytest.raises(BackendError, match=r"too many calls in us-west-2 \(RequestLimitExceeded"):
         aws_api.instances(REGION, {})
     assert throttled.given in (5, 10), "as often as the client tries it, once or twice"
 
@@ -196,6 +197,19 @@ def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
         found = kind(name)
         assert HERE.zone in found.zones
         assert (found.cpus >= 2, found.memory >= 8 << 30, found.architecture) == (True, True, "x86_64")
+
+
+def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = {"mnist-ps-m0": SimpleNamespace(instance_type="m7i.large")}
+    context: Any = SimpleNamespace(cluster=cluster_ref("ec2", f"ec2://{REGION}/x"), planned_instances=planned)
+    text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
+    said = capacity.explanation(context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
+    assert said.startswith('mnist-group: AWS: the quota "Inbound or outbound rules per security group"')
+    monkeypatch.setattr(capacity, "_message", lambda *_: "zones and types")
+    refused = text.format("InsufficientInstanceCapacity")
+    assert capacity.explanation(context, "mnist-ps-m0", refused) == "zones and types"
+    assert capacity.explanation(context, "mnist-group", "timeout while waiting for a state") == ""
+    assert capacity.explanation(context, "mnist-group", text.format("InternalError")) == ""
 
 
 def test_where_the_zone_cannot_change_only_types_are_told() -> None:

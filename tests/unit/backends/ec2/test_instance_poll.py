@@ -9,8 +9,9 @@ from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.fleets import CLUSTER
 from tfdeploy.backends.ec2 import aws_api, boot, cleanup
+from tfdeploy.backends.ec2.aws_errors import translated
 from tfdeploy.backends.ec2.instance_poll import INTERVAL, LONGEST_INTERVAL, InstancePoll
-from tfdeploy.errors import BackendError
+from tfdeploy.errors import BackendError, SpecError
 
 IDS = [f"i-{number}" for number in range(20)]
 
@@ -43,7 +44,8 @@ class Ec2:
 
     def _refuse(self) -> None:
         if self.refusal:
-            raise ClientError({"Error": {"Code": self.refusal, "Message": "late"}}, "DescribeInstances")
+            error = ClientError({"Error": {"Code": self.refusal, "Message": "late"}}, "DescribeInstances")
+            raise translated(error, "us-west-2")
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_a_call_that_is_throttled_is_repeated_later_and_later(ec2: Ec2, code: st
 
 def test_another_error_is_one(ec2: Ec2) -> None:
     ec2.refusal = "InvalidParameterValue"
-    with pytest.raises(ClientError):
+    with pytest.raises(SpecError, match="InvalidParameterValue"):
         InstancePoll("us-west-2", IDS).state(IDS[0])
 
 

@@ -13,7 +13,7 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
+from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, stored_artifacts
 from tfdeploy.agent.record import FORMAT, RecordFormatError
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
@@ -133,6 +133,34 @@ def test_an_artifact_that_is_at_home_alone_stays(s3: Any) -> None:
     assert (home[f"{folder}/one"], home[f"{folder}/two"], home["runs/r/log"]) == ("one", "two", "new")
 
 
+def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> None:
+    """The manager was lost while it uploaded a newer checkpoint, and before it uploaded the last lines."""
+
+    def listed(step: int) -> bytes:
+        files = [ManifestFile(name, 1, str(step), f"hash {step}") for name in (f"c-{step}.index", "checkpoint")]
+        return json.dumps(ArtifactList([ManifestArtifact("checkpoint", f"c-{step}", "m", 0, files)]).to_dict()).encode()
+
+    run, log = "runs/r", "logs/worker-0/stdout.0.log"
+    first = {
+        f"{run}/artifacts.json": listed(5),
+        f"{run}/artifacts/c-5.index": b"5",
+        f"{run}/artifacts/checkpoint": b"5",
+    }
+    lines = {f"{run}/{log}": b"one\ntwo\n", f"{run}/events.jsonl": b"{}\n{}\n", "runs/earlier/run_state.json": b"{}"}
+    written(s3, 100.0, {"record_id": b"a1", **first, **lines, f"{run}/logs/worker-1/stdout.0.log": b"removed\n"})
+    record_bucket.download(CLUSTER)
+    partial = {f"{run}/artifacts.json": listed(9), f"{run}/artifacts/checkpoint": b"9", f"{run}/{log}": b"one\n"}
+    written(s3, 200.0, {"record_id": b"a1", **partial, f"{run}/events.jsonl": b"{}\n{}\n{}\n"})
+    record_bucket.download(CLUSTER)
+    home = at_home()
+    assert (home[f"{run}/artifacts/c-5.index"], home[f"{run}/artifacts/checkpoint"]) == ("5", "5")
+    rows, _ = stored_artifacts(RecordCopy(CLUSTER).folder / run)
+    assert [(row.name, row.is_complete) for row in rows] == [("c-5", True), ("c-9", False)]
+    assert (home[f"{run}/{log}"], home[f"{run}/logs/worker-1/stdout.0.log"]) == ("one\ntwo\n", "removed\n")
+    assert home[f"{run}/events.jsonl"] == "{}\n{}\n{}\n"
+    assert "runs/earlier/run_state.json" in home
+
+
 def test_a_log_that_has_grown_since_is_taken_as_far_as_the_manifest_goes(s3: Any) -> None:
     written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
     s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log", Body=b"one, two")
@@ -162,6 +190,14 @@ def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str, word
     s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=MANIFEST, Body=text)
     with pytest.raises(BackendError, match=words):
         record_bucket.download(CLUSTER)
+
+
+def test_an_artifact_that_was_half_replaced_does_not_cost_the_record(s3: Any) -> None:
+    written(s3, 100.0, {"record_id": b"a1", "runs/r/artifacts/checkpoint": b"5", "runs/r/log": b"line"})
+    name = record_bucket.bucket_of(CLUSTER).name
+    s3.put_object(Bucket=name, Key=f"{FOLDER}/record/a1/runs/r/artifacts/checkpoint", Body=b"9")
+    assert record_bucket.download(CLUSTER)
+    assert at_home() == {"record_id": "a1", "runs/r/log": "line", "alive": ""}
 
 
 def test_a_missing_file_and_one_outside_are_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:

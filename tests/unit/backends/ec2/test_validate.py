@@ -18,7 +18,7 @@ def test_machines_that_the_state_does_not_have_are_not_adopted() -> None:
     names = "mnist-worker-m0 (i-mnist-worker-m0), mnist-worker-m1 (i-mnist-worker-m1)"
     assert f"mnist: adopt: the cluster {ID} has {names}, which the state of this stack does not have." in text
     assert "`pulumi stack import`" in text
-    assert f"`tfdeploy leftovers --delete --cluster {ID}`" in text
+    assert f"`tfdeploy ls --leftovers --delete --cluster {ID}`" in text
 
 
 def test_file_systems_that_the_state_does_not_have_are_not_adopted() -> None:
@@ -34,4 +34,4 @@ def test_file_systems_that_the_state_does_not_have_are_not_adopted() -> None:
         assert f"mnist: adopt: the cluster {ID} has the file system {names}, which the state of this" in text
         assert f"`aws efs untag-resource --resource-id {first} --tag-keys tfdeploy:" in text
         assert f'ec2={{"efs": "{first}"}}' in text
-        assert f"`tfdeploy leftovers --delete --cluster {ID}` deletes it with the checkpoints." in text
+        assert f"`tfdeploy ls --leftovers --delete --cluster {ID}` deletes it with the checkpoints." in text

@@ -40,9 +40,11 @@ def test_one_that_does_not_answer_keeps_no_other_waiting() -> None:
     assert isinstance(answers["no"], FileNotFoundError)
 
 
-def test_an_address_that_the_world_can_reach_is_warned_of() -> None:
+def test_an_address_that_others_can_reach_is_warned_of() -> None:
     assert network_check(["127.0.0.1"]).state == OK
-    assert network_check(["127.0.0.1", "10.0.0.2"]).state == OK
+    private = network_check(["127.0.0.1", "10.0.0.2"])
+    assert (private.state, "no access control" in private.detail) == (WARN, True)
+    assert private.remedy.startswith("On a network that you do not trust, put a firewall")
     warned = network_check(["127.0.0.1", "8.8.8.8"])
     assert (warned.state, warned.remedy) == (WARN, "Put a firewall before the ports 20000 to 31999.")
 

@@ -159,7 +159,7 @@ def test_retained_volumes_are_listed_with_the_id_and_the_command(
     leftovers.leftovers(ClusterQuery())
     lines = capsys.readouterr().out.splitlines()
     assert "p/dev/a (pdeva) has 1 volume on docker: `destroy` has retained its volumes (`retain_volumes`)." in lines
-    assert "`tfdeploy leftovers --delete --cluster pdeva` deletes them." in lines
+    assert "`tfdeploy ls --leftovers --delete --cluster pdeva` deletes them." in lines
 
 
 def test_one_failure_does_not_keep_the_others(world: World, tmp_path: Path) -> None:

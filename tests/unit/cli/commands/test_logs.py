@@ -8,8 +8,11 @@ import pytest
 
 from tests.unit.printing import write
 from tfdeploy.agent.log import STDERR, STDOUT, Log, entry
-from tfdeploy.cli.commands.logs import LineFilter, select_tasks
-from tfdeploy.cli.snapshot import LogLine
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.cli.commands.logs import LineFilter, _containers, _previous_attempts, select_tasks
+from tfdeploy.cli.snapshot import LogLine, read_lines
 from tfdeploy.errors import NotFound
 
 CONTAINERS = {"ps-0": "4711", "worker-0": "abc123", "worker-1": "abd456", "worker-10": ""}
@@ -35,6 +38,27 @@ def test_tasks_are_asked_for_by_any_name(names: list[str], found: list[str]) -> 
 def test_a_name_that_nobody_has_is_refused_with_those_there_are() -> None:
     with pytest.raises(NotFound, match=r"p/s/c has no task 'chief-0'; it has ps-0, worker-0"):
         select_tasks("p/s/c", ["chief-0"], CONTAINERS)
+
+
+def test_a_task_that_was_removed_can_be_named(tmp_path: Path) -> None:
+    """By its last lines, also where an earlier version wrote the record; and where it never printed."""
+    record = Record(tmp_path)
+    run = RunState(RunSpec("one", [TaskSpec("worker-0", "worker", 0)], {}), 1.0)
+    run.tasks["worker-0"].container = "abc123"
+    run.removed_attempts = {"worker-1": 2}
+    run.removed = {"worker-9": "of an earlier run"}
+    record.save(run)
+    for attempt, text in ((1, b"first\n"), (2, b"last words\n")):
+        streams = record.log("one", "worker-1").streams
+        end = streams["stdout"].end
+        streams["stdout"].put(end, text)
+        streams["index"].put(streams["index"].end, entry(1.0, STDOUT, attempt, end, len(text)))
+    record.log("one", "worker-2").streams["stdout"].put(0, b"x")
+    containers = _containers(record, run)
+    assert containers == {"worker-0": "abc123", "worker-1": "", "worker-2": ""}
+    assert select_tasks("p/s/c", ["worker-1"], containers) == ["worker-1"]
+    assert [line.text for line in read_lines(record, "one", ["worker-1"])] == ["first", "last words"]
+    assert _previous_attempts(record, "one", ["worker-0", "worker-1"]) == {"worker-1": 1}
 
 
 LINES = [

@@ -10,6 +10,7 @@ from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunResult, RunState, TaskState
 from tfdeploy.cli.run.arguments import RunRequest, Share, arguments, configuration, exit_code, settings
 from tfdeploy.errors import SpecError
+from tfdeploy.spec.cluster import cluster_spec
 
 REQUEST = RunRequest(["python", "train.py"], Share(2))
 
@@ -35,16 +36,16 @@ def test_options_become_arguments() -> None:
         "code": "/work",
         "container": {"image": "tf", "user": "1234:5678", "volumes": ["/a:/b:ro"]},
         "env": {"A": "b=c"},
-        "success": "all-workers",
         "restart": {"maximum": 0},
         "wait": "0",
     }
 
 
-@pytest.mark.parametrize("setting", ["success=worker-0", "worker_timeout=5m", "standalone_servers=true"])
-def test_all_workers_decide_unless_something_else_is_set(setting: str) -> None:
-    assert arguments(REQUEST)["success"] == "all-workers"
-    assert "success" not in arguments(replace(REQUEST, settings=[setting]))
+def test_the_rule_of_success_is_that_of_up_unless_it_is_set() -> None:
+    assert (
+        cluster_spec("run", arguments(REQUEST)).success == cluster_spec("up", {"command": ["a"], "workers": 2}).success
+    )
+    assert configuration(["success=all-workers"]) == {"success": "all-workers"}
 
 
 def test_what_is_set_takes_the_place_of_an_argument() -> None:

@@ -99,7 +99,7 @@ class Screen(io.TextIOWrapper):
 
 @pytest.mark.parametrize(
     ("terminal", "shown"),
-    [(True, "[worker:0] caf\xe9 \\u2713\n"), (False, "[worker:0] \x1b]0;title\x07caf\xe9 \\u2713\n")],
+    [(True, "worker-0 | caf\xe9 \\u2713\n"), (False, "worker-0 | \x1b]0;title\x07caf\xe9 \\u2713\n")],
 )
 def test_a_line_neither_sets_the_terminal_nor_ends_the_call(
     terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch

@@ -12,8 +12,19 @@ from tfdeploy.outputs import TaskRow
 from tfdeploy.report.escapes import plain
 from tfdeploy.report.failure import Failure
 from tfdeploy.report.html.content import Content
-from tfdeploy.report.html.document import LAST_LINES, fragment, kind, page, policy
+from tfdeploy.report.html.document import (
+    LAST_LINES,
+    fragment,
+    kind,
+    page,
+    policy,
+    task_columns,
+    without_empty_columns,
+)
 from tfdeploy.report.html.markup import element
+from tfdeploy.report.tables import Table
+
+FIRST = ["hostname", "status"]
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -54,7 +65,7 @@ def test_the_page_is_well_formed_and_has_all_parts() -> None:
     seen = Outline(page(content()))
     assert seen.open == []
     assert len(seen.ids()) == len(set(seen.ids()))
-    parts = ["head", "contents", "cluster", "results", "curves", "timeline", "logs", "configuration", "end"]
+    parts = ["head", "contents", "results", "curves", "tasks", "timeline", "logs", "machines", "configuration", "end"]
     assert [name for name in seen.ids() if name in parts] == parts
     links = {found["href"] for name, found in seen.found if name == "a"}
     assert links == {f"#{name}" for name in parts[2:-1]}
@@ -91,6 +102,41 @@ def test_the_words_of_the_report_are_on_the_page() -> None:
         assert word in text
     assert "worker-1 SIGKILL: restarting in 8 s (1 of 3)" in text
     assert "Validation accuracy" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ([{"hostname": "ps-0"}], ["hostname"]),
+        (
+            [{"container": "1", "machine": "box", "status": "running", "hostname": "ps-0"}],
+            [*FIRST, "machine", "container"],
+        ),
+        ([{"hostname": "ps-0", "public_ip": ""}, {"hostname": "ps-1", "public_ip": "::1"}], ["hostname", "public_ip"]),
+        ([{"hostname": "ps-0", "status": "running", "restarts": "2"}], [*FIRST, "restarts"]),
+        ([], FIRST),
+    ],
+)
+def test_tasks_begin_with_their_status_and_have_no_empty_column(rows: list[dict[str, str]], columns: list[str]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["status", "hostname"]
+    made = Table("Tasks", names, [dict.fromkeys(names, "") | row for row in rows])
+    assert list(without_empty_columns(task_columns(made)).columns) == columns
+
+
+@pytest.mark.parametrize(("machines", "left"), [(("a", "a"), FIRST), (("a", "b"), [*FIRST, "machine"])])
+def test_what_is_the_same_for_all_tasks_is_not_repeated(machines: tuple[str, str], left: list[str]) -> None:
+    rows = [{"hostname": "ps-0", "status": "running", "machine": machine} for machine in machines]
+    assert task_columns(Table("Tasks", ["machine", *FIRST], rows), ["machine"]).columns == left
+
+
+def test_the_results_have_the_last_value_of_each_quantity_that_is_not_a_metric() -> None:
+    lines = {
+        name: [(BEGIN + at, f"step {at} loss {9 - at}{index}") for at in range(1, 4)]
+        for index, name in enumerate(("ps-0", "worker-0"))
+    }
+    text = fragment(replace(content(), lines=lines))
+    assert '<span class="name">loss</span><b>61</b><small>worker-0, step 3</small>' in text
+    assert text.count('class="tile"') == 2, "the metric is the other"
 
 
 def test_the_cause_of_a_failure_is_at_the_top_and_is_text() -> None:
@@ -175,7 +221,7 @@ def test_no_text_is_too_much(lines: list[tuple[float, str]], text: str, options:
         ("\x1b]0;a title\x07after", "after"),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
         (" 10%\r 50%\r100%\r\n", "100%"),
-        ("a\x00b\x08c\td", "abc\td"),
+        ("a\x00b\x08c\td", "ac\td"),
         ("\x1b]never ended", ""),
         ("caf\u00e9 \U0001f600", "caf\u00e9 \U0001f600"),
         ("\udcff", "\ufffd"),

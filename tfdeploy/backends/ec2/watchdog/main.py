@@ -67,7 +67,8 @@ class Watchdog:
         self._observe()
         action = decide(self._limits, self._facts(time.time()))
         if action != self._action:
-            log(f"{'ends' if action.do == END else action.do}: {action.why}", action.do == END)
+            is_unsaved = action.do == SAVE and bool(self._errors.get("record"))
+            log(f"{'ends' if action.do == END else action.do}: {action.why}", action.do == END or is_unsaved)
         if action.do == REST:
             self._last_rest, self._saving_since = time.monotonic(), 0.0
         if action.do != SAVE:
@@ -107,6 +108,7 @@ class Watchdog:
             saving=time.monotonic() - self._saving_since if self._saving_since else 0.0,
             notice=self._notice[0] if self._notice else "",
             left=self._notice[1] - now if self._notice else 0.0,
+            problem=self._errors.get("record", "").partition(": ")[2],
         )
 
     def _act(self, action: Action) -> None:

@@ -14,6 +14,9 @@ TASKS, OTHERS, RECORD = 120.0, 300.0, 120.0
 ENGINE_SILENT = 1800.0
 """How long an engine that does not respond counts as busy, where it had tasks. A restart or an upgrade takes minutes."""
 
+UNSAVED = 72 * 3600.0
+"""How long an idle manager without a lifetime tries to upload its record: the lifetime that machines have by default."""
+
 MARGIN = 15.0
 """How long before a spot interruption the machine shuts down by itself."""
 
@@ -58,6 +61,8 @@ class MachineFacts(NamedTuple):
     """The interruption notice of a spot instance; empty for none."""
     left: float
     """Until the interruption."""
+    problem: str = ""
+    """Why the record could not be uploaded at the last try; empty if it could."""
 
 
 class Action(NamedTuple):
@@ -74,11 +79,18 @@ def decide(limits: Limits, facts: MachineFacts) -> Action:
     if limits.boot and not facts.ready and facts.age >= limits.boot:
         return Action(END, f"boot failed: not ready after {limits.boot:.0f} s")
     if limits.lifetime and facts.age >= limits.lifetime:
-        return Action(_on_lifetime(facts), f"lifetime of {limits.lifetime:.0f} s is over")
+        return _with_problem(_on_lifetime(facts), f"lifetime of {limits.lifetime:.0f} s is over", facts)
     idle = limits.idle if facts.had_task else max(limits.idle, FIRST_TASK)
     if limits.idle and facts.quiet >= idle:
-        return Action(_on_idle(facts), f"idle for {idle:.0f} s")
+        return _with_problem(_on_idle(limits, facts), f"idle for {idle:.0f} s", facts)
     return Action(REST)
+
+
+def _with_problem(do: str, why: str, facts: MachineFacts) -> Action:
+    """The action, with the reason why a manager waits, or ends, without having uploaded its record."""
+    if do in (SAVE, END) and facts.is_manager and not facts.saved and facts.problem:
+        return Action(do, f"{why}; its record cannot be uploaded ({facts.problem})")
+    return Action(do, why)
 
 
 def _on_interruption(facts: MachineFacts) -> str:
@@ -100,10 +112,11 @@ def _on_lifetime(facts: MachineFacts) -> str:
     return SAVE if not facts.saved and facts.saving < RECORD else END
 
 
-def _on_idle(facts: MachineFacts) -> str:
-    """The upload of the record has no timeout but the lifetime."""
+def _on_idle(limits: Limits, facts: MachineFacts) -> str:
+    """The upload of the record has no timeout but the lifetime, or `UNSAVED` where the machine has none."""
     if not facts.is_manager:
         return END
     if facts.others and facts.due < OTHERS:
         return WAIT
-    return END if facts.saved else SAVE
+    is_given_up = not limits.lifetime and facts.saving >= UNSAVED
+    return END if facts.saved or is_given_up else SAVE

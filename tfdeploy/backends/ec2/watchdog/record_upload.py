@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
@@ -25,11 +26,17 @@ PART = 4 << 20
 _REPLACED = ("record_id", "format", "current", "run_state.json")
 """Files that are replaced at each change. Their content is in the list itself, so that both agree when an upload is cut short."""
 
+_STATE_FILES = ("run_state.json", "run_state.copy")
+"""The state of a run, twice: a crash of the machine damages one of them at most."""
+
 _NOT_UPLOADED = ("code", "lock", "import")
 """Parts of the controller's folder that are not the record."""
 
 _LONGEST_NAME = 700
 """Bytes. S3 has 1024, with the folder of the cluster."""
+
+_RUN_DEPTH = 3
+"""The number of the parts of `runs/ID/run_state.json`."""
 
 _ARTIFACTS = "artifacts"
 """The folder of a run with files of the user's program."""
@@ -110,7 +117,7 @@ class RecordUpload:
 
     def _folders(self) -> Dict[Path, List[Path]]:
         """Folder to its files. A log's index comes before its bytes: it never lists bytes that are not uploaded."""
-        files = (path for path in self._folder.rglob("*") if path.is_file())
+        files = filter(_is_regular, self._folder.rglob("*"))
         record = filter(self._is_of_record, files)
         folders: Dict[Path, List[Path]] = {}
         for path in sorted(record, key=lambda path: (not path.name.startswith("index."), path)):
@@ -126,6 +133,12 @@ class RecordUpload:
         """Whether it is a file of the user's program, which may have any name."""
         parts = path.relative_to(self._folder).parts
         return parts[0] == "runs" and parts[2:3] == (_ARTIFACTS,)
+
+    def _is_replaced(self, path: Path) -> bool:
+        """Whether it is one of `_REPLACED`, at its place in the record: of the record itself, or of a run."""
+        parts = path.relative_to(self._folder).parts
+        depth = _RUN_DEPTH if path.name in _STATE_FILES else 1
+        return len(parts) == depth and (depth == 1 or parts[0] == "runs") and _is_regular(path)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
@@ -175,9 +188,9 @@ class RecordUpload:
     def _put_list(self, folders: Iterable[Path], result: Tuple[str, str]) -> None:
         """List what is whole, and the content of the files that are replaced."""
         self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
-        paths = (path for name in _REPLACED for path in self._folder.rglob(name) if not self._is_artifact(path))
-        replaced = filter(self._is_of_record, paths)
-        files = {self._name(path): _inline(path) for path in sorted(replaced)}
+        paths = (path for name in _REPLACED for path in self._folder.rglob(name) if self._is_replaced(path))
+        inlined = ((self._name(path), _inline(path)) for path in sorted(paths))
+        files = {name: entry for name, entry in inlined if entry}
         for entries in self._whole.values():
             files.update(entries)
         if files == self._listed and result == self._result:
@@ -191,10 +204,13 @@ class RecordUpload:
         """The current run and its result; each may be empty."""
         try:
             run = (self._folder / "current").read_text()
-            state = json.loads((self._folder / "runs" / run / "run_state.json").read_text())
-        except FileNotFoundError:
+        except (OSError, ValueError):
             return "", ""
-        return run, state["result"]["state"] if state["result"] else ""
+        for name in _STATE_FILES:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                state = json.loads((self._folder / "runs" / run / name).read_text())
+                return run, state["result"]["state"] if state["result"] else ""
+        return "", ""
 
 
 def part_name(name: str, number: int) -> str:
@@ -207,9 +223,21 @@ def part_name(name: str, number: int) -> str:
     return f"{escaped}@{number}" if number else escaped
 
 
+def _is_regular(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
 def _inline(path: Path) -> Entry:
-    content = path.read_bytes()
-    return [len(content), _md5(content).hexdigest(), content.decode()]
+    """The entry of a file with its content; empty where it is damaged or was deleted. For the state of a run its second file counts."""
+    paths = [path.with_name(name) for name in _STATE_FILES] if path.name in _STATE_FILES else [path]
+    for each in paths:
+        with suppress(OSError, ValueError):
+            content = each.read_bytes()
+            text = content.decode()
+            if path.name in _STATE_FILES:
+                json.loads(text)
+            return [len(content), _md5(content).hexdigest(), text]
+    return []
 
 
 def _nothing() -> _Sent:

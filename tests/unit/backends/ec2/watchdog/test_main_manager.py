@@ -59,6 +59,16 @@ def test_a_manager_whose_lifetime_is_over_goes_without(machine: Machine, uploads
     assert machine.after(15, care)
 
 
+def test_the_console_has_why_a_manager_ends_without_its_record(machine: Machine, uploads: Uploads) -> None:
+    care = idle_manager(machine)
+    (machine.folder / "record" / "more").write_text("news")
+    uploads.works = False
+    assert machine.after(5000, care)
+    lines = machine.console.splitlines()
+    assert "its record cannot be uploaded" in lines[0]
+    assert lines[-1].startswith("tfdeploy: ends: lifetime of 5000 s is over; its record cannot be uploaded (")
+
+
 def test_a_manager_waits_for_the_other_machines(machine: Machine, uploads: Uploads) -> None:
     care = idle_manager(machine)
     machine.engine.seen = MANAGER._replace(others=1)

@@ -100,6 +100,33 @@ def test_a_manager_whose_lifetime_is_over_tries_and_goes(facts: dict[str, Any], 
     assert does(LIMITS, OLD, {"tasks": 0}, MANAGES, facts) == do
 
 
+@pytest.mark.parametrize(
+    ("lifetime", "saving", "do"), [(0.0, 71 * HOUR, SAVE), (0.0, 72 * HOUR, END), (100 * HOUR, 90 * HOUR, SAVE)]
+)
+def test_an_idle_manager_that_cannot_upload_ends_at_its_lifetime_or_after_the_usual_one(
+    lifetime: float, saving: float, do: str
+) -> None:
+    assert does(LIMITS._replace(lifetime=lifetime), IDLE, MANAGES, saving=saving) == do
+
+
+@pytest.mark.parametrize(
+    ("limits", "facts", "why"),
+    [
+        (
+            LIMITS,
+            {**OLD, "tasks": 0, "saving": 120.0},
+            "lifetime of 259200 s is over; its record cannot be uploaded (403)",
+        ),
+        (LIMITS, IDLE, "idle for 900 s; its record cannot be uploaded (403)"),
+        (LIMITS, {**IDLE, "saved": True}, "idle for 900 s"),
+        (LIMITS, {**IDLE, "others": 1}, "idle for 900 s"),
+        (LIMITS, {**IDLE, "is_manager": False}, "idle for 900 s"),
+    ],
+)
+def test_a_manager_that_cannot_upload_says_so(limits: Limits, facts: dict[str, Any], why: str) -> None:
+    assert decide(limits, BUSY._replace(**{**MANAGES, "problem": "403", **facts})).why == why
+
+
 def test_tasks_are_stopped_before_a_lifetime_ends() -> None:
     assert [does(LIMITS, OLD, due=due) for due in (0.0, 119.0, 120.0)] == [STOP, STOP, END]
     assert does(LIMITS, OLD, tasks=0) == END

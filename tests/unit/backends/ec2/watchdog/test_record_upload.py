@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,43 @@ def test_code_locks_drafts_and_imports_stay(record: Record, sent: Sent) -> None:
     assert RecordUpload(record.folder, sent.put).upload()
     assert not [key for key in sent.order if key.endswith((".zip", "lock", ".draft"))]
     assert not [name for name in consistent(sent.objects)["files"] if name.startswith("import")]
+
+
+def folder_in_its_place(record: Record, path: str) -> None:
+    (record.folder / path).mkdir(parents=True)
+
+
+def link_in_its_place(record: Record, path: str) -> None:
+    (record.folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (record.folder / path).symlink_to("/etc/hostname")
+
+
+def garbage_in_its_place(record: Record, path: str) -> None:
+    (record.folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (record.folder / path).write_bytes(b"\xff\xfe{")
+
+
+@pytest.mark.parametrize("make", [folder_in_its_place, link_in_its_place, garbage_in_its_place])
+@pytest.mark.parametrize(
+    "path", ["runs/r/logs/run_state.json", "runs/r/run_state.json", "runs/current", "runs/r/logs/x/record_id"]
+)
+def test_what_has_the_name_of_a_state_stops_no_upload(
+    record: Record, sent: Sent, make: Callable[[Record, str], None], path: str
+) -> None:
+    make(record, path)
+    assert RecordUpload(record.folder, sent.put).upload()
+    files = consistent(sent.objects)["files"]
+    assert path not in files
+    assert {"current", "record_id", f"runs/{RUN.id}/run_state.json"} < files.keys()
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 50, b"{", b"\xff"])
+def test_of_a_damaged_state_the_second_file_is_uploaded(record: Record, sent: Sent, content: bytes) -> None:
+    (record.run_folder(RUN.id) / "run_state.json").write_bytes(content)
+    assert RecordUpload(record.folder, sent.put).upload()
+    told = consistent(sent.objects)
+    assert told["run"] == RUN.id
+    assert json.loads(told["files"][f"runs/{RUN.id}/run_state.json"][2])["spec"]["id"] == RUN.id
 
 
 def test_only_what_has_changed_is_sent_again(record: Record, sent: Sent) -> None:

@@ -1,0 +1,40 @@
+"""A shell in which few files may be open: `ulimit -n 128`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import os, pathlib, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
+from tests.components.conftest import WAITS, Standing
+
+cluster = Standing(pathlib.Path(sys.argv[3]), "few")
+try:
+    cluster.declare(WAITS, workers=6)
+    cluster.validate()
+    cluster.stand()
+    cluster.until_started("worker-5")
+    limits = pathlib.Path(f"/proc/{cluster.pid('supervisord')}/limits").read_text()
+    print(*limits.partition("Max open files")[2].split()[:2])
+    cluster.open()
+    cluster.until_state("succeeded")
+finally:
+    cluster.clear()
+"""
+
+
+def run(folder: Path, soft: int, hard: int) -> str:
+    """What a process prints that creates a cluster with these limits."""
+    command = [sys.executable, "-c", PROGRAM, str(soft), str(hard), str(folder)]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
+
+
+def test_a_cluster_runs_with_as_many_open_files_as_it_needs(tmp_path: Path) -> None:
+    assert run(tmp_path, 128, 128) == "128 128"
+
+
+def test_the_limit_is_raised_as_far_as_the_hard_limit_allows(tmp_path: Path) -> None:
+    assert run(tmp_path, 64, 300) == "300 300"

@@ -1,0 +1,100 @@
+"""What is shown of a line: to people, and to patterns."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cases import plan
+from tests.unit.printing import write
+from tfdeploy.agent.escapes import plain
+from tfdeploy.agent.log import STDOUT, Line
+from tfdeploy.agent.log_matches import LogMatches, _searched
+from tfdeploy.agent.record import Record
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.report.log_metrics import reading
+from tfdeploy.report.progress import Training
+
+VALUE = "accuracy: 0.97"
+SHOWN = [
+    VALUE,
+    f"\x1b[1;32m{VALUE}\x1b[0m",
+    "accuracy: \x1b[1m0.97\x1b[0m",
+    "acc\x1b[38;5;196mur\x1b[38;2;1;2;3macy: 0.\x1b[39m97",
+    f"\x1b]8;;http://example.org/0.11\x1b\\{VALUE}\x1b]8;;\x1b\\",
+    f"\x1b]0;accuracy: 0.11\x07{VALUE}",
+    f"\x1bPaccuracy: 0.11\x1b\\{VALUE}",
+    f"\x9b1m{VALUE}\x9bm",
+    f"\x1b(B\x1b[m{VALUE}",
+    f"accuracy: 0.11\r{VALUE}",
+    f"accuracy: 0.11\r{VALUE}\r",
+    f"accuracy: 0.11\r\x1b[K{VALUE}\r\n",
+    f"accuracy: 0.11\x1b[2K\r{VALUE}",
+    f"accuracy: 0.11\x1b[2K\x1b[1G{VALUE}",
+    f"accuracy: 0.11\x1b[G{VALUE}",
+    f"\x1b[32maccuracy: 0.11\x1b[0m\r\x1b[32m{VALUE}\x1b[0m\r\x1b[?25h",
+    f"{VALUE}\r\x1b[0m",
+    "accuracy: 0.11\b\b97",
+    "accuracy: 0.97\b\b",
+    "accur\x00acy: 0.97",
+    f"\u202a{VALUE}\u202c",
+]
+
+
+@pytest.mark.parametrize("printed", SHOWN)
+def test_patterns_see_what_is_shown(printed: str) -> None:
+    line = Line(1.0, STDOUT, 1, printed.rstrip("\n").encode())
+    assert plain(printed) == VALUE
+    assert plain(line.text) == VALUE
+    assert _searched(line) == VALUE
+
+
+@pytest.mark.parametrize(
+    "printed", [f"{VALUE}\r\x1b[K", f"{VALUE}\r\x1b[2K", f"{VALUE}\x1b[2K", f"{VALUE}\r   \r\x1b[K"]
+)
+def test_what_was_erased_is_not_shown(printed: str) -> None:
+    assert plain(printed) == ""
+
+
+@pytest.mark.parametrize("printed", SHOWN)
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_metric_is_read_as_it_is_shown(tmp_path: Path, printed: str, has_ended: bool) -> None:
+    record, run = Record(tmp_path), RunState(plan(workers=1).run, 1.0)
+    end = "\n" if has_ended else ""
+    write(record.log(run.spec.id, "worker-0"), [(STDOUT, (printed.rstrip("\r\n") + end).encode())])
+    assert record.metrics(run, {"accuracy": r"^accuracy: (\S+)$"}) == {"accuracy": "0.97"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "step", "goal"),
+    [
+        ("\x1b[1mstep\x1b[0m 120/2000", 120, 2000),
+        ("step 7 of 9\rstep \x1b[1m120\x1b[0m of 2000", 120, 2000),
+        ("\x1b[34mglobal_step\x1b[0m = \x1b[1m120\x1b[0m", 120, None),
+    ],
+)
+def test_progress_is_read_as_it_is_shown(tmp_path: Path, printed: str, step: int, goal: int | None) -> None:
+    training = Training()
+    training.add_lines([(1.0, printed)])
+    assert (training.progress.step, training.progress.goal) == (step, goal)
+    assert reading(printed).step == step
+    record, run = Record(tmp_path), RunState(plan(workers=1).run, 1.0)
+    log = record.log(run.spec.id, "worker-0")
+    write(log, [(STDOUT, f"{printed}\naccuracy: 0.5\n".encode())])
+    matches = LogMatches(log, {"accuracy": r"accuracy: (\S+)"})
+    matches.latest()
+    assert matches.in_whole_lines["accuracy"].step == step
+
+
+@pytest.mark.parametrize(
+    "piece", ["\r", "\b", "\x1b[", "\x1b]", "a\r", "a\b", "\x1b[0m\r", "\x00\r", "\x1b[1G", "\x1b[2K", "\x9b0"]
+)
+def test_the_time_for_a_line_grows_with_its_length(piece: str) -> None:
+    def seconds(count: int) -> float:
+        begin = time.process_time()
+        plain(piece * count)
+        return time.process_time() - begin
+
+    seconds(1000)
+    short = min(seconds(8_000) for _ in range(3))
+    assert min(seconds(64_000) for _ in range(3)) < 40 * short + 0.01

@@ -1,0 +1,151 @@
+"""Each task gets its own token as a secret of the Swarm; an update from version 0.1.0 replaces the token that all tasks had."""
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from docker.errors import APIError
+
+from tests.unit.props import CANARY, task_props
+from tfdeploy.agent.rpc import hostname_of, launcher_token, task_token
+from tfdeploy.backends.base import CONTROLLER, TaskProps
+from tfdeploy.backends.docker import task_runner
+from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL
+from tfdeploy.backends.docker.services import TOKEN_FILE
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
+from tfdeploy.errors import BackendError
+
+
+class Api:
+    """An engine with secrets and services."""
+
+    host = "unix:///run/docker.sock"
+
+    def __init__(self) -> None:
+        self.contents: dict[str, tuple[str, bytes, dict[str, str]]] = {}
+        """Name to id, content and labels."""
+        self.made: list[dict[str, Any]] = []
+
+    def call(self, request: Callable[[Any], Any]) -> Any:
+        return request(self)
+
+    def create_secret(self, name: str, data: bytes, labels: dict[str, str]) -> dict[str, str]:
+        if name in self.contents:
+            raise APIError("conflict", SimpleNamespace(status_code=409), "name conflicts")  # type: ignore[arg-type]
+        self.contents[name] = f"id-{len(self.contents)}", data, labels
+        return {"ID": self.contents[name][0]}
+
+    def secrets(self, filters: dict[str, str]) -> list[dict[str, Any]]:
+        """As the engine does, it finds those whose names begin so."""
+        found = [(name, item) for name, item in self.contents.items() if name.startswith(filters["name"])]
+        return [{"ID": item[0], "Spec": {"Name": name}} for name, item in reversed(found)]
+
+    def create_service(self, template: dict[str, Any], **more: Any) -> None:
+        self.made.append({"Spec": {"TaskTemplate": template, "Labels": more["labels"], "Name": more["name"]}})
+
+    def services(self, filters: Any) -> list[dict[str, Any]]:
+        return self.made
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return []
+
+
+def runner(api: Api) -> DockerTaskRunner:
+    return DockerTaskRunner(engine=lambda cluster: cast(Engine, api))
+
+
+def props(hostname: str = "worker-1", **changed: Any) -> TaskProps:
+    """Of this version: the state has no token of a launcher."""
+    own = {name: value for name, value in task_props()["dependencies"].items() if name != "launcher_token"}
+    return task_props(hostname=hostname, dependencies=own, **changed)
+
+
+def mounted(service: dict[str, Any]) -> dict[str, str]:
+    """The ids of the secrets that a service mounts, by file."""
+    secrets = service["Spec"]["TaskTemplate"]["ContainerSpec"]["Secrets"]
+    return {item["File"]["Name"]: item["SecretID"] for item in secrets}
+
+
+def test_each_task_mounts_its_own_token_and_no_other() -> None:
+    api = Api()
+    for hostname in ("worker-0", "worker-1", "worker-10"):
+        runner(api).create_task(props(hostname))
+    contents = {identity: content.decode() for identity, content, _ in api.contents.values()}
+    for service in api.made:
+        hostname = service["Spec"]["Labels"][HOSTNAME_LABEL]
+        assert contents[mounted(service)[TOKEN_FILE]] == task_token(CANARY, hostname)
+    assert len(contents) == 3
+    assert all(labels[ID_LABEL] == props()["cluster"]["id"] for *_, labels in api.contents.values())
+    shown = json.dumps([api.made, [*api.contents]])
+    assert not any(text in shown for text in (CANARY, launcher_token(CANARY), *contents.values()))
+
+
+def test_a_secret_that_exists_is_used_again() -> None:
+    api = Api()
+    api.create_secret("another", b"", {})
+    for _ in range(2):
+        runner(api).create_task(props("worker-1"))
+    name = next(name for name in api.contents if name != "another")
+    api.create_secret(f"{name}0", b"of another", {})
+    runner(api).create_task(props("worker-1"))
+    assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 1
+
+
+def test_another_token_is_another_secret() -> None:
+    api = Api()
+    for token in ("one", "another"):
+        runner(api).create_task(props("worker-1", token=token))
+    assert len({mounted(service)[TOKEN_FILE] for service in api.made}) == 2
+
+
+@pytest.mark.parametrize("text", ["", "x", launcher_token(CANARY), CANARY])
+def test_other_tokens_name_no_task(text: str) -> None:
+    assert hostname_of(text) == ""
+
+
+@pytest.mark.parametrize(("is_of_010", "replaced"), [(True, ["a2"]), (False, [])])
+def test_the_controller_of_010_is_updated_before_the_launchers(
+    monkeypatch: pytest.MonkeyPatch, is_of_010: bool, replaced: list[str]
+) -> None:
+    """It would refuse their tokens. It is updated once, however many tasks there are."""
+    updated: list[str] = []
+    present = "a1"
+
+    class Swarm:
+        cluster = props()["cluster"]
+
+        def replace_agent(self, hostname: str, agent: dict[str, str]) -> bool:
+            nonlocal present
+            assert hostname == CONTROLLER
+            if present == agent["id"]:
+                return False
+            present = agent["id"]
+            updated.append(present)
+            return True
+
+    class Controller:
+        def container(self) -> str:
+            return f"container of {present}"
+
+        def json(self, *_: Any) -> dict[str, bool]:
+            return {"stopped": False}
+
+    monkeypatch.setattr(task_runner, "CONTROLLER_TIMEOUT", 5.0)
+    old = task_props() if is_of_010 else props()
+    new = {**props(), "dependencies": {**props()["dependencies"], "agent": {"id": "a2", "name": "agent-2"}}}
+    for _ in range(3):
+        runner(Api())._replace_old_controller(cast(Any, Swarm()), cast(Any, Controller()), old, cast(TaskProps, new))
+    assert updated == replaced
+
+
+def test_a_service_never_gets_the_token_of_the_user() -> None:
+    api = Api()
+    api.create_secret = lambda *_: (_ for _ in ()).throw(  # type: ignore[method-assign]
+        APIError("no", SimpleNamespace(status_code=500), "no")  # type: ignore[arg-type]
+    )
+    with pytest.raises(BackendError):
+        runner(api).create_task(props("worker-1"))
+    assert api.made == []

@@ -1,0 +1,420 @@
+"""The table of AWS's errors: each exception and each code is of one kind, with one sentence and one remedy."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import boto3.exceptions
+import botocore.discovery
+import botocore.exceptions as exceptions
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError
+from botocore.retries.standard import ThrottledRetryableChecker
+
+from tfdeploy.backends.ec2.aws_error_table import OTHER, QUOTAS, TABLE, Kind
+from tfdeploy.backends.ec2.aws_errors import (
+    AwsFailure,
+    AwsUnreachable,
+    _row,
+    aws_errors,
+    kind_of,
+    provider_error,
+    translated,
+)
+from tfdeploy.errors import BackendError, SpecError, TfdeployError, Unreachable
+
+REGION = "us-west-2"
+SERVICES = ("ec2", "efs", "iam", "s3", "service-quotas", "ssm", "sso", "sso-oidc", "sts")
+
+
+@pytest.fixture(autouse=True)
+def no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/none")
+
+
+def below(base: type[Exception]) -> Iterator[type[Exception]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from below(kind)
+
+
+def made(kind: type[Exception]) -> Exception:
+    """An exception of this class, as if botocore raised it."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, f"a {kind.__name__}")
+    vars(error).update(kwargs={}, last_response={})
+    return error
+
+
+def refusal(
+    code: str, message: str = "no", operation: str = "DescribeInstances", status: int = 400, **headers: str
+) -> ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": status, "HTTPHeaders": headers},
+    }
+    return ClientError(response, operation)
+
+
+def said(error: Exception, region: str = REGION) -> str:
+    return str(translated(error, region))
+
+
+EXCEPTIONS = sorted(
+    {
+        kind
+        for base in (exceptions.BotoCoreError, boto3.exceptions.Boto3Error)
+        for kind in below(base)
+        if kind.__module__.startswith(("botocore", "boto3"))
+    },
+    key=lambda kind: kind.__name__,
+)
+
+
+def test_every_exception_of_botocore_and_boto3_is_in_the_table() -> None:
+    assert len(EXCEPTIONS) > 90
+    assert [kind.__name__ for kind in EXCEPTIONS if _row(made(kind)) is OTHER] == []
+
+
+NOTHING_RESPONDED = {
+    "ConnectionError",
+    "ConnectionClosedError",
+    "ConnectTimeoutError",
+    "EndpointConnectionError",
+    "ProxyConnectionError",
+    "ReadTimeoutError",
+}
+
+
+@pytest.mark.parametrize("kind", EXCEPTIONS)
+def test_an_exception_is_unreachable_only_where_nothing_responded(kind: type[Exception]) -> None:
+    with pytest.raises(TfdeployError) as error, aws_errors(REGION):
+        raise made(kind)
+    assert isinstance(error.value, Unreachable) == (kind.__name__ in NOTHING_RESPONDED)
+    assert not re.search(r"[{}]|\. *$", str(error.value).removesuffix("."))
+
+
+@pytest.mark.parametrize("field", ["exceptions", "codes"])
+def test_each_name_is_in_one_row(field: str) -> None:
+    names = Counter(name for row in TABLE if not row.when for name in getattr(row, field).split())
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_names_of_exceptions_exist() -> None:
+    builtin = {"OSError", "ValueError", "LookupError", "TypeError", "RuntimeError", "EOFError", "ResponseParserError"}
+    roots = {"BotoCoreError", "ClientError", "Boto3Error"}
+    names = {name for row in TABLE for name in row.exceptions.split()}
+    assert names - {kind.__name__ for kind in EXCEPTIONS} - builtin - roots == set()
+
+
+CODES = {
+    Kind.LOGIN: "ExpiredToken ExpiredTokenException RequestExpired TokenRefreshRequired UnauthorizedException InvalidGrantException "
+    "InvalidClientTokenId UnrecognizedClientException AuthFailure InvalidAccessKeyId InvalidToken SignatureDoesNotMatch "
+    "InvalidSignatureException IncompleteSignature MissingAuthenticationToken MissingAuthenticationTokenException "
+    "InvalidIdentityToken IDPRejectedClaim InvalidClientException 400 401",
+    Kind.CLOCK: "RequestTimeTooSkewed RequestInTheFuture",
+    Kind.PERMISSION: "UnauthorizedOperation AccessDenied AccessDeniedException ForbiddenException OpsItemAccessDeniedException 403 "
+    "PendingVerification Blocked KMS.AccessDeniedException",
+    Kind.REGION: "OptInRequired InvalidRegion RegionDisabledException IllegalLocationConstraintException PermanentRedirect 301 "
+    "InvalidLocationConstraint AuthorizationHeaderMalformed InvalidRequestRegionException",
+    Kind.QUOTA: "VcpuLimitExceeded InstanceLimitExceeded AddressLimitExceeded VpcLimitExceeded MaxSpotInstanceCountExceeded "
+    "FileSystemLimitExceeded TooManyBuckets LimitExceeded LimitExceededException SecurityGroupLimitExceeded VolumeLimitExceeded "
+    "MaxIOPSLimitExceeded NetworkInterfaceLimitExceeded ServiceQuotaExceededException Client.VolumeLimitExceeded "
+    "ConcurrentSnapshotLimitExceeded ParameterLimitExceeded",
+    Kind.CAPACITY: "InsufficientInstanceCapacity InsufficientHostCapacity InsufficientFreeAddressesInSubnet NoFreeAddressesInSubnet "
+    "SpotMaxPriceTooLow InsufficientVolumeCapacity InsufficientAddressCapacity InsufficientThroughputCapacity "
+    "Server.InsufficientInstanceCapacity",
+    Kind.THROTTLING: "RequestLimitExceeded Throttling ThrottlingException SlowDown TooManyRequestsException TooManyRequests "
+    "SlowDownException EC2ThrottledException RequestThrottled 429",
+    Kind.GONE: "InvalidInstanceID.NotFound InvalidSubnetID.NotFound InvalidAMIID.NotFound InvalidAMIID.Unavailable NoSuchBucket "
+    "NoSuchKey NoSuchTagSet NoSuchBucketPolicy NoSuchPublicAccessBlockConfiguration NoSuchEntity FileSystemNotFound "
+    "MountTargetNotFound ParameterNotFound InvalidPlacementGroup.Unknown ResourceNotFoundException "
+    "ServerSideEncryptionConfigurationNotFoundError OwnershipControlsNotFoundError 404",
+    Kind.CONFLICT: "DependencyViolation InvalidGroup.InUse VolumeInUse FileSystemInUse DeleteConflict ConcurrentModification "
+    "EntityTemporarilyUnmodifiable OperationAborted IncorrectInstanceState IncorrectFileSystemLifeCycleState",
+    Kind.FAILURE: "InternalError InternalFailure ServiceUnavailable Unavailable InternalServerError ServiceFailure 500 503",
+    Kind.REFUSED: "InvalidParameterValue InvalidInstanceID.Malformed MalformedPolicyDocument ValidationException NeverSeenBefore",
+}
+
+
+@pytest.mark.parametrize(("kind", "code"), [(kind, code) for kind, codes in CODES.items() for code in codes.split()])
+def test_a_code_is_of_one_kind_and_the_message_has_it_and_a_remedy(kind: Kind, code: str) -> None:
+    error = refusal(code, "what AWS says.")
+    found = translated(error, REGION)
+    assert (kind_of(error), f"({code}: what AWS says)" in str(found)) == (kind, True)
+    assert not isinstance(found, Unreachable)
+    assert isinstance(found, BackendError) == (kind in (Kind.THROTTLING, Kind.CONFLICT, Kind.FAILURE))
+    assert str(found).partition("). ")[2]
+
+
+def test_what_botocore_repeats_as_throttled_is_throttled() -> None:
+    codes = set(ThrottledRetryableChecker._THROTTLED_ERROR_CODES) - {"LimitExceededException"}
+    assert [code for code in codes if kind_of(refusal(code)) is not Kind.THROTTLING] == []
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_errors_in_botocores_models_have_a_kind_by_their_name(service: str) -> None:
+    model = botocore.session.Session().get_service_model(service)
+    expected = {
+        "AccessDenied": Kind.PERMISSION,
+        "NotFound": Kind.GONE,
+        "NoSuch": Kind.GONE,
+        "DoesNotExist": Kind.GONE,
+        "LimitExceeded": Kind.QUOTA,
+        "QuotaExceeded": Kind.QUOTA,
+        "Throttling": Kind.THROTTLING,
+        "InternalServer": Kind.FAILURE,
+        "Expired": Kind.LOGIN,
+        "InUse": Kind.CONFLICT,
+    }
+    codes = {shape.error_code for shape in model.error_shapes} - {"ReportExpired"}
+    wrong = [
+        code for code in codes for part, kind in expected.items() if part in code and kind_of(refusal(code)) is not kind
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("Odd", 403, Kind.PERMISSION),
+        ("Odd", 401, Kind.LOGIN),
+        ("Odd", 404, Kind.GONE),
+        ("Odd", 429, Kind.THROTTLING),
+        ("Odd", 503, Kind.FAILURE),
+        ("OddLimitExceeded", 400, Kind.QUOTA),
+        ("InvalidOddID.NotFound", 400, Kind.GONE),
+        ("Odd", 400, Kind.REFUSED),
+    ],
+)
+def test_an_unknown_code_goes_by_its_name_and_its_status(code: str, status: int, kind: Kind) -> None:
+    assert kind_of(refusal(code, status=status)) is kind
+
+
+@pytest.mark.parametrize(
+    "code", ["AuthFailure", "SignatureDoesNotMatch", "InvalidSignatureException", "RequestExpired", "ExpiredToken"]
+)
+def test_a_login_that_is_refused_while_the_clocks_differ_is_the_clock(code: str) -> None:
+    late = format_datetime(datetime.now(UTC) + timedelta(minutes=61), usegmt=True)
+    text = said(refusal(code, date=late))
+    assert text.startswith("AWS: the clock of this computer is wrong by 1h1m, so AWS")
+    assert "aws sso" not in text
+    same = format_datetime(datetime.now(UTC), usegmt=True)
+    assert kind_of(refusal(code, date=same)) is Kind.LOGIN
+    assert "is wrong by" not in said(refusal(code, date=same))
+
+
+@pytest.mark.parametrize("code", ["SignatureDoesNotMatch", "InvalidSignatureException"])
+def test_a_signature_that_aws_calls_expired_is_the_clock(code: str) -> None:
+    message = "Signature expired: 20261125T100000Z is now earlier than 20261125T110000Z (20261125T110500Z - 5 min.)"
+    assert kind_of(refusal(code, message)) is Kind.CLOCK
+
+
+@pytest.mark.parametrize("code", ["AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException"])
+def test_credentials_that_are_refused_in_a_later_region_may_be_those_of_an_account_without_it(code: str) -> None:
+    text = said(refusal(code), "ap-east-1")
+    assert "the account has not enabled this region" in text
+    assert "`aws account enable-region --region-name ap-east-1`" in text
+    assert "enable" not in said(refusal(code), REGION)
+
+
+@pytest.mark.parametrize(
+    ("region", "advice"), [("us-wst-2", "Did you mean 'us-west-2'?"), ("us-west-2a", "Did you mean 'us-west-2'?")]
+)
+def test_a_region_that_does_not_exist_is_not_unreachable(region: str, advice: str) -> None:
+    url = f"https://ec2.{region}.amazonaws.com/"
+    error = exceptions.EndpointConnectionError(endpoint_url=url)
+    text = said(error, region)
+    assert text == f'AWS: {region} is not a region of AWS (Could not connect to the endpoint URL: "{url}"). {advice}'
+    assert isinstance(translated(exceptions.EndpointConnectionError(endpoint_url=url), REGION), AwsUnreachable)
+
+
+def test_a_region_without_endpoints_of_fips_is_not_unreachable() -> None:
+    for region, kind in (("eu-west-1", SpecError), (REGION, Unreachable)):
+        error = exceptions.EndpointConnectionError(endpoint_url=f"https://sts-fips.{region}.amazonaws.com/")
+        assert isinstance(translated(error, region), kind)
+
+
+def test_a_role_that_may_not_be_assumed_is_named() -> None:
+    text = said(
+        refusal(
+            "AccessDenied", "User: me is not authorized to perform: sts:AssumeRole on resource: role/x", "AssumeRole"
+        )
+    )
+    assert text.startswith("AWS: the role cannot be assumed (")
+    assert "trust policy" in text
+
+
+DENIED = "User: arn:aws:iam::1:user/me is not authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-west-2:1:instance/* "
+OURS = "`tfdeploy iam-policy`"
+
+
+@pytest.mark.parametrize(
+    ("operation", "message", "action", "advice"),
+    [
+        ("RunInstances", f"{DENIED}because no identity-based policy allows it", "ec2:RunInstances", OURS),
+        (
+            "X",
+            f"{DENIED}with an explicit deny in a service control policy",
+            "ec2:RunInstances",
+            "The service control policy denies it",
+        ),
+        (
+            "X",
+            f"{DENIED}with an explicit deny in an identity-based policy",
+            "ec2:RunInstances",
+            "The identity-based policy denies it",
+        ),
+        (
+            "X",
+            f"{DENIED}because no permissions boundary allows it",
+            "ec2:RunInstances",
+            "The permissions boundary does not allow it",
+        ),
+        ("DescribeInstances", "You are not authorized to perform this operation.", "ec2:DescribeInstances", OURS),
+        (
+            "RunInstances",
+            "Encoded authorization failure message: AbC-1_x",
+            "ec2:RunInstances",
+            "--encoded-message AbC-1_x`",
+        ),
+        ("HeadBucket", "Forbidden", "s3:ListBucket", OURS),
+        ("DescribeFileSystems", "no", "elasticfilesystem:DescribeFileSystems", OURS),
+    ],
+)
+def test_a_permission_is_named(operation: str, message: str, action: str, advice: str) -> None:
+    text = said(refusal("AccessDenied", message, operation, 403))
+    assert f"do not have the permission {action} in us-west-2 (" in text
+    assert advice in text
+
+
+def test_a_long_encoded_message_is_left_out_where_aws_names_the_action() -> None:
+    text = said(
+        refusal("UnauthorizedOperation", f"{DENIED}because. Encoded authorization failure message: {'x' * 900}")
+    )
+    assert "xxx" not in text
+
+
+CONSOLE = "console.aws.amazon.com/servicequotas/home"
+
+
+@pytest.mark.parametrize(
+    ("code", "region", "quota", "page"),
+    [
+        ("VcpuLimitExceeded", REGION, '"Running On-Demand', f"https://us-west-2.{CONSOLE}/services/ec2/quotas"),
+        ("TooManyBuckets", REGION, '"General purpose buckets"', "/services/s3/quotas"),
+        ("LimitExceeded", REGION, "for roles", f"https://{CONSOLE}/services/iam/quotas"),
+        (
+            "VpcLimitExceeded",
+            "cn-north-1",
+            '"VPCs per Region"',
+            "https://console.amazonaws.cn/servicequotas/home/services/vpc/quotas",
+        ),
+    ],
+)
+def test_a_quota_is_named_with_the_page_that_raises_it(code: str, region: str, quota: str, page: str) -> None:
+    text = said(refusal(code, "You have requested more vCPU capacity than your limit of 8"), region)
+    assert text.startswith(f"AWS: the quota {quota}")
+    assert page in text
+
+
+def test_a_quota_that_the_table_does_not_name_is_one() -> None:
+    text = said(refusal("OddLimitExceeded"))
+    assert text.startswith("AWS: a quota of the account is reached in us-west-2 (OddLimitExceeded: no)")
+    assert f"(https://{CONSOLE})" in text
+
+
+def test_every_named_quota_is_a_code_of_that_kind() -> None:
+    assert [code for code in QUOTAS if kind_of(refusal(code)) is not Kind.QUOTA] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "advice"),
+    [
+        (
+            "InsufficientInstanceCapacity",
+            "… or choosing us-west-2b, us-west-2c.",
+            "a subnet in us-west-2b or us-west-2c, or another",
+        ),
+        (
+            "Unsupported",
+            "not in the Availability Zone (us-west-2d) … or choosing us-west-2a.",
+            "Choose a subnet in us-west-2a, or",
+        ),
+        (
+            "InsufficientInstanceCapacity",
+            "There is no Spot capacity available.",
+            "Choose another ec2.instance_type, or",
+        ),
+    ],
+)
+def test_no_capacity_names_the_zones_that_aws_names(code: str, message: str, advice: str) -> None:
+    error = refusal(code, message)
+    assert kind_of(error) is Kind.CAPACITY
+    assert advice in said(error)
+
+
+def test_a_waiter_that_ends_by_an_error_of_aws_has_the_kind_of_that_error() -> None:
+    response = refusal("403", "Forbidden", "HeadBucket", 403).response
+    waiter = exceptions.WaiterError(
+        name="BucketExists", reason="An error occurred (403): Forbidden", last_response=response
+    )
+    assert isinstance(translated(waiter, REGION), SpecError)
+    late = exceptions.WaiterError(name="BucketExists", reason="Max attempts exceeded", last_response=response)
+    assert isinstance(translated(late, REGION), AwsFailure)
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_unreachable"),
+    [("Cannot connect to proxy.", True), ("Tunnel connection failed: 407 Proxy Authentication Required", False)],
+)
+def test_a_proxy_that_refuses_has_responded(reason: str, is_unreachable: bool) -> None:
+    error = exceptions.ProxyConnectionError(proxy_url="http://proxy:3128", error=OSError(reason))
+    assert isinstance(translated(error, REGION), Unreachable) == is_unreachable
+    assert "HTTPS_PROXY" in said(error)
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] unable to get local issuer certificate", "AWS_CA_BUNDLE"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate is not yet valid", "Set the clock"),
+    ],
+)
+def test_a_certificate_that_is_not_accepted_is_not_unreachable(reason: str, advice: str) -> None:
+    error = translated(exceptions.SSLError(endpoint_url="https://x", error=reason), REGION)
+    assert not isinstance(error, Unreachable)
+    assert advice in str(error)
+
+
+def test_an_error_of_our_own_code_passes() -> None:
+    for error in (ValueError("ours"), KeyError("ours"), SpecError("where", "wrong", "remedy")):
+        with pytest.raises(type(error)) as raised, aws_errors(REGION):
+            raise error
+        assert raised.value is error
+
+
+GO = (
+    "1 error occurred:\n\t* creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 400, RequestID: "
+    "cb90a8d4-2209-458c-b3b9-f7c53b5d8e1d, api error {}: {}\n\n"
+)
+BOTO = "AWS: An error occurred ({}) when calling the RunInstances operation (reached max retries: 4): {}"
+
+
+@pytest.mark.parametrize("form", [GO, BOTO])
+def test_an_error_of_pulumis_provider_has_the_same_sentence(form: str) -> None:
+    message = "You have requested more vCPU capacity than your current vCPU limit of 8"
+    error = provider_error(form.format("VcpuLimitExceeded", message), REGION)
+    assert str(error) == said(refusal("VcpuLimitExceeded", message, "RunInstances"))
+    denied = provider_error(
+        form.format("UnauthorizedOperation", "You are not authorized to perform this operation."), REGION
+    )
+    assert "the permission ec2:RunInstances in us-west-2" in str(denied)
+    assert provider_error("timeout while waiting for state to become 'running'", REGION) is None

@@ -1,0 +1,399 @@
+"""AWS's errors through real sessions of boto3: settings that cannot be used, and a server that responds as AWS's services do."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from pulumi.runtime import set_all_config
+
+from tests.clusters import ID, cluster_ref
+from tests.unit.cases import spec
+from tfdeploy.backends import stack_config
+from tfdeploy.backends.base import FAIL
+from tfdeploy.backends.ec2 import account, aws_api, aws_session, cleanup, shared_bucket, ssh
+from tfdeploy.backends.ec2.aws_error_table import Kind
+from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.discover import discover_clusters
+from tfdeploy.backends.ec2.health import health
+from tfdeploy.backends.ec2.machine_provider import Ec2MachineProvider
+from tfdeploy.errors import BackendError, SpecError, TfdeployError, Unreachable
+
+REGION = "us-west-2"
+ASKED = spec(backend="ec2", command=["python", "x"], workers=1, ec2={"instance_type": "m7i.large"})
+CLUSTER = cluster_ref("ec2", ssh.home(REGION, f"mnist-{ID}"))
+START = "https://corp.awsapps.com/start"
+SESSION = f"[sso-session corp]\nsso_region = us-west-2\nsso_start_url = {START}\nsso_registration_scopes = sso:account:access\n"
+ROLE = "sso_account_id = 123456789012\nsso_role_name = ml\nregion = us-west-2\n"
+SSO = f"[profile ml]\nsso_session = corp\n{ROLE}{SESSION}"
+KEYS = "aws_access_key_id = AKIAUNIT\naws_secret_access_key = x\n"
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No setting of this machine, and nothing that this process has asked before."""
+    for name in (
+        "AWS_ENDPOINT_URL",
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("botocore.tokens.SSOTokenProvider._SSO_TOKEN_CACHE_DIR", str(tmp_path / "sso"))
+    aws_session.forget()
+    yield
+    aws_session.forget()
+    set_all_config({})
+    stack_config._of_provider.clear()
+
+
+def refused(**config: str) -> TfdeployError:
+    """What a program with this configuration is refused with."""
+    set_all_config({f"aws:{name}": value for name, value in config.items()})
+    with pytest.raises(TfdeployError) as error:
+        account.connect(ASKED, None)
+    return error.value
+
+
+UNUSABLE: dict[str, tuple[str, Mapping[str, str], Mapping[str, str], Kind, str]] = {
+    "an SSO session without a token": (
+        SSO,
+        {"profile": "ml"},
+        {},
+        Kind.LOGIN,
+        (
+            "AWS: the login of profile ml has expired or is missing (Error loading SSO Token: Token for corp does not exist). "
+            "Run `aws sso login --profile ml`."
+        ),
+    ),
+    "an SSO profile of the environment": (SSO, {}, {"AWS_PROFILE": "ml"}, Kind.LOGIN, "`aws sso login --profile ml`."),
+    "an SSO profile without a session": (
+        f"[profile old]\nsso_start_url = {START}\nsso_region = us-west-2\n{ROLE}",
+        {"profile": "old"},
+        {},
+        Kind.LOGIN,
+        "the login of profile old has expired",
+    ),
+    "a role over an SSO profile": (
+        f"{SSO}[profile up]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = ml\nregion = us-west-2\n",
+        {"profile": "up"},
+        {},
+        Kind.LOGIN,
+        "`aws sso login --profile ml`.",
+    ),
+    "no credentials": (
+        "",
+        {"region": REGION},
+        {},
+        Kind.LOGIN,
+        "no credentials were found (Unable to locate credentials). Run `aws",
+    ),
+    "a profile that does not exist": (
+        "",
+        {"profile": "none", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "The config profile (none)",
+    ),
+    "a file that cannot be parsed": (
+        "[profile\nx",
+        {"region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "configuration file cannot be read",
+    ),
+    "half a key": (
+        "[profile ml]\naws_access_key_id = AKIAUNIT\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "not complete (Partial credentials found in",
+    ),
+    "roles in a circle": (
+        "[profile a]\nrole_arn = x\nsource_profile = b\n[profile b]\nrole_arn = x\nsource_profile = a\n",
+        {"profile": "a", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "the settings for AWS cannot be used (Infinite loop",
+    ),
+    "a source profile that does not exist": (
+        "[profile a]\nrole_arn = x\nsource_profile = b\n",
+        {"profile": "a", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        'The source_profile "b"',
+    ),
+    "a credential process that does not exist": (
+        "[profile ml]\ncredential_process = /none/login --me\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "Run the credential_process of the profile ml to see what fails: `/none/login --me`.",
+    ),
+    "a credential process that fails": (
+        "[profile ml]\ncredential_process = sh -c 'echo not logged in >&2; exit 1'\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.LOGIN,
+        "(Error when retrieving credentials from custom-process: not logged in)",
+    ),
+    "a credential process that prints something else": (
+        "[profile ml]\ncredential_process = echo hello\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "the login of profile ml cannot be read (JSONDecodeError",
+    ),
+    "a token file that does not exist": (
+        "[profile ml]\nrole_arn = arn:aws:iam::123456789012:role/x\nweb_identity_token_file = /none/token\n",
+        {"profile": "ml", "region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "No such file or directory: '/none/token'",
+    ),
+    "an endpoint without a scheme": (
+        f"[default]\n{KEYS}",
+        {"region": REGION},
+        {"AWS_ENDPOINT_URL": "localhost"},
+        Kind.CONFIGURATION,
+        "Correct AWS_ENDPOINT_URL",
+    ),
+    "a region that is none": (
+        f"[default]\n{KEYS}",
+        {"region": "not a region!"},
+        {},
+        Kind.REGION,
+        "the region 'not a region!' cannot be used",
+    ),
+    "no region": (f"[default]\n{KEYS}", {}, {}, Kind.REGION, "region: is not set. Run `pulumi config set aws:region"),
+    "a mode of retries that is none": (
+        f"[default]\n{KEYS}defaults_mode = often\n",
+        {"region": REGION},
+        {},
+        Kind.CONFIGURATION,
+        "invalid defaults mode: often",
+    ),
+    "keys with a line end": (
+        "",
+        {"region": REGION},
+        {"AWS_ACCESS_KEY_ID": "AKIA\n", "AWS_SECRET_ACCESS_KEY": "x", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+        Kind.LOGIN,
+        "the keys of AWS_ACCESS_KEY_ID have a character that no key has",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_settings_that_cannot_be_used_are_a_sentence_and_never_unreachable(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, config, environment, kind, expected = UNUSABLE[name]
+    (tmp_path / "config").write_text(text)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    error = refused(**config)
+    assert isinstance(error, SpecError)
+    assert (getattr(error, "kind", None), expected in str(error)) == (kind, True), str(error)
+
+
+def test_a_token_of_sso_that_has_expired(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(SSO)
+    (tmp_path / "sso").mkdir()
+    past = (datetime.now(UTC) - timedelta(hours=9)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    token = {"startUrl": START, "region": REGION, "accessToken": "canary", "expiresAt": past}
+    (tmp_path / f"sso/{sha1(b'corp', usedforsecurity=False).hexdigest()}.json").write_text(json.dumps(token))
+    text = str(refused(profile="ml"))
+    assert text.startswith("AWS: the login of profile ml has expired (")
+    assert text.endswith("Run `aws sso login --profile ml`.")
+
+
+def test_where_nothing_responds_aws_is_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text(f"[default]\n{KEYS}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    error = refused(region=REGION)
+    assert isinstance(error, Unreachable)
+    assert str(error).startswith("AWS does not respond in us-west-2 (Could not connect to the endpoint URL: ")
+    assert "Check the network" in str(error)
+
+
+def test_a_proxy_that_does_not_respond_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(f"[default]\n{KEYS}")
+    error = refused(region=REGION, httpsProxy="http://me:canary@127.0.0.1:1")
+    assert isinstance(error, Unreachable)
+    assert "the proxy to AWS does not respond" in str(error)
+    assert "canary" not in str(error)
+
+
+def test_an_expired_login_ends_neither_a_destroy_nor_the_command_with_the_hint_to_forget_machines(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config").write_text(SSO)
+    set_all_config({"aws:profile": "ml", "aws:region": REGION})
+    refused(profile="ml", region=REGION)
+    with patch.object(aws_session, "account", return_value="123456789012"):
+        account.store(CLUSTER)
+    props: Any = {"cluster": CLUSTER}
+    calls: list[Callable[[], object]] = [
+        lambda: BACKEND.runner.run_is_current(props),
+        lambda: BACKEND.runner.stop_run(props),
+        lambda: BACKEND.runner.delete_all(CLUSTER, "", {"volumes": False, "record": False}),
+        lambda: account.connect(ASKED, None),
+        lambda: discover_clusters(f"ml@{REGION}"),
+    ]
+    for call in calls:
+        with pytest.raises(SpecError, match=r"`aws sso login --profile ml`\.$") as error:
+            call()
+        assert "TFDEPLOY_DELETE_UNREACHABLE" not in str(error.value)
+
+
+def test_doctor_and_status_say_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(SSO)
+    (check,) = (check for check in health(f"ml@{REGION}") if check.what == "aws credentials")
+    assert (check.state, check.remedy) == (FAIL, "Run `aws sso login --profile ml`.")
+    with account.at(f"ml@{REGION}"):
+        seen = Ec2MachineProvider().observe(CLUSTER)
+    assert (seen.others, [text.endswith("--profile ml`.") for text in seen.problems]) == ("unknown", [True])
+
+
+def test_a_computer_without_settings_for_aws_has_no_clusters_and_one_with_an_expired_login_cannot_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert discover_clusters() == []
+    monkeypatch.setenv("AWS_REGION", REGION)
+    assert discover_clusters() == []
+    with pytest.raises(SpecError, match="no credentials were found"):
+        discover_clusters(REGION)
+    (tmp_path / "config").write_text(SSO)
+    monkeypatch.setenv("AWS_PROFILE", "ml")
+    aws_session.forget()
+    with pytest.raises(SpecError, match="aws sso login --profile ml"):
+        discover_clusters()
+
+
+Body = Callable[[str], tuple[str, Mapping[str, str]]]
+FORMS: dict[str, tuple[Body, Callable[[], object]]] = {
+    "ec2": (
+        lambda code: (
+            f"<Response><Errors><Error><Code>{code}</Code><Message>no</Message></Error></Errors></Response>",
+            {},
+        ),
+        lambda: aws_api.instance_states(REGION, ["i-1"]),
+    ),
+    "query": (
+        lambda code: (f"<ErrorResponse><Error><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>", {}),
+        lambda: cleanup.delete_roles(REGION, "/tfdeploy/x/"),
+    ),
+    "json": (
+        lambda code: (json.dumps({"__type": f"com.amazonaws.ssm#{code}", "message": "no"}), {}),
+        lambda: aws_api.image_parameter(REGION, "/aws/x"),
+    ),
+    "rest-json": (
+        lambda code: (json.dumps({"ErrorCode": code, "Message": "no"}), {"x-amzn-ErrorType": code}),
+        lambda: aws_api.file_systems(REGION, {}),
+    ),
+    "rest-xml": (
+        lambda code: (f"<Error><Code>{code}</Code><Message>no</Message></Error>", {}),
+        lambda: shared_bucket.read_object(shared_bucket.BucketFolder(REGION, "123456789012", "mnist"), "x"),
+    ),
+}
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, str, Mapping[str, str]], None]]:
+    """Sets what a server, which all clients of AWS reach, responds to each call."""
+    response: list[tuple[int, str, Mapping[str, str]]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            status, body, headers = response[-1]
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_GET = do_POST = do_HEAD = do_PUT = respond  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=lambda: httpd.serve_forever(poll_interval=0.01), daemon=True).start()
+    (tmp_path / "config").write_text(f"[default]\n{KEYS}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{httpd.server_port}")
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    yield lambda status, body, headers: response.append((status, body, headers))
+    httpd.shutdown()
+    httpd.server_close()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("code", "status", "text"),
+    [
+        (
+            "ExpiredToken",
+            400,
+            "AWS: the login of profile default has expired (ExpiredToken: no). Run `aws configure --profile default`",
+        ),
+        ("ExpiredTokenException", 400, "AWS: the login of profile default has expired"),
+        (
+            "UnrecognizedClientException",
+            400,
+            "AWS: the credentials of profile default are not accepted in us-west-2",
+        ),
+        ("InvalidClientTokenId", 403, "AWS: the credentials of profile default are not accepted"),
+        ("RequestTimeTooSkewed", 403, "AWS: the clock of this computer is wrong"),
+        ("OptInRequired", 401, "AWS: the account may not use this service in us-west-2"),
+        ("ServiceUnavailable", 503, "AWS failed to carry out the call in us-west-2 (ServiceUnavailable: no)"),
+        ("NeverSeenBefore", 409, "AWS: the call is refused in us-west-2 (NeverSeenBefore: no)"),
+    ],
+)
+def test_a_code_means_the_same_in_each_form(
+    form: str, code: str, status: int, text: str, server: Callable[[int, str, Mapping[str, str]], None]
+) -> None:
+    body, call = FORMS[form]
+    server(status, *body(code))
+    with pytest.raises((SpecError, BackendError)) as error:
+        call()
+    assert str(error.value).startswith(text)
+    assert code in str(error.value)
+    assert not isinstance(error.value, Unreachable)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, "where the login of profile default has expired, or"),
+        (403, "HeadBucket failed"),
+        (301, "the bucket is in another region"),
+    ],
+)
+def test_a_response_to_head_has_a_status_alone(
+    status: int, expected: str, server: Callable[[int, str, Mapping[str, str]], None]
+) -> None:
+    server(status, "", {"x-amz-bucket-region": "eu-west-1"})
+    with pytest.raises(SpecError) as error:
+        shared_bucket.exists(shared_bucket.BucketFolder(REGION, "123456789012", "mnist"))
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize("status", [200, 403])
+def test_the_page_of_a_network_is_not_aws(status: int, server: Callable[[int, str, Mapping[str, str]], None]) -> None:
+    server(status, "<!doctype html><title>Welcome to the hotel</title><p>Log in", {"Content-Type": "text/html"})
+    with pytest.raises(SpecError, match="something other than AWS responded in us-west-2"):
+        aws_session.account(REGION)

@@ -1,0 +1,70 @@
+"""Packages that are being installed: a note that other processes read, and that nothing is left of."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tfdeploy.backends import installation
+from tfdeploy.backends.installation import installing, noted
+
+CLUSTER = cluster_ref(name="mnist")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("packages", "seconds", "text"),
+    [
+        (["tensorflow==2.15.*"], 40.0, "installing tensorflow==2.15.*, 40s"),
+        (["a", "b", "c", "d", "e"], 0.0, "installing a, b, c and 2 more, 0s"),
+        (["a"], -5.0, "installing a, 0s"),
+    ],
+)
+def test_what_is_installed_and_for_how_long(
+    packages: list[str], seconds: float, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfdeploy.backends.installation.time.time", lambda: 1000.0)
+    assert installing(CLUSTER, 1000.0) == ""
+    with noted(CLUSTER, packages):
+        assert installing(CLUSTER, 1000.0 + seconds) == text
+        assert installing(cluster_ref(name="other"), 1000.0) == ""
+    assert installing(CLUSTER, 1000.0) == ""
+
+
+def test_one_of_two_images_may_be_done_before_the_other() -> None:
+    with noted(CLUSTER, ["slow"]):
+        with noted(CLUSTER, ["quick"]):
+            pass
+        assert "slow" in installing(CLUSTER, 0.0)
+
+
+def test_a_failed_installation_leaves_no_note() -> None:
+    with pytest.raises(RuntimeError), noted(CLUSTER, ["a"]):
+        raise RuntimeError
+    assert installing(CLUSTER, 0.0) == ""
+
+
+def test_the_note_of_a_process_that_was_killed_does_not_count() -> None:
+    code = (
+        "import os, signal; from tests.unit.backends.test_installation import CLUSTER, noted\n"
+        "with noted(CLUSTER, ['a']): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=dict(os.environ), check=False)
+    assert list(installation._folder().iterdir())
+    assert installing(CLUSTER, 0.0) == ""
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"packages": 1, "since": "x", "pid": "y", "start": ""}'])
+def test_a_damaged_note_does_not_count(content: str) -> None:
+    with noted(CLUSTER, ["a"]):
+        (path,) = installation._folder().iterdir()
+        path.write_text(content)
+        assert installing(CLUSTER, 0.0) == ""

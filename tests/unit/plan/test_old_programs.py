@@ -1,0 +1,92 @@
+"""Programs for Keras 2 and TensorFlow 1 are seen by their source."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cases import spec
+from tfdeploy.plan.old_programs import is_decided, old_programs
+
+FOLDER = Path(__file__).parents[3]
+
+OLD = {
+    "tf.contrib": [
+        "x = tf.contrib.layers.fully_connected(a)",
+        "from tensorflow.contrib import slim",
+        "import tensorflow.contrib.slim",
+    ],
+    "Estimators": [
+        "e = tf.estimator.Estimator(f)",
+        "tf.compat.v1.estimator.inputs",
+        "from tensorflow import estimator",
+        "import tensorflow_estimator",
+        "import tensorflow_addons as tfa",
+    ],
+    "names of TensorFlow 1": [
+        "with tf.Session() as s:",
+        "  x = tf.placeholder(tf.float32)",
+        "tf.app.run()",
+        "tf.layers.dense(x, 1)",
+    ],
+    "parts of Keras 2": [
+        "from keras.engine import Layer",
+        "from tensorflow.keras.wrappers.scikit_learn import K",
+        "from keras.utils import np_utils",
+        "from keras.utils.np_utils import to_categorical",
+        "from tensorflow.python.keras.layers import Dense",
+        "from keras.layers.core import Dense",
+        "model.fit_generator(g)",
+        "tf.keras.backend.set_session(s)",
+        "from tensorflow.keras.layers.experimental import preprocessing",
+        "tf.keras.optimizers.legacy.Adam()",
+        "o = keras.optimizers.SGD(lr=0.1)",
+        "model.predict_classes(x)",
+    ],
+    "Keras' `fit`": ["s = tf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)"],
+}
+NEW = [
+    "import tensorflow.compat.v1 as tf\ntf.disable_v2_behavior()\ntf.Session()",
+    "from tensorflow.compat import v1 as tf\ntf.placeholder(1)",
+    "# tf.contrib.layers and tf.Session() were here",
+    "o = keras.optimizers.SGD(learning_rate=0.1)",
+    "s = tf.distribute.MultiWorkerMirroredStrategy()\nstrategy.run(step)",
+    "import tf_keras\ns = tf.distribute.MultiWorkerMirroredStrategy()\nmodel.fit(x)",
+    "s = tf.distribute.MirroredStrategy()\nmodel.fit(x)",
+    "from keras import layers, ops",
+]
+
+
+@pytest.mark.parametrize(("kind", "source"), [(kind, source) for kind, sources in OLD.items() for source in sources])
+def test_an_old_program_is_warned_of_once_with_what_it_will_need(kind: str, source: str) -> None:
+    (warning,) = old_programs([("a.py", source), ("b.py", "print(1)"), ("c.py", source)])
+    assert warning.startswith("code: a.py and c.py use ")
+    assert kind in warning
+
+
+@pytest.mark.parametrize("source", NEW)
+def test_another_program_is_not_warned_of(source: str) -> None:
+    assert old_programs([("a.py", source)]) == []
+
+
+def test_the_programs_here_are_not_old() -> None:
+    files = sorted(path for path in FOLDER.glob("programs/**/*.py"))
+    assert files
+    assert old_programs((str(path), path.read_text()) for path in files) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "decided"),
+    [
+        ({}, False),
+        ({"env": {"TF_USE_LEGACY_KERAS": "1"}}, True),
+        ({"jobs": {"worker": {"env": {"TF_USE_LEGACY_KERAS": "0"}}}}, True),
+        ({"requirements": ["tf_keras"]}, True),
+        ({"requirements": ["tensorflow==2.15.*"]}, True),
+        ({"requirements": ["tensorflow<2.16"]}, True),
+        ({"requirements": ["tensorflow==2.20.0", "pandas"]}, False),
+        ({"container": {"image": "mine"}}, True),
+    ],
+)
+def test_a_version_that_the_user_has_chosen_is_not_questioned(args: dict[str, Any], decided: bool) -> None:
+    assert is_decided(spec(workers=1, **args)) == decided

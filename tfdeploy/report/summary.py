@@ -1,0 +1,131 @@
+"""What people ask first of a run: how good it is, how far and how fast, how long it took, and where its model is. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from ..agent.run_state import FAILED, LOST, OUT_OF_MEMORY, RUNNING, UNKNOWN, UNREACHABLE
+from ..outputs import ArtifactRow, TaskRow
+from ..units import dollars, text_of_number, text_of_seconds, text_of_size, wrapped
+from .progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
+from .report import Report
+
+LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
+"""The first of these that the cluster has is the task that prints most about the training."""
+
+_PROBLEMS = (FAILED, "killed", OUT_OF_MEMORY, LOST, UNREACHABLE, "rejected", "restarting")
+"""The beginnings of states of which `tfdeploy explain` knows more."""
+
+_SHOWN_ARTIFACTS = 3
+
+
+def leader(tasks: Sequence[TaskRow]) -> str:
+    """The task that prints most about the training; empty if there is none."""
+    names = [row["hostname"] for row in tasks]
+    return next((name for name in LEADERS if name in names), names[0] if names else "")
+
+
+def progress_of(report: Report) -> Progress:
+    """The progress of the task that prints most about the training, from its last lines."""
+    name = leader(report.tasks)
+    command = next((row["command"] for row in report.tasks if row["hostname"] == name), "")
+    training = Training(goal(command))
+    training.add_lines(report.timed.get(name, ()))
+    return training.progress
+
+
+def summary(report: Report, progress: Progress, home: str = "", width: int = 0, with_cause: bool = True) -> str:
+    """What is known of the run, a line for each, and below it how it ended or that it runs. `home` is the user's folder, which is
+    written as ~; `width` is that of the terminal, 0 for no limit; without `with_cause`, the failure is explained elsewhere."""
+    is_running = report.state == RUNNING and not report.decided
+    rows = {
+        "run": _run_text(report),
+        **{name: _metric_text(value, report.decided) for name, value in report.metrics.items()},
+        "progress": "" if is_running else _progress_text(progress, report.decided),
+        "cost": _cost_text(report),
+        **_stored(report, home),
+    }
+    shown = {name: text for name, text in rows.items() if text}
+    size = max(map(len, shown), default=0)
+    lines = [f"{name:<{size}}  {text}" for name, text in shown.items()]
+    if is_running:
+        lines += wrapped(_state_line(report, progress), width)
+    elif with_cause:
+        lines += wrapped(report.sentences, width)
+    return "\n".join(lines)
+
+
+def _run_text(report: Report) -> str:
+    """The run's id, and how long it took: `6f1c2a9b3d4e, took 1m12s`."""
+    return f"{report.run}, took {_duration(report)}" if report.decided else report.run
+
+
+def _duration(report: Report) -> str:
+    return text_of_seconds(max(0.0, report.last_seen - report.submitted))
+
+
+def _metric_text(value: object, decided: bool) -> str:
+    """The value of a metric as text."""
+    if value is None:
+        return "not printed" if decided else "not printed yet"
+    return text_of_number(value) if isinstance(value, float) else str(value)
+
+
+def _progress_text(progress: Progress, decided: bool) -> str:
+    """`step 1200/2000 (60%), 41.0 steps/s, 20s left, loss 0.31 ▇▅▃▂▁`."""
+    step = step_text(progress)
+    step = step if step.startswith("step") or not step else f"step {step}"
+    part = "" if progress.part is None or decided else f" ({progress.part:.0%})"
+    left = "" if decided else left_text(progress)
+    return ", ".join(text for text in (f"{step}{part}", rate_text(progress), left, loss_text(progress)) if text)
+
+
+def _cost_text(report: Report) -> str:
+    spent = report.cost.get("spent")
+    return "" if spent is None else f"{dollars(spent)} so far"
+
+
+def _stored(report: Report, home: str) -> Mapping[str, str]:
+    """The models and checkpoints of the run: what was stored and its folder, which is named once, else the folder of the run."""
+    stored = [row for row in report.artifacts if row["path"]]
+    missing = [row for row in report.artifacts if not row["path"]]
+    more = f" and {len(stored) - _SHOWN_ARTIFACTS} more" if len(stored) > _SHOWN_ARTIFACTS else ""
+    folder = _folder(stored)
+    return {
+        "stored": ", ".join(map(_artifact_text, stored[:_SHOWN_ARTIFACTS])) + more,
+        "in": _short(folder, home),
+        "not stored": f"{missing[0]['name']}: {missing[0]['problem']}" if missing else "",
+        "train_dir": "" if folder else _short(report.train_dir, home),
+    }
+
+
+def _artifact_text(row: ArtifactRow) -> str:
+    """`export (model, 1.6 MiB)`."""
+    kind = "model" if row["kind"] == "keras" else row["kind"]
+    return f"{row['name']} ({kind}, {text_of_size(row['size'])})"
+
+
+def _folder(stored: Sequence[ArtifactRow]) -> str:
+    """The folder in which all of them are, each under its name."""
+    return stored[0]["path"].removesuffix(f"/{stored[0]['name']}") if stored else ""
+
+
+def _short(path: str, home: str) -> str:
+    return f"~{path.removeprefix(home)}" if home and path.startswith(f"{home}/") else path
+
+
+def next_steps(report: Report, serves: bool = False, in_status: bool = False) -> str:
+    """What to type next; of a problem first `tfdeploy explain`. `in_status`: `tfdeploy status` prints it."""
+    if not report.tasks:
+        return ""
+    name = next((failed.hostname for failed in report.failures), leader(report.tasks))
+    is_wrong = report.state in (FAILED, UNKNOWN) or any(
+        str(row["status"]).startswith(_PROBLEMS) for row in report.tasks
+    )
+    first = "explain" if is_wrong else "status" if report.decided or serves else "status --watch"
+    commands = [first, f"logs {name}", "report"][first == "status" and in_status :]
+    return f"More: {', '.join(f'`tfdeploy {command}`' for command in commands)}."
+
+
+def _state_line(report: Report, progress: Progress) -> str:
+    """A run that continues: `Run running for 2m10s: step 120/200 (60%), 41.0 steps/s, 2s left.`"""
+    detail = ", ".join(text for text in (report.reason, _progress_text(progress, decided=False)) if text)
+    return f"Run running for {_duration(report)}{f': {detail}' if detail else ''}."
