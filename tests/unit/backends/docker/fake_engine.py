@@ -37,7 +37,8 @@ class _Handler(BaseHTTPRequestHandler):
     is_relay = False
 
     def _act(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        is_read = not self.is_relay or self.server.reads_bodies
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0)) if is_read else b""
         if self.is_relay:
             self._act_as_controller(body)
             return
@@ -71,8 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
         call = f"{self.command} {self.path}"
         self.server.calls.append(call)
         self.server.called.append(Called(call, self.headers[TOKEN_HEADER], body))
-        if not self.server.controller(self):
+        if not self.server.controller(self) or not self.server.reads_bodies:
             self.close_connection = True
+            self.wfile.flush()
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def output(self, data: bytes) -> bool:
@@ -126,6 +128,7 @@ class FakeEngine(socketserver.ThreadingUnixStreamServer):
         }
         self.begin: list[tuple[int, bytes]] = CONNECTED
         self.controller = responds(output)
+        self.reads_bodies = True
         self.calls: list[str] = []
         self.commands: list[bytes] = []
         self.called: list[Called] = []

@@ -87,6 +87,13 @@ def test_a_refusal(fake: FakeEngine, controller: ControllerClient, head: str) ->
     assert fake.calls.count("POST exec/1/start") == (2 if head else 1)
 
 
+def test_a_refusal_of_a_body_that_is_not_read(fake: FakeEngine, controller: ControllerClient) -> None:
+    fake.controller, fake.reads_bodies = responds(b"too long", 413, "Connection: close\r\n"), False
+    for _ in range(2):
+        with pytest.raises(CallError, match=r"^PUT /run: 413 too long$"):
+            controller.call("PUT", "/run", LONG)
+
+
 BEGINS = [
     pytest.param([(STDERR, b"0.0.0.0:2220: "), (STDERR, b"Connection refused\n")], "0.0.0.0:2220: Connection refused"),
     pytest.param([(STDOUT, b'exec: "python3": not found\n')], 'exec: "python3": not found'),
