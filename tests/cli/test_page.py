@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.browser import Browser, Tab
 from tests.cli.made_up import BEGIN, EVENTS, content, paid
-from tfdeploy.report.events import sentence
+from tfdeploy.report.events import sentence, with_waits
 from tfdeploy.report.html.content import Content
 from tfdeploy.report.html.document import page
 
@@ -49,7 +49,7 @@ def test_the_page_tells_title_rows_curves_and_timeline(read: Callable[..., Tab])
     assert tab.texts(".curve path title") == ["worker-0", "worker-1"] * 2
     assert tab.texts(".lane") == ["ps-0  stopped", "worker-0  succeeded", "worker-1  succeeded"]
     assert len(tab.texts("svg.phase.warn")) == 1
-    assert tab.texts(".events .text") == [sentence(event) for event in EVENTS]
+    assert tab.texts(".events .text") == [sentence(event) for event in with_waits(EVENTS)]
     assert "worker-1 SIGKILL: restarting in 8 s (1 of 3)" in tab.texts(".events .text")
 
 
