@@ -58,7 +58,8 @@ def _act(event: str, arguments: tuple[Any, ...]) -> Act | None:
 
 
 def _sent(connection: Any, data: bytes | bytearray) -> Act:
-    to = _address(connection.sock.getpeername())
+    is_relayed = not hasattr(connection.sock, "getpeername")
+    to = connection.host if is_relayed else _address(connection.sock.getpeername())
     head = _REQUEST_LINE.match(data)
     if head:
         return Act(REQUEST, f"{head[1].decode()} {head[2].decode()}", to, len(data))

@@ -112,7 +112,7 @@ class Client:
         self._address = address
         self.token = token
         self._timeout = timeout
-        self._open: Optional[HttpConnection] = None
+        self._open: Optional[http.client.HTTPConnection] = None
 
     def __enter__(self) -> "Client":
         return self
@@ -140,9 +140,13 @@ class Client:
             self.close()
             raise _as_os_error(error) from error
 
+    def _connect(self) -> http.client.HTTPConnection:
+        """A new connection, with which the token is known."""
+        return HttpConnection(self._address, self._timeout)
+
     def _call(self, method: str, path: str, body: bytes) -> bytes:
         if self._open is None:
-            self._open = HttpConnection(self._address, self._timeout)
+            self._open = self._connect()
         self._open.request(method, path, body, {TOKEN_HEADER: self.token})
         response = self._open.getresponse()
         if response.length is None or response.length > _MAX_RESPONSE:
@@ -178,7 +182,7 @@ class Client:
             OSError: the controller does not respond, or the file cannot be written.
             CallError: it returned an error.
         """
-        connection = HttpConnection(self._address, self._timeout)
+        connection = self._connect()
         try:
             connection.request("GET", path, headers={TOKEN_HEADER: self.token})
             response = connection.getresponse()
@@ -213,7 +217,7 @@ _SECONDS = 30.0
 
 def call(address: str, token_file: str, requests: List[str]) -> int:
     """Make calls, of which each is a method, a path and a body, and print the response of the last; the exit code. A body that begins
-    with `@` names a file, which is removed."""
+    with `@` names a file, which is removed. Only version 0.1.0 uses this: it observes the clusters of this version, too."""
     bodies = [_content(body) for body in requests[2::3]]
     try:
         with Client(address, Path(token_file).read_text().strip(), _SECONDS) as client:

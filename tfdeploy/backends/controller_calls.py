@@ -22,7 +22,7 @@ from .base import RunProps
 
 _POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 1.0
-"""A call that takes long, such as `exec` in a container, is not repeated without a pause."""
+"""A call that takes long, such as the first in a container, is not repeated without a pause."""
 
 _SILENT_SECONDS = 5.0
 """A wait that takes longer is printed."""

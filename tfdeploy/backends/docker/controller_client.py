@@ -1,9 +1,6 @@
-"""The controller of a cluster on a Swarm, called through the engine: `exec` in its container, without a published port."""
+"""The controller of a cluster on a Swarm, called through the engine: a command in its container relays, without a published port."""
 
-import io
 import json
-import tarfile
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -12,24 +9,16 @@ from docker.errors import APIError
 
 from ...agent.record import ViewRequest
 from ...agent.remove_volumes import SERVICE
-from ...agent.rpc import ERROR, CallError
+from ...agent.rpc import CallError
 from ...agent.run_state import RunState
 from ...backends import controller_calls
 from ...errors import BackendError, Unreachable
 from ..base import CONTROLLER, ClusterRef
 from ..record_copy import RecordCopy
+from .controller_relay import relay_command, shared_relay
 from .engine import CALL_SECONDS, Engine
-from .exec import STDERR, STDOUT, ExecStream
+from .exec import ExecConnection
 from .labels import cluster_filter, service_name
-from .services import AGENT_COMMAND, TOKEN_FILE
-
-_MAX_ARGUMENT = 60_000
-"""A longer body travels as a file: on Linux one argument has at most 128 KiB."""
-
-_PRIVATE = 0o600
-"""The mode of that file: everybody on the machine may read the arguments of a process, but only root this file."""
-
-_UPLOAD_FOLDER = "/tmp"
 
 
 class ControllerClient:
@@ -47,47 +36,35 @@ class ControllerClient:
             Unreachable: the engine, the controller's container or the controller does not respond.
             CallError: the controller refuses it.
         """
-        return self._calls((method, path, body))
-
-    def _calls(self, *requests: tuple[str, str, bytes]) -> bytes:
-        """Calls by one command, because a command takes longer than a call; the response of the last."""
-        files: dict[str, bytes] = {}
-        arguments: list[str] = []
-        for method, path, body in requests:
-            text = _as_argument(method, body)
-            if text is None:
-                name = f"tfdeploy-{uuid.uuid4().hex}"
-                files[name], text = body, f"@{_UPLOAD_FOLDER}/{name}"
-            arguments += [method, path, text]
+        relay = shared_relay(self._engine.host, service_name(self._cluster, CONTROLLER), self._start_relay)
         try:
-            container = self._container()
-            if files:
-                self._upload(container["Id"], files)
-            command = [*AGENT_COMMAND, "call", _address(container), TOKEN_FILE, *arguments]
-            return self._exec(container["Id"], command)
+            return relay.call(method, path, body)
         except Unreachable:
             raise
-        except (APIError, BackendError, OSError) as error:
+        except (APIError, BackendError) as error:
             raise Unreachable(f"{self._title}: {error}") from None
+        except OSError as error:
+            raise Unreachable(f"{self._title} does not respond ({error})") from None
 
     def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Make one call with JSON in both directions."""
-        return self._parsed(self.call(method, path, json.dumps(body or {}).encode()))
+        response = self.call(method, path, json.dumps(body or {}).encode())
+        try:
+            content: dict[str, Any] = json.loads(response)
+        except (ValueError, RecursionError):
+            raise Unreachable(f"{self._title} sent a response that is not JSON") from None
+        return content
 
     def put_run(self, run: dict[str, Any], code: str, archive: bytes) -> dict[str, Any]:
         """Submit a run, after its code where it has some."""
-        before = [("PUT", f"/code/{code}", archive)] if archive else []
-        return self._parsed(self._calls(*before, ("PUT", "/run", json.dumps(run).encode())))
+        if archive:
+            self.call("PUT", f"/code/{code}", archive)
+        return self.json("PUT", "/run", run)
 
-    def _parsed(self, response: bytes) -> dict[str, Any]:
-        try:
-            content: dict[str, Any] = json.loads(response)
-        except (
-            ValueError,
-            RecursionError,
-        ):  # when the container ends before the command, the engine reports exit code 0
-            raise Unreachable(f"{self._title} ended during the call") from None
-        return content
+    def _start_relay(self) -> ExecConnection:
+        container = self._container()
+        host, _, port = _address(container).rpartition(":")
+        return ExecConnection(self._engine, container["Id"], relay_command(host, port), CALL_SECONDS)
 
     def container(self) -> str:
         """The id of the controller's running container.
@@ -105,32 +82,6 @@ class ControllerClient:
             raise Unreachable(f"{self._title} does not run")
         newest: Mapping[str, Any] = max(containers, key=lambda item: item["Created"])
         return newest
-
-    def _upload(self, container: str, files: Mapping[str, bytes]) -> None:
-        """Write bodies to files in the container."""
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as writer:
-            for name, body in files.items():
-                entry = tarfile.TarInfo(name)
-                entry.size, entry.mode = len(body), _PRIVATE
-                writer.addfile(entry, io.BytesIO(body))
-        self._engine.call(lambda api: api.put_archive(container, _UPLOAD_FOLDER, archive.getvalue()))
-
-    def _exec(self, container: str, command: list[str]) -> bytes:
-        stream = ExecStream(self._engine, container, command, timeout=CALL_SECONDS)
-        output = {STDOUT: bytearray(), STDERR: bytearray()}
-        try:
-            while (part := stream.read())[1]:
-                output[part[0]] += part[1]
-            code = stream.exit_code()
-        finally:
-            stream.close()
-        if code == 0:
-            return bytes(output[STDOUT])
-        text = (output[STDERR] or output[STDOUT]).decode("utf-8", "replace").strip()
-        if code == ERROR:
-            raise CallError(text)
-        raise Unreachable(f"{self._title} does not respond ({text or f'exit code {code}'})")
 
     def current_run(self) -> RunState | None:
         """The current run; None where the controller has none, or does not respond."""
@@ -164,13 +115,3 @@ def _address(container: Mapping[str, Any]) -> str:
     """The address on which the controller listens in its container, from the command that the engine lists."""
     command: list[str] = container["Command"].split()
     return command[command.index("controller") + 2]
-
-
-def _as_argument(method: str, body: bytes) -> str | None:
-    """A short request as an argument of the command; None for what travels as a file: a run, code, whatever is stored."""
-    if method == "PUT" or len(body) >= _MAX_ARGUMENT or body.startswith(b"@"):
-        return None
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None

@@ -228,6 +228,7 @@ class Engine:
             url = urlsplit(client.base_url)
             plain = socket.create_connection((url.hostname, url.port), CALL_SECONDS)
             plain.settimeout(timeout)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if url.scheme != "https":
                 return plain
             return TlsConnection(plain, str(url.hostname), tls_context(client.verify, client.cert))

@@ -44,14 +44,14 @@ class ExecStream:
         tty: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Start the command. With a `timeout`, which limits the time between two parts of its output, it has no input.
+        """Start the command. A `timeout` limits the time between two parts of its output, and of each part of its input.
 
         Raises:
             Unreachable: the engine does not respond.
             BackendError: the engine refuses the command.
         """
         self._engine, self.tty = engine, tty
-        options = {"stdin": timeout is None, "tty": tty, "environment": dict(env)}
+        options = {"stdin": True, "tty": tty, "environment": dict(env)}
         with engine_errors(f"the container {container[:12]}"):
             self._id = engine.call(lambda api: api.exec_create(container, list(command), **options))["Id"]
         self._socket = engine.open_socket(timeout)
@@ -76,7 +76,7 @@ class ExecStream:
         if int((status.split() or ["", "0"])[1]) not in _UPGRADED:
             raise ConnectionError(status.strip() or "it closed the connection")
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes | memoryview) -> None:
         """Send input; OSError when the command does not read it any more."""
         self._socket.sendall(data)
 
@@ -135,12 +135,12 @@ class ExecStream:
 class ExecConnection:
     """A connection to a task through a container in the task's network (`connection.Connection`)."""
 
-    def __init__(self, engine: Engine, container: str, command: Sequence[str]) -> None:
-        """Start the command that connects."""
-        self._stream = ExecStream(engine, container, command)
+    def __init__(self, engine: Engine, container: str, command: Sequence[str], timeout: float | None = None) -> None:
+        """Start the command that connects. For the errors and `timeout` see `ExecStream`."""
+        self._stream = ExecStream(engine, container, command, timeout=timeout)
         self._stderr = b""
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes | memoryview) -> None:
         """Send bytes."""
         self._stream.send(data)
 

@@ -91,7 +91,7 @@ class TlsConnection(io.RawIOBase):
         """A buffered reader of this connection."""
         return io.BufferedReader(self, size)
 
-    def sendall(self, data: bytes) -> None:
+    def sendall(self, data: bytes | memoryview) -> None:
         """Send bytes."""
         with self._send_lock:
             with self._state_lock:

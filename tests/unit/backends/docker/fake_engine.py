@@ -1,48 +1,90 @@
-"""An engine that counts: the calls that it gets, and how many connections its clients hold open at once."""
+"""An engine that counts: the calls that it and the controller on it get, and how many connections its clients hold open at once."""
 
 import json
+import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
+from tfdeploy.agent.call_relay import TOKEN_MARK
+from tfdeploy.agent.rpc import TOKEN_HEADER
 from tfdeploy.backends.docker.exec import STDOUT
 
 VERSION = "1.41"
+TOKEN = "5ec2e7"
+_FRAME = 1000
+
+
+class Called(NamedTuple):
+    """A call that the controller got."""
+
+    what: str
+    token: str
+    body: bytes
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     server: "FakeEngine"
+    is_relay = False
 
     def _act(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        is_read = not self.is_relay or self.server.reads_bodies
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0)) if is_read else b""
+        if self.is_relay:
+            self._act_as_controller(body)
+            return
         path = self.path.partition("?")[0].removeprefix(f"/v{VERSION}").strip("/")
         call = f"{self.command} {path}"
         self.server.calls.append(call)
+        if call == "POST containers/1/exec":
+            self.server.commands.append(body)
         if call == "POST exec/1/start":
             self._start()
             return
-        body = json.dumps(self.server.responses[call]).encode()
-        self.send_response_only(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        response = self.server.responses[call]
+        status, content = (
+            (response, {"message": f"status {response}"}) if isinstance(response, int) else (200, response)
+        )
+        self.wfile.write(_response(status, json.dumps(content).encode()))
 
     def _start(self) -> None:
-        """Run the command: print the output of the controller's response, and end."""
+        """Start the command: from now on, what is received goes to the controller, and what is sent is the output of the command."""
         self.send_response_only(101)
         self.send_header("Upgrade", "tcp")
         self.end_headers()
-        self.wfile.write(struct.pack(">BxxxL", STDOUT, len(self.server.output)) + self.server.output)
-        self.close_connection = True
+        for kind, data in self.server.begin:
+            self._output(kind, data)
+        self.is_relay = self.server.begin == CONNECTED
+        self.close_connection = not self.is_relay
+        if self.is_relay:
+            self.server.relays.append(self.connection)
+
+    def _act_as_controller(self, body: bytes) -> None:
+        call = f"{self.command} {self.path}"
+        self.server.calls.append(call)
+        self.server.called.append(Called(call, self.headers[TOKEN_HEADER], body))
+        if not self.server.controller(self) or not self.server.reads_bodies:
+            self.close_connection = True
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def output(self, data: bytes) -> bool:
+        """Respond as the controller: in several frames."""
+        for start in range(0, len(data), _FRAME):
+            self._output(STDOUT, data[start : start + _FRAME])
+        return True
+
+    def _output(self, kind: int, data: bytes) -> None:
+        self.wfile.write(struct.pack(">BxxxL", kind, len(data)) + data)
 
     def do_GET(self) -> None:
         self._act()
@@ -50,28 +92,57 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._act()
 
+    def do_PUT(self) -> None:
+        self._act()
+
+
+def _response(status: int, body: bytes, head: str = "") -> bytes:
+    return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode() + body
+
+
+CONNECTED = [(STDOUT, TOKEN_MARK + TOKEN.encode() + b"\n")]
+"""What a command prints that has connected."""
+
+Controller = Callable[[_Handler], bool]
+"""What responds to a call; False where it ends instead."""
+
+
+def responds(body: bytes, status: int = 200, head: str = "") -> Controller:
+    """A controller with one response."""
+    return lambda handler: handler.output(_response(status, body, head))
+
 
 class FakeEngine(socketserver.ThreadingUnixStreamServer):
-    """It has a response for each call, and one output for the commands that it runs in the controller's container."""
+    """It has a response for each call, or the status with which it refuses it; `controller` responds to those that are relayed."""
 
     daemon_threads = True
 
-    def __init__(self, path: Path, responses: Mapping[str, Any], output: bytes = b"") -> None:
-        self.responses = {
+    def __init__(self, path: Path, responses: Mapping[str, Any], output: bytes = b"{}") -> None:
+        self.responses: dict[str, Any] = {
             "GET version": {"ApiVersion": VERSION},
             "GET containers/json": [
-                {"Id": "1", "Created": 1, "Command": "python3 agent controller /record unix:/controller token"}
+                {"Id": "1", "Created": 1, "Command": "python3 agent controller /record 0.0.0.0:2220 token"}
             ],
             "POST containers/1/exec": {"Id": "1"},
-            "GET exec/1/json": {"Running": False, "ExitCode": 0},
             **responses,
         }
-        self.output = output
+        self.begin: list[tuple[int, bytes]] = CONNECTED
+        self.controller = responds(output)
+        self.reads_bodies = True
         self.calls: list[str] = []
+        self.commands: list[bytes] = []
+        self.called: list[Called] = []
+        self.relays: list[socket.socket] = []
         self.most_connections = 0
         self._others = _unnamed_sockets()
         super().__init__(str(path), _Handler)
         self.address = f"unix://{path}"
+
+    def end_relays(self) -> None:
+        """End the commands, as when their container is replaced."""
+        for relay in self.relays:
+            with suppress(OSError):
+                relay.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Count the connections that the client, which is in this process, has not closed."""
@@ -85,9 +156,10 @@ def _unnamed_sockets() -> int:
 
 
 @contextmanager
-def fake_engine(path: Path, responses: Mapping[str, Any], output: bytes = b"") -> Iterator[FakeEngine]:
+def fake_engine(path: Path, responses: Mapping[str, Any], output: bytes = b"{}") -> Iterator[FakeEngine]:
     """An engine that listens."""
     with FakeEngine(path, responses, output) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         yield server
         server.shutdown()
+        server.end_relays()

@@ -1,146 +1,200 @@
-"""Calls of the controller through an engine: the response is complete, also when it arrives in one piece."""
+"""Calls of the controller through an engine: all over one relayed connection, which is replaced when it has ended."""
 
-import io
 import json
-import socketserver
-import struct
-import tarfile
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from tests.unit.backends.docker.fake_engine import CONNECTED, TOKEN, FakeEngine, fake_engine, responds
 from tests.unit.props import CANARY, task_props
 from tfdeploy.agent.record import RecordView, ViewRequest
-from tfdeploy.agent.rpc import ERROR, NO_RESPONSE, CallError
+from tfdeploy.agent.rpc import CallError
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.docker import task_runner
+from tfdeploy.backends.docker import controller_client, task_runner
 from tfdeploy.backends.docker.controller_client import ControllerClient
 from tfdeploy.backends.docker.engine import Engine
 from tfdeploy.backends.docker.exec import STDERR, STDOUT
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import Unreachable
 
-LONG = json.dumps({"logs": ["a line"] * 5000}).encode()
-"""More than the client reads at once."""
+LONG = json.dumps({"logs": ["a line"] * 500_000}).encode()
+"""More than is read or sent at once, or fits into the buffers of a socket."""
 
-
-class Handler(BaseHTTPRequestHandler):
-    """The part of an engine that runs one command in one container."""
-
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-    server: "Fake"
-
-    def do_GET(self) -> None:
-        responses: dict[str, Any] = {
-            "version": {"ApiVersion": "1.41"},
-            "containers/json": [
-                {"Id": "controller", "Created": 1, "Command": "python3 agent controller /record unix:/controller token"}
-            ],
-            "exec/1/json": {"Running": False, "ExitCode": self.server.code},
-        }
-        path = self.path.partition("?")[0].removeprefix("/v1.41").strip("/")
-        self._respond(responses.get(path, "OK"))
-
-    def do_PUT(self) -> None:
-        self.server.files.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self._respond("")
-
-    def do_POST(self) -> None:
-        self.server.requests.append(self.rfile.read(int(self.headers["Content-Length"])))
-        if not self.path.endswith("/start"):
-            self._respond({"Id": "1"})
-            return
-        self.send_response_only(101)
-        self.send_header("Upgrade", "tcp")
-        self.end_headers()
-        for kind, data in self.server.output:
-            self.wfile.write(struct.pack(">BxxxL", kind, len(data)) + data)
-        self.close_connection = True
-
-    def _respond(self, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response_only(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-class Fake(socketserver.ThreadingUnixStreamServer):
-    """A listening engine; the test sets the output and the exit code of the command."""
-
-    daemon_threads = True
-    output: list[tuple[int, bytes]]
-    code = 0
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.files: list[bytes] = []
-        self.requests: list[bytes] = []
+OPENED = ["GET containers/json", "POST containers/1/exec", "POST exec/1/start"]
+"""To open the relayed connection."""
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> Iterator[Fake]:
+def fake(tmp_path: Path) -> Iterator[FakeEngine]:
     """A running engine."""
-    with Fake(str(tmp_path / "engine.sock"), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
+    with fake_engine(tmp_path / "engine.sock", {}) as engine:
+        Engine(engine.address).call(lambda api: api.base_url)
+        engine.calls.clear()
+        yield engine
 
 
 @pytest.fixture
-def controller(fake: Fake, tmp_path: Path) -> ControllerClient:
+def controller(fake: FakeEngine) -> ControllerClient:
     """The client of a controller on this engine."""
-    return ControllerClient(
-        Engine(f"unix://{tmp_path}/engine.sock"), task_props(hostname="worker-0", index=0)["cluster"]
-    )
+    return ControllerClient(Engine(fake.address), task_props()["cluster"])
 
 
-@pytest.mark.parametrize("data", [b'{"stopped": true}', LONG])
-def test_output_that_arrives_with_the_response_of_the_engine_is_complete(
-    fake: Fake, controller: ControllerClient, data: bytes
+def test_all_clients_of_a_process_share_one_connection(fake: FakeEngine) -> None:
+    for _ in range(3):
+        ControllerClient(Engine(fake.address), task_props()["cluster"]).json("GET", "/stopped")
+    assert fake.calls == [*OPENED, *["GET /stopped"] * 3]
+    other = cast(ClusterRef, {**task_props()["cluster"], "name": "another"})
+    ControllerClient(Engine(fake.address), other).json("GET", "/stopped")
+    assert fake.calls[6:] == [*OPENED, "GET /stopped"]
+
+
+@pytest.mark.parametrize("data", [b'{"stopped": true}', b"", LONG])
+def test_a_response_and_a_body_are_complete(fake: FakeEngine, controller: ControllerClient, data: bytes) -> None:
+    fake.controller = responds(data)
+    assert [controller.call("PUT", "/code/1", data) for _ in range(2)] == [data, data]
+    assert [called.body for called in fake.called] == [data, data]
+
+
+def test_calls_of_several_threads_do_not_mix(fake: FakeEngine, controller: ControllerClient) -> None:
+    fake.controller = lambda handler: responds(handler.path.encode() * 1000)(handler)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: controller.call("GET", f"/{number}"), range(100)))
+    assert found == [f"/{number}".encode() * 1000 for number in range(100)]
+    assert fake.calls.count("POST exec/1/start") == 1
+
+
+def test_a_connection_that_has_ended_is_replaced(fake: FakeEngine, controller: ControllerClient) -> None:
+    controller.call("GET", "/stopped")
+    fake.end_relays()
+    fake.responses["GET containers/json"] = [
+        {"Id": "2", "Created": 2, "Command": "python3 agent controller /record 10.0.0.7:2220 token"}
+    ]
+    fake.responses["POST containers/2/exec"] = {"Id": "1"}
+    assert controller.call("PUT", "/code/1", LONG) == b"{}"
+    assert fake.calls[4:] == ["GET containers/json", "POST containers/2/exec", "POST exec/1/start", "PUT /code/1"]
+
+
+@pytest.mark.parametrize("head", ["", "Connection: close\r\n"])
+def test_a_refusal(fake: FakeEngine, controller: ControllerClient, head: str) -> None:
+    fake.controller = responds(b"no such call", 404, head)
+    for _ in range(2):
+        with pytest.raises(CallError, match=r"^GET /nothing: 404 no such call$"):
+            controller.call("GET", "/nothing")
+    assert fake.calls.count("POST exec/1/start") == (2 if head else 1)
+
+
+def test_a_refusal_of_a_body_that_is_not_read(fake: FakeEngine, controller: ControllerClient) -> None:
+    fake.controller, fake.reads_bodies = responds(b"too long", 413, "Connection: close\r\n"), False
+    for _ in range(2):
+        with pytest.raises(CallError, match=r"^PUT /run: 413 too long$"):
+            controller.call("PUT", "/run", LONG)
+
+
+BEGINS = [
+    pytest.param([(STDERR, b"0.0.0.0:2220: "), (STDERR, b"Connection refused\n")], "0.0.0.0:2220: Connection refused"),
+    pytest.param([(STDOUT, b'exec: "python3": not found\n')], 'exec: "python3": not found'),
+    pytest.param([(STDOUT, CONNECTED[0][1][:-1])], "the command that connects to it has ended"),
+    pytest.param([], "the command that connects to it has ended"),
+]
+
+
+@pytest.mark.parametrize(("begin", "reason"), BEGINS)
+@pytest.mark.parametrize("was_open", [False, True])
+def test_a_command_that_does_not_connect(
+    fake: FakeEngine, controller: ControllerClient, begin: list[tuple[int, bytes]], reason: str, was_open: bool
 ) -> None:
-    fake.output = [(STDOUT, data[start : start + 1000]) for start in range(0, len(data), 1000)]
-    assert controller.call("GET", "/stopped") == data
-
-
-def test_a_refusal_a_timeout_and_an_incomplete_response(fake: Fake, controller: ControllerClient) -> None:
-    fake.output, fake.code = [(STDERR, b"no such "), (STDERR, b"call\n")], ERROR
-    with pytest.raises(CallError, match=r"^no such call$"):
-        controller.call("GET", "/nothing")
-    fake.code = NO_RESPONSE
-    with pytest.raises(Unreachable, match=r"does not respond \(no such call\)"):
+    if was_open:
         controller.call("GET", "/stopped")
-    fake.output, fake.code = [(STDOUT, b'{"stop')], 0
-    with pytest.raises(Unreachable, match="ended during the call"):
+        fake.end_relays()
+    fake.begin = begin
+    for body in (b"", LONG):
+        with pytest.raises(Unreachable) as raised:
+            controller.call("PUT", "/code/1", body)
+        assert str(raised.value) == f"the controller of mnist does not respond ({reason})"
+    fake.begin = CONNECTED
+    assert controller.call("GET", "/stopped") == b"{}"
+
+
+def ends(_: Any) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ends,
+        lambda handler: handler.output(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{") and False,
+        lambda handler: handler.output(b"neither a response nor a token\r\n") and False,
+    ],
+)
+def test_a_controller_that_ends_during_calls(fake: FakeEngine, controller: ControllerClient, broken: Any) -> None:
+    controller.call("GET", "/stopped")
+    fake.controller = broken
+    with pytest.raises(Unreachable, match="the controller of mnist does not respond") as raised:
+        controller.json("GET", "/stopped")
+    assert TOKEN not in str(raised.value)
+    fake.controller = responds(b"{}")
+    assert controller.json("GET", "/stopped") == {}
+
+
+@pytest.mark.parametrize("response", [b"", b'{"stop', b"[" * 100_000])
+def test_a_response_that_is_not_json(fake: FakeEngine, controller: ControllerClient, response: bytes) -> None:
+    fake.controller = responds(response)
+    with pytest.raises(Unreachable, match="sent a response that is not JSON"):
         controller.json("GET", "/stopped")
 
 
-def test_a_run_is_never_an_argument_of_a_process(fake: Fake, controller: ControllerClient) -> None:
-    fake.output = [(STDOUT, b"{}")]
-    controller.json("PUT", "/run", {"env": {"KEY": CANARY}})
-    assert all(CANARY.encode() not in request for request in fake.requests)
-    (archive,) = fake.files
-    with tarfile.open(fileobj=io.BytesIO(archive)) as reader:
-        (entry,) = reader.getmembers()
-        content = reader.extractfile(entry)
-        assert content is not None
-        assert json.loads(content.read()) == {"env": {"KEY": CANARY}}
-    assert entry.mode == 0o600
-    controller.json("POST", "/view", {"log_lines": 1})
-    assert len(fake.files) == 1, "a request without content of the user's costs no further call"
+def test_a_controller_that_is_silent(
+    fake: FakeEngine, controller: ControllerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_client, "CALL_SECONDS", 0.1)
+    has_ended = threading.Event()
+    fake.controller = lambda _: has_ended.wait()
+    with pytest.raises(Unreachable, match="timed out"):
+        controller.call("GET", "/stopped")
+    has_ended.set()
+    fake.controller = responds(b"{}")
+    assert controller.call("GET", "/stopped") == b"{}"
+    assert fake.calls.count("GET /stopped") == 2, "a call that took too long is not repeated"
+
+
+@pytest.mark.parametrize(
+    ("call", "response", "message"),
+    [
+        ("GET containers/json", [], "the controller of mnist does not run"),
+        ("POST containers/1/exec", 409, "the controller of mnist: the container 1: status 409"),
+        ("POST containers/1/exec", 500, "the controller of mnist: the container 1: status 500"),
+    ],
+)
+def test_a_container_in_which_no_command_can_run(
+    fake: FakeEngine, controller: ControllerClient, call: str, response: Any, message: str
+) -> None:
+    fake.responses[call] = response
+    with pytest.raises(Unreachable) as raised:
+        controller.call("GET", "/stopped")
+    assert str(raised.value) == message
+
+
+def test_a_run_and_the_token_are_in_no_argument(fake: FakeEngine, controller: ControllerClient) -> None:
+    controller.put_run({"env": {"KEY": CANARY}}, "hash", CANARY.encode())
+    assert [called.what for called in fake.called] == ["PUT /code/hash", "PUT /run"]
+    assert {called.token for called in fake.called} == {TOKEN}
+    assert all(CANARY.encode() in called.body for called in fake.called)
+    (command,) = fake.commands
+    assert CANARY.encode() not in command
+    assert TOKEN.encode() not in command
 
 
 def test_a_preview_gets_the_controllers_view_and_writes_no_file(
-    fake: Fake, controller: ControllerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeEngine, controller: ControllerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    fake.output = [(STDOUT, json.dumps(RecordView(at=7.0).to_dict()).encode())]
-    cluster = {**task_props()["cluster"], "home": f"unix://{tmp_path}/engine.sock"}
+    fake.controller = responds(json.dumps(RecordView(at=7.0).to_dict()).encode())
+    cluster = {**task_props()["cluster"], "home": fake.address}
     view, silent_since = task_runner._view(
         controller, RecordCopy(cast(ClusterRef, cluster)), None, ViewRequest(), is_preview=True
     )

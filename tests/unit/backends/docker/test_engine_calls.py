@@ -60,7 +60,7 @@ def observed_responses(props: list[TaskProps]) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("number", [2, 100])
 @pytest.mark.parametrize("is_preview", [True, False])
-def test_an_observation_makes_as_many_calls_for_all_tasks_over_one_connection(
+def test_an_observation_makes_as_many_calls_for_all_tasks_over_two_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_preview: bool
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -80,13 +80,5 @@ def test_an_observation_makes_as_many_calls_for_all_tasks_over_one_connection(
         assert len(observed.engine) == number
         assert observed.view.run_state is not None
         assert observed.problems == []
-        assert engine.calls == [
-            "GET nodes",
-            "GET services",
-            "GET tasks",
-            "GET containers/json",
-            "POST containers/1/exec",
-            "POST exec/1/start",
-            "GET exec/1/json",
-        ]
-        assert engine.most_connections == 1
+        assert engine.calls == ["GET nodes", "GET services", "GET tasks", "POST /view" if is_preview else "POST /copy"]
+        assert engine.most_connections == 2
