@@ -46,7 +46,15 @@ LOADED = [
     (
         COMMAND.format("--help"),
         (
-            *("pulumi", "psutil", "yaml", "pydantic", "tfdeploy.registry", "tfdeploy.agent.record", "tfdeploy.backends"),
+            *(
+                "pulumi",
+                "psutil",
+                "yaml",
+                "pydantic",
+                "tfdeploy.registry",
+                "tfdeploy.agent.record",
+                "tfdeploy.backends",
+            ),
             *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
         ),
         14,
