@@ -88,15 +88,16 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
     Raises:
         SpecError: it names a script that cannot be started.
     """
-    script = commands.script_of(run.command, partial(_text_of, code)) if code else None
+    read = partial(_text_of, code) if code else lambda _: None
+    script = commands.script_of(run.command, read)
     is_local = BACKENDS[spec.backend].needs_linux
     wrong, remedy = (
         commands.cannot_start(script, partial(_program_exists, spec) if is_local else None) if script else ("", "")
     )
     if wrong:
         raise SpecError(f"{spec.name}: command", wrong, remedy)
-    lost = commands.lost_flags(run, script)
-    return [*([lost] if lost else []), *(_old_programs(spec, code) if code else [])]
+    found = (commands.lost_flags(run, script), commands.syntax_error(run.command, partial(_whole_text, code)))
+    return [*filter(None, found), *(_old_programs(spec, code) if code else [])]
 
 
 def _old_programs(spec: ClusterSpec, code: "Bundle") -> list[str]:
@@ -126,6 +127,12 @@ def _text_of(code: "Bundle", name: str) -> tuple[str, bool] | None:
     content = file.content if file else path.read_bytes()
     executable = file.executable if file else bool(path.stat().st_mode & 0o100)
     return content[:_MOST_READ].decode("utf-8", "replace"), executable
+
+
+def _whole_text(code: "Bundle | None", name: str) -> str:
+    """The text of a file of the code; empty for a long one, and without a file."""
+    found = _text_of(code, name) if code else None
+    return found[0] if found and len(found[0].encode()) < _MOST_READ else ""
 
 
 def _program_exists(spec: ClusterSpec, program: str) -> bool:

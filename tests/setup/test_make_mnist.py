@@ -1,5 +1,6 @@
 """`make mnist`, which README names, in a clean clone, by a user who has nothing but what set-up keeps for all clones."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -37,9 +38,14 @@ def user(tmp_path: Path, server: PluginServer) -> Iterator[Clone]:
         found.remove()
 
 
-def tasks(output: str) -> list[str]:
-    """The rows of the last table of tasks: with the processes, and when they were started."""
-    return re.findall(r"^\d+ .*(?:worker|ps)-\d .*$", output, re.MULTILINE)[-3:]
+def tasks(user: Clone) -> list[list[str]]:
+    """The tasks, with the processes, and when they were started."""
+    shown = user.bash("tfdeploy status --json", user.folder / "programs/mnist")
+    assert shown.exit_code == 0, shown.output
+    return [
+        [row[key] for key in ("hostname", "status", "container", "created")]
+        for row in json.loads(shown.output)[0]["tasks"]
+    ]
 
 
 def test_make_mnist_trains_once_and_asks_for_no_plugin(user: Clone, server: PluginServer) -> None:
@@ -49,7 +55,13 @@ def test_make_mnist_trains_once_and_asks_for_no_plugin(user: Clone, server: Plug
     assert accuracy is not None, first.output
     assert float(accuracy[1]) > 0.9
     assert "Python packages for local …" in first.output
-    assert len(tasks(first.output)) == 3
+    assert re.findall(r"^ +\S+ +python train\.py +(\w+-\d) ", first.output, re.MULTILINE) == [
+        "ps-0",
+        "worker-0",
+        "worker-1",
+    ]
+    trained = tasks(user)
+    assert len(trained) == 3
     assert user.bash("python -c 'import docker'").exit_code != 0
 
     begun = time.monotonic()
@@ -58,7 +70,7 @@ def test_make_mnist_trains_once_and_asks_for_no_plugin(user: Clone, server: Plug
     assert second.exit_code == 0, second.output
     assert "8 unchanged" in second.output
     assert "Python packages" not in second.output
-    assert tasks(second.output) == tasks(first.output)
+    assert tasks(user) == trained
     assert took < SECONDS
 
     assert server.asked == []

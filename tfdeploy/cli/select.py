@@ -193,6 +193,8 @@ def find_project(folder: Path) -> tuple[str, Path]:
         NotFound: there is none.
     """
     start = folder.expanduser().absolute()
+    if not start.is_dir():
+        raise NotFound(f"the folder {start} does not exist. Use --cwd FOLDER.")
     for parent in (start, *start.parents):
         for file in (parent / name for name in _PROJECT_FILES):
             if name := project_name(file):

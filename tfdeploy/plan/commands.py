@@ -1,6 +1,9 @@
 """What a preview sees of a command: the shell or the script that it runs, and whether the four flags arrive. Pure."""
 
+import ast
 import re
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,7 +51,9 @@ _SHORT_OPTIONS = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 _ALL_ARGUMENTS = re.compile(r"\$(?:[@*]|\{[@*])|%\*")
 _SOME_ARGUMENTS = re.compile(r"\$(?:[1-9]|\{[1-9])|\b(?:shift|getopts)\b|\$argv\b")
 _WITH_FIRST = re.compile(r'"\$0" +"\$@"')
-_FROM_ENVIRONMENT = re.compile(r"TFDEPLOY_|TF_CONFIG")
+_PYTHON = re.compile(r"python[\d.]*")
+_FROM_ENVIRONMENT = re.compile(r"TFDEPLOY_|\bTF_CONFIG=|[-_]\w+[= ]\S*\$\{?TF_CONFIG")
+"""The text gives the program what it needs from the environment: a variable that is set, or the value of an option."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,23 @@ def script_of(command: Sequence[str], read: Callable[[str], tuple[str, bool] | N
         return None
     content = read(name)
     return Script(name, content[0], content[1], by_shell) if content else None
+
+
+def syntax_error(command: Sequence[str], read: Callable[[str], str]) -> str:
+    """A warning where a Python program of the code cannot be parsed by the Python that runs this; else empty."""
+    words = unwrapped(command)
+    if not words or not _PYTHON.fullmatch(_base(words[0])):
+        return ""
+    name = next((word for word in words[1:] if not word.startswith("-")), "")
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(read(name) if name.endswith(".py") else "")
+    except SyntaxError as error:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return f"command: {name}, line {error.lineno}: Python {version} cannot parse it ({error.msg})"
+    except (ValueError, RecursionError, MemoryError):
+        return ""
+    return ""
 
 
 def lost_flags(run: RunSpec, script: Script | None) -> str:

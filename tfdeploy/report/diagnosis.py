@@ -155,6 +155,7 @@ def _failed_task(facts: Facts, task: TaskState) -> Finding:
     elif task.signal:
         how = f"was killed by {task.signal}"
     found = failure_of(task, facts.sight)
+    how += found.place
     run = facts.sight.view.run_state
     if run is not None and run.result is None and may_fail(run, task):
         how += ". The training continues without it"

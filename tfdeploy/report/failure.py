@@ -46,6 +46,10 @@ _NOISE = re.compile(
 
 _LOG_LINE = re.compile(_logged("[IWE]"))
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):|  File \"")
+_FRAME = re.compile(r'\s+File "(?P<path>[^"<]+)", line (?P<line>\d+)')
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib\d*/python[\d.]*/")
+"""Where a frame is not in the user's program."""
+
 _WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
 """A warning of Python; the next line may be the line of its source."""
 
@@ -64,6 +68,13 @@ class Failure:
     lines: list[str]
     """The line of the exception or error first, then the last other lines."""
     remedy: str
+    where: str = ""
+    """The line of the program that raised the exception: `train.py, line 9`; empty where that is unknown."""
+
+    @property
+    def place(self) -> str:
+        """The same as a part of a sentence."""
+        return f" in {self.where}" if self.where else ""
 
 
 def is_noise(text: str) -> bool:
@@ -76,12 +87,13 @@ def failure_of(task: TaskState, observed: ObservedState) -> Failure:
     lines = observed.view.logs.get(task.hostname, [])
     stderr = [line for line in lines if line.pipe == _STDERR]
     error, others = _parts(stderr)
+    where = _where(stderr)
     if not error and not others:
-        error, others = _parts(lines)
+        (error, others), where = _parts(lines), _where(lines)
     if not error and not others:
         others = [shown_text(line.text) for line in lines if line.text.strip()]
     shown = [*error, *others[-(SHOWN_LINES - len(error)) :]]
-    return Failure(task.hostname, shown, exit_remedy(task, [*error, *others[-_READ_LINES:]]))
+    return Failure(task.hostname, shown, exit_remedy(task, [*error, *others[-_READ_LINES:]]), where if error else "")
 
 
 def failures(observed: ObservedState) -> list[Failure]:
@@ -105,6 +117,17 @@ def _without_warnings(texts: Sequence[str]) -> list[str]:
     behind = [False, *of_warning][: len(texts)]
     rows = zip(texts, of_warning, behind, strict=True)
     return [text for text, is_one, is_behind in rows if not is_one and not (is_behind and text.startswith("  "))]
+
+
+def _where(lines: Sequence[StoredLine]) -> str:
+    """The innermost frame of the last traceback that is in the user's program: `train.py, line 9`; empty without one."""
+    where = ""
+    for line in lines:
+        if line.text.startswith("Traceback "):
+            where = ""
+        elif (frame := _FRAME.match(line.text)) and not _LIBRARY.search(frame["path"]):
+            where = f"{frame['path'].rpartition('/')[2]}, line {frame['line']}"
+    return shown_text(where)
 
 
 def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:

@@ -309,5 +309,6 @@ def _last_lines(latest: Report) -> str:
     status = {row["hostname"]: row["status"] for row in latest.tasks}
     for failed in latest.failures:
         lines = "".join(f"\n  {line}" for line in failed.lines)
-        text += f"\n{failed.hostname} {status.get(failed.hostname, FAILED)}. Its last lines:{lines or ' none'}\n{failed.remedy}"
+        how = f"{status.get(failed.hostname, FAILED)}{failed.place}"
+        text += f"\n{failed.hostname} {how}. Its last lines:{lines or ' none'}\n{failed.remedy}"
     return text

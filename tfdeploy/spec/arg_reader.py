@@ -47,9 +47,11 @@ _GROUP_EXAMPLES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "docker": ((str,), "host"),
     "ec2": ((str,), "instance_type"),
     "metrics": ((str,), "accuracy"),
-    "until": ((str,), "accuracy"),
 }
 """A group to the types of a single value that is written in its place, and to the member that the value is for."""
+
+_CONDITION = re.compile(r"\s*([A-Za-z_][\w.-]*)?\s*(>=|<=|>|<)\s*([\d.eE+-]+)\s*")
+"""A condition of `until` in one text, with its metric."""
 
 
 class ArgReader:
@@ -227,6 +229,10 @@ def _example(key: str, value: object) -> str:
     """The remedy for a single value in place of a group, or of a list; empty for others."""
     if isinstance(value, bool):
         return ""
+    if key == "until" and isinstance(value, (str, int, float)):
+        match = _CONDITION.fullmatch(str(value))
+        metric, condition = (match[1] or "accuracy", f"{match[2]} {match[3]}") if match else ("accuracy", ">= 0.95")
+        return f'Use until={{"{metric}": "{condition}"}}.'
     types, member = _GROUP_EXAMPLES.get(key, ((), ""))
     if isinstance(value, types):
         return f'Use {key}={{"{member}": {_shown(member, value)}}}.'

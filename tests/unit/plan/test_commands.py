@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.plan.commands import Script, cannot_start, lost_flags, script_of, unwrapped
+from tfdeploy.plan.commands import Script, cannot_start, lost_flags, script_of, syntax_error, unwrapped
 
 SCRIPTS = {
     "run.sh": ("#!/bin/sh\npython train.py\n", True),
@@ -25,6 +25,7 @@ def warned(*command: str, **args: Any) -> str:
 
 LOST = [
     ["sh", "-c", "python train.py"],
+    ["sh", "-c", "echo $TF_CONFIG; python train.py"],
     ["/bin/sh", "-c", "python train.py"],
     ["bash", "-lc", "python train.py"],
     ["bash", "-euo", "pipefail", "-c", "python train.py"],
@@ -59,6 +60,7 @@ ARRIVE = [
     ["sh", "-c", "python train.py --job_name={job_name}"],
     ["sh", "-c", "case $TFDEPLOY_JOB_NAME in ps) python ps.py;; *) python train.py;; esac"],
     ["sh", "-c", "TF_CONFIG=$TF_CONFIG python train.py"],
+    ["sh", "-c", 'python train.py --config="$TF_CONFIG"'],
     ["./all.sh"],
     ["bash", "all.sh"],
     ["./some.sh"],
@@ -130,3 +132,20 @@ def test_a_script_that_cannot_be_started_is_refused(text: str, executable: bool,
 
 def test_a_program_of_another_machine_is_not_known() -> None:
     assert cannot_start(Script("run.sh", "#!/bin/missing\n", True, False), None) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "line"),
+    [
+        (["python", "train.py"], "a = (1,\nb = 2\n", 1),
+        (["python3.11", "-u", "train.py"], "a = 1\nif a\n", 2),
+        (["env", "A=1", "python3", "train.py"], "print 1", 1),
+        (["python", "train.py"], "print(1)", 0),
+        (["python", "train.py"], "a = '\\d'\x00", 0),
+        (["python", "-m", "train"], "(", 0),
+        (["sh", "train.py"], "(", 0),
+    ],
+)
+def test_a_program_that_python_cannot_parse_is_warned_of(command: Sequence[str], text: str, line: int) -> None:
+    warning = syntax_error(command, lambda _: text)
+    assert warning.startswith(f"command: train.py, line {line}: Python 3.") == bool(line), warning

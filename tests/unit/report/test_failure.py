@@ -195,3 +195,25 @@ def test_a_worker_that_was_left_out_long_before_is_not_the_cause_of_the_failure(
     seen = read(sight(made))
     assert [item.hostname for item in seen.failures] == ["ps-0", "worker-1"]
     assert "Run failed: ps-0 failed (exit 4)." in seen.status
+
+
+LIBRARY = '  File "/venv/lib/python3.11/site-packages/keras/trainer.py", line 70, in fit'
+OWN = '  File "/state/tasks/worker-0/code/data/load.py", line 9, in batches'
+
+
+@pytest.mark.parametrize(
+    ("frames", "where"),
+    [
+        ([OWN], "load.py, line 9"),
+        ([OWN, LIBRARY], "load.py, line 9"),
+        ([LIBRARY], ""),
+        (['  File "<frozen runpy>", line 88, in _run_code'], ""),
+        ([OWN, "KeyError: 1", "Traceback (most recent call last):", LIBRARY], ""),
+    ],
+)
+def test_the_line_of_the_program_is_named(frames: list[str], where: str) -> None:
+    lines = ["Traceback (most recent call last):", *frames, "    step()", "ValueError: shapes"]
+    run = failed()
+    printed = [StoredLine(2.0, 2, line) for line in lines]
+    found = failure_of(run.job.tasks["worker-1"], sight(run, logs={"worker-1": printed}))
+    assert (found.where, found.place) == (where, f" in {where}" if where else "")
