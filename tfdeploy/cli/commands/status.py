@@ -8,7 +8,7 @@ import time
 import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -229,6 +229,8 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
     """A cluster as text in the width of the terminal, or with all columns in full: its tables, and below them what people ask first.
     With the `progress` of a cluster that is watched, there is nothing more to type."""
     report, width = snapshot.report, screen_width(wide)
+    if snapshot.entry.ended and "://" not in report.train_dir and not Path(report.train_dir).exists():
+        report = replace(report, train_dir="")
     if wide:
         tables = wide_tables(report.machines, report.tasks, report.endpoints)
     else:
