@@ -119,7 +119,6 @@ def test_a_group_whose_number_is_used_again_is_left_alone(
         (9, "SIGKILL"),
         (15, "SIGTERM"),
         (31, "SIGSYS"),
-        (32, "SIG32"),
         (34, "SIGRTMIN"),
         (35, "SIGRTMIN+1"),
         (50, "SIGRTMIN+16"),
