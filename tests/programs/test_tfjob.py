@@ -129,11 +129,10 @@ def told(tab: chromium.Tab, selector: str) -> str:
 def test_a_digit_is_drawn_and_the_newest_model_answers(tfjob: Program, page: str, browser: chromium.Browser) -> None:
     tfjob.set("strategy", "alone")
     tfjob.set("steps", "1")
-    tfjob.configure(tf_config_master=True)
     tab = browser.open(page)
     assert told(tab, "#model") == "none yet"
     tfjob.up()
-    assert "master 0 of {'master': 1}" in tfjob.log("chief-0", CLUSTER)
+    assert "chief 0 of {'chief': 1}" in tfjob.log("chief-0", CLUSTER), "a replica that is alone has no TF_CONFIG"
     until(lambda: told(tab, "#model").endswith("/1"), "the first model", 120)
     draw(tab, ONE)
     until(lambda: told(tab, "#digit") != "", "an answer", 60)
