@@ -60,9 +60,12 @@ def flags(project: DockerProject, counts: int) -> str:
     until(lambda: min(project.counts().values()) == counts, f"start {counts} of all tasks")
     project.until_running("ps-0", "worker-0")
     assert project.counts() == wanted
-    lines = [line.text for line in project.look(10000).view.logs["worker-0"] if "begins" in line.text]
-    assert len(lines) == counts
-    return str(lines[-1])
+
+    def begun() -> list[str]:
+        return [line.text for line in project.look(10000).view.logs["worker-0"] if "begins" in line.text]
+
+    until(lambda: len(begun()) == counts, f"{counts} first lines")
+    return begun()[-1]
 
 
 @pytest.mark.full
