@@ -16,7 +16,19 @@ _MINIMUM_WIDTHS = {"command": 12, "changed": 12, "container": 12, "what": 12, "s
 _EMPTY_COLUMNS = ("public_ip", "region", "container")
 """Columns that a narrow terminal does not show if they are empty."""
 
-_DROPPED_COLUMNS = ("command", "container", "created", "role", "provider", "size", "age", "where", "started")
+_DROPPED_COLUMNS = (
+    "command",
+    "container",
+    "created",
+    "role",
+    "provider",
+    "size",
+    "age",
+    "where",
+    "started",
+    "backend",
+    "per_hour",
+)
 """Columns that a terminal does not show if it is too narrow for all of them, in this order."""
 
 _UNLIMITED = 10_000

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -135,9 +135,8 @@ def leftovers(
         print_table([_cells(row) for row in shown], _COLUMNS, query.wide)
     else:
         print_result("There are no leftovers.")
-    for row in shown:
-        if row.state != LEFTOVER:
-            print_prose(f"{row.title} is {row.state}: {row.owner.reason}.")
+    for text in _reasons(row for row in shown if row.state != LEFTOVER):
+        print_prose(text)
     for row in retained:
         print_prose(f"{row.title} ({row.id}) has {row.resources} on {row.backend}: {row.owner.reason}.")
         print_prose(f"`tfdeploy ls --leftovers --delete --cluster {row.id}` deletes them.")
@@ -145,6 +144,15 @@ def leftovers(
         size = text_of_size(records["bytes"])
         count = counted(records["records"], "record")
         print_prose(f"Retained on purpose: {count} of destroyed clusters, {size} in {records['folder']}.")
+
+
+def _reasons(rows: Iterable[_Row]) -> Iterator[str]:
+    """Why clusters are not leftovers: a sentence for each reason."""
+    titles: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        titles.setdefault((row.state, row.owner.reason), []).append(row.title)
+    for (state, reason), names in titles.items():
+        yield f"{', '.join(dict.fromkeys(names))} ({state}): {reason}."
 
 
 def _search(query: ClusterQuery) -> tuple[list[_Row], list[str]]:

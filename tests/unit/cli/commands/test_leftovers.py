@@ -119,6 +119,15 @@ def test_another_cluster_of_the_same_words_is_unknown(world: World, tmp_path: Pa
     assert world.cleared == ["a", "a"]
 
 
+def test_a_reason_is_printed_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    same_words: ClusterRef = {**cluster("a"), "id": "x"}
+    world.found += [DiscoveredCluster(one, {"volume": 1}) for one in (cluster("a"), cluster("b"), same_words)]
+    leftovers.leftovers(ClusterQuery())
+    shown = capsys.readouterr().out
+    assert "\np/dev/a, p/dev/b (unknown): it was not created with this state folder" in shown
+    assert shown.count("it was not created") == 1
+
+
 def test_a_folder_that_holds_another_project_now_says_nothing_of_the_cluster(world: World, tmp_path: Path) -> None:
     known(world, tmp_path, cluster("a"))
     (tmp_path / "Pulumi.yaml").write_text("name: q\n")
