@@ -28,6 +28,11 @@ def also_warn(listener: Callable[[str], None]) -> None:
     _listeners.append(listener)
 
 
+def refusal(text: str) -> pulumi.RunError:
+    """What ends the program with a sentence. In a terminal no word of it is broken."""
+    return pulumi.RunError(LiveDisplay().fitted(text, "error: "))
+
+
 def print_preview(declaration: Declaration) -> None:
     """The plan, and what it changes in what exists."""
     plan = declaration.plan

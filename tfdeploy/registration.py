@@ -13,7 +13,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from . import registry, shipped_code
-from .announcements import print_notices, print_preview, report_installation
+from .announcements import print_notices, print_preview, refusal, report_installation
 from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
 from .backends import carried_record
 from .backends.base import Backend, ClusterDependencies, DependencyRequest
@@ -80,7 +80,7 @@ def refuse_misplaced(name: object, args: object, opts: object) -> None:
     elif not isinstance(opts, (pulumi.ResourceOptions, type(None))):
         wrong = f"{name}: the third argument is pulumi.ResourceOptions, and not {_kind(opts)}"
     if wrong:
-        raise pulumi.RunError(f"TensorFlowCluster: {wrong}. Name the arguments: {form}.")
+        raise refusal(f"TensorFlowCluster: {wrong}. Name the arguments: {form}.")
 
 
 def _kind(value: object) -> str:
@@ -133,7 +133,7 @@ async def _await_and_register(component: pulumi.ComponentResource, cluster: Prep
     try:
         inputs = await awaited(name, cluster.arguments)
     except TfdeployError as error:  # an OSError is one of the program's own `apply`
-        raise pulumi.RunError(str(error)) from None
+        raise refusal(str(error)) from None
     with _errors_as_sentences(name):
         config = pulumi.Config("tfdeploy")
         arguments = without_unused(resolved(name, inputs.args, config))
@@ -282,9 +282,9 @@ def _errors_as_sentences(name: str) -> Iterator[None]:
     try:
         yield
     except TfdeployError as error:
-        raise pulumi.RunError(str(error)) from None
+        raise refusal(str(error)) from None
     except OSError as error:
-        raise pulumi.RunError(f"{name}: {file_error(error)}") from None
+        raise refusal(f"{name}: {file_error(error)}") from None
 
 
 def _task_props(
