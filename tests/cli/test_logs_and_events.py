@@ -188,7 +188,7 @@ def test_explain_names_the_ps_that_cannot_start_and_why(project: Project) -> Non
     explained = tfdeploy(project, "explain")
     assert explained.code == 1
     assert "The run failed: ps-0 failed (exit 1)." in explained.out
-    assert "ps-0 failed with exit code 1." in explained.out
+    assert "ps-0 failed with exit code 1 in train.py, line " in explained.out
     assert "    ModuleNotFoundError: No module named 'no_such_module'" in explained.out
     assert "Add the package that provides no_such_module to `requirements`" in explained.out
     findings = tfdeploy(project, "explain", "ps-0", "--json").data
