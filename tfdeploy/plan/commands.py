@@ -111,13 +111,16 @@ def syntax_error(command: Sequence[str], read: Callable[[str], str]) -> str:
     if not words or not _PYTHON.fullmatch(_base(words[0])):
         return ""
     name = next((word for word in words[1:] if not word.startswith("-")), "")
+    text = read(name) if name.endswith(".py") else ""
+    if "\0" in text:
+        return ""
     try:
         with warnings.catch_warnings(action="ignore"):
-            ast.parse(read(name) if name.endswith(".py") else "")
+            ast.parse(text)
     except SyntaxError as error:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         return f"command: {name}, line {error.lineno}: Python {version} cannot parse it ({error.msg})"
-    except (ValueError, RecursionError, MemoryError):
+    except (RecursionError, MemoryError):
         return ""
     return ""
 
