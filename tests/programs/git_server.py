@@ -3,12 +3,13 @@
 import os
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+from tests.http_server import serving
 
 HOST = "git.example.org"
 
@@ -90,13 +91,5 @@ def git_server(root: Path) -> Iterator[GitServer]:
         def log_message(self, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        found.port = server.server_port
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield found
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as found.port:
+        yield found

@@ -5,7 +5,6 @@ import hashlib
 import http.server
 import json
 import re
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.http_server import serving
 from tests.integration.conftest import ROOT
 from tests.programs.program import Program
 from tests.waiting import until
@@ -45,12 +45,8 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     folder = tmp_path / "served"
     folder.mkdir()
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield folder, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serving(handler) as port:
+        yield folder, f"http://127.0.0.1:{port}"
 
 
 def options(program: Program, **sections: Any) -> None:

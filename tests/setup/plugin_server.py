@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
+
+from tests.http_server import serving
 
 
 @dataclass
@@ -38,13 +39,6 @@ def plugin_server(files: Mapping[str, bytes] | None = None) -> Iterator[PluginSe
         def log_message(self, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = PluginServer(f"http://127.0.0.1:{server.server_port}", files or {})
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(Handler) as port:
+        found = PluginServer(f"http://127.0.0.1:{port}", files or {})
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

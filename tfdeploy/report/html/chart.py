@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..log_metrics import TIME, Curve, Points
+from ..summary import LEADERS
 from .markup import Html, element, joined
 
 MOST_POINTS = 400
@@ -314,13 +315,10 @@ def drawable(curve: Curve) -> bool:
     return any(len({x for x, _ in points}) > 1 for points in curve.series.values())
 
 
-_LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
-
-
 def leader(curve: Curve) -> str:
-    """The task whose values are those of the run: the first of `_LEADERS` that has a line, else the one with the most points."""
+    """The task whose values are those of the run: the first of `LEADERS` that has a line, else the one with the most points."""
     most = max(curve.series, key=lambda name: len(curve.series[name]))
-    return next((name for name in _LEADERS if len(curve.series.get(name, ())) > 1), most)
+    return next((name for name in LEADERS if len(curve.series.get(name, ())) > 1), most)
 
 
 def _sorted(curve: Curve) -> Curve:

@@ -1,11 +1,10 @@
 """AWS's errors through real sessions of boto3: settings that cannot be used, and a server that responds as AWS's services do."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +13,7 @@ import pytest
 from pulumi.runtime import set_all_config
 
 from tests.clusters import ID, cluster_ref
+from tests.http_server import serving
 from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
@@ -331,14 +331,11 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         def log_message(self, *_: object) -> None:
             pass
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=lambda: httpd.serve_forever(poll_interval=0.01), daemon=True).start()
     (tmp_path / "config").write_text(f"[default]\n{KEYS}")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{httpd.server_port}")
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    yield lambda status, body, headers: response.append((status, body, headers))
-    httpd.shutdown()
-    httpd.server_close()
+    with serving(Handler) as port:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        yield lambda status, body, headers: response.append((status, body, headers))
 
 
 @pytest.mark.parametrize("form", FORMS)
