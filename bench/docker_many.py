@@ -13,9 +13,9 @@ import psutil
 
 from tests.engine.images import python_image
 from tfdeploy.backends.docker.backend import BACKEND
-from tfdeploy.backends.docker.engine import engine_address
+from tfdeploy.backends.docker.engine.engine import engine_address
 from tfdeploy.backends.docker.labels import service_name
-from tfdeploy.backends.docker.services import task_service
+from tfdeploy.backends.docker.swarm.services import task_service
 from tfdeploy.backends.zipapp import application
 
 from .baselines.containers import like_task, services

@@ -15,8 +15,8 @@ from tests.box.cloud import Box
 from tests.ec2.project import Ec2Project
 from tests.engine.cli import docker
 from tests.engine.images import python_image
-from tfdeploy.backends.docker.engine import engine_address
-from tfdeploy.backends.ec2.user_data import READY
+from tfdeploy.backends.docker.engine.engine import engine_address
+from tfdeploy.backends.ec2.machine.user_data import READY
 
 from .needs import image_of
 from .pairs import by_turns, log

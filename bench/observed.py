@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
-from tfdeploy.agent.log import Reader
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log import Reader
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.local.supervisor import marked
 from tfdeploy.report.events import result_text

@@ -13,8 +13,8 @@ from typing import Any
 from tests.clusters import cluster_ref
 from tests.unit.cases import inventory, spec
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import reconcile
-from tfdeploy.agent.record import RecordView, StoredLine
+from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.backends.base import EngineTask, ObservedState
 from tfdeploy.backends.docker.containers import OVERLAY_CONTROLLER, ControllerPlacement, containers
 from tfdeploy.backends.docker.planner import render_containers

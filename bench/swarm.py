@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tfdeploy import registry
-from tfdeploy.agent.record import RecordView, ViewRequest
+from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker.backend import BACKEND
-from tfdeploy.backends.docker.engine import engine_address
+from tfdeploy.backends.docker.engine.engine import engine_address
 from tfdeploy.backends.docker.labels import ID_LABEL
 from tfdeploy.backends.record_copy import RecordCopy
 

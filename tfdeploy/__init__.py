@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import tracebacks
+from .component import tracebacks
 
 if TYPE_CHECKING:
     from .args import ContainerArgs, DockerArgs, Ec2Args, JobArgs, RestartArgs, TensorFlowClusterArgs

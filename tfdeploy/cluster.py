@@ -81,11 +81,7 @@ class TensorFlowCluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
         **kwargs: Unpack[TensorFlowClusterArgs],
     ) -> None:
-        from .registration import (  # planning takes long to load, and only a program with a cluster needs it
-            prepared,
-            refuse_misplaced,
-            register,
-        )
+        from .component.registration import prepared, refuse_misplaced, register
 
         refuse_misplaced(name, args, opts)
         prepared_cluster = prepared(TYPE, name, {**(args or {}), **kwargs}, opts)

@@ -16,12 +16,12 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 from pulumi.runtime.stack import wait_for_rpcs
 
-from .arg_docs import CLASSES, rows
-from .awaited import with_integers
 from .cluster import TensorFlowCluster
-from .plugin_exit import follow_engine
+from .component.awaited import with_integers
+from .component.plugin_exit import follow_engine
 from .registry import versions
 from .report.update_failure import failure_of
+from .spec.arg_docs import CLASSES, rows
 
 NAME = "tfdeploy"
 DISTRIBUTION = "pulumi-tfdeploy"

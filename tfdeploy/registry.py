@@ -19,15 +19,7 @@ from typing import Any
 from .agent.files import write_whole
 from .backends.base import ClusterRef
 from .errors import SpecError
-from .paths import (
-    RECORDS_FOLDER,
-    cluster_folder,
-    make_private,
-    pulumi_home,
-    read_json,
-    set_aside_at,
-    state_folder,
-)
+from .paths import RECORDS_FOLDER, cluster_folder, make_private, pulumi_home, read_json, set_aside_at, state_folder
 from .report.expected import ExpectedState
 
 _log = logging.getLogger(__name__)

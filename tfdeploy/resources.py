@@ -18,16 +18,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 
 from . import registry
 from .agent.run_spec import RunSpec
-from .backends.base import (
-    ClusterRef,
-    Retain,
-    RunOutputs,
-    RunProps,
-    TaskProps,
-    TaskRunner,
-    load,
-    same_cluster,
-)
+from .backends.base import ClusterRef, Retain, RunOutputs, RunProps, TaskProps, TaskRunner, load, same_cluster
 from .backends.stack_config import StackProvider
 from .backends.state_values import plain_values
 from .plan.replacement import Replacement
@@ -186,7 +177,7 @@ def _submit_moved(props: "MovedRunProps") -> RunOutputs:
 def _store_outcomes(cluster: ClusterRef) -> None:
     """Store how the runs went, as long as it can be observed what they cost. Nothing else depends on it."""
     from . import receipts
-    from .agent.record import ViewRequest
+    from .agent.record.record import ViewRequest
     from .report.run_outcomes import observed_source, store_outcomes
 
     with suppress(Exception):

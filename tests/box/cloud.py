@@ -38,7 +38,7 @@ from tests.box.policies import conditions
 from tests.box.profiles import replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
-from tfdeploy.backends.ec2.iam_policy import allowed_actions, document, everything
+from tfdeploy.backends.ec2.aws.iam_policy import allowed_actions, document, everything
 
 PLUGINS = Path(__file__).with_name("provider")
 COMMANDS = Path(__file__).with_name("aws")

@@ -17,7 +17,7 @@ from tests.chaos.recorded import accounts
 from tests.chaos.schedule import WORKERS, Step
 from tests.integration.conftest import Project
 from tests.verbs import COMMAND
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 
 JOB = (
     'command=["python", "train.py"], code="code", wait="0", stop_grace_period="5s", '

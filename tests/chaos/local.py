@@ -27,8 +27,8 @@ from tests.chaos.process_faults import (
 from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
-from tfdeploy.agent.log_segments import Stream
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.local.paths import Places
 from tfdeploy.backends.local.supervisor import Supervisor, marked
 from tfdeploy.errors import Unreachable

@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.chaos.invariants import RunAccount
-from tfdeploy.agent.artifact_manifest import stored_artifacts
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.artifact_manifest import stored_artifacts
+from tfdeploy.agent.record.record import Record
 
 OUTPUT_DROPPED = "output_dropped"
 """The kind of event that counts bytes of output that could not be stored."""

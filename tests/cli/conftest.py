@@ -8,7 +8,7 @@ import pytest
 from tests.cli.calling import ARGUMENTS, TRAIN, open_gate
 from tests.docker.project import DockerProject
 from tests.integration.conftest import Project
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 
 TASKS = ("ps-0", "worker-0", "worker-1")
 

@@ -14,7 +14,7 @@ from tests.clusters import cluster_ref
 from tests.components.processes import alive
 from tests.waiting import PATIENCE, until
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef, RunProps, TaskProps
 from tfdeploy.backends.local.backend import BACKEND

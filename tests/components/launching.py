@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.waiting import until
 from tfdeploy.agent.flags import TaskAddress
-from tfdeploy.agent.log import NAMES
+from tfdeploy.agent.record.log import NAMES
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import END, PREPARE, RUN, LauncherReport, Order

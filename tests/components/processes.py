@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tfdeploy.agent.process import start_time
+from tfdeploy.agent.launch.process import start_time
 
 
 def alive(pid: int) -> bool:

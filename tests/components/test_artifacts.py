@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.components.conftest import Standing
 from tests.waiting import until
-from tfdeploy.agent.artifacts import CHANGED, LIMIT, OUTSIDE
 from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_STORED
+from tfdeploy.agent.record.artifacts import CHANGED, LIMIT, OUTSIDE
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.outputs import ArtifactRow
 

@@ -11,8 +11,8 @@ import pytest
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
 from tests.waiting import until
-from tfdeploy.agent.record import Record, ViewRequest
-from tfdeploy.agent.rpc import UNIX, Client
+from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.transport.rpc import UNIX, Client
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.report import report
 

@@ -9,7 +9,7 @@ from tests.components.conftest import WAITS, Standing
 from tests.components.registered import verbs_of
 from tests.verbs import COMMAND, Verbs
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 
 SIZE = 100_000_000
 """Of the file whose copy is interrupted: large enough not to arrive in one moment."""

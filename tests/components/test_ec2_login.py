@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.components.mocked import declare, refused, run
-from tfdeploy.backends.ec2 import aws_session
+from tfdeploy.backends.ec2.aws import aws_session
 
 SSO = (
     "[profile ml]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = ml\nregion = us-west-2\n"

@@ -18,7 +18,7 @@ from tests.components.mocked import TOKEN, without_secrets
 from tests.ec2.preparing import REGION, logged_in
 from tests.ec2.registering import Registered, registered
 from tests.pages import ROOT
-from tfdeploy.backends.ec2 import aws_session
+from tfdeploy.backends.ec2.aws import aws_session
 
 CANARY = "canary-7f3a"
 ANYTHING = '{"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::bucket/record/*"}]}'

@@ -4,7 +4,7 @@ import sys
 
 from tests.components.conftest import Standing
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 
 PRINTS = """
 import os, sys

@@ -9,11 +9,12 @@ import pytest
 from tests.components.conftest import TOKEN, Standing
 from tests.components.test_artifacts import SAVES
 from tests.waiting import until
-from tfdeploy.agent import events, record_import
-from tfdeploy.agent.artifact_restore import restore
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.rpc import UNIX, Client
+from tfdeploy.agent import events
+from tfdeploy.agent.record import record_import
+from tfdeploy.agent.record.artifact_restore import restore
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import MOVED, STOPPED
+from tfdeploy.agent.transport.rpc import UNIX, Client
 from tfdeploy.backends import moving
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.run_mover import MovedRunProps

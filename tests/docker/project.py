@@ -8,7 +8,7 @@ from typing import Any
 from tests.engine.cli import DockerFailed, docker
 from tests.integration.conftest import Call, Project
 from tests.waiting import until
-from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.backends.docker.backend import BACKEND

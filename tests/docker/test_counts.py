@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tests.counting import BODY, PROGRAM, PROVIDER, REQUEST, Acts, CountedProcesses, Linear, counting, expected
 from tests.docker.project import DockerProject
 from tests.engine.proxy import proxy
-from tfdeploy.agent.record import ViewRequest
+from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker.backend import BACKEND
 

@@ -15,8 +15,9 @@ from moto.server import ThreadedMotoServer
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import spec
 from tfdeploy.backends.docker import images
-from tfdeploy.backends.ec2 import account, aws_session, ssh
+from tfdeploy.backends.ec2.aws import account, aws_session
 from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 

@@ -13,11 +13,11 @@ from tests.docker.project import GATE
 from tests.engine.cli import DockerFailed
 from tests.integration.conftest import Call
 from tests.waiting import until
-from tfdeploy.agent.record import ViewRequest
+from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.machine.ssh import home
 from tfdeploy.backends.ec2.record_bucket import bucket_of
-from tfdeploy.backends.ec2.ssh import home
 from tfdeploy.paths import cluster_folder
 from tfdeploy.report.report import task_status
 

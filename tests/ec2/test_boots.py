@@ -11,8 +11,8 @@ import pytest
 
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WATCHDOG, WORKER, resumed, until_resumed
-from tfdeploy.backends.ec2 import boot_failures, model, ssh
 from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.machine import boot_failures, model, ssh
 
 pytestmark = pytest.mark.full
 

@@ -5,7 +5,7 @@ import pytest
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import ALONE, STEPS, WORKER, limit, until_gone
 from tests.waiting import until
-from tfdeploy.backends.ec2.user_data import FAILED
+from tfdeploy.backends.ec2.machine.user_data import FAILED
 
 pytestmark = pytest.mark.full
 

@@ -16,7 +16,7 @@ from tests.docker.project import GATE
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import JOB, MANAGER, TASKS, WATCHDOG, WORKER, limit, lines, until_gone, until_resumed
 from tests.waiting import until
-from tfdeploy.backends.ec2 import ssh
+from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.record_bucket import MANIFEST, bucket_of
 from tfdeploy.backends.record_copy import RecordCopy
 

@@ -11,7 +11,9 @@ from pulumi.runtime import set_all_config
 from tests.clusters import ID, cluster_ref
 from tests.ec2.preparing import ARGS, EMPTY, REGION, arguments, prepare, refusal
 from tests.unit.cases import spec
-from tfdeploy.backends.ec2 import account, aws_api, aws_session, capacity, machines, ssh
+from tfdeploy.backends.ec2.aws import account, aws_api, aws_session
+from tfdeploy.backends.ec2.machine import machines, ssh
+from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import SpecError
 
 pytestmark = pytest.mark.usefixtures("moto_account")

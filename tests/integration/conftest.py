@@ -21,7 +21,7 @@ from tests.secrets_provider import STACK_SETTINGS, secrets_provider
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.local.backend import BACKEND
 from tfdeploy.backends.local.discover import cluster_of

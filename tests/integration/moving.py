@@ -10,7 +10,7 @@ from tests.integration.conftest import PROGRAM, ROOT, Call, Project
 from tests.toy_backend.project import SITE
 from tests.verbs import Verbs
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 
 TRAINS = """\

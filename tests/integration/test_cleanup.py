@@ -11,7 +11,7 @@ from tests.integration.conftest import Project, plugins_end
 from tests.removal import kill_all
 from tests.verbs import Terminal, Verbs
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.local.supervisor import MARK, marked
 
 SLEEPER = "import time\ntime.sleep(600)"

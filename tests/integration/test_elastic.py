@@ -11,7 +11,7 @@ import psutil
 from tests.elastic_program import paced_program
 from tests.integration.conftest import Project
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 
 ARGUMENTS = (
     "command=['python', 'train.py'], code='code', ps=1, elastic={'max': 4}, wait='0', env={'STEPS': '1000000000'}"

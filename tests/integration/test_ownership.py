@@ -12,7 +12,7 @@ import pytest
 from tests.integration.conftest import Project
 from tests.removal import remove_local_cluster
 from tests.verbs import Verbs
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.local.supervisor import Supervisor, marked
 

@@ -17,7 +17,7 @@ from tests.integration.conftest import ROOT
 from tests.programs.program import Program
 from tests.waiting import until
 from tfdeploy.agent.events import TASK_STARTED
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec
 
 TASKS = ("ps-0", "worker-0", "worker-1")

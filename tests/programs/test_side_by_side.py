@@ -10,7 +10,7 @@ import pytest
 from tests.integration.conftest import Project
 from tests.programs.program import Program
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import TaskState
 
 ENDLESS = "100000000"

@@ -16,9 +16,9 @@ import pulumi
 
 from tests.toy_backend.processes import Group
 from tfdeploy.agent.files import write_whole
-from tfdeploy.agent.record import Record, ViewRequest
-from tfdeploy.agent.rpc import UNIX, CallError, Client, task_token
+from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.transport.rpc import UNIX, CallError, Client, task_token
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import (
     CONTROLLER,

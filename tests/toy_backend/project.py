@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.integration.conftest import COUNTER, PROGRAM, ROOT, Project
 from tests.toy_backend.backend import BACKEND, discover
 from tests.waiting import until
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 
 SITE = Path(__file__).parent / "site"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tfdeploy.agent.log import PIPES, STDERR, STDOUT, Line, Log, Reader, entry
+from tfdeploy.agent.record.log import PIPES, STDERR, STDOUT, Line, Log, Reader, entry
 
 Chunk = tuple[int, bytes]
 

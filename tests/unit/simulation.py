@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan
-from tfdeploy.agent import elastic, reconcile, sync, until
+from tfdeploy.agent import sync
+from tfdeploy.agent.control import elastic, reconcile, until
+from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
 from tfdeploy.agent.sync import ExitReport, LauncherReport, Order
-from tfdeploy.agent.until import LoggedValue
 from tfdeploy.report.events import result_text, task_detail
 
 BEGIN = 1_000.0

@@ -9,10 +9,10 @@ import pytest
 
 from tests.unit.cases import spec
 from tfdeploy import args
-from tfdeploy.arg_docs import CLASSES, rows
 from tfdeploy.cli.commands.options import _rows
 from tfdeploy.provider import Package, _python_name
 from tfdeploy.spec import docker, ec2
+from tfdeploy.spec.arg_docs import CLASSES, rows
 from tfdeploy.spec.backends import BACKENDS
 from tfdeploy.spec.cluster import FLAG_RULES, GROUPS, JOB_GROUPS, JOB_KEYS, SUCCESS_RULES
 from tfdeploy.spec.environment import RESTART_KEYS, Restart

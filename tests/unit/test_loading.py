@@ -19,16 +19,16 @@ def named(modules: set[str], packages: Sequence[str]) -> list[str]:
 
 
 def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None:
-    names = {"args", "cluster", "outputs", "tracebacks"}
+    names = {"args", "cluster", "outputs", "component", "component.tracebacks"}
     modules = loaded("from tfdeploy import TensorFlowCluster")
     assert named(modules, ["tfdeploy"]) == ["tfdeploy", *sorted(f"tfdeploy.{name}" for name in names)]
 
 
 def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history() -> None:
-    modules = loaded("import tfdeploy.registration") - loaded("import pulumi")
+    modules = loaded("import tfdeploy.component.registration") - loaded("import pulumi")
     heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
     backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.moving"]
-    reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "run_forecast"]
+    reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "component.run_forecast"]
     assert named(modules, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
 
 
@@ -52,12 +52,12 @@ LOADED = [
                 "yaml",
                 "pydantic",
                 "tfdeploy.registry",
-                "tfdeploy.agent.record",
+                "tfdeploy.agent.record.record",
                 "tfdeploy.backends",
             ),
             *("tfdeploy.spec", "tfdeploy.plan", "tfdeploy.cli.commands", "tfdeploy.cli.select"),
         ),
-        14,
+        16,
     ),
     (
         "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
@@ -71,7 +71,7 @@ LOADED = [
             "tfdeploy.spec.cluster",
             "tfdeploy.args",
         ),
-        88,
+        94,
     ),
 ]
 """A program, what it does not load, and how many of our modules at most."""

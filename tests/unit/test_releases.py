@@ -16,9 +16,9 @@ from pulumi.dynamic.dynamic import serialize_provider
 
 from tests.releases.stored import StoredRelease, releases
 from tfdeploy import receipts, registry
-from tfdeploy.agent.artifact_manifest import ArtifactList
 from tfdeploy.agent.events import RECORD_DAMAGED, Event
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.artifact_manifest import ArtifactList
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.backends.state_values import plain_values

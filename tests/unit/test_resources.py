@@ -13,7 +13,7 @@ from tests.unit.report.test_run_history import BASE, finished
 from tests.unit.report.test_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import receipts, registry, resources
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.backends import moving
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.errors import SpecError, Unreachable

@@ -14,12 +14,12 @@ from tests.unit.report.test_run_history import BASE, finished
 from tests.unit.simulation import World
 from tfdeploy import receipts, registry
 from tfdeploy.agent.run_state import RunState
+from tfdeploy.component.run_forecast import forecast_lines
 from tfdeploy.paths import cluster_folder, state_folder
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.run_history import outcome_of
-from tfdeploy.run_forecast import forecast_lines
 from tfdeploy.spec.unknown import Unknown
 
 MACHINES = {BOX.size: 1}

@@ -8,7 +8,6 @@ import pytest
 
 from tests.clusters import ID, OWNER, cluster_ref
 from tests.unit.cases import inventory, plan, spec
-from tfdeploy import run_moves
 from tfdeploy.agent.run_state import (
     FAILED,
     MOVED,
@@ -19,6 +18,7 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
+from tfdeploy.component import run_moves
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import Identity, StoredCluster
 from tfdeploy.places import StoredPlace

@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy import receipts, shipped_code
+from tfdeploy import receipts
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.backends import controller_calls
+from tfdeploy.component import shipped_code
 from tfdeploy.errors import BackendError
 
 

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.moto_account import moto_account
 from tests.waiting import until
-from tfdeploy.backends.ec2 import aws_session
+from tfdeploy.backends.ec2.aws import aws_session
 from tools.smoke import __main__ as smoke
 from tools.smoke.call_log import CallLog
 from tools.smoke.commands import Commands, uninterruptible

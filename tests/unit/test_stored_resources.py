@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from tfdeploy import stored_resources
 from tfdeploy.cluster import TYPE
-from tfdeploy.stored_resources import StoredResource, find_resources
+from tfdeploy.component import stored_resources
+from tfdeploy.component.stored_resources import StoredResource, find_resources
 
 TASK = "pulumi-python:dynamic/tfdeploy:Task"
 

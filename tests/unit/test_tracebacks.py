@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy import tracebacks
+from tfdeploy.component import tracebacks
 from tfdeploy.errors import BackendError, file_error
 
 PLUGIN = """

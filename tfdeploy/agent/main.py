@@ -22,22 +22,22 @@ def main() -> int:
 
 def _run(verb: str, rest: "list[str]") -> int:
     if verb == "lead":
-        from .lead import lead
+        from .launch.lead import lead
 
         lead(rest[0], rest[1:])
     elif verb == "launch":
-        from .launcher import launch
+        from .launch.launcher import launch
 
         return launch(rest[0])
     elif verb == "controller":
         from pathlib import Path
 
-        from .controller_server import run_controller
+        from .control.controller_server import run_controller
 
         folder, address, token, *mode = rest
         return run_controller(Path(folder), address, Path(token), int(mode[0], 8) if mode else 0)
     elif verb == "call":
-        from .rpc import call
+        from .transport.rpc import call
 
         address, token, *requests = rest
         return call(address, token, requests)
@@ -48,11 +48,11 @@ def _run(verb: str, rest: "list[str]") -> int:
     elif verb in ("exec", "file-server", "tcp-relay"):
         return _run_for_user(verb, rest)
     elif verb == "grpc-server":
-        from .grpc_server import serve
+        from .launch.grpc_server import serve
 
         serve()
     elif verb == "tensorboard":
-        from .tensorboard import run_tensorboard
+        from .launch.tensorboard import run_tensorboard
 
         run_tensorboard()
     else:
@@ -66,13 +66,13 @@ def _run_for_user(verb: str, rest: "list[str]") -> int:
     from pathlib import Path
 
     if verb == "exec":
-        from .exec import exec_command
+        from .launch.exec import exec_command
 
         return exec_command(Path(rest[0]), rest[1:])
     if verb == "file-server":
-        from .file_server import serve_files
+        from .user_files.file_server import serve_files
 
         return serve_files(Path(rest[0]), sys.stdin.buffer, sys.stdout.buffer)
-    from .tcp_relay import relay
+    from .transport.tcp_relay import relay
 
     return relay(*rest)

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Tuple
 from urllib.parse import quote
 
 from .polling import wait_until
-from .rpc import UNIX, HttpConnection
+from .transport.rpc import UNIX, HttpConnection
 
 _SOCKET = "/var/run/docker.sock"
 _CALL_SECONDS = 30.0

@@ -9,7 +9,7 @@ _ALWAYS = ("id", "jobs", "command", "code", "env", "secret_env")
 
 def _default_artifacts() -> List[str]:
     """Those of a specification from before there were artifacts."""
-    from .artifacts import DEFAULT_PATTERNS  # takes a launcher long to load
+    from .record.artifacts import DEFAULT_PATTERNS  # takes a launcher long to load
 
     return list(DEFAULT_PATTERNS)
 

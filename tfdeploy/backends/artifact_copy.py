@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..agent.artifact_manifest import (
+from ..agent.files import sha256_of
+from ..agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
     ManifestFile,
@@ -20,11 +21,10 @@ from ..agent.artifact_manifest import (
     load_manifest,
     save_manifest,
 )
-from ..agent.artifact_precedence import remaining
-from ..agent.artifact_store import CLUSTER_BYTES, DRAFT_FOLDER, remove_files, store_draft
-from ..agent.artifacts import CLUSTER_LIMIT, RUN_LIMIT
-from ..agent.files import sha256_of
-from ..agent.rpc import CallError
+from ..agent.record.artifact_precedence import remaining
+from ..agent.record.artifact_store import CLUSTER_BYTES, DRAFT_FOLDER, remove_files, store_draft
+from ..agent.record.artifacts import CLUSTER_LIMIT, RUN_LIMIT
+from ..agent.transport.rpc import CallError
 from .controller_calls import ControllerApi
 
 OBSERVATION_SECONDS = 3.0

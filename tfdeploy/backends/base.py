@@ -19,7 +19,7 @@ from ..spec.backends import BACKENDS, install_advice, refuse_platform
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
 
-    from ..agent.record import RecordView, ViewRequest
+    from ..agent.record.record import RecordView, ViewRequest
     from ..plan.change import Change
     from ..plan.inventory import Inventory
     from ..plan.plan import Plan

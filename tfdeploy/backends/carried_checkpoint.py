@@ -7,8 +7,9 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from ..agent.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
-from ..agent.artifacts import (
+from ..agent.control.uploads import has_uploads
+from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
+from ..agent.record.artifacts import (
     CHECKPOINT,
     CLUSTER_LIMIT,
     FILES,
@@ -20,7 +21,6 @@ from ..agent.artifacts import (
     LeftOut,
 )
 from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
-from ..agent.uploads import has_uploads
 from ..units import text_of_size
 from .run_mover import StoppedRun
 

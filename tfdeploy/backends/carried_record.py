@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from ..agent.artifact_manifest import stored_artifacts
-from ..agent.run_move import stop_until_submitted
+from ..agent.control.run_move import stop_until_submitted
+from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.run_state import FAILED, RunState
 from ..errors import BackendError
 from ..plan.replacement import Replacement

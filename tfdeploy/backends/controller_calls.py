@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from .. import receipts
+from ..agent.control.uploads import MAX_SECONDS
 from ..agent.polling import wait_until
-from ..agent.record import RecordView, ViewRequest
-from ..agent.rpc import PROTOCOL, CallError
+from ..agent.record.record import RecordView, ViewRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
-from ..agent.uploads import MAX_SECONDS
+from ..agent.transport.rpc import PROTOCOL, CallError
+from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError, Unreachable
 from ..paths import output_files
-from ..plugin_exit import is_cancelled
 from .base import RunProps
 
 _POLL_SECONDS = 0.05

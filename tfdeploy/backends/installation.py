@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..agent.files import write_whole
-from ..agent.process import start_time
+from ..agent.launch.process import start_time
 from ..errors import BackendError
 from ..paths import cluster_folder, make_private, state_folder
 from ..units import text_of_seconds

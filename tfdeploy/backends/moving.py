@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from .. import receipts
-from ..agent import record_import, run_move
-from ..agent.record import ViewRequest
-from ..agent.record_import import ImportRequest
-from ..agent.rpc import CallError
+from ..agent.control import run_move
+from ..agent.record import record_import
+from ..agent.record.record import ViewRequest
+from ..agent.record.record_import import ImportRequest
 from ..agent.run_state import STOPPED, RunState
+from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError
 from ..plan.replacement import Replacement
 from . import carried_record, controller_calls

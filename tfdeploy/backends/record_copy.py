@@ -7,21 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..agent import record_sync
-from ..agent.artifact_manifest import stored_artifacts
-from ..agent.record import Record, RecordFormatError
-from ..agent.record_sync import CopyChanges, CopyPosition
-from ..agent.rpc import CallError
-from ..agent.workdir import locked
+from ..agent.launch.workdir import locked
+from ..agent.record import record_sync
+from ..agent.record.artifact_manifest import stored_artifacts
+from ..agent.record.record import Record, RecordFormatError
+from ..agent.record.record_sync import CopyChanges, CopyPosition
+from ..agent.transport.rpc import CallError
 from ..errors import DISK_FULL, BackendError, file_error
-from ..paths import (
-    RECORDS_FOLDER,
-    cluster_folder,
-    cluster_state,
-    make_private,
-    set_aside,
-    state_folder,
-)
+from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds
 from .artifact_copy import OBSERVATION_SECONDS, copy_artifacts
 from .base import ClusterRef

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, Protocol
 
-from ..agent.record import Record
+from ..agent.record.record import Record
 from ..errors import BackendError
 from .base import ClusterRef, RunProps
 from .controller_calls import ControllerApi

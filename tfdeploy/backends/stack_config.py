@@ -5,8 +5,8 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import Config, ConfigureRequest, ResourceProvider
 
-from ..plugin_exit import follow_engine
-from ..tracebacks import is_plugin
+from ..component.plugin_exit import follow_engine
+from ..component.tracebacks import is_plugin
 
 _of_provider: list[Config] = []
 """The configuration of the stack in a process of dynamic providers; none in a program, and in the command."""

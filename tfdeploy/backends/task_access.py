@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from ..agent.elastic import is_left_out
-from ..agent.rpc import CallError
+from ..agent.control.elastic import is_left_out
 from ..agent.run_state import FINAL, RUNNING, WORKERS, RunState, TaskState
+from ..agent.transport.rpc import CallError
 from ..errors import BackendError, NotFound
 from . import controller_calls
 from .base import ClusterRef

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..agent.file_messages import (
+from ..agent.user_files.file_messages import (
     CHANGED,
     COMPARE,
     END,
@@ -29,7 +29,7 @@ from ..agent.file_messages import (
     from_line,
     to_line,
 )
-from ..agent.file_server import CHUNK_BYTES, LENGTH
+from ..agent.user_files.file_server import CHUNK_BYTES, LENGTH
 from ..errors import BackendError, Unreachable
 from .connection import Connection
 

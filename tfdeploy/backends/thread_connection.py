@@ -5,7 +5,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from ..agent.file_server import CHUNK_BYTES, serve_files
+from ..agent.user_files.file_server import CHUNK_BYTES, serve_files
 
 
 class ThreadConnection:

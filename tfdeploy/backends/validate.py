@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..agent.elastic import FIRST_WORKER
+from ..agent.control.elastic import FIRST_WORKER
 from ..errors import SpecError
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec

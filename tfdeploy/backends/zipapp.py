@@ -38,8 +38,8 @@ def compiled_application() -> bytes:
 def version() -> str:
     """The agent's version: a hash of its sources."""
     digest = hashlib.sha256()
-    for path in _sources(agent):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, path in _sources(agent).items():
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
 
@@ -52,8 +52,10 @@ def watchdog() -> bytes:
     return _zipped(watchdog_package, _terse, zipfile.ZIP_STORED)
 
 
-def _sources(package: ModuleType) -> list[Path]:
-    return sorted(Path(str(package.__file__)).parent.glob("*.py"))
+def _sources(package: ModuleType) -> dict[str, Path]:
+    """The files of the package by their paths in it."""
+    folder = Path(str(package.__file__)).parent
+    return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.py"))}
 
 
 def _zipped(
@@ -64,10 +66,13 @@ def _zipped(
 ) -> bytes:
     name = package.__name__.rpartition(".")[2]
     files: dict[str, str | bytes] = {"__main__.py": _START.format(name=name)}
-    for path in _sources(package):
-        files[f"{name}/{path.name}"] = shorten(path.read_text())
+    for file, path in _sources(package).items():
+        files[f"{name}/{file}"] = shorten(path.read_text())
         if compiled:
-            files[f"{name}/{path.name}c"] = compiled(f"{package.__name__}.{path.stem}", path)
+            module = ".".join(
+                [package.__name__, *path.relative_to(path.parents[file.count("/")]).with_suffix("").parts]
+            )
+            files[f"{name}/{file}c"] = compiled(module.removesuffix(".__init__"), path)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as target:
         for file, content in files.items():

@@ -7,16 +7,7 @@ from collections.abc import Callable
 import typer
 
 from ..errors import DISK_FULL, NotFound, SpecError, TfdeployError, Unreachable, file_error
-from .common import (
-    FAILED,
-    INTERNAL,
-    INTERRUPTED,
-    NOT_FOUND,
-    UNREACHABLE,
-    USAGE,
-    print_message,
-    print_result,
-)
+from .common import FAILED, INTERNAL, INTERRUPTED, NOT_FOUND, UNREACHABLE, USAGE, print_message, print_result
 from .usage_errors import USAGE_ERROR, usage_message
 from .verbs import VerbGroup, listed_names
 
@@ -101,6 +92,6 @@ def _exit_code(error: Exception) -> int:
 
 def _is_of_another_format(error: Exception) -> bool:
     """Whether a record was written by another version."""
-    from ..agent.record import RecordFormatError
+    from ..agent.record.record import RecordFormatError
 
     return isinstance(error, RecordFormatError)

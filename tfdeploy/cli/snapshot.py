@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from .. import registry
-from ..agent import log
 from ..agent.events import Event
-from ..agent.log import PIPES, Reader
-from ..agent.record import Record, ViewRequest
+from ..agent.record import log
+from ..agent.record.log import PIPES, Reader
+from ..agent.record.record import Record, ViewRequest
 from ..agent.run_state import RunState
 from ..backends.base import GONE, ObservedState, load
 from ..errors import NotFound

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from ..agent.files import write_whole
-from ..agent.log import Reader
-from ..agent.record import Record
+from ..agent.record.log import Reader
+from ..agent.record.record import Record
 from ..report.progress import Progress, Training, goal
 
 _FILE = "progress.json"

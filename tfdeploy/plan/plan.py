@@ -9,10 +9,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..agent import elastic, flags, run_spec, tf_config
+from ..agent import flags, run_spec
+from ..agent.control import elastic
+from ..agent.control.success_policy import deciding_tasks, is_worker
+from ..agent.launch import tf_config
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FAILED, TENSORBOARD, RunState, continues
-from ..agent.success_policy import deciding_tasks, is_worker
 from ..errors import PlacementError, SpecError
 from ..spec.cluster import ClusterSpec, JobSpec
 from ..spec.unknown import Unknown, is_known

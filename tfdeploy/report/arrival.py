@@ -2,9 +2,9 @@
 
 import re
 
-from ..agent.artifacts import CHECKPOINT
+from ..agent.control.success_policy import deciding_tasks
+from ..agent.record.artifacts import CHECKPOINT
 from ..agent.run_state import RUNNING, SUCCEEDED
-from ..agent.success_policy import deciding_tasks
 from ..backends.run_mover import StoppedRun
 from .log_metrics import reading
 from .progress import Training

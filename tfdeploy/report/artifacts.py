@@ -1,6 +1,6 @@
 """The output `artifacts`, and sentences about artifacts. Pure."""
 
-from ..agent.artifacts import (
+from ..agent.record.artifacts import (
     BAD_NAME,
     CHANGED,
     CHECKPOINT,

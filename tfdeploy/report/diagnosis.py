@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..agent.elastic import is_left_out
+from ..agent.control.elastic import is_left_out
+from ..agent.control.success_policy import may_fail
 from ..agent.run_state import (
     BUDGET,
     DEAD,
@@ -21,7 +22,6 @@ from ..agent.run_state import (
     WAITING,
     TaskState,
 )
-from ..agent.success_policy import may_fail
 from ..backends.base import EngineTask, ObservedState
 from ..units import counted, moment
 from .escapes import plain

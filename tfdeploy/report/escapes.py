@@ -1,6 +1,6 @@
 """Texts of programs for terminals, pages, messages and outputs. Pure."""
 
-from ..agent.escapes import RESET, plain, safe
+from ..agent.record.escapes import RESET, plain, safe
 
 __all__ = ["RESET", "plain", "safe", "shown_text"]
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ..agent import events
-from ..agent.artifacts import CLUSTER_LIMIT
 from ..agent.events import Event
+from ..agent.record.artifacts import CLUSTER_LIMIT
 from ..agent.run_state import (
     BUDGET,
     BY_REQUEST,

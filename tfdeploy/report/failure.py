@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..agent.record import StoredLine
+from ..agent.record.record import StoredLine
 from ..agent.run_state import DEAD, RunState, TaskState
 from ..backends.base import ObservedState
 from .escapes import shown_text

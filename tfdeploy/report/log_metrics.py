@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..agent.steps import IS, step_in
+from ..agent.record.steps import IS, step_in
 from .escapes import plain
 
 STEP, EPOCH, TIME = "step", "epoch", "time"

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ..agent.artifacts import CHECKPOINT, StoredArtifact
 from ..agent.flags import shown_command
+from ..agent.record.artifacts import CHECKPOINT, StoredArtifact
 from ..agent.run_spec import RunSpec
 from ..receipts import Receipt, RunOutcome
 from ..units import counted, dollars, text_of_size

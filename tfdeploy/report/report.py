@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ..agent.control.start_barrier import tasks_not_ready
+from ..agent.control.success_policy import finishing_workers, is_worker
 from ..agent.flags import shown_command
-from ..agent.metric_values import number_in
+from ..agent.record.metric_values import number_in
 from ..agent.run_state import (
     ENGINE_STARTING,
     FAILED,
@@ -25,8 +27,6 @@ from ..agent.run_state import (
     RunState,
     TaskState,
 )
-from ..agent.start_barrier import tasks_not_ready
-from ..agent.success_policy import finishing_workers, is_worker
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, text_of_seconds

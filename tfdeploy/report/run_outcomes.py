@@ -9,10 +9,10 @@ from pathlib import Path
 
 from .. import receipts
 from ..agent import events
-from ..agent.record import Record
-from ..agent.run_move import moves_after
+from ..agent.control.run_move import moves_after
+from ..agent.control.success_policy import deciding_tasks
+from ..agent.record.record import Record
 from ..agent.run_state import RunState
-from ..agent.success_policy import deciding_tasks
 from ..backends.base import ClusterRef, ObservedState
 from ..receipts import RunOutcome
 from ..spec.backends import BACKENDS

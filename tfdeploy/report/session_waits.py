@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..agent.elastic import optional_workers
-from ..agent.record import StoredLine
+from ..agent.control.elastic import optional_workers
+from ..agent.control.success_policy import WORKER_0, deciding_tasks, is_worker
+from ..agent.record.record import StoredLine
+from ..agent.record.steps import step_in
 from ..agent.run_state import FINAL, RUNNING, STOPPED, SUCCEEDED, WORKERS, RunState, TaskState
-from ..agent.steps import step_in
-from ..agent.success_policy import WORKER_0, deciding_tasks, is_worker
 from ..backends.base import ObservedState
 from .escapes import plain
 from .failure import is_noise

@@ -16,7 +16,7 @@ from pathlib import Path
 import pulumi
 
 from ..agent.polling import pause_after
-from ..agent.record import RecordFormatError, ViewRequest
+from ..agent.record.record import RecordFormatError, ViewRequest
 from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN
 from ..backends.base import Backend, ClusterRef, ObservedState
 from ..errors import BackendError

@@ -5,26 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..agent.artifacts import DEFAULT_PATTERNS, is_valid_name
+from ..agent.control.until import COMPARISONS
 from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
-from ..agent.metric_values import number_in
+from ..agent.record.artifacts import DEFAULT_PATTERNS, is_valid_name
+from ..agent.record.metric_values import number_in
 from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
-from ..agent.until import COMPARISONS
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
 from .arg_reader import ArgReader, refuse_deep
 from .backends import BACKENDS
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
-from .environment import (
-    Restart,
-    context,
-    environment,
-    refuse_too_long,
-    restart_policy,
-    secret_environment,
-    secrets,
-)
+from .environment import Restart, context, environment, refuse_too_long, restart_policy, secret_environment, secrets
 
 JOBS = ("chief", "ps", *WORKERS, "evaluator", TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""

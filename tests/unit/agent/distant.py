@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.unit.printing import Chunk, write
-from tfdeploy.agent import record_sync
 from tfdeploy.agent.events import TASK_INTERRUPTED, Event
-from tfdeploy.agent.log import NAMES, PIPES
-from tfdeploy.agent.log_segments import Stream
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.record_sync import CopyChanges, CopyPosition
+from tfdeploy.agent.record import record_sync
+from tfdeploy.agent.record.log import NAMES, PIPES
+from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record_sync import CopyChanges, CopyPosition
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent.activity import Activity, Sample, is_active
+from tfdeploy.agent.launch.activity import Activity, Sample, is_active
 
 BEFORE = Sample(100.0, frozenset({7, 8}), 5.0, 1_000, 10)
 

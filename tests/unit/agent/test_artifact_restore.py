@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent.artifact_restore import restorable, restored_path
+from tfdeploy.agent.record.artifact_restore import restorable, restored_path
 
 
 def test_the_artifacts_of_a_run_are_its_plain_files(tmp_path: Path) -> None:

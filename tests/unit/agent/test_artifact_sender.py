@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent.artifact_manifest import load_manifest
-from tfdeploy.agent.artifact_sender import ArtifactSender, Interrupted
-from tfdeploy.agent.artifact_store import ArtifactStore
-from tfdeploy.agent.artifacts import CHANGED, DISK_FULL, UNREADABLE, WRONG_HASH, LeftOut
+from tfdeploy.agent.record.artifact_manifest import load_manifest
+from tfdeploy.agent.record.artifact_store import ArtifactStore
+from tfdeploy.agent.record.artifacts import CHANGED, DISK_FULL, UNREADABLE, WRONG_HASH, LeftOut
 from tfdeploy.agent.sync import UploadRequest
+from tfdeploy.agent.transport.artifact_sender import ArtifactSender, Interrupted
 
 RUN = "0123456789ab"
 

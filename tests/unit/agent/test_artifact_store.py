@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent import artifact_precedence, artifact_store
-from tfdeploy.agent.artifact_manifest import load_manifest, read_part, stored_artifacts
-from tfdeploy.agent.artifact_store import ArtifactStore, UploadUnknown
-from tfdeploy.agent.artifacts import (
+from tfdeploy.agent.record import artifact_precedence, artifact_store
+from tfdeploy.agent.record.artifact_manifest import load_manifest, read_part, stored_artifacts
+from tfdeploy.agent.record.artifact_store import ArtifactStore, UploadUnknown
+from tfdeploy.agent.record.artifacts import (
     CLUSTER_LIMIT,
     LIMIT,
     MAX_BYTES,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.agent import artifact_sender, artifacts
-from tfdeploy.agent.artifacts import (
+from tfdeploy.agent.record import artifacts
+from tfdeploy.agent.record.artifacts import (
     BAD_NAME,
     DEFAULT_PATTERNS,
     LIMIT,
@@ -25,6 +25,7 @@ from tfdeploy.agent.artifacts import (
     newest_checkpoint,
     relative_checkpoint,
 )
+from tfdeploy.agent.transport import artifact_sender
 
 
 def named(path: str) -> str:

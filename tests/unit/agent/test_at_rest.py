@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.props import task_props
 from tests.unit.simulation import World
-from tfdeploy.agent import reconcile
-from tfdeploy.agent.record import RecordView
+from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.record.record import RecordView
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends import controller_calls
-from tfdeploy.backends.docker.controller_client import ControllerClient
+from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 
 
 class Cut:

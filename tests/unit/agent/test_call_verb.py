@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent.rpc import TOKEN_HEADER, call
+from tfdeploy.agent.transport.rpc import TOKEN_HEADER, call
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
-from tfdeploy.agent.launcher import Launcher
-from tfdeploy.agent.log_segments import Stream
-from tfdeploy.agent.rpc import CallError, CallObsolete, launcher_token, task_token
+from tfdeploy.agent.launch.launcher import Launcher
+from tfdeploy.agent.record.log_segments import Stream
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import PREPARE
+from tfdeploy.agent.transport.rpc import CallError, CallObsolete, launcher_token, task_token
 
 __all__ = ["served"]
 

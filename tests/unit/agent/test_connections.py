@@ -9,9 +9,10 @@ import pytest
 
 from tests.unit.agent.served import REPORT, TOKEN, Served, served
 from tests.waiting import until
-from tfdeploy.agent import connections, controller_server
-from tfdeploy.agent.connections import Connections
-from tfdeploy.agent.rpc import CallError, task_token
+from tfdeploy.agent.control import controller_server
+from tfdeploy.agent.transport import connections
+from tfdeploy.agent.transport.connections import Connections
+from tfdeploy.agent.transport.rpc import CallError, task_token
 
 __all__ = ["served"]
 

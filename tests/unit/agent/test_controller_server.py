@@ -14,12 +14,13 @@ import pytest
 from tests.unit.agent.served import REPORT, TOKEN, Served, body_of, served
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
-from tfdeploy.agent import events, rpc
-from tfdeploy.agent.controller import END_SECONDS, Clock, Controller
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.rpc import TOKEN_HEADER, CallError, launcher_token
+from tfdeploy.agent import events
+from tfdeploy.agent.control.controller import END_SECONDS, Clock, Controller
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState, TaskExit
 from tfdeploy.agent.sync import END, NOTHING, PREPARE, RUN, STOP, ExitReport, LauncherReport, Order
+from tfdeploy.agent.transport import rpc
+from tfdeploy.agent.transport.rpc import TOKEN_HEADER, CallError, launcher_token
 
 __all__ = ["served"]
 
@@ -217,8 +218,8 @@ def test_many_tasks_report_less_often(tmp_path: Path) -> None:
 def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
     with monkeypatch.context() as full:
-        full.setattr("tfdeploy.agent.record.write_whole", _no_space)
-        full.setattr("tfdeploy.agent.event_log._write", _no_space)
+        full.setattr("tfdeploy.agent.record.record.write_whole", _no_space)
+        full.setattr("tfdeploy.agent.record.event_log._write", _no_space)
         for _ in range(4):
             sync(target, launcher)
             target.tick()
@@ -236,8 +237,8 @@ def test_a_full_disk_delays_the_record_and_loses_nothing(tmp_path: Path, monkeyp
 @contextmanager
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as full:
-        full.setattr("tfdeploy.agent.record.write_whole", _no_space)
-        full.setattr("tfdeploy.agent.event_log._write", _no_space)
+        full.setattr("tfdeploy.agent.record.record.write_whole", _no_space)
+        full.setattr("tfdeploy.agent.record.event_log._write", _no_space)
         yield
 
 

@@ -13,13 +13,13 @@ from tests.clusters import cluster_ref
 from tests.counting import READ, WRITE, Linear, counting
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
-from tfdeploy.agent.controller import Controller
-from tfdeploy.agent.controller_server import Server
-from tfdeploy.agent.log import STDOUT, entry
-from tfdeploy.agent.record import Record, ViewRequest
-from tfdeploy.agent.record_sync import CopyChanges, CopyPosition
-from tfdeploy.agent.rpc import Client, launcher_token
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.controller_server import Server
+from tfdeploy.agent.record.log import STDOUT, entry
+from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.record.record_sync import CopyChanges, CopyPosition
 from tfdeploy.agent.sync import RUN
+from tfdeploy.agent.transport.rpc import Client, launcher_token
 from tfdeploy.backends.record_copy import RecordCopy
 
 SIZES = (10, 100, 1_000)

@@ -11,11 +11,11 @@ from tests.examples import examples
 from tests.unit.agent.distant import Distant
 from tests.unit.printing import all_lines, folder, write
 from tests.unit.simulation import World
-from tfdeploy.agent import event_log
-from tfdeploy.agent.event_log import append, read
 from tfdeploy.agent.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
-from tfdeploy.agent.log import ENTRY_BYTES, STDOUT, Log, entry
-from tfdeploy.agent.record import Record, RecordDamaged, ViewRequest
+from tfdeploy.agent.record import event_log
+from tfdeploy.agent.record.event_log import append, read
+from tfdeploy.agent.record.log import ENTRY_BYTES, STDOUT, Log, entry
+from tfdeploy.agent.record.record import Record, RecordDamaged, ViewRequest
 
 TORN = [
     b'{"at": 2.0, "te',
@@ -51,7 +51,7 @@ def test_events_that_cannot_be_written_leave_the_file_as_it_was(
     path = tmp_path / "events.jsonl"
     append(path, [event("before")])
     before = path.read_bytes()
-    monkeypatch.setattr("tfdeploy.agent.event_log._write", _half)
+    monkeypatch.setattr("tfdeploy.agent.record.event_log._write", _half)
     with pytest.raises(OSError, match="No space"):
         append(path, [event("lost")])
     assert path.read_bytes() == before
@@ -171,7 +171,7 @@ def test_a_copy_has_the_damaged_bytes_too_and_continues_behind_them(tmp_path: Pa
 
 
 def test_the_oldest_runs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfdeploy.agent.record.MAX_RUNS", 3)
+    monkeypatch.setattr("tfdeploy.agent.record.record.MAX_RUNS", 3)
     record = Record(tmp_path)
     ids = []
     for number in range(6):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent.docker_env import home
+from tfdeploy.agent.launch.docker_env import home
 
 
 def test_the_folder_of_the_images_user_stays(tmp_path: Path) -> None:

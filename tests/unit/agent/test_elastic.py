@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import elastic, events, run_move, sync
+from tfdeploy.agent import events, sync
+from tfdeploy.agent.control import elastic, run_move
+from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks, stop_run
 from tfdeploy.agent.flags import placeholders
-from tfdeploy.agent.reconcile import inherit_fences, remove_tasks, stop_run
 from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.agent.sync import ExitReport
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent import file_listing, file_server
-from tfdeploy.agent.exec import ProgramContext
-from tfdeploy.agent.file_messages import (
+from tfdeploy.agent.launch.exec import ProgramContext
+from tfdeploy.agent.user_files import file_listing, file_server
+from tfdeploy.agent.user_files.file_messages import (
     ABSOLUTE,
     CHANGED,
     COMPARE,

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from tfdeploy.agent import lease
-from tfdeploy.agent.lease import Lease
+from tfdeploy.agent.launch import lease
+from tfdeploy.agent.launch.lease import Lease
 
 
 class _Killed(Exception):

@@ -9,13 +9,13 @@ import pytest
 from tests.unit.printing import write
 from tests.unit.simulation import World
 from tests.waiting import until
-from tfdeploy.agent import log_matches, matcher
 from tfdeploy.agent.events import PATTERN_DISABLED, PATTERN_SLOW
-from tfdeploy.agent.log import MAX_LINE, STDERR, STDOUT, Log, Reader
-from tfdeploy.agent.log_matches import LogMatches
-from tfdeploy.agent.log_segments import Stream
-from tfdeploy.agent.matcher import Matcher, Matches
-from tfdeploy.agent.record import Record, RecordView, ViewRequest
+from tfdeploy.agent.record import log_matches, matcher
+from tfdeploy.agent.record.log import MAX_LINE, STDERR, STDOUT, Log, Reader
+from tfdeploy.agent.record.log_matches import LogMatches
+from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.matcher import Matcher, Matches
+from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.run_state import RunState
 
 SLOW = {"quadratic": r"(.*)accuracy: (\S+)", "exponential": r"(\w+\s?)*accuracy!"}

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent import log_pump, log_segments
-from tfdeploy.agent.log import STDOUT, Log, Reader
-from tfdeploy.agent.log_pump import Dropped, Pump
+from tfdeploy.agent.launch import log_pump
+from tfdeploy.agent.launch.log_pump import Dropped, Pump
+from tfdeploy.agent.record import log_segments
+from tfdeploy.agent.record.log import STDOUT, Log, Reader
 
 LINE = b"x" * 99 + b"\n"
 SECONDS = 30.0

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.printing import folder
-from tfdeploy.agent import log_segments as module
-from tfdeploy.agent.log_segments import Stream
+from tfdeploy.agent.record import log_segments as module
+from tfdeploy.agent.record.log_segments import Stream
 
 SEGMENT = 64
 KEPT = 3

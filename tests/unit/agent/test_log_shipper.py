@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent import log_shipper
-from tfdeploy.agent.log import NAMES
-from tfdeploy.agent.log_shipper import Shipper
-from tfdeploy.agent.rpc import CallError, Client
+from tfdeploy.agent.record.log import NAMES
+from tfdeploy.agent.transport import log_shipper
+from tfdeploy.agent.transport.log_shipper import Shipper
+from tfdeploy.agent.transport.rpc import CallError, Client
 
 LINES = 20
 

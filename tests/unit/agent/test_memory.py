@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent import memory
-from tfdeploy.agent.memory import MemoryWatch, group_members, resident_bytes, use_more_than
+from tfdeploy.agent.launch import memory
+from tfdeploy.agent.launch.memory import MemoryWatch, group_members, resident_bytes, use_more_than
 
 MIB = 1024 * 1024
 

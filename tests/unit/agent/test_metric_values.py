@@ -6,12 +6,12 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent.log import STDOUT
-from tfdeploy.agent.matcher import search
-from tfdeploy.agent.metric_values import number_in
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log import STDOUT
+from tfdeploy.agent.record.matcher import search
+from tfdeploy.agent.record.metric_values import number_in
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.steps import step_in
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.steps import step_in
 from tfdeploy.errors import SpecError
 from tfdeploy.report.log_metrics import reading
 from tfdeploy.report.report import metric_value

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tests.waiting import until
-from tfdeploy.agent import order_changes
-from tfdeploy.agent.controller import Controller
-from tfdeploy.agent.order_changes import ChangeWatch
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.rpc import CallError, Client
+from tfdeploy.agent.control import order_changes
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.order_changes import ChangeWatch
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.transport.rpc import CallError, Client
 
 
 def number_of(controller: Controller) -> int:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tfdeploy.agent.port_reservations import MAX_HELD, PortReservations
-from tfdeploy.agent.workdir import PORTS, Port, PortTaken
+from tfdeploy.agent.control.port_reservations import MAX_HELD, PortReservations
+from tfdeploy.agent.launch.workdir import PORTS, Port, PortTaken
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from tests.components.processes import alive
 from tests.waiting import until
-from tfdeploy.agent import process as module
-from tfdeploy.agent.process import MARK, Child, boot_id, kill_leftovers
+from tfdeploy.agent.launch import process as module
+from tfdeploy.agent.launch.process import MARK, Child, boot_id, kill_leftovers
 from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.backends.zipapp import application
 

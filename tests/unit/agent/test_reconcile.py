@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, reconcile, sync
+from tfdeploy.agent import events, sync
+from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.run_state import TaskExit
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
+from tfdeploy.agent.control.reconcile import remove_tasks
+from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
 from tfdeploy.agent.flags import TaskAddress
-from tfdeploy.agent.reconcile import remove_tasks
-from tfdeploy.agent.restart_policy import EXTERNAL_SIGNAL
 from tfdeploy.agent.sync import Order
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.unit.agent.test_reconcile import world
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, reconcile, sync
+from tfdeploy.agent import events, sync
+from tfdeploy.agent.control import reconcile
 
 HOUR = 3_600.0
 

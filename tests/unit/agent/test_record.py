@@ -10,8 +10,15 @@ import pytest
 from tests.unit.printing import write
 from tests.unit.simulation import World
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
-from tfdeploy.agent.log import STDOUT
-from tfdeploy.agent.record import FAILURE_LINES, Record, RecordFormatError, RecordView, StoredLine, ViewRequest
+from tfdeploy.agent.record.log import STDOUT
+from tfdeploy.agent.record.record import (
+    FAILURE_LINES,
+    Record,
+    RecordFormatError,
+    RecordView,
+    StoredLine,
+    ViewRequest,
+)
 
 PATTERNS = {"accuracy": r"accuracy: (\S+)"}
 

@@ -10,21 +10,22 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.agent import events, record_import
-from tfdeploy.agent.artifact_manifest import (
+from tfdeploy.agent import events
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.launch.workdir import RunRefused
+from tfdeploy.agent.record import record_import
+from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
     ManifestFile,
     save_manifest,
     stored_artifacts,
 )
-from tfdeploy.agent.artifacts import NOT_COPIED, LeftOut
-from tfdeploy.agent.controller import Controller
-from tfdeploy.agent.events import Event
-from tfdeploy.agent.record import Record, ViewRequest
-from tfdeploy.agent.record_import import ImportRequest, archive_parts, put
+from tfdeploy.agent.record.artifacts import NOT_COPIED, LeftOut
+from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.record.record_import import ImportRequest, archive_parts, put
 from tfdeploy.agent.run_state import FAILED, MOVED, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
-from tfdeploy.agent.workdir import RunRefused
 
 SPEC = plan(workers=1).run
 

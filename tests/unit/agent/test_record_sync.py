@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.agent.distant import Cut, Distant
 from tests.unit.printing import CHUNKS, folder
-from tfdeploy.agent import log_segments, record_sync
-from tfdeploy.agent.log import NAMES, STDERR, STDOUT
-from tfdeploy.agent.record_sync import CopyChanges, CopyPosition
+from tfdeploy.agent.record import log_segments, record_sync
+from tfdeploy.agent.record.log import NAMES, STDERR, STDOUT
+from tfdeploy.agent.record.record_sync import CopyChanges, CopyPosition
 
 LIMIT = 60
 SEGMENT = 64

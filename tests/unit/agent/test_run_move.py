@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.agent import moved_train_dir, reconcile, run_move
+from tfdeploy.agent.control import moved_train_dir, reconcile, run_move
+from tfdeploy.agent.control.restart_policy import set_exit
 from tfdeploy.agent.events import STOP_REQUESTED
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.restart_policy import set_exit
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunJob, TaskSpec
 from tfdeploy.agent.run_state import (
     MOVED,

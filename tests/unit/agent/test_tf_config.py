@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cases import check_golden
-from tfdeploy.agent import flags, tf_config
+from tfdeploy.agent import flags
 from tfdeploy.agent.flags import TaskAddress
+from tfdeploy.agent.launch import tf_config
 from tfdeploy.agent.run_spec import RunJob, RunSpec
 
 BOOK = [

@@ -14,15 +14,17 @@ from tests.examples import examples
 from tests.unit.cases import plan
 from tests.unit.printing import Chunk, folder, write
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, log_matches, matcher, reconcile, until
-from tfdeploy.agent.controller import Controller
-from tfdeploy.agent.log import STDERR, STDOUT
-from tfdeploy.agent.matcher import Matches
-from tfdeploy.agent.record import Record
+from tfdeploy.agent import events
+from tfdeploy.agent.control import reconcile, until
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.until import LoggedValue
+from tfdeploy.agent.record import log_matches, matcher
+from tfdeploy.agent.record.log import STDERR, STDOUT
+from tfdeploy.agent.record.matcher import Matches
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import Condition, RunSpec
 from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
 from tfdeploy.agent.sync import RUN, STOP
-from tfdeploy.agent.until import LoggedValue
 
 METRICS = {"accuracy": r"accuracy: (\S+)", "loss": r"loss: (\S+)"}
 GOOD = LoggedValue("worker-0", 1, "0.953", 4200)

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent import reconcile, sync, uploads
-from tfdeploy.agent.artifacts import DEFAULT_PATTERNS
-from tfdeploy.agent.controller import Clock, Controller
+from tfdeploy.agent import sync
+from tfdeploy.agent.control import reconcile, uploads
+from tfdeploy.agent.control.controller import Clock, Controller
 from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
-from tfdeploy.agent.record import Record, ViewRequest
+from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
+from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit, TaskState
 from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
-from tfdeploy.agent.upload_calls import UploadRefused
+from tfdeploy.agent.transport.upload_calls import UploadRefused
 
 NOW = 1000.0
 

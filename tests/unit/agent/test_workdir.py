@@ -11,10 +11,10 @@ from zipfile import ZipFile, ZipInfo
 
 import pytest
 
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.launch.workdir import RunRefused, train_dir, train_dir_problem, unpack
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.agent.workdir import RunRefused, train_dir, train_dir_problem, unpack
 
 
 @pytest.fixture

@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
-from tfdeploy.agent import record_sync
-from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, read_part, stored_artifacts
-from tfdeploy.agent.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
-from tfdeploy.agent.rpc import CallError
+from tfdeploy.agent.record import record_sync
+from tfdeploy.agent.record.artifact_manifest import (
+    ArtifactList,
+    ManifestArtifact,
+    ManifestFile,
+    read_part,
+    stored_artifacts,
+)
+from tfdeploy.agent.record.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
+from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends import artifact_copy
 from tfdeploy.backends.artifact_copy import copy_artifacts
 from tfdeploy.backends.record_copy import RecordCopy

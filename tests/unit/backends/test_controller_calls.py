@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.simulation import World
-from tfdeploy.agent import record_sync
-from tfdeploy.agent.record import RecordView, ViewRequest
-from tfdeploy.agent.record_sync import CopyChanges
-from tfdeploy.agent.rpc import PROTOCOL, CallError
+from tfdeploy.agent.record import record_sync
+from tfdeploy.agent.record.record import RecordView, ViewRequest
+from tfdeploy.agent.record.record_sync import CopyChanges
+from tfdeploy.agent.transport.rpc import PROTOCOL, CallError
 from tfdeploy.backends import controller_calls
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.record_copy import RecordCopy

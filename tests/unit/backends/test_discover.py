@@ -11,7 +11,7 @@ from tfdeploy.backends.docker.discover import LabelledObject
 from tfdeploy.backends.docker.labels import cluster_labels, stack_labels
 from tfdeploy.backends.ec2 import discover as ec2
 from tfdeploy.backends.ec2.discover import TaggedResource
-from tfdeploy.backends.ec2.prices import Amount
+from tfdeploy.backends.ec2.price.prices import Amount
 from tfdeploy.backends.local import discover as local
 from tfdeploy.cli.pulumi import places, settings
 

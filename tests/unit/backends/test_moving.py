@@ -8,8 +8,8 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.artifacts import (
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.record.artifacts import (
     CHECKPOINT,
     DEFAULT_PATTERNS,
     LIMIT,
@@ -19,8 +19,8 @@ from tfdeploy.agent.artifacts import (
     choose,
     relative_checkpoint,
 )
-from tfdeploy.agent.record import Record
-from tfdeploy.agent.record_import import ImportRequest
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.run_state import (
     FAILED,
     MOVED,

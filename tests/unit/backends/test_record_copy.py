@@ -12,11 +12,11 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.simulation import World
-from tfdeploy.agent import record
-from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
-from tfdeploy.agent.log_segments import Stream
-from tfdeploy.agent.record import RecordView, ViewRequest
-from tfdeploy.agent.record_sync import CopyChanges
+from tfdeploy.agent.record import record
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
+from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.record import RecordView, ViewRequest
+from tfdeploy.agent.record.record_sync import CopyChanges
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends import record_copy
 from tfdeploy.backends.docker import task_runner

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.agent.file_messages import (
+from tfdeploy.agent.user_files.file_messages import (
     ABSOLUTE,
     END,
     FILE,
@@ -17,7 +17,7 @@ from tfdeploy.agent.file_messages import (
     FileEntry,
     to_line,
 )
-from tfdeploy.agent.file_server import LENGTH
+from tfdeploy.agent.user_files.file_server import LENGTH
 from tfdeploy.backends import task_files
 from tfdeploy.backends.task_files import TaskFiles
 from tfdeploy.backends.thread_connection import ThreadConnection

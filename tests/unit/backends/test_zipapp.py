@@ -53,10 +53,13 @@ print(json.dumps(names))
     ("modules", "not_loaded"),
     [
         # Each start of a program waits for this.
-        (["main", "lead"], ["json", "pathlib", "subprocess", "threading", "typing", "agent.run_state"]),
+        (["main", "launch.lead"], ["json", "pathlib", "subprocess", "threading", "typing", "agent.run_state"]),
         # A controller has a record, and the end of a run has artifacts.
-        (["main", "launcher"], ["uuid", "zipfile", "agent.artifacts", "agent.events", "agent.record", "agent.until"]),
-        (["main", "rpc"], ["shutil", "subprocess", "agent.run_state"]),
+        (
+            ["main", "launch.launcher"],
+            ["uuid", "zipfile", "agent.record.artifacts", "agent.events", "agent.record.record", "agent.control.until"],
+        ),
+        (["main", "transport.rpc"], ["shutil", "subprocess", "agent.run_state"]),
     ],
 )
 def test_a_process_of_the_agent_loads_only_what_it_needs(
@@ -76,17 +79,17 @@ def test_a_process_of_the_agent_loads_only_what_it_needs(
 def test_compiled_modules_are_those_that_are_loaded(tmp_path: Path) -> None:
     program = tmp_path / "agent.pyz"
     program.write_bytes(zipapp.compiled_application())
-    show = "import agent.launcher, agent.main; print(agent.launcher.__cached__, agent.main.__cached__)"
+    show = "import agent.launch.launcher, agent.main; print(agent.launch.launcher.__cached__, agent.main.__cached__)"
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [f"{program}/agent/launcher.pyc", f"{program}/agent/main.pyc"]
+    assert done.stdout.split() == [f"{program}/agent/launch/launcher.pyc", f"{program}/agent/main.pyc"]
 
 
 def test_another_interpreter_takes_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zipapp, "MAGIC_NUMBER", b"xx\r\n")
     program = tmp_path / "agent.pyz"
     program.write_bytes(zipapp.compiled_application.__wrapped__())
-    show = "import agent.launcher; print(agent.launcher.__file__)"
+    show = "import agent.launch.launcher; print(agent.launch.launcher.__file__)"
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {show}", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{program}/agent/launcher.py"
+    assert done.stdout.strip() == f"{program}/agent/launch/launcher.py"

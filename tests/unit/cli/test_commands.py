@@ -18,7 +18,7 @@ from tests.unit.cases import plan, spec
 from tests.unit.report.test_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
-from tfdeploy.agent.record import Record, RecordView
+from tfdeploy.agent.record.record import Record, RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState, Route
 from tfdeploy.cli import common, snapshot
 from tfdeploy.cli.commands import events, port_forward, tunnel, wait

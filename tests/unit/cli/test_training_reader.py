@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.printing import write
 from tests.unit.simulation import World
-from tfdeploy.agent.log import STDERR, STDOUT
-from tfdeploy.agent.log_segments import Stream
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log import STDERR, STDOUT
+from tfdeploy.agent.record.log_segments import Stream
+from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.training_reader import TrainingReader
 
 COMMANDS = {"worker-0": "python train.py --steps=5000"}

@@ -11,12 +11,14 @@ from tests.unit.plan.test_plan import changes, job
 from tests.unit.props import task_props
 from tests.unit.report.test_wait import followed, sight
 from tests.unit.simulation import Launcher, World
-from tfdeploy.agent import events, reconcile, tensorboard
+from tfdeploy.agent import events
+from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.flags import TaskAddress
-from tfdeploy.agent.record import RecordView
-from tfdeploy.agent.tf_config import environment
+from tfdeploy.agent.launch import tensorboard
+from tfdeploy.agent.launch.tf_config import environment
+from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import GONE
-from tfdeploy.backends.docker import services
+from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart
 from tfdeploy.errors import BackendError, SpecError
 from tfdeploy.report.expected import expected_state

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.agent.log import STDOUT, entry
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log import STDOUT, entry
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
 from tfdeploy.backends.run_mover import StoppedRun
 from tfdeploy.report.arrival import Arrival, last_step

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tfdeploy.agent import artifacts
-from tfdeploy.agent.artifacts import LIMIT, LeftOut, StoredArtifact
-from tfdeploy.agent.record import RecordView
+from tfdeploy.agent.record import artifacts
+from tfdeploy.agent.record.artifacts import LIMIT, LeftOut, StoredArtifact
+from tfdeploy.agent.record.record import RecordView
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState
 from tfdeploy.backends.base import ObservedState

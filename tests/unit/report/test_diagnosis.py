@@ -8,7 +8,7 @@ import pytest
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World
-from tfdeploy.agent.record import StoredLine
+from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.agent.run_state import TaskState
 from tfdeploy.backends.base import EngineTask, ObservedState
 from tfdeploy.report.diagnosis import Facts, Finding, explain

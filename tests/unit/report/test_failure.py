@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.report.test_report import NOON, failed, read, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.record import StoredLine
+from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.report.failure import SHOWN_LINES, failure_of
 from tfdeploy.report.wait import _last_lines
 

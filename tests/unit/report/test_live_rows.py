@@ -6,7 +6,7 @@ from typing import Any
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_wait import running, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.record import StoredLine
+from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.live_rows import LiveRows

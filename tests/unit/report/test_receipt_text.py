@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.report.test_run_history import finished, stored
-from tfdeploy.agent.artifacts import CHECKPOINT, FILES, StoredArtifact
+from tfdeploy.agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.receipt_text import receipt_facts

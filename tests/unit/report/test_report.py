@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
-from tfdeploy.agent import reconcile
-from tfdeploy.agent.record import RecordView, StoredLine
+from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import FINAL, RunState, TaskState
 from tfdeploy.backends.base import EngineTask, ObservedState

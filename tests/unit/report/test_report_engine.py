@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import ARGS, NOON, finished, noon, worker, world
-from tfdeploy.agent.record import RecordView
+from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import EngineTask, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import Report, report, task_status

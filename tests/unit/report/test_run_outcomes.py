@@ -15,8 +15,8 @@ from tests.unit.simulation import World
 from tfdeploy import receipts
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.log import STDOUT
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log import STDOUT
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes

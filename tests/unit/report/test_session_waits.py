@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.report.test_report import NOON, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.record import StoredLine
+from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.session_waits import SessionWait, session_waits
 

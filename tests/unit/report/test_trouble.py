@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.report.test_diagnosis import ALL
 from tests.unit.report.test_report import sight, world
-from tfdeploy.agent.record import RecordView
+from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import GONE, ObservedState
 from tfdeploy.report.trouble import Trouble
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.report.test_diagnosis import why
 from tests.unit.report.test_report import NOON, sight
 from tests.unit.simulation import World
-from tfdeploy.agent.until import LoggedValue, note_problems
+from tfdeploy.agent.control.until import LoggedValue, note_problems
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.until_problems import until_problems
 

@@ -16,7 +16,7 @@ from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent import polling
-from tfdeploy.agent.record import RecordView, StoredLine
+from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedState
 from tfdeploy.report import wait

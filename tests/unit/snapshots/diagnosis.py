@@ -9,7 +9,7 @@ from tests.unit.report.test_diagnosis import ALL, NO_IMAGE, TASK
 from tests.unit.report.test_report import NOON, failed, finished, noon, sight, waiting, world
 from tests.unit.report.test_session_waits import line, look
 from tests.unit.snapshots import case, section
-from tfdeploy.agent.record import StoredLine
+from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.diagnosis import Finding
 from tfdeploy.report.remedies import engine_remedy, exit_remedy

@@ -5,11 +5,11 @@ from typing import Any
 from tests.unit.simulation import World
 from tests.unit.snapshots import section
 from tfdeploy.agent import events as kinds
-from tfdeploy.agent import reconcile
+from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.control.restart_policy import MAX_BACKOFF
+from tfdeploy.agent.control.success_policy import MAX_LOSSES
+from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.restart_policy import MAX_BACKOFF
-from tfdeploy.agent.success_policy import MAX_LOSSES
-from tfdeploy.agent.until import LoggedValue
 from tfdeploy.report.artifacts import REASONS
 from tfdeploy.report.events import describe, with_waits
 

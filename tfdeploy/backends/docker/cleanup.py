@@ -11,11 +11,11 @@ from docker.errors import APIError
 from ...errors import BackendError
 from ..base import TaskDependencies
 from ..controller_calls import wait_for
-from . import volume_cleanup
 from .labels import RECORD_VOLUME, TRAIN_VOLUME, cluster_filter, label_filter, search_labels
-from .retained_volumes import remaining_volume_text, retained_volume_text
-from .swarm import Swarm
-from .volume_cleanup import NotRemoved
+from .swarm.swarm import Swarm
+from .volumes import volume_cleanup
+from .volumes.retained_volumes import remaining_volume_text, retained_volume_text
+from .volumes.volume_cleanup import NotRemoved
 
 _RETRY_SECONDS = 30.0
 _NETWORK_SECONDS = 15.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .mounts import Mount
+from .volumes.mounts import Mount
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterRef
 from ..image_content import context_hash
-from . import images, mounts, nodes, services, validate
+from . import images, validate
 from .container_settings import ContainerSettings
-from .engine import Engine
+from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,
     PORT_LABEL,
@@ -22,6 +22,8 @@ from .labels import (
     user_volume_labels,
     volume_name,
 )
+from .swarm import nodes, services
+from .volumes import mounts
 
 TRAIN_FOLDER = "/tfdeploy/train"
 """Where the cluster's volume for checkpoints is mounted."""

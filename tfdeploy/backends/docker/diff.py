@@ -10,8 +10,8 @@ from ...spec.docker import HOST, OVERLAY
 from ...units import text_of_size
 from .container_settings import ContainerSettings
 from .labels import MACHINE_LABEL
-from .mounts import Mount
-from .services import Services
+from .swarm.services import Services
+from .volumes.mounts import Mount
 
 RESTARTS = "restarts, one task at a time"
 RESTARTS_ALL = "restarts all tasks at once, and the training resumes"

@@ -8,7 +8,7 @@ from docker.errors import APIError
 
 from ...errors import BackendError
 from ..base import ClusterRef, DiscoveredCluster
-from .engine import Engine, engine_address
+from .engine.engine import Engine, engine_address
 from .labels import ID_LABEL, NAME_LABEL, OWNER_LABEL, PROJECT_LABEL, STACK_LABEL
 
 _UNKNOWN = "?"

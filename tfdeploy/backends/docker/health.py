@@ -8,7 +8,7 @@ from docker.errors import APIError
 from ...errors import SpecError, Unreachable
 from ...paths import pulumi_home
 from ..base import FAIL, OK, WARN, Check
-from .engine import Engine, engine_address, is_open_tcp
+from .engine.engine import Engine, engine_address, is_open_tcp
 
 _NO_DOWNLOADS = "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"
 _MAKE_TARGETS = {"docker": "docker", "aws": "ec2"}

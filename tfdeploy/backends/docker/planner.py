@@ -15,16 +15,17 @@ from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
-from . import containers, diff, nodes, validate
+from . import containers, diff, validate
 from .addresses import OverlayNetworks, network_change, network_subnet, overlay_networks
 from .container_settings import ContainerSettings
-from .controller_client import ControllerClient
-from .engine import Engine, engine_address
+from .engine.controller_client import ControllerClient
+from .engine.engine import Engine, engine_address
 from .labels import MACHINE_LABEL
-from .retained_volumes import retained_data
-from .services import Services
-from .swarm import Swarm
-from .volume_sizes import VolumeSizes
+from .swarm import nodes
+from .swarm.services import Services
+from .swarm.swarm import Swarm
+from .volumes.retained_volumes import retained_data
+from .volumes.volume_sizes import VolumeSizes
 
 if TYPE_CHECKING:
     import pulumi

@@ -18,7 +18,7 @@ from ..base import ClusterRef, load
 from ..installation import noted
 from ..stack_config import StackProvider
 from ..state_values import plain_values
-from .engine import Engine
+from .engine.engine import Engine
 from .images import Build
 
 Props = dict[str, Any]

@@ -22,7 +22,7 @@ from ..base import ClusterDependencies, ClusterRef, DependencyRequest
 from ..image_content import context_hash
 from ..zipapp import application
 from . import images
-from .engine import engine_address
+from .engine.engine import engine_address
 from .labels import LABEL_PREFIX, cluster_labels
 from .requirements_image import RequirementsImage
 

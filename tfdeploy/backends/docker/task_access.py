@@ -14,24 +14,18 @@ from ...errors import BackendError, Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
-from ..task_access import (
-    address_of,
-    announce,
-    lost_in_memory,
-    task_of,
-    to_copy_from,
-    to_restart,
-    wait_until_running,
-)
-from . import exec, nodes, volume_cleanup
-from .controller_client import ControllerClient
-from .engine import Engine
-from .exec import ExecConnection, ExecStream
+from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
+from .engine import exec
+from .engine.controller_client import ControllerClient
+from .engine.engine import Engine
+from .engine.exec import ExecConnection, ExecStream
 from .labels import MACHINE_LABEL
-from .services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, ServiceJson, Services, stop_timeout
-from .swarm import Swarm, require_service
+from .swarm import nodes
+from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, ServiceJson, Services, stop_timeout
+from .swarm.swarm import Swarm, require_service
 from .usage import measure
-from .volumes import exclusive_volumes, restart_effects
+from .volumes import volume_cleanup
+from .volumes.volumes import exclusive_volumes, restart_effects
 
 _STOP_MARGIN = 60.0
 _REMOVE_TIMEOUT = 120.0

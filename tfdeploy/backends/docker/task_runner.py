@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 
-from ...agent.record import RecordView, ViewRequest
-from ...agent.rpc import CallError, task_token
+from ...agent.record.record import RecordView, ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import UNKNOWN, RunState
+from ...agent.transport.rpc import CallError, task_token
 from ...errors import BackendError, SpecError, Unreachable
 from ...spec.cluster import JOBS
 from .. import controller_calls
@@ -30,18 +30,19 @@ from ..base import (
 )
 from ..installation import installing
 from ..record_copy import RecordCopy, RecordCopyError
-from . import cleanup, nodes
+from . import cleanup
 from .containers import TRAIN_FOLDER
-from .controller_client import ControllerClient
-from .engine import Engine
+from .engine.controller_client import ControllerClient
+from .engine.engine import Engine
 from .images import Build
 from .labels import SPEC_HASH_LABEL, name_prefix
-from .lease_wait import wait_for_lease
 from .requirements_image import build_image, has_image
-from .rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
-from .services import Service, controller_service, stop_timeout, task_service, token_secret_name
-from .start_clock import wait_for_start
-from .swarm import Swarm, is_scaled_to_zero
+from .swarm import nodes
+from .swarm.lease_wait import wait_for_lease
+from .swarm.rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
+from .swarm.services import Service, controller_service, stop_timeout, task_service, token_secret_name
+from .swarm.start_clock import wait_for_start
+from .swarm.swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from docker.errors import APIError
 
 from ...errors import BackendError
 from ..base import TaskUsage
-from .engine import Engine
+from .engine.engine import Engine
 
 _PARALLEL_CALLS = 16
 """An engine measures each container for a second, several at once."""

@@ -14,10 +14,10 @@ from ...spec.unknown import is_known
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from . import diff, images
 from .addresses import OverlayNetworks, network_subnet
-from .engine import Engine, is_open_tcp
-from .mounts import Mount, duplicate_target
-from .services import RECORD_FOLDER
-from .swarm import Swarm
+from .engine.engine import Engine, is_open_tcp
+from .swarm.services import RECORD_FOLDER
+from .swarm.swarm import Swarm
+from .volumes.mounts import Mount, duplicate_target
 
 _RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD_FOLDER)
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from ..base import Backend, Discovery, Planner, TaskAccess
 from .discover import discover_clusters
 from .health import health
-from .machine_provider import Ec2MachineProvider
+from .machine.machine_provider import Ec2MachineProvider
 from .task_runner import Ec2TaskRunner
 
 for _package in ("pulumi_aws", "pulumi_docker"):  # imported where they are used, because that takes long

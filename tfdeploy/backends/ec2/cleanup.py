@@ -10,9 +10,10 @@ from botocore.exceptions import ClientError
 from ...errors import BackendError
 from ...paths import cluster_folder
 from ..base import ClusterRef
-from . import aws_api, aws_session, boot_failures, machines, ssh
-from .aws_error_table import Kind
-from .aws_errors import AwsFailure, aws_errors, kind_of, translated
+from .aws import aws_api, aws_session
+from .aws.aws_error_table import Kind
+from .aws.aws_errors import AwsFailure, aws_errors, kind_of, translated
+from .machine import boot_failures, machines, ssh
 
 SECONDS = 600.0
 ROLE_SECONDS = 60.0

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field, replace
 from ...errors import BackendError
 from ...paths import cluster_folder
 from ..base import ClusterRef, DiscoveredCluster
-from . import account, aws_api, aws_session, prices, record_bucket, shared_bucket, ssh
-from .aws_api import pages, tag_values
-from .aws_errors import AwsRefusal, aws_errors, refuse_no_region
-from .model import LIVE
-from .prices import Amount, BillableMachine, Disk
+from . import record_bucket, shared_bucket
+from .aws import account, aws_api, aws_session
+from .aws.aws_api import pages, tag_values
+from .aws.aws_errors import AwsRefusal, aws_errors, refuse_no_region
+from .machine import ssh
+from .machine.model import LIVE
+from .price import prices
+from .price.prices import Amount, BillableMachine, Disk
 
 _CLUSTER_TAGS = (
     aws_api.CLUSTER_ID,

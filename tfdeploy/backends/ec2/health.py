@@ -5,8 +5,8 @@ import shutil
 from ...errors import SpecError
 from ..base import FAIL, OK, Check
 from ..docker.health import provider
-from . import account, aws_session
-from .aws_errors import AwsFailure, AwsUnreachable, aws_errors, refuse_no_region
+from .aws import account, aws_session
+from .aws.aws_errors import AwsFailure, AwsUnreachable, aws_errors, refuse_no_region
 
 
 def health(place: str = "") -> list[Check]:

@@ -9,7 +9,7 @@ from typing import cast
 
 import pulumi
 
-from ...agent.docker_env import NOTICE
+from ...agent.launch.docker_env import NOTICE
 from ...agent.run_state import RunState
 from ...errors import SpecError, Unreachable
 from ...plan.change import Change
@@ -19,30 +19,20 @@ from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
-from ..docker import containers, diff, images, mounts
+from ..docker import containers, diff, images
 from ..docker.container_settings import ContainerSettings
 from ..docker.planner import current_run, render_containers, task_machines
-from ..docker.services import MANAGER_PLACEHOLDER, Services
-from ..docker.swarm import Swarm
+from ..docker.swarm.services import MANAGER_PLACEHOLDER, Services
+from ..docker.swarm.swarm import Swarm
+from ..docker.volumes import mounts
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
-from . import (
-    account,
-    aws_api,
-    aws_session,
-    boot_failures,
-    capacity,
-    costs,
-    machines,
-    record_bucket,
-    replaced_machines,
-    ssh,
-    status,
-    user_data,
-    validate,
-)
+from . import record_bucket, validate
+from .aws import account, aws_api, aws_session
+from .machine import boot_failures, machines, replaced_machines, ssh, status, user_data
+from .machine.user_data import GPU, SHARED, disk_folder
+from .price import capacity, costs
 from .retained_data import retained_data
-from .user_data import GPU, SHARED, disk_folder
 
 _HOST_PORT = 20000
 """Where the controller listens on the host network; the Swarm has no other controller."""

@@ -17,11 +17,11 @@ from typing import Any, TypedDict, cast
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ...agent import artifact_precedence
-from ...agent.artifact_manifest import load_manifest
-from ...agent.record import FORMAT, RecordFormatError
+from ...agent.launch.workdir import locked
+from ...agent.record import artifact_precedence
+from ...agent.record.artifact_manifest import load_manifest
+from ...agent.record.record import FORMAT, RecordFormatError
 from ...agent.run_state import RunState
-from ...agent.workdir import locked
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ...spec.cluster import ClusterSpec
@@ -29,7 +29,8 @@ from ..base import ClusterRef
 from ..record_copy import RecordCopy
 from ..stack_config import StackProvider
 from ..state_values import plain_values
-from . import shared_bucket, ssh
+from . import shared_bucket
+from .machine import ssh
 from .shared_bucket import BucketFolder
 from .watchdog.record_upload import part_name
 

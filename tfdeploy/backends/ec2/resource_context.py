@@ -9,8 +9,8 @@ from ...spec.cluster import ClusterSpec
 from ...spec.ec2 import Ec2Spec
 from ..base import ClusterRef
 from ..docker.labels import name_prefix
-from .machines import tags
-from .model import PlannedInstance
+from .machine.machines import tags
+from .machine.model import PlannedInstance
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,15 @@ from ...spec.cluster import ClusterSpec
 from ...spec.ec2 import NEW, PRIVATE, PUBLIC, SSM
 from ..base import ClusterRef
 from ..zipapp import watchdog
-from . import account, address_pools, aws_api, capacity, iam, record_bucket, ssh, user_data
-from .machines import planned_instance, shared_folder
-from .model import PlannedInstance
+from . import record_bucket
+from .aws import account, aws_api, iam
+from .machine import address_pools, ssh, user_data
+from .machine.machines import planned_instance, shared_folder
+from .machine.model import PlannedInstance
+from .machine.security_group import security_group
+from .price import capacity
 from .record_bucket import RecordBucket
 from .resource_context import ResourceContext
-from .security_group import security_group
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
 

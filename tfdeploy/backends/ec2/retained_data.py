@@ -6,8 +6,8 @@ from ...plan.plan import Plan
 from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.ec2 import NEW
-from .machines import planned_instance
-from .user_data import SHARED, disk_folder
+from .machine.machines import planned_instance
+from .machine.user_data import SHARED, disk_folder
 
 _GIB = 1 << 30
 

@@ -7,7 +7,8 @@ from ..base import ClusterRef, RunProps
 from ..controller_calls import ControllerApi
 from ..docker.run_mover import DockerRunMover
 from ..run_mover import StoppedRun
-from . import account, record_bucket
+from . import record_bucket
+from .aws import account
 
 
 class Ec2RunMover:

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from ...errors import SpecError
-from . import aws_api, aws_session
-from .aws_api import tag_values
-from .aws_error_table import Kind
-from .aws_errors import aws_errors, error_code, error_message, kind_of
+from .aws import aws_api, aws_session
+from .aws.aws_api import tag_values
+from .aws.aws_error_table import Kind
+from .aws.aws_errors import aws_errors, error_code, error_message, kind_of
 
 PURPOSE = f"{aws_api.PREFIX}purpose"
 """The tag of the bucket; it has no tag of a cluster."""

@@ -15,7 +15,7 @@ from pulumi.dynamic import CreateResult, DiffResult, Resource
 
 from ..base import ClusterRef
 from ..stack_config import StackProvider
-from . import ssh
+from .machine import ssh
 
 _READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
 _TYPE = "dynamic/tfdeploy:SshKey"

@@ -14,13 +14,15 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 from ...errors import BackendError, CommandError, Unreachable
 from ..base import ClusterRef
 from ..controller_calls import wait_for
-from ..docker.engine import Engine, engine_errors, retry_conflicts
+from ..docker.engine.engine import Engine, engine_errors, retry_conflicts
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..stack_config import StackProvider
 from ..state_values import plain_values
-from . import aws_api, cleanup, machines, ssh
-from .boot import Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
-from .instance_poll import InstancePoll
+from . import cleanup
+from .aws import aws_api
+from .machine import machines, ssh
+from .machine.boot import Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
+from .machine.instance_poll import InstancePoll
 
 JOIN_SECONDS = 180.0
 _PORT = 2377

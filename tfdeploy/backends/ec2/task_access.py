@@ -4,11 +4,11 @@ from contextlib import suppress
 
 from ...errors import NotFound, SpecError, Unreachable
 from ..base import ClusterRef
-from ..docker.engine import Engine
+from ..docker.engine.engine import Engine
 from ..docker.planner import task_machines
-from ..docker.swarm import Swarm
+from ..docker.swarm.swarm import Swarm
 from ..docker.task_access import DockerAccess
-from . import ssh
+from .machine import ssh
 
 
 class Ec2Access(DockerAccess):

@@ -4,15 +4,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from ...agent.record import ViewRequest
+from ...agent.record.record import ViewRequest
 from ...agent.run_spec import RunSpec
 from ...errors import BackendError, SpecError
 from ..base import GONE, ClusterRef, MachineProvider, ObservedState, Retain, RunOutputs, RunProps
-from ..docker.controller_client import ControllerClient
+from ..docker.engine.controller_client import ControllerClient
 from ..docker.run_mover import DockerRunMover
 from ..docker.task_runner import DockerTaskRunner
 from ..record_copy import RecordCopy
-from . import account, costs, record_bucket, ssh
+from . import record_bucket
+from .aws import account
+from .machine import ssh
+from .price import costs
 
 
 class Ec2TaskRunner:

@@ -13,10 +13,11 @@ from ...units import counted
 from ..docker.addresses import refuse_few_addresses
 from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
-from . import aws_api, layout, model, ssh
-from .machines import planned_instance
-from .model import BootFailure, Ec2Inventory
-from .user_data import SHARED, disk_folder
+from .aws import aws_api
+from .machine import layout, model, ssh
+from .machine.machines import planned_instance
+from .machine.model import BootFailure, Ec2Inventory
+from .machine.user_data import SHARED, disk_folder
 
 _QUOTAS = {
     "g": ("L-DB2E81BA", "L-3819A6DF"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ...agent.record import Record
+from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
 from ...errors import SpecError
 from ...paths import absolute, state_folder

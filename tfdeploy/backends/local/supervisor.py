@@ -21,9 +21,9 @@ import psutil
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from ...agent.files import write_whole
+from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root
-from ...plugin_exit import is_cancelled
 from . import open_files
 from .paths import Places
 

@@ -8,25 +8,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ...agent.exec import program_context
-from ...agent.lead import NOT_FOUND
-from ...agent.record import Record, ViewRequest
-from ...agent.rpc import UNIX, CallError, Client
+from ...agent.launch.exec import program_context
+from ...agent.launch.lead import NOT_FOUND
+from ...agent.record.record import Record, ViewRequest
 from ...agent.run_state import RunState
-from ...backends import controller_calls
+from ...agent.transport.rpc import UNIX, CallError, Client
 from ...errors import BackendError
+from .. import controller_calls
 from ..base import ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..port_forward import Direct
-from ..task_access import (
-    address_of,
-    announce,
-    lost_in_memory,
-    task_of,
-    to_copy_from,
-    to_restart,
-    wait_until_running,
-)
+from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
 from ..thread_connection import ThreadConnection
 from .paths import Places
 from .supervisor import Supervisor

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ...agent.files import write_whole
-from ...agent.record import Record, RecordFormatError, RecordView, ViewRequest
-from ...agent.rpc import UNIX, CallError, Client, task_token
+from ...agent.record.record import Record, RecordFormatError, RecordView, ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
+from ...agent.transport.rpc import UNIX, CallError, Client, task_token
 from ...errors import Unreachable
 from ...paths import make_private, runtime_root, set_aside
 from .. import controller_calls

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from ...agent.record import Record
+from ...agent.launch.workdir import is_bindable
+from ...agent.record.record import Record
 from ...agent.run_state import TENSORBOARD
-from ...agent.workdir import is_bindable
 from ...errors import SpecError
 from ...plan.plan import Plan
 from ...plan.scheduler import Machine

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ... import receipts
-from ...agent.record import Record
+from ...agent.record.record import Record
 from ...errors import NotFound
 from ...report.escapes import shown_text
 from ...report.log_metrics import Curve, curves

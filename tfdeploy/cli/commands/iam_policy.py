@@ -21,7 +21,7 @@ from ..pulumi import places, project_name, settings
 from ..select import ClusterQuery, current_stack
 
 if TYPE_CHECKING:
-    from ...backends.ec2.iam_policy import PolicyRequest
+    from ...backends.ec2.aws.iam_policy import PolicyRequest
 
 _BACKEND = "ec2"
 _ACCOUNT = re.compile(r"\d{12}")
@@ -52,7 +52,7 @@ def iam_policy(
     Other resources of the program, the image registry and Pulumi's backend need further permissions.
     """
     load(_BACKEND)
-    from ...backends.ec2.iam_policy import document, everything
+    from ...backends.ec2.aws.iam_policy import document, everything
 
     _refuse_values(account, connectivity)
     request = _request_of(query)
@@ -85,7 +85,7 @@ def _refuse_values(account: str, connectivity: str) -> None:
 
 def _request_of(query: ClusterQuery) -> "PolicyRequest":
     """What the stack's configuration and its clusters use."""
-    from ...backends.ec2.iam_policy import PolicyRequest
+    from ...backends.ec2.aws.iam_policy import PolicyRequest
 
     file, stack = current_stack(query)
     configuration = settings(file, stack)

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from ... import registry
-from ...agent.record import Record
+from ...agent.record.record import Record
 from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound

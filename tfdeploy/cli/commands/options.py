@@ -12,7 +12,7 @@ from ..output import screen_width
 from ..select import ClusterQuery
 
 if TYPE_CHECKING:
-    from ...arg_docs import Row
+    from ...spec.arg_docs import Row
 
 _WIDTH = 100
 """The width where there is no terminal."""
@@ -43,9 +43,9 @@ def options(
 
 
 def _rows() -> "list[Row]":
-    from ...arg_docs import (
+    from ...spec.arg_docs import (  # imported here: it imports pulumi, a third of the start-up time of every command
         CLASSES,
         rows,
-    )  # imported here: it imports pulumi, a third of the start-up time of every command
+    )
 
     return [replace(row, name=f"{prefix}{row.name}") for prefix, owner in CLASSES.items() for row in rows(owner)]

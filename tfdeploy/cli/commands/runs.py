@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ... import receipts, registry
-from ...agent.record import Record
+from ...agent.record.record import Record
 from ...agent.run_spec import RunSpec
 from ...backends.base import ClusterRef
 from ...paths import cluster_folder

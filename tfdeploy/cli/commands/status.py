@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import registry
-from ...agent.record import Record
+from ...agent.record.record import Record
 from ...registry import Entry
 from ...report.escapes import safe
 from ...report.progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text

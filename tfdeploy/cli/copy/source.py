@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import registry
-from ...agent.file_listing import is_inside, real_path
-from ...agent.file_messages import ABSOLUTE, FILE, FOLDER, MISSING, NO_PROGRAM, TRAIN_DIR, URL, WORK, FileEntry
-from ...agent.record import Record
+from ...agent.record.record import Record
+from ...agent.user_files.file_listing import is_inside, real_path
+from ...agent.user_files.file_messages import (
+    ABSOLUTE,
+    FILE,
+    FOLDER,
+    MISSING,
+    NO_PROGRAM,
+    TRAIN_DIR,
+    URL,
+    WORK,
+    FileEntry,
+)
 from ...backends.base import access
 from ...backends.task_files import Listing, TaskFiles
 from ...backends.thread_connection import ThreadConnection

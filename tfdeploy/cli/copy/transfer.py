@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...agent.file_messages import CHANGED, FILE, FOLDER, GROWN, SAME, SKIPPED, ContentEnd, FileEntry
+from ...agent.user_files.file_messages import CHANGED, FILE, FOLDER, GROWN, SAME, SKIPPED, ContentEnd, FileEntry
 from ...backends.task_files import TaskFiles
 from ...errors import DISK_FULL, BackendError, file_error
 from .destination import Destination, Part, TargetFolder, existing_content, held_content, write_reason

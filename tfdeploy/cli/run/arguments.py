@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...agent.control.success_policy import may_fail
 from ...agent.flags import FLAGS
 from ...agent.run_state import DEAD, SUCCEEDED, RunState
-from ...agent.success_policy import may_fail
 from ...errors import SpecError
 
 CLUSTER = "run"

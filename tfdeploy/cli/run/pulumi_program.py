@@ -14,8 +14,8 @@ from functools import partial
 import pulumi
 from pulumi import automation
 
-from ...announcements import also_warn
 from ...cluster import TensorFlowCluster
+from ...component.announcements import also_warn
 from ...errors import SpecError
 from ...report.update_failure import ignore_failed_runs
 from .arguments import CLUSTER

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tfdeploy.agent.call_relay import TOKEN_MARK
-from tfdeploy.agent.rpc import TOKEN_HEADER
-from tfdeploy.backends.docker.exec import STDOUT
+from tfdeploy.agent.transport.call_relay import TOKEN_MARK
+from tfdeploy.agent.transport.rpc import TOKEN_HEADER
+from tfdeploy.backends.docker.engine.exec import STDOUT
 
 VERSION = "1.41"
 TOKEN = "5ec2e7"

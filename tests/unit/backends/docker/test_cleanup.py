@@ -10,9 +10,9 @@ from docker.errors import APIError
 from tests.unit.props import cluster, dependencies
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.docker import cleanup
-from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import cluster_labels
-from tfdeploy.backends.docker.swarm import Swarm
+from tfdeploy.backends.docker.swarm.swarm import Swarm
 
 USED = {**dependencies(), "network": "used"}
 FORMER: ClusterRef = {**cluster(), "owner": "somebody@elsewhere"}

@@ -11,13 +11,14 @@ import pytest
 
 from tests.unit.backends.docker.fake_engine import CONNECTED, TOKEN, FakeEngine, fake_engine, responds
 from tests.unit.props import CANARY, task_props
-from tfdeploy.agent.record import RecordView, ViewRequest
-from tfdeploy.agent.rpc import CallError
+from tfdeploy.agent.record.record import RecordView, ViewRequest
+from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.docker import controller_client, task_runner
-from tfdeploy.backends.docker.controller_client import ControllerClient
-from tfdeploy.backends.docker.engine import Engine
-from tfdeploy.backends.docker.exec import STDERR, STDOUT
+from tfdeploy.backends.docker import task_runner
+from tfdeploy.backends.docker.engine import controller_client
+from tfdeploy.backends.docker.engine.controller_client import ControllerClient
+from tfdeploy.backends.docker.engine.engine import Engine
+from tfdeploy.backends.docker.engine.exec import STDERR, STDOUT
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import Unreachable
 

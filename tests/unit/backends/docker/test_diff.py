@@ -16,8 +16,8 @@ from tfdeploy.backends.docker.diff import (
     checkpoint_warnings,
     field_changes,
 )
-from tfdeploy.backends.docker.mounts import bind
-from tfdeploy.backends.docker.services import task_service
+from tfdeploy.backends.docker.swarm.services import task_service
+from tfdeploy.backends.docker.volumes.mounts import bind
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.scheduler import Machine
 

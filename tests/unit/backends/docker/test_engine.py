@@ -7,9 +7,9 @@ import docker
 import pytest
 import requests
 
-from tfdeploy.backends.docker import engine as engine_module
-from tfdeploy.backends.docker.engine import Engine
-from tfdeploy.backends.docker.ssh_tunnel import SshTarget
+from tfdeploy.backends.docker.engine import engine as engine_module
+from tfdeploy.backends.docker.engine.engine import Engine
+from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
 from tfdeploy.errors import Unreachable
 
 ADDRESS = "tcp://engine.example.com:2376"

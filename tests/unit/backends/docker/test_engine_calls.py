@@ -11,10 +11,10 @@ import pytest
 from tests.unit.backends.docker.fake_engine import fake_engine
 from tests.unit.props import task_props
 from tests.unit.simulation import World
-from tfdeploy.agent.record import RecordView, ViewRequest
-from tfdeploy.agent.record_sync import CopyChanges
+from tfdeploy.agent.record.record import RecordView, ViewRequest
+from tfdeploy.agent.record.record_sync import CopyChanges
 from tfdeploy.backends.base import TaskProps
-from tfdeploy.backends.docker.services import task_service
+from tfdeploy.backends.docker.swarm.services import task_service
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 
 PARALLEL = 4

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from tfdeploy.backends.docker import exec
-from tfdeploy.backends.docker.exec import ExecStream
+from tfdeploy.backends.docker.engine import exec
+from tfdeploy.backends.docker.engine.exec import ExecStream
 
 
 class StartingCommand:
@@ -42,7 +42,11 @@ def test_the_size_is_set_until_the_engine_accepts_it(refusals: int, monkeypatch:
     assert command.sizes == [(41, 97)] * (refusals + 1)
 
 
-SCRIPT = "import pathlib, sys; from tfdeploy.agent.exec import exec_command; exec_command(pathlib.Path(sys.argv[1]), sys.argv[2:])"
+SCRIPT = """
+import pathlib, sys
+from tfdeploy.agent.launch.exec import exec_command
+exec_command(pathlib.Path(sys.argv[1]), sys.argv[2:])
+"""
 
 
 def test_a_command_starts_with_the_size_of_the_terminal(tmp_path: Path) -> None:

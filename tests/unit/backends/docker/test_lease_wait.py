@@ -11,10 +11,11 @@ from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
-from tfdeploy.backends.docker import nodes, task_access
-from tfdeploy.backends.docker.controller_client import ControllerClient
-from tfdeploy.backends.docker.lease_wait import wait_for_lease
-from tfdeploy.backends.docker.services import Service, task_service
+from tfdeploy.backends.docker import task_access
+from tfdeploy.backends.docker.engine.controller_client import ControllerClient
+from tfdeploy.backends.docker.swarm import nodes
+from tfdeploy.backends.docker.swarm.lease_wait import wait_for_lease
+from tfdeploy.backends.docker.swarm.services import Service, task_service
 from tfdeploy.backends.docker.task_access import DockerAccess
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tfdeploy.backends.docker.mounts import Mount, duplicate_target, parse
+from tfdeploy.backends.docker.volumes.mounts import Mount, duplicate_target, parse
 from tfdeploy.errors import SpecError
 
 LABELS = {"tfdeploy.cluster": "mnist"}

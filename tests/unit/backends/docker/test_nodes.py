@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from tfdeploy.backends.docker.engine import Engine
-from tfdeploy.backends.docker.nodes import UnreachableMachines
+from tfdeploy.backends.docker.engine.engine import Engine
+from tfdeploy.backends.docker.swarm.nodes import UnreachableMachines
 from tfdeploy.errors import Unreachable
 
 

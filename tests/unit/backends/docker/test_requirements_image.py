@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from docker.errors import ImageNotFound
 
-from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.images import Build
 from tfdeploy.backends.docker.requirements_image import build_image, has_image
 from tfdeploy.errors import BackendError, CommandError

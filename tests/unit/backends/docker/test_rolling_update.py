@@ -11,13 +11,13 @@ import pytest
 
 from tests.unit.props import task_props
 from tests.unit.simulation import World
+from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
-from tfdeploy.agent.until import LoggedValue
 from tfdeploy.backends.base import EngineTask
-from tfdeploy.backends.docker import rolling_update, start_clock
-from tfdeploy.backends.docker.rolling_update import Position, RollingUpdates, Turns, is_active, replace_task
-from tfdeploy.backends.docker.services import Service, task_service
-from tfdeploy.backends.docker.swarm import Swarm, TaskHistory
+from tfdeploy.backends.docker.swarm import rolling_update, start_clock
+from tfdeploy.backends.docker.swarm.rolling_update import Position, RollingUpdates, Turns, is_active, replace_task
+from tfdeploy.backends.docker.swarm.services import Service, task_service
+from tfdeploy.backends.docker.swarm.swarm import Swarm, TaskHistory
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError
 

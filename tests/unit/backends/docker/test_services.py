@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tests.unit.cases import check_golden
 from tests.unit.props import CANARY, cluster, dependencies, reference, run_props, task_props
-from tfdeploy.backends.docker import mounts
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, PORT_LABEL, SPEC_HASH_LABEL, cluster_labels
-from tfdeploy.backends.docker.services import (
+from tfdeploy.backends.docker.swarm.services import (
     MANAGER_PLACEHOLDER,
     Service,
     controller_service,
     stop_timeout,
     task_service,
 )
+from tfdeploy.backends.docker.volumes import mounts
 
 FULL: dict[str, Any] = {
     "memory": 2 * 1024**3,

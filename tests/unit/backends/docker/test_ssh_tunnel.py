@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdeploy.backends.docker import ssh_tunnel
+from tfdeploy.backends.docker.engine import ssh_tunnel
 
 
 def test_a_socket_of_an_id_that_another_user_has_now_is_removed(

@@ -9,9 +9,11 @@ from docker.errors import APIError
 
 from tests.unit.props import task_props
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.docker import engine, services, task_access
-from tfdeploy.backends.docker.engine import Engine, retry_conflicts
-from tfdeploy.backends.docker.swarm import Swarm, is_scaled_to_zero
+from tfdeploy.backends.docker import task_access
+from tfdeploy.backends.docker.engine import engine
+from tfdeploy.backends.docker.engine.engine import Engine, retry_conflicts
+from tfdeploy.backends.docker.swarm import services
+from tfdeploy.backends.docker.swarm.swarm import Swarm, is_scaled_to_zero
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError, NotFound, Unreachable
 

@@ -9,12 +9,12 @@ import pytest
 from docker.errors import APIError
 
 from tests.unit.props import CANARY, task_props
-from tfdeploy.agent.rpc import hostname_of, launcher_token, task_token
+from tfdeploy.agent.transport.rpc import hostname_of, launcher_token, task_token
 from tfdeploy.backends.base import CONTROLLER, TaskProps
 from tfdeploy.backends.docker import task_runner
-from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, ID_LABEL
-from tfdeploy.backends.docker.services import TOKEN_FILE
+from tfdeploy.backends.docker.swarm.services import TOKEN_FILE
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError
 

@@ -10,7 +10,7 @@ from tests.unit.props import cluster, run_props
 from tfdeploy.backends.base import CONTROLLER, ClusterRef
 from tfdeploy.backends.docker.cleanup import remove_all
 from tfdeploy.backends.docker.containers import TRAIN_FOLDER, ControllerPlacement, containers
-from tfdeploy.backends.docker.engine import Engine
+from tfdeploy.backends.docker.engine.engine import Engine
 from tfdeploy.backends.docker.labels import (
     RECORD_VOLUME,
     TRAIN_VOLUME,
@@ -18,9 +18,9 @@ from tfdeploy.backends.docker.labels import (
     user_volume_labels,
     volume_name,
 )
-from tfdeploy.backends.docker.retained_volumes import retained_data
-from tfdeploy.backends.docker.services import controller_service
-from tfdeploy.backends.docker.swarm import Swarm
+from tfdeploy.backends.docker.swarm.services import controller_service
+from tfdeploy.backends.docker.swarm.swarm import Swarm
+from tfdeploy.backends.docker.volumes.retained_volumes import retained_data
 from tfdeploy.plan import retained_data as preview
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.spec.docker import CLEANUP_IMAGE

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.docker import volume_sizes
-from tfdeploy.backends.docker.engine import Engine
-from tfdeploy.backends.docker.volume_sizes import VolumeSizes
+from tfdeploy.backends.docker.engine.engine import Engine
+from tfdeploy.backends.docker.volumes import volume_sizes
+from tfdeploy.backends.docker.volumes.volume_sizes import VolumeSizes
 
 USAGE = (
     b'{"Volumes": [{"Name": "a", "UsageData": {"Size": 7}}, {"Name": "b", "UsageData": {"Size": -1}}, {"Name": "c"}]}'

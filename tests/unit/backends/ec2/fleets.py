@@ -6,8 +6,8 @@ from typing import Any
 from tests.clusters import ID, cluster_ref
 from tests.unit import cases
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.backends.ec2 import machines
-from tfdeploy.backends.ec2.model import ARM, Ec2Inventory, Instance, InstanceType, Subnet
+from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.machine.model import ARM, Ec2Inventory, Instance, InstanceType, Subnet
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.spec.cluster import ClusterSpec
 

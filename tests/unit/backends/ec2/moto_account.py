@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from tfdeploy.backends.ec2 import aws_session
+from tfdeploy.backends.ec2.aws import aws_session
 
 
 @contextmanager

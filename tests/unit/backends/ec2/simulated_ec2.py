@@ -9,9 +9,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
-from tfdeploy.backends.ec2 import aws_api
-from tfdeploy.backends.ec2.boot import Member
-from tfdeploy.backends.ec2.user_data import GENERATION_LABEL, HOST_KEY
+from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.machine.boot import Member
+from tfdeploy.backends.ec2.machine.user_data import GENERATION_LABEL, HOST_KEY
 from tfdeploy.errors import Unreachable
 
 CAPACITY, REFILL = 100.0, 20.0

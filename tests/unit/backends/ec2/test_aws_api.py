@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from tfdeploy.backends.ec2 import aws_api
+from tfdeploy.backends.ec2.aws import aws_api
 
 
 def refused(code: str) -> list[str]:

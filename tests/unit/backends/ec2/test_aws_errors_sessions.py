@@ -17,12 +17,14 @@ from tests.http_server import serving
 from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
-from tfdeploy.backends.ec2 import account, aws_api, aws_session, cleanup, shared_bucket, ssh
-from tfdeploy.backends.ec2.aws_error_table import Kind
+from tfdeploy.backends.ec2 import cleanup, shared_bucket
+from tfdeploy.backends.ec2.aws import account, aws_api, aws_session
+from tfdeploy.backends.ec2.aws.aws_error_table import Kind
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.discover import discover_clusters
 from tfdeploy.backends.ec2.health import health
-from tfdeploy.backends.ec2.machine_provider import Ec2MachineProvider
+from tfdeploy.backends.ec2.machine import ssh
+from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
 from tfdeploy.errors import BackendError, SpecError, TfdeployError, Unreachable
 
 REGION = "us-west-2"

@@ -11,9 +11,12 @@ from botocore.awsrequest import AWSResponse
 
 from tests.clusters import cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import aws_api, aws_session, boot, capacity, cleanup, shared_bucket
-from tfdeploy.backends.ec2.instance_poll import InstancePoll
-from tfdeploy.backends.ec2.model import InstanceType, Subnet
+from tfdeploy.backends.ec2 import cleanup, shared_bucket
+from tfdeploy.backends.ec2.aws import aws_api, aws_session
+from tfdeploy.backends.ec2.machine import boot
+from tfdeploy.backends.ec2.machine.instance_poll import InstancePoll
+from tfdeploy.backends.ec2.machine.model import InstanceType, Subnet
+from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import BackendError, SpecError
 
 REGION = "us-west-2"

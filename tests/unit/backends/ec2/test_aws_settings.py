@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.ec2.aws_settings import AwsSettings, settings
+from tfdeploy.backends.ec2.aws.aws_settings import AwsSettings, settings
 from tfdeploy.errors import SpecError
 
 ROLE = "arn:aws:iam::210987654321:role/deploy"

@@ -8,10 +8,11 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, facts, instance, spec
 from tests.unit.cases import inventory
-from tfdeploy.backends.ec2 import boot, boot_failures, machines, model, ssh, swarm
-from tfdeploy.backends.ec2.model import BootFailure, BootKind, Instance
-from tfdeploy.backends.ec2.status import _lines
-from tfdeploy.backends.ec2.user_data import READY
+from tfdeploy.backends.ec2 import swarm
+from tfdeploy.backends.ec2.machine import boot, boot_failures, machines, model, ssh
+from tfdeploy.backends.ec2.machine.model import BootFailure, BootKind, Instance
+from tfdeploy.backends.ec2.machine.status import _lines
+from tfdeploy.backends.ec2.machine.user_data import READY
 from tfdeploy.backends.ec2.validate import refuse_failed_boots
 from tfdeploy.errors import BackendError, SpecError
 from tfdeploy.plan.plan import Plan, make_plan

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.backends.ec2.cost_ledger import Ledger, LedgerEntry, end_time, final_cost, spent, updated, vanished
-from tfdeploy.backends.ec2.prices import ENDING_SECONDS, Amount, BillableMachine, Disk
+from tfdeploy.backends.ec2.price.cost_ledger import (
+    Ledger,
+    LedgerEntry,
+    end_time,
+    final_cost,
+    spent,
+    updated,
+    vanished,
+)
+from tfdeploy.backends.ec2.price.prices import ENDING_SECONDS, Amount, BillableMachine, Disk
 
 REGION = "us-east-1"
 NOON = 1_795_262_400.0

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, GPUS, instance, plan, spec
-from tfdeploy.backends.ec2 import aws_api, costs, ssh
-from tfdeploy.backends.ec2.model import Instance
-from tfdeploy.backends.ec2.prices import BillableMachine, Disk, hourly_cost
+from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.machine import ssh
+from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.ec2.price import costs
+from tfdeploy.backends.ec2.price.prices import BillableMachine, Disk, hourly_cost
 from tfdeploy.errors import SpecError
 
 NOON = 1_795_262_400.0

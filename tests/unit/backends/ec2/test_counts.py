@@ -16,10 +16,13 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import SMALL
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.agent.record import ViewRequest
-from tfdeploy.backends.ec2 import aws_api, aws_session, cleanup, costs, machine_provider, machines, ssh
+from tfdeploy.agent.record.record import ViewRequest
+from tfdeploy.backends.ec2 import cleanup
+from tfdeploy.backends.ec2.aws import aws_api, aws_session
 from tfdeploy.backends.ec2.backend import BACKEND
-from tfdeploy.backends.ec2.ssh import Host, SshHosts
+from tfdeploy.backends.ec2.machine import machine_provider, machines, ssh
+from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
+from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import Unreachable
 from tfdeploy.plan.plan import Plan, make_plan
 

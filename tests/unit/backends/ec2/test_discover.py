@@ -7,7 +7,10 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import aws_api, aws_session, discover, machines, prices, record_bucket, shared_bucket
+from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
+from tfdeploy.backends.ec2.aws import aws_api, aws_session
+from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.price import prices
 
 REGION = "eu-west-1"
 CLUSTER = cluster_ref("ec2", f"ec2://{REGION}/mnist-{ID}", "tagged")

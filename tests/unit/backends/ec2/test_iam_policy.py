@@ -14,9 +14,9 @@ from botocore import xform_name
 
 import tfdeploy.backends.ec2
 from tests.box.actions import iam_actions
-from tfdeploy.backends.ec2 import aws_actions
-from tfdeploy.backends.ec2.aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
-from tfdeploy.backends.ec2.iam_policy import PolicyRequest, allowed_actions, document, everything, needed_actions
+from tfdeploy.backends.ec2.aws import aws_actions
+from tfdeploy.backends.ec2.aws.aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
+from tfdeploy.backends.ec2.aws.iam_policy import PolicyRequest, allowed_actions, document, everything, needed_actions
 from tfdeploy.backends.ec2.shared_bucket import BucketFolder
 
 FOLDER = Path(tfdeploy.backends.ec2.__file__).parent
@@ -41,7 +41,7 @@ def called_operations() -> set[tuple[str, str]]:
     for service in SERVICES:
         for name in boto3.client(service, region_name=REGION).meta.service_model.operation_names:
             operations.setdefault(xform_name(name), (service, name))
-    names = {name for path in FOLDER.glob("*.py") for name in _names(ast.parse(path.read_text()))}
+    names = {name for path in FOLDER.rglob("*.py") for name in _names(ast.parse(path.read_text()))}
     return {operations[name] for name in names & set(operations)}
 
 
@@ -59,7 +59,7 @@ def test_the_table_has_what_this_package_calls_and_nothing_else() -> None:
 
 
 def test_the_table_has_each_resource_type_that_is_registered_as_the_box_knows_it() -> None:
-    sources = "".join(path.read_text() for path in FOLDER.glob("*.py"))
+    sources = "".join(path.read_text() for path in FOLDER.rglob("*.py"))
     registered = {name for name in re.findall(r"\baws\.\w+\.(\w+)\(", sources) if not name.endswith("Args")}
     assert {token.rpartition(":")[2] for token in PROVIDER} == registered
     assert {token: one.source for token, one in PROVIDER.items()} == {

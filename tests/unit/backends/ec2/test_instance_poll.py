@@ -8,9 +8,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.fleets import CLUSTER
-from tfdeploy.backends.ec2 import aws_api, boot, cleanup
-from tfdeploy.backends.ec2.aws_errors import translated
-from tfdeploy.backends.ec2.instance_poll import INTERVAL, LONGEST_INTERVAL, InstancePoll
+from tfdeploy.backends.ec2 import cleanup
+from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.aws.aws_errors import translated
+from tfdeploy.backends.ec2.machine import boot
+from tfdeploy.backends.ec2.machine.instance_poll import INTERVAL, LONGEST_INTERVAL, InstancePoll
 from tfdeploy.errors import BackendError, SpecError
 
 IDS = [f"i-{number}" for number in range(20)]

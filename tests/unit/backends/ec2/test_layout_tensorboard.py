@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.unit.backends.ec2 import fleets
-from tfdeploy.backends.ec2.layout import machine_requests
+from tfdeploy.backends.ec2.machine.layout import machine_requests
 
 BOARD = "tensorboard-0"
 

@@ -10,11 +10,11 @@ from tests.clusters import ID
 from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
-from tfdeploy.backends.ec2 import machines
-from tfdeploy.backends.ec2.layout import usable_memory
-from tfdeploy.backends.ec2.model import Instance, InstanceType
+from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.machine.layout import usable_memory
+from tfdeploy.backends.ec2.machine.model import Instance, InstanceType
+from tfdeploy.backends.ec2.machine.status import _lines, _new_swarm, machine_status
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
-from tfdeploy.backends.ec2.status import _lines, _new_swarm, machine_status
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import Plan

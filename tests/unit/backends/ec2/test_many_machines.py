@@ -12,9 +12,11 @@ from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
 from tests.unit.backends.ec2.simulated_ec2 import BOOT_SECONDS, Ec2
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
 from tfdeploy.backends import parallel_calls
-from tfdeploy.backends.ec2 import aws_session, boot, known_hosts, ssh, swarm
-from tfdeploy.backends.ec2.boot import Member
-from tfdeploy.backends.ec2.instance_poll import CONSOLES_PER_SECOND, INTERVAL
+from tfdeploy.backends.ec2 import swarm
+from tfdeploy.backends.ec2.aws import aws_session
+from tfdeploy.backends.ec2.machine import boot, known_hosts, ssh
+from tfdeploy.backends.ec2.machine.boot import Member
+from tfdeploy.backends.ec2.machine.instance_poll import CONSOLES_PER_SECOND, INTERVAL
 
 MANY = 100
 

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.backends.ec2.fleets import GPUS, GRAVITON, SMALL
-from tfdeploy.backends.ec2 import address_pools
-from tfdeploy.backends.ec2.model import InstanceType, is_parameter, requested_image
+from tfdeploy.backends.ec2.machine import address_pools
+from tfdeploy.backends.ec2.machine.model import InstanceType, is_parameter, requested_image
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.51.0.0/16")
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER
-from tfdeploy.backends.ec2 import boot_failures, costs, ssh
+from tfdeploy.backends.ec2.machine import boot_failures, ssh
+from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import SpecError
 
 READERS: dict[str, Callable[[Any], Any]] = {

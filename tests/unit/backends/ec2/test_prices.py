@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.backends.ec2.prices import (
+from tfdeploy.backends.ec2.price.prices import (
     ENDING_SECONDS,
     Amount,
     BillableMachine,

@@ -13,11 +13,17 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.agent.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, stored_artifacts
-from tfdeploy.agent.record import FORMAT, RecordFormatError
+from tfdeploy.agent.record.artifact_manifest import (
+    ArtifactList,
+    ManifestArtifact,
+    ManifestFile,
+    stored_artifacts,
+)
+from tfdeploy.agent.record.record import FORMAT, RecordFormatError
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.backends.ec2 import aws_session, record_bucket, shared_bucket
+from tfdeploy.backends.ec2 import record_bucket, shared_bucket
+from tfdeploy.backends.ec2.aws import aws_session
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError, SpecError
 

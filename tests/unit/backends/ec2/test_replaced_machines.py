@@ -19,8 +19,8 @@ from tfdeploy.agent.run_state import (
     RunState,
 )
 from tfdeploy.backends.carried_record import folder_of
-from tfdeploy.backends.ec2 import machines, replaced_machines
-from tfdeploy.backends.ec2.model import Instance
+from tfdeploy.backends.ec2.machine import machines, replaced_machines
+from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.replacement import Replacement

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import facts, spec
 from tests.unit.cases import inventory
-from tfdeploy.backends.ec2 import machines
+from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.retained_data import retained_data
 from tfdeploy.plan import retained_data as texts
 from tfdeploy.plan.plan import make_plan

@@ -13,8 +13,9 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.ec2 import aws_session, discover, iam, record_bucket, shared_bucket
-from tfdeploy.backends.ec2.machines import tags
+from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
+from tfdeploy.backends.ec2.aws import aws_session, iam
+from tfdeploy.backends.ec2.machine.machines import tags
 from tfdeploy.errors import SpecError
 
 REGION, ACCOUNT = "eu-west-1", "123456789012"

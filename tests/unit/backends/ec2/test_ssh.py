@@ -7,12 +7,13 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
 from tfdeploy.backends.base import access
+from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
 from tfdeploy.backends.docker.labels import MACHINE_LABEL
-from tfdeploy.backends.docker.ssh_tunnel import SshTarget
-from tfdeploy.backends.docker.swarm import Swarm
-from tfdeploy.backends.ec2 import aws_api, ssh
-from tfdeploy.backends.ec2.known_hosts import discover, host_key
-from tfdeploy.backends.ec2.ssh import Host, SshHosts
+from tfdeploy.backends.docker.swarm.swarm import Swarm
+from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.machine import ssh
+from tfdeploy.backends.ec2.machine.known_hosts import discover, host_key
+from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.errors import NotFound, SpecError, Unreachable
 
 KEY = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B0u+/xY' * 6}w"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER
-from tfdeploy.backends.ec2 import ssh, ssh_key
+from tfdeploy.backends.ec2 import ssh_key
+from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.ssh_key import SshKeyProvider, find_stored_key
 from tfdeploy.backends.ec2.swarm import SwarmProvider
 

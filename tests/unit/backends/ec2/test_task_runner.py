@@ -11,11 +11,13 @@ import pytest
 from tests.unit import props
 from tests.unit.backends.ec2 import fleets
 from tests.unit.backends.ec2.fleets import CLUSTER, instance
-from tfdeploy.agent.record import ViewRequest
+from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.backends.base import RunProps
-from tfdeploy.backends.ec2 import aws_api, costs, record_bucket
+from tfdeploy.backends.ec2 import record_bucket
+from tfdeploy.backends.ec2.aws import aws_api
 from tfdeploy.backends.ec2.backend import BACKEND
+from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import BackendError, Unreachable
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.cases import check_golden
 from tfdeploy.backends import zipapp
-from tfdeploy.backends.ec2.user_data import (
+from tfdeploy.backends.ec2.machine.user_data import (
     FAILED,
     GENERATION_LABEL,
     HOST_KEY,

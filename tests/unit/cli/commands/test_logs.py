@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.printing import write
-from tfdeploy.agent.log import STDERR, STDOUT, Log, entry
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.log import STDERR, STDOUT, Log, entry
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.cli.commands.logs import LineFilter, _containers, _previous_attempts, select_tasks

@@ -15,7 +15,7 @@ from tests.unit.cases import plan, spec
 from tests.unit.report.test_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
-from tfdeploy.agent.record import RecordView
+from tfdeploy.agent.record.record import RecordView
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import stop

@@ -9,8 +9,8 @@ from typer.testing import CliRunner, Result
 from tests.clusters import ID
 from tests.unit.cli.commands.test_runs import add, entry
 from tfdeploy import receipts
-from tfdeploy.agent.file_messages import ABSOLUTE, TRAIN_DIR, WORK
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.user_files.file_messages import ABSOLUTE, TRAIN_DIR, WORK
 from tfdeploy.cli.copy.source import RunPath, TaskPath, parse_source
 from tfdeploy.cli.main import app
 from tfdeploy.errors import BackendError, NotFound, SpecError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.agent import file_server
-from tfdeploy.agent.file_messages import ABSOLUTE, FILE, FileEntry
+from tfdeploy.agent.user_files import file_server
+from tfdeploy.agent.user_files.file_messages import ABSOLUTE, FILE, FileEntry
 from tfdeploy.backends.task_files import FileContent, Listing, TaskFiles
 from tfdeploy.backends.thread_connection import ThreadConnection
 from tfdeploy.cli.copy import transfer

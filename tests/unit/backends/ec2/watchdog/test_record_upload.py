@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
-from tfdeploy.agent.record import Record
+from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.ec2.watchdog import record_upload

@@ -1,0 +1,1 @@
+"""What decides: the controller of a run, its state machine and its rules."""

@@ -1,0 +1,491 @@
+"""The controller of one cluster: receives the launchers' reports, decides, gives orders, writes the record, serves views of it.
+
+Its memory is what the record has, so that it can be killed and restarted at any time. What follows from reports is applied and saved
+for many of them at once, so that the cost of a report does not depend on the number of tasks. No order to start or to stop a
+program is given before what it follows from is in the record. While the record cannot be written, only starts wait for that.
+"""
+
+import json
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from .. import events
+from ..events import Event
+from ..files import write_whole
+from ..launch import workdir
+from ..record import artifact_restore, record_import, record_sync
+from ..record.artifact_manifest import read_part
+from ..record.record import Record, RecordView, ViewRequest
+from ..record.record_import import ImportRequest
+from ..record.record_sync import CopyChanges, CopyPosition
+from ..run_spec import RunSpec
+from ..run_state import FINAL, RunState, continues
+from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
+from ..transport.upload_calls import UploadCalls, UploadRefused
+from . import elastic, moved_train_dir, reconcile, run_move, until, uploads
+from .journal import Journal
+from .order_changes import OrderChanges
+from .port_reservations import PortReservations
+
+POLL_SOON, POLL_LATER = 0.2, 2.0
+"""Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
+
+SOON_TASKS, LATER_TASKS = 150, 300
+"""With more tasks than these, launchers sync less often: the number of syncs a second does not grow further."""
+
+METRICS_SECONDS = 2.0
+"""How often the controller reads the new log lines for metrics while no view is requested."""
+
+VIEW_SECONDS = 3.0
+"""A view does not wait longer for another one, nor for the metrics: it has those that were found until then. Observers wait 10 s."""
+
+_SETTLE_SECONDS, _SETTLE_SECONDS_PER_TASK = 0.02, 0.0005
+"""The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
+
+_STEP_SECONDS = 1.0
+"""A smaller change of the clock is not corrected."""
+
+MAX_PART = 16 << 20
+"""The most bytes of an artifact that one call returns."""
+
+END_SECONDS = 30.0
+"""While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
+exits, because its machine may be paid for."""
+
+
+class TaskUnknown(Exception):
+    """The record has no such run, or the run never had this task."""
+
+    def __init__(self, run_id: str, hostname: str, is_final: bool) -> None:
+        super().__init__(
+            f"the record has no task {hostname} of a run {run_id}" if hostname else f"there is no run {run_id}"
+        )
+        self.is_final = is_final
+        """The record may not get it any more."""
+
+
+class Clock:
+    """The wall clock, and by how much it was set."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self.steady = steady
+        self._offset = wall() - steady()
+
+    def read(self) -> float:
+        """The time, in seconds since 1970."""
+        return self._wall()
+
+    def step(self) -> float:
+        """By how many seconds the clock was set since the last call; 0 where it only runs a little fast or slow."""
+        offset = self._wall() - self.steady()
+        moved, self._offset = offset - self._offset, offset
+        return moved if abs(moved) > _STEP_SECONDS else 0.0
+
+
+class Controller:
+    """The one place where a run's course is decided. Its methods are the calls of `rpc`."""
+
+    def __init__(self, record: Record, train_mode: int = 0, clock: Optional[Clock] = None) -> None:
+        self._record = record
+        self._train_mode = train_mode
+        self._clock = clock or Clock()
+        self._lock = threading.RLock()
+        self._metrics_lock = threading.Lock()
+        self._patterns: Dict[str, str] = {}
+        self._journal = Journal(record)
+        self._is_settled = True
+        self._imported = ""
+        self._settle_at = 0.0
+        self._spec_json = _SpecJson()
+        self._ports = PortReservations()
+        self._changes = OrderChanges()
+        self.wake: Callable[[], None] = lambda: None
+        """Called when `tick` should be called after `seconds_until_due`."""
+        self._upload_calls = UploadCalls(record, self._clock.steady)
+        self._run = _submitted_here(record.current())
+        if self._run is not None:
+            reconcile.recover_clock(self._run, self._clock.read(), record.last_alive())
+            if not self._run.barrier_passed:
+                self._run.waiting_since = self._clock.read()
+
+    def submit_run(self, spec: RunSpec) -> Dict[str, Any]:
+        """Make this the current run. A run that the record has continues where it was, or stays finished."""
+        with self._lock:
+            now = self._now()
+            before = self._run or self._record.current()
+            spec = moved_train_dir.settle(self._record, spec, self._train_mode)
+            spec = replace(spec, train_dir=workdir.train_dir(self._record, spec, self._train_mode))
+            happened: List[Event] = []
+            if self._run is None or self._run.spec.id != spec.id:
+                self._settle(now)
+                earlier = self._record.load(spec.id)
+                run = earlier or RunState(spec, now)
+                happened.append(Event(events.RUN_RESUMED if earlier else events.RUN_SUBMITTED))
+                if self._run is not None:
+                    reconcile.inherit_fences(run, self._run)
+                if earlier is not None:
+                    reconcile.resume_run(earlier, now)
+                self._run = run
+            if continues(self._run):
+                happened = happened or [Event(events.RUN_RESUMED)]
+                run_move.continue_run(self._run, now)
+            self._run.moves = max(self._run.moves, run_move.moves_after(before))
+            happened += reconcile.update_spec(self._run, spec, now)
+            self._add(happened, now)
+            self._settle(now)
+            self._tidy(spec)
+            return {"decided": self._run.result is not None, "train_dir": spec.train_dir, "at": now}
+
+    def _tidy(self, spec: RunSpec) -> None:
+        """Remove the code archives of other runs, which every submission sends again, and the oldest runs."""
+        self._record.remove_old_runs([spec.id, spec.resume_from])
+        for path in self.code_path("x").parent.glob("*.zip"):
+            if path.stem != spec.code:
+                path.unlink()
+
+    def sync(self, report: LauncherReport) -> Order:
+        """Take a launcher's report, and return its next order. The cost does not grow with the number of tasks."""
+        self._upload_calls.hear(report.hostname)
+        with self._lock:
+            now, run = self._now(), self._run
+            if run is None:
+                return Order(NOTHING, poll=POLL_SOON)
+            before, was_settled = _fields(run, report.hostname), self._is_settled
+            happened = reconcile.apply_report(run, report, now)
+            if happened or _fields(run, report.hostname) != before:
+                self._add(happened, now)
+            if not self._is_settled and self._clock.steady() >= self._settle_at:
+                self._settle(now)
+            if was_settled and not self._is_settled:
+                self.wake()
+            order = reconcile.make_order(run, report, now)
+            poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
+            is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
+            if not self._is_settled and not is_running:
+                order = _order_before_save(order, self._journal.failing_seconds(now))
+                poll = min(poll, POLL_SOON) if order.action == NOTHING else poll
+            if is_running:
+                later = POLL_LATER * max(1.0, len(run.tasks) / LATER_TASKS)
+                poll = min(max((now - run.tasks[report.hostname].since) / 10, poll), later)
+            return replace(order, poll=poll)
+
+    def wait_for_change(self, number: int) -> Dict[str, Any]:
+        """Wait until orders have changed since `number` was the number of changes; the present one. Launchers sync `within` so many
+        seconds then: those of many tasks not all at once."""
+        number = self._changes.wait(number)
+        with self._lock:
+            excess = len(self._run.tasks) / SOON_TASKS - 1.0 if self._run else 0.0
+        return {"number": number, "within": POLL_SOON * max(0.0, excess)}
+
+    def sync_json(self, report: LauncherReport) -> bytes:
+        """The same as JSON. The run's specification is encoded once for all tasks."""
+        order = self.sync(report)
+        data = json.dumps(replace(order, spec=None).to_dict())
+        if order.spec is None:
+            return data.encode()
+        # Of two members with one name, JSON readers take the last one.
+        return f'{data[:-1]}, "spec": {self._spec_json.encode(order.spec)}}}'.encode()
+
+    def queue_restarts(self, hostnames: List[str]) -> None:
+        """Restart these tasks one at a time, in the order of job and index, so that new limits take effect."""
+        with self._lock:
+            if self._run is not None and self._run.result is None:
+                reconcile.queue_restarts(self._run, hostnames, self._now())
+                self.tick()
+
+    def announce_new_launcher(self, hostname: str, action: str) -> None:
+        """The user restarts or replaces a task: the backend is about to start another launcher for it."""
+        with self._lock:
+            if self._run is not None:
+                self._commit(reconcile.announce_new_launcher(self._run, hostname, action))
+
+    def stop(
+        self, hostnames: List[str], auxiliary: bool = True, time_limit: float = 0.0, to_move: bool = False
+    ) -> None:
+        """Remove these tasks; without hostnames, stop the run, with or without its auxiliary tasks. `time_limit` is that of the run, in
+        seconds, where that is over; `to_move`: it continues on another backend."""
+        with self._lock:
+            if self._run is not None and hostnames:
+                self._commit(reconcile.remove_tasks(self._run, hostnames))
+            elif self._run is not None and not self._run.stop_requested:
+                self._commit(reconcile.stop_run(self._run, self._now(), auxiliary, time_limit, to_move))
+
+    def note_move(self, backend: str) -> None:
+        """This backend has the record now, and continues the run: this record is not the only one any more."""
+        with self._lock:
+            if self._run is not None:
+                self._run.moved_to = backend
+                self._commit([])
+
+    def put_import(self, position: int, data: bytes) -> Dict[str, int]:
+        """Store a part of another controller's record."""
+        return {"end": record_import.put(self._record.folder, position, data)}
+
+    def finish_import(self, request: ImportRequest) -> None:
+        """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted."""
+        with self._metrics_lock, self._lock:
+            now = self._now()
+            self._settle(now)
+            record_import.finish(self._record, self._run, request, now)
+            self._record = Record(self._record.folder)
+            self._journal, self._run = Journal(self._record), None
+            self._upload_calls = UploadCalls(self._record, self._clock.steady)
+            self._imported = request.sha256
+
+    def imported(self) -> Dict[str, str]:
+        """The hash of the record that was imported last: for a caller that did not wait for the end of the import."""
+        return {"sha256": self._imported}
+
+    def restorable(self, run_id: str) -> Dict[str, Any]:
+        """The artifacts of a run in the record, for launchers with an empty `train_dir`."""
+        self._require(run_id)
+        folder = self._record.artifacts_folder(run_id)
+        return {"folder": str(folder), "files": [file._asdict() for file in artifact_restore.restorable(folder)]}
+
+    def restored_file(self, run_id: str, path: str) -> Path:
+        """One of these artifacts."""
+        self._require(run_id)
+        return artifact_restore.restored_path(self._record.artifacts_folder(run_id), path)
+
+    def tick(self) -> None:
+        """Apply the passing of time, and save."""
+        with self._lock:
+            now = self._now()
+            self._record.touch(now)
+            if self._run is not None:
+                calls = self._upload_calls
+                happened = uploads.expire(self._run, now, calls.silent_seconds, calls.has_called)
+                self._journal.add(self._run.spec.id, happened, now)
+                self._upload_calls.discard_given_up(self._run, now)
+            self._settle(now)
+
+    def seconds_until_due(self) -> float:
+        """Seconds until what was reported is applied and saved; 0 where that is done."""
+        with self._lock:
+            return 0.0 if self._is_settled else max(0.0, self._settle_at - self._clock.steady())
+
+    def view(self, request: ViewRequest) -> RecordView:
+        """The current state, the last lines, metrics and events."""
+        run = self._snapshot()
+        if not self._metrics_lock.acquire(timeout=VIEW_SECONDS):
+            return self._record.view(replace(request, metrics={}), run)
+        try:
+            self._patterns = request.metrics or self._patterns
+            return self._record.view(request, run, VIEW_SECONDS)
+        finally:
+            self._metrics_lock.release()
+
+    def changes_since(self, position: CopyPosition) -> CopyChanges:
+        """What the record has beyond a copy of it."""
+        run = self._snapshot()
+        return record_sync.changes_since(self._record, run, position, self._clock.read())
+
+    def read_metrics(self) -> None:
+        """Read new log lines in the background: for the conditions of `until`, and for the metrics of the last view, so that the next
+        view is quick. Never returns."""
+        while True:
+            time.sleep(METRICS_SECONDS)
+            with suppress(OSError):
+                self.decide_until()
+            with self._metrics_lock, suppress(OSError):
+                run = self._snapshot()
+                if run is not None and self._patterns:
+                    self._record.metrics(run, self._patterns, VIEW_SECONDS / 2)
+
+    def decide_until(self) -> None:
+        """End the run as succeeded if the metrics that are logged now satisfy all conditions of `until`."""
+        with self._metrics_lock:
+            run = self._snapshot() if self._awaits_metrics() else None
+            if run is None:
+                return
+            patterns = {condition.metric: condition.pattern for condition in run.spec.until}
+            values = self._record.logged_values(run, patterns, VIEW_SECONDS / 2)
+            disabled = self._record.disabled_patterns(run, patterns)
+        with self._lock:
+            if self._run is not None and _decide_alike(self._run.spec, run.spec):
+                until.apply_values(self._run, values, self._now())
+                self._commit(until.note_problems(self._run, values, disabled))
+
+    def _awaits_metrics(self) -> bool:
+        with self._lock:
+            run = self._run
+            return run is not None and bool(run.spec.until) and run.result is None and not run.reached
+
+    def _snapshot(self) -> Optional[RunState]:
+        with self._lock:
+            return RunState.from_dict(self._run.to_dict()) if self._run else None
+
+    def is_stopped(self) -> bool:
+        """Whether the run has ended and all its tasks are in a final state. That is saved: a caller may kill the controller."""
+        with self._lock:
+            if not self._is_settled:
+                self._settle(self._now())
+            run = self._run
+            if run is None:
+                return True
+            has_ended = run.result is not None and all(task.state in FINAL for task in run.tasks.values())
+            return has_ended and not uploads.are_open(run)
+
+    def unfinished(self) -> Dict[str, Any]:
+        """What is missing until the run has stopped: the hostnames of its tasks that have not, and why the record cannot be written."""
+        with self._lock:
+            tasks = self._run.tasks.values() if self._run else ()
+            waits_for = [task.hostname for task in tasks if task.state not in FINAL]
+            return {"waits_for": waits_for, "problem": self._journal.problem}
+
+    def is_uploading(self) -> bool:
+        """Whether a launcher uploads artifacts of the run, or is about to."""
+        with self._lock:
+            return self._run is not None and uploads.are_open(self._run)
+
+    def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[int]:
+        """A launcher declares what it uploads; how much of each file is stored already."""
+        with self._upload_calls.contact(hostname):
+            run = self._uploaded_run(run_id, hostname)
+            ends, happened = self._upload_calls.begin(run, hostname, data)
+            with self._lock:
+                uploads.reopen(run, hostname, self._now())
+                self._commit_upload(run, happened)
+            return ends
+
+    def put_part(self, run_id: str, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
+        """Store a part of an artifact; the end of its file."""
+        with self._upload_calls.contact(hostname):
+            return self._upload_calls.put(self._uploaded_run(run_id, hostname), hostname, index, offset, sha256, data)
+
+    def finish_file(self, run_id: str, hostname: str, index: int, sha256: str) -> int:
+        """A file of an artifact was sent; -1 when it is complete, else how many bytes of it are there."""
+        with self._upload_calls.contact(hostname):
+            return self._upload_calls.finish_file(self._uploaded_run(run_id, hostname), hostname, index, sha256)
+
+    def end_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> None:
+        """A launcher has uploaded what it can."""
+        with self._upload_calls.contact(hostname):
+            run = self._uploaded_run(run_id, hostname)
+            happened = self._upload_calls.end(run, hostname, data)
+            with self._lock:
+                uploads.finish(run, hostname)
+                self._commit_upload(run, happened)
+
+    def read_artifact(self, run_id: str, name: str, offset: int, size: int) -> bytes:
+        """A part of a stored file, of at most `MAX_PART` bytes."""
+        if run_id not in self._record.runs():
+            raise ValueError(f"there is no run {run_id!r}")
+        return read_part(self._record.run_folder(run_id), name, max(0, offset), max(0, min(size, MAX_PART)))
+
+    def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
+        """The run that artifacts are uploaded of: it may have been replaced meanwhile."""
+        with self._lock:
+            run = self._run if self._run is not None and self._run.spec.id == run_id else self._record.load(run_id)
+        if run is None:
+            raise UploadRefused(f"there is no run {run_id}")
+        if not uploads.is_taken(run, hostname, run is self._run, self._clock.read()):
+            raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run_id}")
+        return run
+
+    def _commit_upload(self, run: RunState, happened: List[Event]) -> None:
+        if run is self._run:
+            self._commit(happened)
+        else:
+            self._record.save_other(run)
+            self._record.add_events(run.spec.id, [replace(event, at=self._now()) for event in happened])
+
+    def put_log(self, run_id: str, hostname: str, stream: str, position: int, data: bytes) -> int:
+        """Write bytes of a log, and return its new end."""
+        self._require(run_id, hostname)
+        return self._record.log(run_id, hostname).streams[stream].put(position, data)
+
+    def log_ends(self, run_id: str, hostname: str) -> Dict[str, int]:
+        """The end of each stream of a task's log."""
+        self._require(run_id, hostname)
+        return self._record.log(run_id, hostname).ends()
+
+    def _require(self, run_id: str, hostname: str = "") -> None:
+        """Refuse a call for a run that the record does not have, or for a task that it never had."""
+        current = self._run
+        run = current if current is not None and current.spec.id == run_id else self._record.load(run_id)
+        if run is None or (hostname and not run.has_had(hostname)):
+            raise TaskUnknown(run_id, hostname, current is not None)
+
+    def code_path(self, name: str) -> Path:
+        """The path of the code archive with this content hash."""
+        return self._record.folder / "code" / f"{name}.zip"
+
+    def put_code(self, name: str, data: bytes) -> None:
+        """Store a code archive under its content hash."""
+        write_whole(self.code_path(name), data)
+
+    def _now(self) -> float:
+        """The time. Where the clock was set, the state is corrected first."""
+        step = self._clock.step()
+        if step and self._run is not None:
+            reconcile.shift_clock(self._run, step)
+        return self._clock.read()
+
+    def _add(self, happened: List[Event], now: float) -> None:
+        """Note that the state has changed, and why."""
+        if self._run is not None:
+            self._journal.add(self._run.spec.id, happened, now)
+            self._is_settled = False
+            self._ports.hold(elastic.unused_ports(self._run))
+
+    def _commit(self, happened: List[Event]) -> None:
+        now = self._now()
+        self._add(happened, now)
+        self._settle(now)
+
+    def _settle(self, now: float) -> None:
+        """Apply the consequences of all changes and of time, and save state and events. On a full disk the next call does it."""
+        if self._run is None:
+            return
+        elastic.reserve_addresses(self._run, self._ports.choose)
+        self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
+        self._ports.hold(elastic.unused_ports(self._run))
+        self._is_settled = self._journal.write(self._run, now)
+        self._changes.note(self._run)
+        pause = _SETTLE_SECONDS + _SETTLE_SECONDS_PER_TASK * len(self._run.tasks)
+        self._settle_at = self._clock.steady() + pause
+
+
+def _submitted_here(run: Optional[RunState]) -> Optional[RunState]:
+    """The current run, unless its record was imported and it was not submitted here yet."""
+    return None if run is None or run.arrived_from else run
+
+
+def _order_before_save(order: Order, failing_seconds: float) -> Order:
+    """What of an order is given before the record has the reason for it: where the record cannot be written, all but a start."""
+    if order.action in (PREPARE, WAIT):
+        return order
+    if not failing_seconds or order.action == RUN:
+        return Order(NOTHING)
+    is_early = order.action == END and order.upload is None and failing_seconds < END_SECONDS
+    return replace(order, action=STOP) if is_early else order
+
+
+def _fields(run: RunState, hostname: str) -> Dict[str, Any]:
+    """The state of one task, for comparison: without the time of the last report, which is not worth saving."""
+    task = run.tasks.get(hostname)
+    return {**vars(task), "seen": 0.0} if task else {}
+
+
+def _decide_alike(spec: RunSpec, other: RunSpec) -> bool:
+    """Whether values of metrics that were read for one specification may decide the other."""
+    return (spec.id, spec.until) == (other.id, other.until)
+
+
+class _SpecJson:
+    """The JSON of the specification that was encoded last."""
+
+    def __init__(self) -> None:
+        self._spec: Optional[RunSpec] = None
+        self._text = ""
+
+    def encode(self, spec: RunSpec) -> str:
+        if spec is not self._spec:
+            self._spec, self._text = spec, json.dumps(spec.to_dict())
+        return self._text

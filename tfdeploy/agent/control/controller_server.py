@@ -1,0 +1,433 @@
+"""The controller's HTTP server: who may call what, and how long a body may be.
+
+The token is checked before a body is read. A launcher has another token than the user, which allows only what a launcher does, and
+only for its own task.
+"""
+
+import hmac
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import socketserver
+import threading
+import traceback
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, cast
+from urllib.parse import unquote
+
+from ..launch import workdir
+from ..launch.lead import die_with_parent, yield_to_programs
+from ..launch.process import wait_for_signal, wake_main_thread
+from ..record.artifact_store import UploadUnknown
+from ..record.record import Record, ViewRequest
+from ..record.record_import import ImportRequest
+from ..record.record_sync import CopyPosition
+from ..run_spec import RunSpec
+from ..sync import LauncherReport
+from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
+from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, launcher_token, task_token
+from ..transport.upload_calls import UploadRefused
+from .controller import Controller, TaskUnknown
+
+TICK_SECONDS = 0.25
+"""How often time takes effect, as for timeouts."""
+
+MAX_BODY = 4 * 1024 * 1024
+"""The longest body of a call, in bytes: a launcher sends its output in such pieces."""
+
+MAX_LOG_BODY = 4 * 1024 * 1024
+MAX_CODE_BODY = 512 * 1024 * 1024
+"""The longest code archive. What `code` may contain is limited by the plan."""
+
+MAX_IMPORT_BODY = 32 * 1024 * 1024
+"""The longest part of a record that is imported."""
+
+_SHORT = 1024
+"""The longest body of a call that needs none."""
+
+_DRAINED = 64 * 1024
+"""A refused body is read up to this length, so that the caller sees the response."""
+
+LAUNCHER, ADMIN = "launcher", "administrator"
+
+_NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
+"""Ids of runs and hostnames, which become names of folders."""
+
+_RUN, _TASK = f"({_NAME})", f"(?P<task>{_NAME})"
+
+
+class Caller(NamedTuple):
+    """Who calls."""
+
+    role: str
+    hostname: str = ""
+    """Of the task whose launcher calls; empty for the user, and for a launcher of version 0.1.0."""
+
+
+class AllowedCall(NamedTuple):
+    """One call: who may make it, its method and path, the longest body, what it does. The group `task` of a path is the hostname that a
+    launcher must have."""
+
+    role: str
+    method: str
+    path: str
+    longest: int
+    action: Callable[..., Any]
+    is_report: bool = False
+    """The hostname is in the body: `action` also gets a function that refuses another one."""
+
+
+class NotAllowed(Exception):
+    """A launcher calls for another task."""
+
+
+class Reply(NamedTuple):
+    """A response: its status, and its content or the file with it."""
+
+    status: int
+    content: bytes = b""
+    file: Optional[Path] = None
+
+
+def _routes(controller: Controller) -> List[AllowedCall]:
+    name = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)"
+    stream = f"/log/{_RUN}/{_TASK}/(stdout|stderr|index)/([0-9]{{1,18}})"
+
+    def put_log(body: bytes, run_id: str, hostname: str, stream: str, position: str) -> Any:
+        return {"end": controller.put_log(run_id, hostname, stream, int(position), body)}
+
+    def log_ends(_: bytes, run_id: str, hostname: str) -> Any:
+        return controller.log_ends(run_id, hostname)
+
+    upload = f"/artifacts/{_RUN}/{_TASK}"
+    number, digest = "([0-9]{1,18})", "([0-9a-f]{64})"
+
+    def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
+        return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
+
+    def put_part(body: bytes, run_id: str, hostname: str, index: str, offset: str, sha256: str) -> Any:
+        return {"end": controller.put_part(run_id, hostname, int(index), int(offset), sha256, body)}
+
+    def finish_file(body: bytes, run_id: str, hostname: str, index: str) -> Any:
+        return {"end": controller.finish_file(run_id, hostname, int(index), json.loads(body)["sha256"])}
+
+    def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
+        return controller.end_upload(run_id, hostname, json.loads(body))
+
+    def admin(method: str, path: str, action: Callable[..., Any], longest: int = MAX_BODY) -> AllowedCall:
+        return AllowedCall(ADMIN, method, path, longest, action)
+
+    return [
+        AllowedCall(LAUNCHER, "POST", "/sync", MAX_BODY, lambda body, check: _sync(controller, body, check), True),
+        AllowedCall(LAUNCHER, "PUT", stream, MAX_LOG_BODY, put_log),
+        AllowedCall(LAUNCHER, "GET", f"/log/{_RUN}/{_TASK}", _SHORT, log_ends),
+        AllowedCall(LAUNCHER, "GET", f"/code/{name}", _SHORT, lambda body, code: controller.code_path(code)),
+        AllowedCall(LAUNCHER, "PUT", upload, MAX_BODY, begin_upload),
+        AllowedCall(LAUNCHER, "PUT", f"{upload}/{number}/{number}/{digest}", MAX_BODY, put_part),
+        AllowedCall(LAUNCHER, "POST", f"{upload}/{number}", _SHORT, finish_file),
+        AllowedCall(LAUNCHER, "POST", upload, MAX_BODY, end_upload),
+        admin("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
+        admin("POST", "/copy", lambda body: controller.changes_since(_position(body)).to_dict()),
+        admin("POST", "/artifact", lambda body: controller.read_artifact(**json.loads(body)), _SHORT * 4),
+        admin("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
+        admin("PUT", f"/code/{name}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
+        admin("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
+        admin("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
+        admin("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
+        admin("GET", "/stopped", lambda body: _stopped(controller)),
+        admin("GET", "/unfinished", lambda body: controller.unfinished()),
+    ]
+
+
+def _route_of_changes(controller: Controller) -> AllowedCall:
+    """The call that returns when orders have changed."""
+
+    def wait(_: bytes, number: str) -> Any:
+        return controller.wait_for_change(int(number))
+
+    return AllowedCall(LAUNCHER, "GET", "/changes/([0-9]{1,18})", _SHORT, wait)
+
+
+def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
+    """The calls for a run that moves from or to this controller."""
+    run = f"/restore/{_RUN}"
+
+    def restored_file(_: bytes, run_id: str, path: str) -> Any:
+        return controller.restored_file(run_id, unquote(path))
+
+    def put_import(body: bytes, position: str) -> Any:
+        return controller.put_import(int(position), body)
+
+    def finish_import(body: bytes) -> Any:
+        return controller.finish_import(ImportRequest.from_dict(json.loads(body)))
+
+    return [
+        AllowedCall(LAUNCHER, "GET", run, _SHORT, lambda body, run_id: controller.restorable(run_id)),
+        AllowedCall(LAUNCHER, "GET", f"{run}/(.+)", _SHORT, restored_file),
+        AllowedCall(ADMIN, "POST", "/moved", _SHORT, lambda body: controller.note_move(json.loads(body)["to"])),
+        AllowedCall(ADMIN, "PUT", "/import/([0-9]{1,18})", MAX_IMPORT_BODY, put_import),
+        AllowedCall(ADMIN, "POST", "/import", _SHORT, finish_import),
+        AllowedCall(ADMIN, "GET", "/import", _SHORT, lambda body: controller.imported()),
+    ]
+
+
+def _stopped(controller: Controller) -> Dict[str, bool]:
+    return {"stopped": controller.is_stopped(), **({"uploading": True} if controller.is_uploading() else {})}
+
+
+def _stop(controller: Controller, data: Dict[str, Any]) -> None:
+    hostnames, auxiliary = data.get("hostnames", []), data.get("auxiliary", True)
+    controller.stop(hostnames, auxiliary, data.get("time_limit", 0.0), data.get("to_move", False))
+
+
+def _sync(controller: Controller, body: bytes, check: Callable[[str], None]) -> Any:
+    """The order for a report. A launcher from before there were generations does not understand them."""
+    data = json.loads(body)
+    report = LauncherReport.from_dict(data)
+    check(report.hostname)
+    if "generation" in data:
+        return controller.sync_json(report)
+    order = controller.sync(report).to_dict()
+    return {name: value for name, value in order.items() if name != "generation"}
+
+
+def _position(body: bytes) -> CopyPosition:
+    return CopyPosition.from_dict(json.loads(body))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    is_stranger = True
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._reader = TimedReader(self.connection, STRANGER_SECONDS)
+        self.rfile = io.BufferedReader(self._reader)
+
+    def _respond(self) -> None:
+        reply = self._reply()
+        size = reply.file.stat().st_size if reply.file else len(reply.content)
+        self.send_response_only(reply.status)
+        self.send_header("Content-Length", str(size))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if reply.file is None:
+            self.wfile.write(reply.content)
+            return
+        with reply.file.open("rb") as file:
+            shutil.copyfileobj(file, self.wfile)
+
+    def _reply(self) -> Reply:
+        """The response. The body is read only after the token, the path and the length have been checked."""
+        server = cast("Server", self.server)
+        length = _length(self.headers.get_all("Content-Length") or [], self.headers.get("Transfer-Encoding"))
+        caller = server.caller(self.headers.get(TOKEN_HEADER) or "")
+        has_place = caller is None or self._is_welcome(server, caller)
+        route, names, task = server.find(self.command, self.path)
+        if length is None:
+            return self._refuse(Reply(400, b"the Content-Length is missing or wrong"), 0)
+        if caller is None:
+            return self._refuse(Reply(403, b"the cluster's token is missing or wrong"), length)
+        if not has_place:
+            return self._refuse(Reply(503, b"there are too many connections"), length)
+        if route is None:
+            return self._refuse(Reply(404, f"unknown call: {self.command} {self.path}".encode()), length)
+        refusal = _refusal(server, caller, route, task, length)
+        if refusal is not None:
+            return self._refuse(refusal, length)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            return self._refuse(Reply(400, b"the body is shorter than its Content-Length"), 0)
+
+        def check(hostname: str) -> None:
+            if not server.allows(caller, hostname):
+                raise NotAllowed(_not_allowed(caller, hostname))
+
+        return _act(route, body, (*names, check) if route.is_report else names)
+
+    def _is_welcome(self, server: "Server", caller: Caller) -> bool:
+        """Whether there is a place for this connection, once it has shown a token."""
+        if self.is_stranger and server.connections.welcome(self.connection, caller.hostname, caller.role == ADMIN):
+            self.is_stranger = False
+            self._reader.welcome()
+        return not self.is_stranger
+
+    def _refuse(self, reply: Reply, length: int) -> Reply:
+        """Refuse a call, and close the connection; the body is not read further than the caller needs to see why."""
+        self.close_connection = True
+        with suppress(OSError):
+            self.rfile.read(min(length, _DRAINED))
+        return reply
+
+    do_GET = do_PUT = do_POST = _respond
+
+    def address_string(self) -> str:
+        return "launcher"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Calls are not logged: there are several a second for each task."""
+
+    def finish(self) -> None:
+        with suppress(OSError):  # the caller has gone
+            super().finish()
+
+
+def _length(lengths: List[str], encoding: Optional[str]) -> Optional[int]:
+    """The length of the body; None where the headers do not state it."""
+    if encoding or len(lengths) > 1 or not all(re.fullmatch("[0-9]{1,18}", text) for text in lengths):
+        return None
+    return int(lengths[0]) if lengths else 0
+
+
+def _refusal(server: "Server", caller: Caller, route: AllowedCall, task: str, length: int) -> Optional[Reply]:
+    """Why this caller may not make this call, with so long a body; None if it may."""
+    if caller.role != ADMIN and route.role == ADMIN:
+        return Reply(403, b"the token of launchers does not allow this call")
+    if task and not server.allows(caller, task):
+        return Reply(403, _not_allowed(caller, task).encode())
+    if length > route.longest:
+        return Reply(413, f"the body has {length} bytes, and {route.longest} are allowed".encode())
+    return None
+
+
+def _not_allowed(caller: Caller, hostname: str) -> str:
+    return f"the token of {caller.hostname or 'launchers'} does not allow calls for {hostname}"
+
+
+def _act(route: AllowedCall, body: bytes, names: Tuple[Any, ...]) -> Reply:
+    try:
+        result = route.action(body, *names)
+        if isinstance(result, Path):
+            return Reply(200, file=result) if result.is_file() else Reply(404, f"there is no {result.name}".encode())
+    except NotAllowed as error:
+        return Reply(403, str(error).encode())
+    except TaskUnknown as error:
+        return Reply(GONE if error.is_final else 409, str(error).encode())
+    except UploadRefused as error:
+        return Reply(GONE, str(error).encode())
+    except (workdir.RunRefused, UploadUnknown) as error:
+        return Reply(409, str(error).encode())
+    except OSError as error:
+        return Reply(507, f"the record cannot be written: {error.strerror or error}".encode())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return Reply(400, f"the body is not valid: {error!r}".encode())
+    except Exception as error:
+        traceback.print_exc()
+        return Reply(500, repr(error).encode())
+    return Reply(200, result if isinstance(result, bytes) else json.dumps(result or {}).encode())
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 1024
+
+    def __init__(self, address: str, token: Path, controller: Controller) -> None:
+        self._token = token
+        self._routes = [
+            (route, re.compile(route.path))
+            for route in [*_routes(controller), _route_of_changes(controller), *_routes_of_moves(controller)]
+        ]
+        self.connections = Connections()
+        self._with_own_token: Set[str] = set()
+        bind_to: Any
+        if address.startswith(UNIX):
+            bind_to = address[len(UNIX) :]
+            self.address_family = socket.AF_UNIX
+            if Path(bind_to).exists():
+                Path(bind_to).unlink()
+        else:
+            host, _, port = address.rpartition(":")
+            bind_to = (host, int(port))
+        super().__init__(bind_to, _Handler)
+
+    def caller(self, shown: str) -> Optional[Caller]:
+        """Who shows this token; None where the token is wrong."""
+        try:
+            token = self._token.read_text().strip()
+        except OSError:
+            return None
+        if not token:
+            return None
+        hostname = hostname_of(shown)
+        expected = {Caller(ADMIN): token, Caller(LAUNCHER): launcher_token(token)}
+        if hostname:
+            expected = {Caller(LAUNCHER, hostname): task_token(token, hostname)}
+        credential = shown.encode("utf-8", "replace")
+        for caller, text in expected.items():
+            if hmac.compare_digest(credential, text.encode("utf-8", "replace")):
+                if hostname:
+                    self._with_own_token.add(hostname)
+                return caller
+        return None
+
+    def allows(self, caller: Caller, hostname: str) -> bool:
+        """Whether a caller may call for this task. A launcher of version 0.1.0, which has the token of all launchers, may until the
+        task has a launcher with its own token."""
+        if caller.role == LAUNCHER and not caller.hostname:
+            return hostname not in self._with_own_token
+        return caller.role == ADMIN or caller.hostname == hostname
+
+    def find(self, method: str, path: str) -> Tuple[Optional[AllowedCall], Tuple[str, ...], str]:
+        """The route of a call, the names in its path, and the hostname among them; empty without one."""
+        for route, pattern in self._routes:
+            match = pattern.fullmatch(path) if route.method == method else None
+            if match:
+                return route, match.groups(), match.groupdict().get("task", "")
+        return None, (), ""
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in another thread; refuse it where there are too many."""
+        if not self.connections.admit(request, client_address):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # the machine has no thread left for it
+            self.connections.forget(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.connections.forget(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that closes its connection early is not an error."""
+
+
+def run_controller(folder: Path, address: str, token: Path, train_mode: int = 0) -> int:
+    """Run the controller of the record in `folder` until a signal stops it; the exit code.
+
+    `token` is a file, which is read at each call. `train_mode` is the mode of a run's folder in `train_dir`, for tasks that run as
+    other users than the controller; 0 leaves it to the umask.
+    """
+    die_with_parent(signal.SIGTERM, os.getppid())
+    yield_to_programs()
+    with workdir.locked(folder):
+        controller = Controller(Record(folder), train_mode)
+        server = Server(address, token, controller)
+        stop_signals = {signal.SIGTERM, signal.SIGINT}
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*stop_signals, signal.SIGALRM})
+        controller.wake = wake_main_thread
+        controller.tick()
+        for thread in (server.serve_forever, controller.read_metrics):
+            threading.Thread(target=thread, daemon=True).start()
+        while not wait_for_signal(stop_signals, TICK_SECONDS):
+            pause = controller.seconds_until_due()
+            if pause and wait_for_signal(stop_signals, pause):
+                break
+            controller.tick()
+        controller.tick()
+        server.server_close()
+        return INTERRUPTED_CODE

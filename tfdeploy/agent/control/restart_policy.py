@@ -1,0 +1,112 @@
+"""What the end of a task's program means for the task: a restart with back-off, or its final state. Pure."""
+
+from typing import List, Optional
+
+from .. import events, sync
+from ..events import Event
+from ..run_state import (
+    AT_BUDGET,
+    AT_TIME_LIMIT,
+    BUDGET,
+    BY_REQUEST,
+    FAILED,
+    INTERRUPTED,
+    MOVED,
+    RESTARTING,
+    RUN_FAILED,
+    RUN_FINISHED,
+    STOPPED,
+    SUCCEEDED,
+    TIME_LIMIT,
+    TO_MOVE,
+    RunResult,
+    RunState,
+    TaskExit,
+    TaskState,
+)
+from ..sync import ExitReport
+
+MAX_BACKOFF = 300.0
+"""The back-off doubles with each restart, up to this many seconds."""
+
+EXTERNAL_SIGNAL = "its launcher was stopped by a signal, not by its controller"
+
+_MAX_DOUBLINGS = 60
+
+STEADY_SECONDS = 300.0
+"""A launcher that is lost after its program has run this long is the first in a row."""
+
+
+def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float) -> Event:
+    """Update a task at the end of its program."""
+    task.ended, task.since = report.at, now
+    if report.cause == sync.INTERRUPTED:
+        task.state = INTERRUPTED
+        requested = f"{task.user_action} {BY_REQUEST}" if task.user_action else ""
+        task.reason = report.notice or requested or EXTERNAL_SIGNAL
+        task.attempt += 1
+        task.machine_ends = report.notice not in ("", sync.LEASE_ENDED)
+        return Event(events.TASK_INTERRUPTED, task=task.hostname, reason=task.reason)
+    if report.cause == sync.STOPPED and run.result:
+        stop_task(task, run.result, now)
+        return Event(events.TASK_STOPPED, task=task.hostname, reason=task.reason)
+    set_exit(task, report.exit)
+    task.state = report.exit.state
+    if task.state == SUCCEEDED:
+        return Event(events.TASK_SUCCEEDED, task=task.hostname)
+    policy = run.spec.jobs[task.job].restart
+    ended = Event(events.TASK_FAILED, task=task.hostname, attempt=task.attempt, exit=report.exit)
+    is_over = run.result is not None and not task.is_auxiliary
+    if is_over or task.failures >= policy.maximum or not _is_retried(policy.on, report.exit):
+        return ended
+    task.failures += 1
+    task.attempt += 1
+    doubled = policy.backoff * 2.0 ** min(task.failures - 1, _MAX_DOUBLINGS)
+    task.restart_delay = min(doubled, max(MAX_BACKOFF, policy.backoff))
+    task.not_before = now + task.restart_delay
+    task.max_failures = policy.maximum
+    task.state = RESTARTING
+    return Event(
+        events.TASK_RESTARTING,
+        task=task.hostname,
+        attempt=task.attempt,
+        exit=report.exit,
+        delay=task.restart_delay,
+        failures=task.failures,
+        max_failures=policy.maximum,
+    )
+
+
+def apply_loss(task: TaskState, now: float) -> None:
+    """Count a launcher that was lost with its running program. From the second in a row on, each waits twice as long."""
+    task.losses = 1 if now - task.since >= STEADY_SECONDS else task.losses + 1
+    if task.losses > 1:
+        task.not_before = now + min(2.0 ** (task.losses - 2), MAX_BACKOFF)
+
+
+def set_exit(task: TaskState, exit_: Optional[TaskExit]) -> None:
+    if exit_ is None:
+        task.exit_code, task.signal, task.out_of_memory = None, "", False
+    else:
+        task.exit_code, task.signal, task.out_of_memory = exit_.code, exit_.signal, exit_.out_of_memory
+
+
+def _is_retried(kinds: List[str], exit_: TaskExit) -> bool:
+    """Whether a policy's `on` includes this end."""
+
+    def match(kind: str) -> bool:
+        if kind in ("any", "oom", "signal"):
+            by_signal = bool(exit_.signal) and not exit_.out_of_memory
+            return {"any": True, "oom": exit_.out_of_memory, "signal": by_signal}[kind]
+        low, _, high = kind.partition("-")
+        return int(low) <= exit_.code <= int(high or low)
+
+    return any(match(kind) for kind in kinds)
+
+
+def stop_task(task: TaskState, result: RunResult, now: float) -> None:
+    """Put a task in its final state because of the run's result."""
+    reasons = {SUCCEEDED: RUN_FINISHED, FAILED: RUN_FAILED}
+    limits = {TIME_LIMIT: AT_TIME_LIMIT, BUDGET: AT_BUDGET, MOVED: TO_MOVE}
+    stopped = limits.get(result.cause, BY_REQUEST)
+    task.state, task.reason, task.ended = STOPPED, reasons.get(result.state, stopped), now

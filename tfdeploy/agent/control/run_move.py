@@ -1,0 +1,66 @@
+"""A run that moves to another backend: it is stopped at one place, its record is carried, and it continues at the other. Pure."""
+
+from dataclasses import replace
+from typing import Optional
+
+from ..run_state import (
+    FAILED,
+    MOVED,
+    RUNNING,
+    SCHEDULED,
+    STARTING,
+    STOPPED,
+    RunResult,
+    RunState,
+    TaskState,
+    continues,
+)
+from .restart_policy import set_exit, stop_task
+from .start_barrier import restart_barrier
+
+
+def arrive(run: RunState, origin: str, keeps_train_dir: bool = False) -> None:
+    """The record of the run was imported from `origin`: another backend, or machines that were replaced. It has no folder here until
+    `moved_train_dir.settle`, unless it keeps the former one."""
+    run.arrived_from, run.moved_to = origin, ""
+    run.spec = replace(run.spec, restored_run=run.spec.id if keeps_train_dir else "")
+
+
+def stop_until_submitted(run: RunState, own: Optional[RunState], now: float) -> None:
+    """The current run of a record that was imported is stopped until it is submitted: it seems to run if its controller did not
+    respond. `own` is the current run of the record that is replaced: a run that failed at the other place returns, and continues."""
+    was_stopped = own is not None and own.result is not None and own.result.state == STOPPED
+    returns = own is not None and own.spec.id == run.spec.id and was_stopped and continues(own)
+    if run.result is None or (returns and run.result.state == FAILED):
+        run.result = RunResult(STOPPED, MOVED, now)
+        for task in run.tasks.values():
+            stop_task(task, run.result, now)
+
+
+def moves_after(current: Optional[RunState]) -> int:
+    """`RunState.moves` of the run that is submitted after the current one of the record."""
+    return current.moves + (1 if current.arrived_from else 0) if current else 0
+
+
+def continue_run(run: RunState, now: float) -> None:
+    """Continue the run here. What has succeeded or failed stays so; a stopped run begins with a new start barrier."""
+    run.arrived_from = run.moved_to = ""
+    if run.result is not None and run.result.state != STOPPED:
+        return
+    run.result, run.stopped_at, run.stop_requested = None, 0.0, False
+    run.reached, run.restart_queue, run.restarting_task = [], [], ""
+    run.address_book, run.reserved, run.last_seen, run.uploads = {}, {}, {}, {}
+    for task in run.tasks.values():
+        _begin_again(task)
+    restart_barrier(run, now)
+
+
+def _begin_again(task: TaskState) -> None:
+    """The task as it is before its first start here. Its log has the attempts before."""
+    has_started = task.state == RUNNING or bool(task.started)
+    task.attempt += 1 if has_started else 0
+    task.state, task.reason = STARTING if has_started else SCHEDULED, ""
+    task.failures, task.losses, task.not_before, task.restart_delay = 0, 0, 0.0, 0.0
+    task.container, task.machine, task.host, task.port = "", "", "", 0
+    task.ready, task.at_rest, task.seen, task.started, task.ended = False, False, 0.0, 0.0, 0.0
+    set_exit(task, None)

@@ -1,0 +1,133 @@
+"""The result of a run: from the states of its tasks and its success rule. Pure."""
+
+import math
+from typing import List, Optional
+
+from ..run_state import (
+    BUDGET,
+    DEAD,
+    ENDED_EARLY,
+    FAILED,
+    FINAL,
+    LAUNCHERS_LOST,
+    RUNNING,
+    STARTING,
+    SUCCEEDED,
+    TASK_FAILED,
+    TASKS_SUCCEEDED,
+    UNTIL,
+    WORKERS,
+    RunResult,
+    RunState,
+    TaskState,
+)
+from .elastic import is_optional
+
+CHIEF, WORKER_0, ALL_WORKERS = "chief", "worker-0", "all-workers"
+"""The success rules: the tasks that must succeed."""
+
+MAX_LOSSES = 10
+"""So many launchers of one task that are lost in a row end the run."""
+
+ENDED_EARLY_SECONDS = 60.0
+"""A parameter server that has ended fails the run when the deciding tasks still run so much later."""
+
+
+def deciding_tasks(run: RunState) -> List[TaskState]:
+    """The run succeeds when all of these tasks succeed; empty where all tasks serve."""
+    if run.spec.serve:
+        return []
+    if run.spec.success == WORKER_0:
+        first = [task for name in WORKERS for task in run.tasks.values() if task.job == name and task.index == 0]
+        return first[:1]
+    jobs = ("chief",) if run.spec.success == CHIEF else ("chief", *WORKERS)
+    return [task for task in run.tasks.values() if task.job in jobs]
+
+
+def decide(run: RunState, now: float) -> Optional[RunResult]:
+    """The run's result; None while it is open.
+
+    A training task that failed for good fails the run, unless the run has succeeded before that, or the task may fail. The run
+    succeeds when all deciding tasks have; where all tasks serve, when all of them have.
+    """
+    required = [task for task in run.training_tasks if not may_fail(run, task)]
+    tasks = deciding_tasks(run) or run.training_tasks
+    has_succeeded = bool(tasks) and all(task.state == SUCCEEDED for task in tasks)
+    succeeded_at = max(task.since for task in tasks) if has_succeeded else math.inf
+    failed = [task for task in required if task.state in DEAD and task.since < succeeded_at]
+    if failed:
+        first = min(failed, key=lambda task: task.ended)
+        return RunResult(FAILED, TASK_FAILED, now, [first.hostname], first.exit)
+    lost = max(required, key=lambda task: task.losses, default=None)
+    if lost is not None and lost.losses >= MAX_LOSSES:
+        return RunResult(FAILED, LAUNCHERS_LOST, now, [lost.hostname], count=lost.losses)
+    if has_succeeded:
+        return RunResult(SUCCEEDED, TASKS_SUCCEEDED, now, [task.hostname for task in tasks])
+    early = [task.hostname for task in run.training_tasks if _ended_early(task, now)]
+    if early and not run.spec.serve and any(task.state not in FINAL for task in tasks):
+        return RunResult(FAILED, ENDED_EARLY, now, early)
+    return None
+
+
+def may_fail(run: RunState, task: TaskState) -> bool:
+    """Whether the run continues when this task has failed: an optional worker of an elastic run, or a task of a job that is not
+    required."""
+    job = run.spec.jobs.get(task.job)
+    return is_optional(run.spec, task) or (job is not None and not job.required)
+
+
+def _ended_early(task: TaskState, now: float) -> bool:
+    """Whether it is a parameter server that ended by itself some time ago. Workers block without it."""
+    return task.job == "ps" and task.state == SUCCEEDED and now - task.since > ENDED_EARLY_SECONDS
+
+
+def may_finish(run: RunState, task: TaskState, now: float) -> bool:
+    """Whether a task may still run after the end of the run.
+
+    After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have
+    `worker_timeout` seconds, unless they do nothing. Meanwhile the parameter servers serve these workers; so they do when `until` or
+    the budget stops workers, which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no
+    task has time left.
+    """
+    result = run.result
+    if result is not None and result.cause in (UNTIL, BUDGET):
+        is_needed = task.job == "ps" and any(_trains(run, other) for other in run.training_tasks)
+        return is_needed and _has_started(run, task) and now < result.at + run.spec.grace
+    if result is None or result.state != SUCCEEDED or run.stopped_at or not _has_started(run, task):
+        return False
+    if task.job == "evaluator":
+        return now < result.at + run.spec.grace
+    if now >= result.at + run.spec.worker_timeout:
+        return False
+    workers = [task] if task.job != "ps" else run.training_tasks
+    return any(_trains(run, worker) and not worker.is_quiet for worker in workers)
+
+
+def is_observed(run: RunState) -> bool:
+    """Whether launchers report for how long their programs have done nothing: after the success of the run."""
+    result = run.result
+    return result is not None and result.state == SUCCEEDED and run.spec.quiet_timeout > 0
+
+
+def has_nothing_to_do(run: RunState, quiet_seconds: float) -> bool:
+    """Whether a program that has done nothing for so long is not waited for any more."""
+    return is_observed(run) and quiet_seconds >= run.spec.quiet_timeout
+
+
+def finishing_workers(run: RunState, now: float) -> List[TaskState]:
+    """After the success of the run: the workers that have time left to end by themselves."""
+    return [task for task in run.training_tasks if is_worker(run, task) and may_finish(run, task, now)]
+
+
+def is_worker(run: RunState, task: TaskState) -> bool:
+    """Whether it is a worker or the chief, and runs the program: not only a server of TensorFlow."""
+    return task.job in ("chief", *WORKERS) and not run.spec.jobs[task.job].command
+
+
+def _trains(run: RunState, task: TaskState) -> bool:
+    return is_worker(run, task) and _has_started(run, task)
+
+
+def _has_started(run: RunState, task: TaskState) -> bool:
+    """Whether its program runs, or was ordered to start and has not been reported yet."""
+    return task.state == RUNNING or (task.state == STARTING and task.ready and run.barrier_passed)

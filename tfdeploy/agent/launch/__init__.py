@@ -1,0 +1,1 @@
+"""What starts programs: the launcher in each task, and what it prepares for a program."""

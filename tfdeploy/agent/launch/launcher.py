@@ -1,0 +1,398 @@
+"""The launcher of one task: registers with the controller, follows its orders, runs the program, ships its output.
+
+One loop, which wakes up at the program's end, at a signal, or when the next sync is due. A running program is left alone while the
+controller does not respond, until the launcher's lease ends.
+"""
+
+import errno
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Optional
+
+from .. import flags, sync
+from ..control.order_changes import CALL_SECONDS, ChangeWatch
+from ..flags import TaskAddress
+from ..polling import Backoff, wait_until
+from ..record.log import STDERR, entry
+from ..run_spec import RunSpec
+from ..run_state import TaskExit
+from ..settings import TaskSettings
+from ..sync import LauncherReport, Order, UploadRequest
+from ..transport.log_shipper import Shipper, close_spool, open_spool
+from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
+from . import docker_env, workdir
+from .lead import NOT_FOUND, die_with_parent, yield_to_programs
+from .lease import Lease, boot_seconds
+from .process import kill_leftovers, wait_for_signal, wake_main_thread
+from .program import Program
+
+_RETRY_SECONDS = 0.5
+"""The next sync after one that got no order."""
+
+_SHIP_SECONDS = 10.0
+
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
+"""Seconds before the launcher tries again to prepare a run or to start the program."""
+
+_QUIET_FAILURES = 3
+"""So many failures of the network in a row are not reported."""
+
+_PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+"""Errors that are not the program's: a full disk, a machine that is out of processes, memory or files."""
+
+_UPLOAD_CALL_SECONDS = 60.0
+"""How long a call of an upload may take: the controller reads a large file again, and writes it to the disk."""
+
+_UPLOAD_RETRY_SECONDS = 60.0
+"""For so long an upload is tried again that the controller refuses, as on a full disk."""
+
+_WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
+
+
+class Launcher:
+    """One task's launcher."""
+
+    def __init__(self, settings: TaskSettings) -> None:
+        self._settings = settings
+        self._folder = Path(settings.folder)
+        self._client = Client(settings.controller, self._read_token())
+        self._log_client = Client(settings.controller, self._read_token())
+        self._changes = ChangeWatch(self._connect_to_wait, wake_main_thread)
+        self._identity = LauncherReport(
+            settings.hostname,
+            os.urandom(16).hex(),
+            settings.container or str(os.getpid()),
+            settings.machine,
+            settings.host,
+            created=time.time(),
+            lease=settings.lease,
+            can_upload=True,
+        )
+        self._port = workdir.Port(settings.host)
+        self._program = Program(self._folder)
+        self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
+        self._backoff = Backoff(_FIRST_BACKOFF, _LONGEST_BACKOFF)
+        self._problem = ""
+        self._lost_bytes = 0
+        self._leftover_runs = workdir.folder_names(self._folder / "spool")
+        self._ship_until = 0.0
+        self._spec: Optional[RunSpec] = None
+        self._spool: Optional[Shipper] = None
+        self._grace = 0.0
+        self._is_interrupted = self._is_signalled = False
+        self._refused_since = 0.0
+
+    def run(self) -> int:
+        """Run until the task is finished; the exit code."""
+        kill_leftovers(self._folder / "child.json")
+        while True:
+            self._is_interrupted = self._is_interrupted or bool(docker_env.notice())
+            self._program.collect()
+            report = self._report()
+            order = self._sync(report)
+            code = self._follow(order)
+            if code is not None:
+                self._close_spool()
+                wait_until(self._ship_leftovers, _SHIP_SECONDS, _RETRY_SECONDS)
+                return code
+            if self._lease.is_ending(self._grace):
+                self._program.stop(sync.INTERRUPTED, self._grace, sync.LEASE_ENDED)
+            if self._report() == report:
+                self._sleep(order.poll if order else _RETRY_SECONDS)
+
+    def _sleep(self, seconds: float) -> None:
+        if wait_for_signal(_WAKING, self._program.seconds_until_kill(seconds)) not in (0, signal.SIGCHLD):
+            self._is_interrupted = self._is_signalled = True
+
+    def _report(self) -> LauncherReport:
+        program = self._program
+        lost = self._lost_bytes + (self._spool.lost_bytes if self._spool else 0)
+        return replace(
+            self._identity,
+            port=self._port.number or program.port,
+            run_id=self._spec.id if self._spec else program.run_id,
+            ready=self._spec is not None and bool(self._port.number),
+            attempt=program.attempt,
+            phase=program.phase,
+            started=program.started,
+            exit=program.exit,
+            problem=self._problem,
+            dropped_bytes=program.dropped.size + lost,
+            dropped_lines=program.dropped.lines,
+        )
+
+    def _sync(self, report: LauncherReport) -> Optional[Order]:
+        """The next order; None without a response. The program's end is reported after all of its output has been shipped."""
+        report = self._program.complete(report)
+        if report.exit and not self._has_shipped():
+            return None
+        begin = boot_seconds()
+        try:
+            order = Order.from_dict(self._client.json("POST", "/sync", report.to_dict()))
+        except (OSError, ValueError, KeyError, TypeError):  # no response, or none of a controller
+            return None
+        except CallError:
+            with suppress(OSError):
+                self._client.token = self._log_client.token = self._read_token()
+            return None
+        self._lease.renew(begin)
+        self._changes.note_contact()
+        self._identity = replace(self._identity, generation=order.generation or self._identity.generation)
+        return order
+
+    def _has_shipped(self) -> bool:
+        """Whether the controller has all output, or there was enough time for it."""
+        if self._ship_leftovers() and (self._spool is None or self._spool.ship()):
+            self._ship_until = 0.0
+            return True
+        self._ship_until = self._ship_until or boot_seconds() + _SHIP_SECONDS
+        return boot_seconds() >= self._ship_until
+
+    def _ship_leftovers(self) -> bool:
+        """Send what earlier launchers have left in their spools, and return whether all of it has arrived."""
+        for run_id in list(self._leftover_runs):
+            try:
+                with Client(self._settings.controller, self._client.token) as client:
+                    spool = open_spool(client, self._folder / "spool", run_id, self._settings.hostname)
+                    has_arrived = spool.ship()
+                    spool.close()
+            except CallObsolete:  # the run was deleted
+                self._leftover_runs.remove(run_id)
+                continue
+            except (OSError, CallError, ValueError, KeyError):
+                return False
+            self._lost_bytes += spool.lost_bytes
+            if not has_arrived:
+                return False
+            self._leftover_runs.remove(run_id)
+        return True
+
+    def _connect_to_wait(self) -> Client:
+        return Client(self._settings.controller, self._read_token(), CALL_SECONDS)
+
+    def _read_token(self) -> str:
+        return Path(self._settings.token).read_text().strip()
+
+    def _follow(self, order: Optional[Order]) -> Optional[int]:
+        """Execute the order, and return an exit code when the launcher is done."""
+        program = self._program
+        if self._is_interrupted:
+            return self._interrupt()
+        if order is None or order.action == sync.NOTHING:
+            return None
+        self._grace = order.grace
+        if order.action in (sync.STOP, sync.END):
+            return self._end(order)
+        run_id = self._spec.id if self._spec else ""
+        is_current = (order.run_id, order.attempt) == (run_id, program.attempt)
+        if program.is_running:
+            if not is_current:
+                program.stop(sync.REPLACED, self._grace)
+            elif order.observe_activity:
+                program.observe_activity()
+        elif self._backoff.seconds:
+            return None
+        elif order.action == sync.PREPARE and order.spec is not None:
+            self._prepare(order, order.spec)
+        elif order.action == sync.RUN and not is_current and self._spec is not None:
+            self._start(order, self._spec)
+        else:
+            self._problem = ""
+        return None
+
+    def _end(self, order: Order) -> Optional[int]:
+        """Stop the program; for `end` upload what is asked for, and exit with the order after that."""
+        self._program.stop(sync.STOPPED, self._grace)
+        if order.action == sync.STOP or self._program.is_running:
+            return None
+        if order.upload is not None:
+            self._upload(order.upload)
+            return None
+        self._program.forget()
+        return 0
+
+    def _upload(self, request: UploadRequest) -> None:
+        """Upload artifacts. What fails is tried again later, for as long as that may help."""
+        if self._backoff.seconds:
+            return
+        from ..record.artifacts import DISK_FULL
+        from ..transport.artifact_sender import ArtifactSender, Interrupted  # at the end of a run, if at all
+
+        with Client(self._settings.controller, self._client.token, _UPLOAD_CALL_SECONDS) as client:
+            sender = ArtifactSender(client, self._settings.hostname, request, _has_signal)
+            try:
+                if self._refused_since and boot_seconds() - self._refused_since > _UPLOAD_RETRY_SECONDS:
+                    sender.give_up(DISK_FULL)
+                else:
+                    sender.send()
+            except Interrupted:
+                return
+            except CallObsolete:  # the response to the end of the upload was lost
+                self._end_upload()
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                self._try_later("cannot upload artifacts", error)
+            except CallError as error:
+                self._refused_since = self._refused_since or boot_seconds()
+                self._try_later("cannot upload artifacts", error)
+            else:
+                self._end_upload()
+
+    def _end_upload(self) -> None:
+        self._refused_since = 0.0
+        self._backoff.reset()
+        self._problem = ""
+
+    def _interrupt(self) -> Optional[int]:
+        program = self._program
+        program.stop(sync.INTERRUPTED, self._grace)
+        if program.is_running:
+            return None
+        if program.exit is None:
+            run_id = self._spec.id if self._spec else ""
+            exit_ = TaskExit(INTERRUPTED_CODE)
+            program.fail(run_id, program.attempt, exit_, sync.INTERRUPTED, docker_env.notice())
+        was_stopped = program.exit is not None and program.exit.cause == sync.INTERRUPTED
+        order = self._sync(self._report())
+        if order is not None and order.upload is not None and not self._is_signalled:
+            self._upload(order.upload)
+            return None
+        if order is not None and was_stopped:
+            program.forget()  # an end by itself is reported again by the next launcher: it may not be in the record yet
+        return INTERRUPTED_CODE
+
+    def _prepare(self, order: Order, spec: RunSpec) -> None:
+        """Fetch the run's code and take a port; when something prevents it, that is reported, and it is tried again later."""
+        try:
+            self._fetch(spec)
+            problem = workdir.train_dir_problem(spec.train_dir)
+            if not problem and spec.restored_run:
+                from ..record.artifact_restore import restore
+
+                restore(self._settings.controller, self._client.token, spec.restored_run, spec.train_dir)
+        except (OSError, CallError, ValueError) as error:
+            self._try_later("cannot prepare the run", error)
+            return
+        self._backoff.reset()
+        self._problem = ""
+        self._program.forget()
+        self._spec = spec
+        try:
+            self._port.choose(self._settings.port or order.port, fixed=bool(self._settings.port))
+        except workdir.PortTaken as error:
+            problem = str(error)
+        if problem:
+            self._fail(order.attempt, problem, 1)
+
+    def _fetch(self, spec: RunSpec) -> None:
+        """Open the run's spool, and unpack its code."""
+        work, spools = self._folder / "work", self._folder / "spool"
+        if self._spool is None or self._spec is None or self._spec.id != spec.id:
+            self._close_spool()
+            self._ship_leftovers()
+            self._spool = open_spool(self._log_client, spools, spec.id, self._settings.hostname)
+            self._leftover_runs = [run_id for run_id in self._leftover_runs if run_id != spec.id]
+        if not (work / spec.id).exists():
+            archive = self._folder / "code.zip"
+            try:
+                if spec.code:
+                    self._log_client.download(f"/code/{spec.code}", archive)
+                workdir.unpack(archive if spec.code else None, work / spec.id)
+            finally:
+                with suppress(OSError):
+                    archive.unlink()
+        workdir.remove_others(work, [spec.id])
+        workdir.remove_others(spools, [spec.id, *self._leftover_runs])
+
+    def _close_spool(self) -> None:
+        if self._spool is not None:
+            close_spool(self._spool, _SHIP_SECONDS)
+            self._lost_bytes += self._spool.lost_bytes
+            self._spool = None
+
+    def _try_later(self, action: str, error: Exception) -> None:
+        """Try again after a pause, and report why, unless the network fails for a moment."""
+        self._backoff.fail()
+        is_network = isinstance(error, (ConnectionError, socket.timeout))
+        if not is_network or self._backoff.failures > _QUIET_FAILURES:
+            self._problem = f"{action}: {error}"
+
+    def _fail(self, attempt: int, problem: str, code: int) -> None:
+        """The program cannot be started: write why to its stderr, and report an exit code."""
+        if self._spool is not None and self._spec is not None:
+            streams = self._spool.log.streams
+            text = f"tfdeploy: {problem}\n".encode()
+            with suppress(OSError):
+                position = streams["stderr"].end
+                streams["stderr"].put(position, text)
+                streams["index"].put(streams["index"].end, entry(time.time(), STDERR, attempt, position, len(text)))
+            self._program.fail(self._spec.id, attempt, TaskExit(code))
+
+    def _start(self, order: Order, spec: RunSpec) -> None:
+        if self._spool is None:
+            return
+        task = next(task for task in order.address_book if task.hostname == self._settings.hostname)
+        self._settings = _with_latest_limits(self._settings, self._folder / "task.json")
+        name = ""
+        try:
+            command = _command(order, task, spec, self._settings)
+            name = f" {command.arguments[0]!r}"
+            self._program.start(command, self._settings.memory, self._spool, spec.id, order.attempt, self._port.number)
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in _PASSING:
+                self._try_later(f"cannot start{name}", error)
+            else:
+                self._fail(order.attempt, f"cannot start{name}: {error}", NOT_FOUND)
+            return
+        self._backoff.reset()
+        self._problem = ""
+
+
+def _has_signal() -> bool:
+    """Whether a signal waits that ends the launcher."""
+    return bool(signal.sigpending() & (_WAKING - {signal.SIGCHLD}))
+
+
+def _command(order: Order, task: TaskAddress, spec: RunSpec, settings: TaskSettings) -> workdir.Command:
+    """The program's command line, environment and working directory."""
+    values = {
+        **flags.placeholders(order.address_book, task),
+        **flags.folders(spec),
+        "agent": str(Path(sys.argv[0]).resolve()),
+    }
+    return workdir.Command(
+        flags.task_command(spec, task.job, values),
+        workdir.environment(os.environ, order.address_book, task, spec, settings),
+        Path(settings.folder) / "work" / spec.id,
+    )
+
+
+def _with_latest_limits(settings: TaskSettings, path: Path) -> TaskSettings:
+    """The limits may have changed since the launcher started; they are read again before each start of the program."""
+    try:
+        latest = TaskSettings.from_dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return settings
+    return replace(settings, memory=latest.memory, gpus=latest.gpus)
+
+
+def launch(text: str) -> int:
+    """Run the launcher of a task; the exit code. `text` is the path of the settings, or, in a container, the settings themselves."""
+    die_with_parent(signal.SIGTERM, os.getppid())
+    yield_to_programs()
+    if text.startswith("{"):
+        settings = docker_env.complete(TaskSettings.from_dict(json.loads(text)), os.environ)
+        os.environ["HOME"] = docker_env.home(os.environ)
+    else:
+        settings = TaskSettings.from_dict(json.loads(Path(text).read_text()))
+    if docker_env.notice():
+        return INTERRUPTED_CODE  # the launcher before this one has reported it
+    with workdir.locked(Path(settings.folder)):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*_WAKING, signal.SIGALRM})
+        return Launcher(settings).run()

@@ -1,0 +1,168 @@
+"""The program of a task, as its launcher sees it: which attempt runs or ran last, and how it ended."""
+
+import json
+import signal
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Optional
+
+from .. import sync
+from ..files import write_whole
+from ..run_state import TaskExit
+from ..sync import ExitReport, LauncherReport
+from ..transport.log_shipper import Shipper
+from . import docker_env
+from .activity import Activity
+from .lease import boot_seconds
+from .log_pump import Dropped, Pump
+from .process import Child, boot_id, reap_orphans
+from .workdir import Command
+
+_PIPE_SECONDS = 2.0
+
+
+class Program:
+    """The task's program. Its end is stored on disk before anything else, and is loaded by the next launcher."""
+
+    def __init__(self, folder: Path) -> None:
+        self.run_id = ""
+        self.attempt = 0
+        self.port = 0
+        self.started = 0.0
+        self.exit: Optional[ExitReport] = None
+        self._started_at = 0.0
+        self._ended_at = 0.0
+        self._note = folder / "child.json"
+        self._exit_file = folder / "exit.json"
+        self._is_stored = True
+        self._child: Optional[Child] = None
+        self._pump: Optional[Pump] = None
+        self._activity: Optional[Activity] = None
+        self._dropped = Dropped()
+        self._cause = self._notice = ""
+        self._kill_at = 0.0
+        self._load()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process."""
+        return self._child is not None
+
+    @property
+    def phase(self) -> str:
+        """One of the phases of `sync`."""
+        return sync.EXITED if self.exit else sync.RUNNING if self.is_running else sync.IDLE
+
+    @property
+    def dropped(self) -> Dropped:
+        """The output that could not be stored, since this launcher started."""
+        current = self._pump.dropped if self._pump else Dropped()
+        return Dropped(self._dropped.size + current.size, self._dropped.lines + current.lines)
+
+    def start(self, command: Command, memory: int, spool: Shipper, run_id: str, attempt: int, port: int) -> None:
+        """Start it.
+
+        Raises:
+            OSError, ValueError: the program cannot be started.
+        """
+        self.forget()
+        child = Child(command.arguments, command.environment, command.folder, self._note, memory)
+        self.run_id, self.attempt, self.port = run_id, attempt, port
+        self.started, self._started_at = time.time(), boot_seconds()
+        self._child = child
+        stdout, stderr = child.process.stdout, child.process.stderr
+        if stdout is not None and stderr is not None:
+            self._pump = Pump(spool.log, stdout, stderr, attempt)
+
+    def stop(self, cause: str, grace: float, notice: str = "") -> None:
+        """Send SIGTERM now, and SIGKILL after `grace` seconds."""
+        if self._child is not None and not self._cause:
+            self._cause, self._notice, self._kill_at = cause, notice, time.monotonic() + grace
+            self._child.signal(signal.SIGTERM)
+
+    def kill(self, cause: str, notice: str) -> None:
+        """Send SIGKILL now. Any thread may call this."""
+        child = self._child
+        if child is not None:
+            self._cause, self._notice = self._cause or cause, self._notice or notice
+            child.signal(signal.SIGKILL)
+
+    def collect(self) -> None:
+        """Note the program's end; send SIGKILL when it is due."""
+        reap_orphans(self._child.process.pid if self._child else 0)
+        if self._child is None:
+            self._store()
+            return
+        if self._kill_at and time.monotonic() >= self._kill_at:
+            self._child.signal(signal.SIGKILL)
+        end = self._child.end()
+        if end is None or self._pump is None:
+            return
+        self._ended_at = boot_seconds()
+        notice = self._notice or docker_env.notice()
+        self.exit = ExitReport(end, time.time(), self._cause, notice, self._ended_at - self._started_at)
+        self._is_stored = False
+        self._store()
+        self._child.forget()
+        self._pump.finish(_PIPE_SECONDS)
+        self._dropped = self.dropped
+        self._child = self._pump = self._activity = None
+        self._cause, self._notice, self._kill_at = "", "", 0.0
+
+    def fail(self, run_id: str, attempt: int, exit_: TaskExit, cause: str = "", notice: str = "") -> None:
+        """It has ended without having been started."""
+        self.run_id, self.attempt, self._ended_at = run_id, attempt, boot_seconds()
+        self.exit = ExitReport(exit_, time.time(), cause, notice)
+
+    def forget(self) -> None:
+        """The end of the last attempt has been reported, and no longer matters."""
+        self.attempt, self.exit, self._is_stored = 0, None, True
+        with suppress(OSError):
+            self._exit_file.unlink()
+
+    def _store(self) -> None:
+        """Store the program's end, so that the next launcher can report it. A full disk is tried again."""
+        if self._is_stored or self.exit is None:
+            return
+        identity = {name: getattr(self, name) for name in ("run_id", "attempt", "port", "started")}
+        content = {**identity, "exit": asdict(self.exit), "ended_at": self._ended_at, "boot": boot_id()}
+        try:
+            write_whole(self._exit_file, json.dumps(content), sync=True)
+        except OSError:
+            return
+        self._is_stored = True
+
+    def _load(self) -> None:
+        try:
+            content = json.loads(self._exit_file.read_text())
+            self.exit = ExitReport(**{**content["exit"], "exit": TaskExit(**content["exit"]["exit"])})
+            self.run_id, self.attempt, self.port = content["run_id"], content["attempt"], content["port"]
+            self.started = content["started"]
+            self._ended_at = content["ended_at"] if content["boot"] == boot_id() else -1.0
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            self.exit = None
+
+    def complete(self, report: LauncherReport) -> LauncherReport:
+        """The report with the durations of this moment."""
+        now = boot_seconds()
+        if self.is_running:
+            return replace(report, running_seconds=now - self._started_at, quiet_seconds=self._quiet_seconds())
+        if report.exit is None:
+            return report
+        return replace(report, exit=replace(report.exit, age=now - self._ended_at if self._ended_at >= 0 else -1.0))
+
+    def observe_activity(self) -> None:
+        """From now on, reports have for how long the program has done nothing."""
+        if self._child is not None:
+            self._activity = self._activity or Activity(self._child.process.pid)
+
+    def _quiet_seconds(self) -> float:
+        return self._activity.quiet_seconds(self._pump.received) if self._activity and self._pump else 0.0
+
+    def seconds_until_kill(self, seconds: float) -> float:
+        """At most so many seconds, and less when SIGKILL is due earlier."""
+        if self._kill_at:
+            return min(seconds, max(0.01, self._kill_at - time.monotonic()))
+        return seconds

@@ -1,0 +1,278 @@
+"""Where a task's program runs: its folder with the code, its port, its environment, the run's `train_dir`."""
+
+import errno
+import fcntl
+import os
+import random
+import re
+import shutil
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence
+
+from .. import flags
+from ..run_spec import RunSpec
+from ..settings import SECRET_VARIABLE, TaskSettings
+from . import tf_config
+
+if TYPE_CHECKING:
+    from ..record.record import Record  # no launcher has one, and it takes long to load
+
+PORTS = range(20000, 32000)
+"""The ports to choose from, below those that Linux uses for outgoing connections (32768 and up)."""
+
+_LIFE_DIGITS = 8
+_FOLDER_OF_A_LIFE = re.compile(rf"\w+-[0-9a-f]{{{_LIFE_DIGITS}}}")
+
+_NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
+"""Variables with these prefixes are for the launcher, not for the program."""
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+class PortTaken(Exception):
+    """The port that the user has chosen is not free."""
+
+
+class Port:
+    """A port that no other task on this machine uses, reserved while the launcher runs.
+
+    The reservation is a Unix socket in Linux' abstract namespace: all users see it, it is not a file, and it ends with its process.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._reservation: Optional[socket.socket] = None
+        self.number = 0
+
+    def choose(self, wanted: int, fixed: bool) -> int:
+        """Reserve `wanted` if it is free, else (unless `fixed`) any free port.
+
+        Raises:
+            PortTaken: the fixed port is not free.
+        """
+        if self.number and self.number == wanted:
+            return wanted
+        start = random.randrange(len(PORTS))
+        others: List[int] = [] if fixed else [*PORTS[start:], *PORTS[:start]]
+        for number in ([wanted] if wanted else []) + others:
+            reservation = reserve_port(number)
+            if reservation is not None:
+                self._reservation, self.number = reservation, number
+                return number
+        raise PortTaken(f"port {wanted} of {self._host} is in use by another program")
+
+
+def reserve_port(number: int) -> Optional[socket.socket]:
+    """The reservation of a port, which holds until it is closed; None where the port is in use or reserved."""
+    if not is_bindable(number):
+        return None
+    reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        reservation.bind(f"\0tfdeploy-port-{number}")
+    except OSError:
+        reservation.close()
+        return None
+    return reservation
+
+
+def is_bindable(number: int) -> bool:
+    """Whether a port is free on every address: TensorFlow's servers listen on all of them."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(("", number))
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold an exclusive lock on the folder; waits until the previous process has exited."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def unpack(archive: Optional[Path], folder: Path) -> None:
+    """Extract the code archive to `folder` in one step; without one the folder is empty.
+
+    Raises:
+        OSError, ValueError: it cannot be extracted; then nothing of it is left.
+    """
+    draft = folder.with_name(folder.name + ".draft")
+    shutil.rmtree(str(draft), ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        if archive is not None:
+            _extract(archive, draft)
+        draft.replace(folder)
+    except BaseException:
+        shutil.rmtree(str(draft), ignore_errors=True)
+        raise
+
+
+def _extract(archive: Path, folder: Path) -> None:
+    from zipfile import BadZipFile, ZipFile  # many runs have no code
+
+    try:
+        with ZipFile(str(archive)) as bundle:
+            for item in bundle.infolist():
+                path = Path(bundle.extract(item, str(folder)))
+                mode = (item.external_attr >> 16) & 0o777
+                if mode and path.is_file():
+                    path.chmod(mode)
+    except BadZipFile as error:
+        raise ValueError(str(error)) from None
+
+
+def folder_names(parent: Path) -> List[str]:
+    """The names of the folders in `parent`; none where it is missing."""
+    return sorted(folder.name for folder in parent.iterdir()) if parent.exists() else []
+
+
+def remove_others(parent: Path, names: Sequence[str]) -> None:
+    """Remove all folders in `parent` except these: those of earlier runs."""
+    for name in folder_names(parent):
+        if name not in names:
+            shutil.rmtree(str(parent / name), ignore_errors=True)
+
+
+def secret_variables(folder: Path) -> Dict[str, str]:
+    """The secrets that are also environment variables."""
+    files = sorted(folder.iterdir()) if folder.exists() else []
+    return {path.name: path.read_text() for path in files if SECRET_VARIABLE.fullmatch(path.name)}
+
+
+def secret_environment(folder: Path, names: Sequence[str]) -> Dict[str, str]:
+    """The variables of the user's `env` that are secret."""
+    return {name: (folder / name).read_text() for name in names}
+
+
+def environment(
+    base: Mapping[str, str],
+    book: Sequence[flags.TaskAddress],
+    task: flags.TaskAddress,
+    spec: RunSpec,
+    settings: TaskSettings,
+) -> Dict[str, str]:
+    """The program's environment."""
+    secrets = Path(settings.secrets)
+    path: List[str] = [*spec.path, *filter(None, [base.get("PATH", os.defpath)])]
+    return {
+        **{name: value for name, value in base.items() if not name.startswith(_NOT_INHERITED)},
+        "PATH": os.pathsep.join(path),
+        **({"CUDA_VISIBLE_DEVICES": settings.gpus} if settings.gpus is not None else {}),
+        "TFDEPLOY_SECRETS": str(secrets),
+        **secret_variables(secrets),
+        **tf_config.environment(book, task, spec, secret_environment(secrets, spec.secret_env)),
+    }
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to start."""
+
+    arguments: List[str]
+    environment: Dict[str, str]
+    folder: Path
+
+
+class RunRefused(Exception):
+    """A run that cannot be started."""
+
+
+def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
+    """The run's own folder. A run that the record has keeps its folder, wherever that was moved; a new run never begins in a used one.
+
+    A URL cannot be inspected. So a run's folder there also has a part of the record's id in its name, which no other cluster has, and
+    which this cluster does not have again after `destroy`.
+
+    Raises:
+        RunRefused: there is no run `resume_from`, or the folder cannot be created.
+    """
+    base = spec.train_dir.rstrip("/") or "/"
+    for run_id in (spec.id, spec.resume_from):
+        run = record.load(run_id) if run_id else None
+        if run is not None:
+            return _present_folder(run.spec.train_dir, base)
+        if run_id == spec.id and spec.previous_train_dir:
+            return spec.previous_train_dir
+    if "://" in base and not spec.resume_from:
+        return f"{base}/{spec.id}-{record.record_id()[:_LIFE_DIGITS]}"
+    if spec.resume_from:
+        return _earlier_folder(base, spec.resume_from, record)
+    try:
+        return claimed_folder(Path(base), spec.id, mode)
+    except OSError as error:
+        raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None
+
+
+def _present_folder(former: str, base: str) -> str:
+    """The folder of an earlier run as it is now: below `base`, if that was moved with it."""
+    moved = f"{base}/{former.rpartition('/')[2]}"
+    are_folders = "://" not in former and "://" not in base
+    return str(Path(moved)) if are_folders and not Path(former).parent.exists() and Path(moved).is_dir() else former
+
+
+def _earlier_folder(base: str, resume_from: str, record: "Record") -> str:
+    """The folder of a run that this record does not have, by its name: that of a cluster that was destroyed, or of another one."""
+    folder = f"{base}/{resume_from}"
+    if "://" in base and _FOLDER_OF_A_LIFE.fullmatch(resume_from):
+        return folder
+    if "://" not in base and Path(folder).is_dir():
+        return str(Path(folder))
+    runs = ", ".join(record.runs()) or "none"
+    remedy = (
+        f". To resume a run of another cluster, use the name of its folder in {base}, such as 0123456789ab-01234567"
+    )
+    hint = remedy if "://" in base else ""
+    raise RunRefused(f"resume_from: there is no run {resume_from!r}. Existing runs: {runs}{hint}")
+
+
+def claimed_folder(base: Path, run_id: str, mode: int) -> str:
+    """A new folder below `base`: creating it claims it, also where two clusters begin the same run at the same time."""
+    base.mkdir(parents=True, exist_ok=True)
+    number = 1
+    folder = base / run_id
+    while not _create(folder):
+        number += 1
+        folder = base / f"{run_id}-{number}"
+    if mode:
+        folder.chmod(mode)
+    return str(folder)
+
+
+def _create(folder: Path) -> bool:
+    """Create a folder; False where it exists."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
+def train_dir_problem(folder: str) -> str:
+    """Why a task cannot write to its run's folder; empty when it can. A missing folder is created.
+
+    On another machine than the controller's it may be a folder of that machine.
+
+    Raises:
+        OSError: the disk is full, or does not respond.
+    """
+    if "://" in folder:
+        return ""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        return f"train_dir {folder} cannot be created by user {os.getuid()} ({error.strerror})"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"train_dir {folder} cannot be written by user {os.getuid()}: change its owner, or set container.user"
+    return ""

@@ -1,0 +1,1 @@
+"""The record of runs on disk: state, events, output and artifacts."""

@@ -1,0 +1,113 @@
+"""The artifacts of a run that has moved fill its new, empty `train_dir`: the newest checkpoint, from which the program continues.
+
+The launchers of one machine share `train_dir`: the first of them does it, and the others wait. Everything arrives in another folder
+first; the file `checkpoint`, by which TensorFlow finds the newest one, gets its name last. A folder with other files is left alone.
+"""
+
+import fcntl
+import os
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple
+from urllib.parse import quote
+
+from ..files import sha256_of
+from ..transport.rpc import UNIX, Client
+from .artifacts import is_valid_name
+
+_DRAFTS = ".tfdeploy-restore"
+_CHECKPOINT = "checkpoint"
+_SECONDS = 120.0
+"""A call hashes files of several GiB."""
+
+
+class RestorableFile(NamedTuple):
+    """One artifact in the record."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+def restorable(folder: Path) -> List[RestorableFile]:
+    """The artifacts in a folder of the record, with their hashes."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return [RestorableFile(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)) for path in paths]
+
+
+def restored_path(folder: Path, path: str) -> Path:
+    """The file in a folder of the record.
+
+    Raises:
+        ValueError: the path leads out of the folder.
+    """
+    if not is_valid_name(path):
+        raise ValueError(f"{path!r} is not a path of an artifact")
+    file = folder / path
+    if folder.resolve() not in file.resolve().parents:
+        raise ValueError(f"{path!r} leads out of the artifacts")
+    return file
+
+
+def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:
+    """Fill `train_dir` from the record's artifacts of this run, where it is an empty folder of this machine.
+
+    Raises:
+        OSError, CallError: the controller does not respond, or the folder cannot be written. The next call begins again.
+        ValueError: a file arrived damaged.
+    """
+    if "://" in train_dir or not run_id:
+        return
+    folder = Path(train_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        if any(path.name != _DRAFTS for path in folder.iterdir()) and not (folder / _DRAFTS).exists():
+            return
+        with Client(controller, token, _SECONDS) as client:
+            listing = client.json("GET", f"/restore/{run_id}")
+            files = [RestorableFile(**item) for item in listing["files"]]
+            if files:
+                _fill(client, f"/restore/{run_id}", _linked(controller, listing), files, folder)
+
+
+def _linked(controller: str, listing: Dict[str, Any]) -> str:
+    """The folder of the record, where it is on this machine: the controller listens on a Unix socket; else empty."""
+    return str(listing["folder"]) if controller.startswith(UNIX) else ""
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock on the folder itself, which needs no file in it."""
+    descriptor = os.open(str(folder), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _fill(client: Client, route: str, source: str, files: List[RestorableFile], folder: Path) -> None:
+    drafts = folder / _DRAFTS
+    shutil.rmtree(str(drafts), ignore_errors=True)
+    drafts.mkdir()
+    for file in files:
+        draft = restored_path(drafts, file.path)
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        if not (source and _copy(restored_path(Path(source), file.path), draft)):
+            client.download(f"{route}/{quote(file.path)}", draft)
+        if draft.stat().st_size != file.size or sha256_of(draft) != file.sha256:
+            raise ValueError(f"{file.path} arrived damaged")
+    for file in sorted(files, key=lambda file: Path(file.path).name == _CHECKPOINT):
+        target = restored_path(folder, file.path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        restored_path(drafts, file.path).replace(target)
+    shutil.rmtree(str(drafts), ignore_errors=True)
+
+
+def _copy(source: Path, draft: Path) -> bool:
+    """Copy a file of the record, where this user may read it. A link would change the record when the program writes into it."""
+    with suppress(OSError):
+        shutil.copyfile(str(source), str(draft))
+        return True
+    return False

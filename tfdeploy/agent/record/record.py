@@ -1,0 +1,497 @@
+"""The record: the durable account of a cluster's runs, with states, events and logs. It outlives the cluster.
+
+| file | content |
+|---|---|
+| `format` | the version of this format |
+| `record_id` | the identity of the record, which copies share |
+| `current` | the id of the current run |
+| `runs/ID/run_state.json`, `run_state.copy` | a run's state, twice: one is readable after a crash of the machine |
+| `runs/ID/events.jsonl` | its events, one a line |
+| `runs/ID/logs/HOSTNAME/` | a task's output |
+| `runs/ID/artifacts/`, `artifacts.json` | models and the newest checkpoint, with their paths below `train_dir`, and a list of them |
+| `runs/ID/metrics.json`, `progress.json` | written by observers: which metrics and progress they have read, and how far |
+| `alive` | touched while the controller runs |
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+from ..control.success_policy import deciding_tasks
+from ..control.until import LoggedValue
+from ..events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
+from ..files import write_whole
+from ..run_state import DEAD, RESTARTING, WORKERS, RunState
+from ..transport.rpc import PROTOCOL
+from . import event_log
+from .artifact_manifest import MANIFEST, stored_artifacts
+from .artifacts import LeftOut, StoredArtifact
+from .log import Log
+from .log_matches import LogMatches
+from .matcher import PATTERN_SECONDS
+
+FORMAT = "2"
+"""The version of the record's format. Version 1 had events as sentences, and no file `format`."""
+
+
+class RecordFormatError(Exception):
+    """The record was written by another version of tfdeploy."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        remedy = "Use the version of tfdeploy that wrote it, or move the folder away"
+        super().__init__(f"{folder}: its record has format {version}, and this version reads {FORMAT}. {remedy}.")
+
+
+class RecordDamaged(RecordFormatError):
+    """The state of a run cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        remedy = "Restore the folder from a backup, or move it away"
+        Exception.__init__(self, f"{folder}: the state of the run is damaged, in both of its files. {remedy}.")
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""Ids of runs and hostnames, which are names of folders."""
+
+_STATE_FILES = ("run_state.json", "run_state.copy")
+
+_MATCHES_FILE = "metrics.json"
+"""In a copy: how far the metrics were read."""
+
+_MAX_PATTERN_SETS = 4
+"""How many sets of patterns are searched in parallel, as for users with different programs."""
+
+_MAX_SLOW_TASKS = 3
+"""A pattern that takes too long in the output of so many tasks is not tried for the others: they could be a thousand."""
+
+MAX_RUNS = 50
+"""How many runs of a cluster are stored; the oldest are deleted first."""
+
+
+FAILURE_LINES = 200
+"""A view has so many last lines of a task that failed, however few were requested: TensorFlow prints much after the cause."""
+
+_MAX_FAILURES = 5
+"""Of so many failed tasks, the first ones."""
+
+
+@dataclass(frozen=True)
+class StoredLine:
+    """One line of a task's output, as a view has it."""
+
+    at: float
+    pipe: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """What a view should contain."""
+
+    log_lines: int = 0
+    """How many last lines of each task."""
+    metrics: Dict[str, str] = field(default_factory=dict)
+    """Name to pattern."""
+    events: int = 50
+    """How many last events."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class RecordView:
+    """What is known of the current run."""
+
+    at: float = 0.0
+    run_state: Optional[RunState] = None
+    logs: Dict[str, List[StoredLine]] = field(default_factory=dict)
+    """Hostname to its last lines, oldest first."""
+    metrics: Dict[str, str] = field(default_factory=dict)
+    events: List[Event] = field(default_factory=list)
+    """Oldest first."""
+    protocol: int = PROTOCOL
+    """The version of the agent's calls."""
+    artifacts: List[StoredArtifact] = field(default_factory=list)
+    left_out: List[LeftOut] = field(default_factory=list)
+    """What of `train_dir` is not among the artifacts."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As JSON."""
+        return {
+            "at": self.at,
+            "run_state": self.run_state.to_dict() if self.run_state else None,
+            "logs": {name: [[line.at, line.pipe, line.text] for line in lines] for name, lines in self.logs.items()},
+            "metrics": self.metrics,
+            "events": [event.to_dict() for event in self.events],
+            "protocol": self.protocol,
+            "artifacts": [artifact.to_dict() for artifact in self.artifacts],
+            "left_out": [item.to_dict() for item in self.left_out],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any]) -> "RecordView":
+        """From JSON."""
+        return cls(
+            data["at"],
+            RunState.from_dict(data["run_state"]) if data["run_state"] else None,
+            {name: [StoredLine(*line) for line in lines] for name, lines in data["logs"].items()},
+            data["metrics"],
+            [Event.from_dict(event) for event in data["events"]],
+            data.get("protocol", 0),
+            [StoredArtifact.from_dict(artifact) for artifact in data.get("artifacts", [])],
+            [LeftOut.from_dict(item) for item in data.get("left_out", [])],
+        )
+
+
+def _read_state(path: Path) -> Optional[RunState]:
+    """The state in this file; None where it is damaged."""
+    try:
+        return RunState.from_dict(json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+class Record:
+    """The record in one folder. Only the controller writes it; any process may read it."""
+
+    def __init__(self, folder: Path, stores_matches: bool = False) -> None:
+        """With `stores_matches`, what metrics were read is stored too, so that another process continues there."""
+        self.folder = folder
+        self._stores_matches = stores_matches
+        self._saved: Dict[str, Dict[str, Any]] = {}
+        self._logs: Dict[Tuple[str, str], Log] = {}
+        self._matches: Dict[str, Dict[str, LogMatches]] = {}
+
+    def run_folder(self, run_id: str) -> Path:
+        """The folder of one run."""
+        return self.folder / "runs" / run_id
+
+    def artifacts_folder(self, run_id: str) -> Path:
+        """The folder of a run's artifacts: plain files, with the paths that they have below `train_dir`."""
+        return self.run_folder(run_id) / "artifacts"
+
+    def current(self) -> Optional[RunState]:
+        """The current run; None before the first."""
+        path = self.folder / "current"
+        if not path.exists():
+            return None
+        name = path.read_text(errors="replace").strip()
+        if name in self.runs():
+            return self.load(name)
+        runs = filter(None, map(self.load, self.runs()))  # the file is damaged
+        return max(runs, key=lambda run: run.submitted_at, default=None)
+
+    def load(self, run_id: str) -> Optional[RunState]:
+        """The state of a run; None where the record does not have it.
+
+        Raises:
+            RecordFormatError: the record was written by another version, or is damaged.
+        """
+        self.check_format()
+        paths = [self.run_folder(run_id) / name for name in _STATE_FILES]
+        states = filter(None, map(_read_state, paths))
+        state = next(states, None)
+        if state is None and any(path.exists() for path in paths):
+            raise RecordDamaged(self.run_folder(run_id))
+        return state
+
+    def check_format(self) -> None:
+        """Refuse a record of another format; an empty folder has none.
+
+        Raises:
+            RecordFormatError: the record was written by another version.
+        """
+        path = self.folder / "format"
+        if path.exists() or (self.folder / "current").exists():
+            version = path.read_text(errors="replace").strip("\0 \n") if path.exists() else "1"
+            if version not in (FORMAT, ""):  # empty after a crash of the machine
+                raise RecordFormatError(self.folder, version)
+
+    def is_readable(self) -> bool:
+        """Whether this version can read the record."""
+        try:
+            self.check_format()
+        except RecordFormatError:
+            return False
+        return True
+
+    def save(self, run: RunState) -> None:
+        """Save a run and make it the current one. Nothing is written where only `seen` has changed."""
+        run_id, data = run.spec.id, run.to_dict()
+        without_seen = {**data, "tasks": [{**task, "seen": 0} for task in data["tasks"].values()]}
+        if self._saved.get(run_id) == without_seen:
+            return
+        self.save_other(run)
+        write_whole(self.folder / "current", run_id, sync=True)
+        self._saved = {run_id: without_seen}
+
+    def save_other(self, run: RunState) -> None:
+        """Save a run, whether it is the current one or not."""
+        self._mark_format()
+        text = json.dumps(run.to_dict())
+        for name in _STATE_FILES:
+            write_whole(self.run_folder(run.spec.id) / name, text, sync=True)
+
+    def _mark_format(self) -> None:
+        self.check_format()
+        if not (self.folder / "format").exists():
+            write_whole(self.folder / "format", FORMAT, sync=True)
+
+    def runs(self) -> List[str]:
+        """The ids of all runs."""
+        folder = self.folder / "runs"
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+    def results(self) -> Dict[str, str]:
+        """The state of each run's result, by the run's id, and by `content_id` where it has one; empty for a run without a result.
+        A run that cannot be read is left out."""
+        states: Dict[str, str] = {}
+        for run_id in self.runs():
+            with suppress(RecordFormatError):
+                run = self.load(run_id)
+                if run is not None:
+                    ids = {run_id, run.spec.content_id or run_id}
+                    states.update(dict.fromkeys(ids, run.result.state if run.result else ""))
+        return states
+
+    def remove_old_runs(self, keep: Sequence[str]) -> None:
+        """Delete the oldest runs beyond `MAX_RUNS`, with their artifacts, except those to keep."""
+        excess = [run_id for run_id in self.runs() if run_id not in keep and self._has_state(run_id)]
+        if len(excess) <= MAX_RUNS:
+            return
+        excess.sort(key=lambda run_id: self.run_folder(run_id).stat().st_mtime)
+        for run_id in excess[:-MAX_RUNS]:
+            shutil.rmtree(str(self.run_folder(run_id)), ignore_errors=True)
+
+    def _has_state(self, run_id: str) -> bool:
+        return any((self.run_folder(run_id) / name).exists() for name in _STATE_FILES)
+
+    def record_id(self) -> str:
+        """The identity of this record, which a copy shares; created when it is missing."""
+        path = self.folder / "record_id"
+        if not path.exists():
+            self.set_record_id(uuid.uuid4().hex)
+        return path.read_text()
+
+    def set_record_id(self, record_id: str) -> None:
+        """Set the record's identity."""
+        self._mark_format()
+        write_whole(self.folder / "record_id", record_id, sync=True)
+
+    def add_events(self, run_id: str, events: Sequence[Event]) -> None:
+        """Append events.
+
+        Raises:
+            OSError: they cannot be written; then none of them is.
+        """
+        event_log.append(self._events_path(run_id), events)
+
+    def events(self, run_id: str, last: int = 0) -> List[Event]:
+        """The events of a run, oldest first; only the `last` ones where that is given. What cannot be read is skipped, and counted
+        in an event at the end."""
+        return event_log.read(self._events_path(run_id), last)
+
+    def events_from(self, run_id: str, position: int, limit: int = -1) -> str:
+        """The events file from this byte on. Bytes that are not UTF-8 are surrogates."""
+        try:
+            with self._events_path(run_id).open("rb") as file:
+                file.seek(position)
+                return file.read(limit).decode("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            return ""
+
+    def events_end(self, run_id: str) -> int:
+        """The size of the events file."""
+        path = self._events_path(run_id)
+        return path.stat().st_size if path.exists() else 0
+
+    def put_events(self, run_id: str, position: int, text: str) -> None:
+        """Write into a copy the part of the original's events file that begins at `position`; bytes that it has are skipped."""
+        fresh = text.encode("utf-8", "surrogateescape")[max(0, self.events_end(run_id) - position) :]
+        if fresh:
+            self.run_folder(run_id).mkdir(parents=True, exist_ok=True)
+            with self._events_path(run_id).open("ab") as file:
+                file.write(fresh)
+
+    def _events_path(self, run_id: str) -> Path:
+        return self.run_folder(run_id) / "events.jsonl"
+
+    def log(self, run_id: str, hostname: str) -> Log:
+        """A task's output in a run. There is one object for each, because its lock separates the writers."""
+        return self._logs.setdefault((run_id, hostname), Log(self.run_folder(run_id) / "logs" / hostname))
+
+    def hostnames(self, run: RunState) -> List[str]:
+        """The tasks that the run has or ever had: those of its state, then what else has a log or was removed."""
+        folder = self.run_folder(run.spec.id) / "logs"
+        logged = (path.name for path in folder.iterdir()) if folder.exists() else ()
+        others = {*logged, *run.removed_attempts} - {*run.tasks}
+        return [*run.tasks, *sorted(filter(NAME.fullmatch, others))]
+
+    def touch(self, at: Optional[float] = None) -> None:
+        """Note that the controller runs, or ran at this time."""
+        with suppress(OSError):  # a full disk
+            (self.folder / "alive").touch()
+            if at is not None:
+                os.utime(self.folder / "alive", (at, at))
+
+    def last_alive(self) -> float:
+        """When the controller last ran, in seconds since 1970; 0 for never."""
+        path = self.folder / "alive"
+        return path.stat().st_mtime if path.exists() else 0.0
+
+    def metrics(self, run: RunState, patterns: Dict[str, str], seconds: float = float("inf")) -> Dict[str, str]:
+        """The last match of each pattern in this run: in the output of the deciding tasks, in order, else of the other tasks.
+        A pattern that takes too long in the output of `_MAX_SLOW_TASKS` tasks is searched for in no further task, except the first.
+
+        Where `seconds` are not enough to search all new lines, the next call continues.
+        """
+        if not patterns:
+            return {}
+        order = _search_order(run)
+        values: Dict[str, str] = {}
+        deadline = time.monotonic() + seconds
+        matches = self._matches_of(run.spec.id, patterns)
+        before = {name: searched.to_dict() for name, searched in matches.items()} if self._stores_matches else {}
+        for hostname in order:
+            if hostname not in matches:
+                matches[hostname] = LogMatches(self.log(run.spec.id, hostname), patterns)
+            excess = {
+                name
+                for name, slow in _slow_tasks(matches).items()
+                if len(slow) >= _MAX_SLOW_TASKS and hostname not in (order[0], *slow)
+            }
+            values = {**matches[hostname].latest(deadline, excess), **values}
+        if self._stores_matches:
+            self._store_matches(run.spec.id, patterns, matches, before)
+        return values
+
+    def logged_values(self, run: RunState, patterns: Dict[str, str], seconds: float) -> Dict[str, LoggedValue]:
+        """The same in lines that have ended, with the task, its attempt and the step that belong to each value. A value is missing
+        while lines of its task, or of a task before it, were not searched for its pattern: it could be an old one."""
+        self.metrics(run, patterns, seconds)
+        matches = self._matches_of(run.spec.id, patterns)
+        values: Dict[str, LoggedValue] = {}
+        unknown: Set[str] = set()
+        for hostname in _search_order(run):
+            searched = matches.get(hostname)
+            if searched is None or not searched.is_at_end:
+                break
+            unknown |= searched.unsearched
+            for name, match in searched.in_whole_lines.items():
+                if name not in unknown:
+                    values.setdefault(name, LoggedValue(hostname, match.attempt, match.text, match.step))
+        return values
+
+    def disabled_patterns(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
+        """Which of these patterns are switched off: one event for each, with the name as `state`."""
+        matches = self._matches_of(run.spec.id, patterns)
+        warnings = [event for event in _pattern_warnings(matches, patterns) if event.kind == PATTERN_DISABLED]
+        return list({event.state: event for event in warnings}.values())
+
+    def _matches_of(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, LogMatches]:
+        """What was searched so far, by hostname."""
+        key = json.dumps([run_id, patterns], sort_keys=True)
+        if key not in self._matches:
+            while len(self._matches) >= _MAX_PATTERN_SETS:
+                del self._matches[next(iter(self._matches))]
+            stored = self._stored_matches(run_id, patterns) if self._stores_matches else {}
+            self._matches[key] = {
+                hostname: LogMatches(self.log(run_id, hostname), patterns, state) for hostname, state in stored.items()
+            }
+        return self._matches[key]
+
+    def _stored_matches(self, run_id: str, patterns: Dict[str, str]) -> Dict[str, Any]:
+        """The states of an earlier process; empty where it had other patterns or another record, or where they are damaged."""
+        try:
+            data = json.loads((self.run_folder(run_id) / _MATCHES_FILE).read_bytes())
+            if (data["record_id"], data["patterns"]) == (self.record_id(), patterns):
+                states: Dict[str, Any] = data["tasks"]
+                for hostname, state in states.items():
+                    LogMatches(self.log(run_id, hostname), patterns, state)
+                return states
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass
+        return {}
+
+    def _store_matches(
+        self, run_id: str, patterns: Dict[str, str], matches: Dict[str, LogMatches], before: Dict[str, Any]
+    ) -> None:
+        states = {name: searched.to_dict() for name, searched in matches.items() if searched.is_complete}
+        if states == before or not self.run_folder(run_id).exists():
+            return
+        data = {"record_id": self.record_id(), "patterns": patterns, "tasks": states}
+        with suppress(OSError):
+            write_whole(self.run_folder(run_id) / _MATCHES_FILE, json.dumps(data))
+
+    def view(self, request: ViewRequest, run: Optional[RunState], seconds: float = float("inf")) -> RecordView:
+        """The view of the current run `run`: as the controller has it, or as it was saved last. Metrics take at most `seconds`."""
+        now = time.time()
+        if run is None:
+            return RecordView(now)
+        run_id = run.spec.id
+        counts = dict.fromkeys(run.tasks, request.log_lines)
+        failed = [task for task in run.tasks.values() if task.state in DEAD or task.state == RESTARTING]
+        for task in sorted(failed, key=lambda task: task.ended)[:_MAX_FAILURES]:
+            counts[task.hostname] = max(request.log_lines, FAILURE_LINES)
+        logs = {
+            hostname: [StoredLine(line.at, line.pipe, line.text) for line in self.log(run_id, hostname).tail(count)]
+            for hostname, count in counts.items()
+        }
+        metrics = self.metrics(run, request.metrics, seconds)
+        events = self.events(run_id, request.events) + self._warnings(run, request.metrics)
+        try:
+            artifacts, left_out = stored_artifacts(self.run_folder(run_id))
+        except OSError as error:
+            artifacts, left_out = [], [LeftOut(MANIFEST, 0, error.strerror or str(error))]
+        return RecordView(now, run, logs, metrics, events, artifacts=artifacts, left_out=left_out)
+
+    def _warnings(self, run: RunState, patterns: Dict[str, str]) -> List[Event]:
+        """Events that are not in the record: what of it could not be read, and which patterns are switched off."""
+        damaged = {hostname: len(self.log(run.spec.id, hostname).damage) for hostname in run.tasks}
+        warnings = [
+            Event(RECORD_DAMAGED, run.submitted_at, hostname, count=count, reason="the index of its log")
+            for hostname, count in damaged.items()
+            if count
+        ]
+        return warnings + (_pattern_warnings(self._matches_of(run.spec.id, patterns), patterns) if patterns else [])
+
+
+def _search_order(run: RunState) -> List[str]:
+    """The hostnames of the training tasks: those that decide the result, then workers, then the others. The first that has logged a
+    metric has its value."""
+    deciding = [task.hostname for task in deciding_tasks(run)]
+    tasks = sorted(run.training_tasks, key=lambda task: (task.hostname not in deciding, task.job not in WORKERS))
+    return [task.hostname for task in tasks]
+
+
+def _slow_tasks(matches: Dict[str, LogMatches]) -> Dict[str, List[str]]:
+    """Name of a pattern that takes too long to the tasks with such output."""
+    slow: Dict[str, List[str]] = {}
+    for hostname, searched in matches.items():
+        for name in searched.slow:
+            slow.setdefault(name, []).append(hostname)
+    return slow
+
+
+def _pattern_warnings(matches: Dict[str, LogMatches], patterns: Dict[str, str]) -> List[Event]:
+    """Which patterns take too long, and in the output of which tasks."""
+    warnings = []
+    for name, hostnames in _slow_tasks(matches).items():
+        reason = f"its pattern takes more than {PATTERN_SECONDS:g} s: {patterns[name]}"
+        slow = {hostname: matches[hostname].slow[name] for hostname in hostnames}
+        for hostname, pattern in slow.items():
+            kind = PATTERN_DISABLED if pattern.is_disabled else PATTERN_SLOW
+            warnings.append(Event(kind, pattern.at, hostname, state=name, reason=reason))
+        if len(hostnames) >= _MAX_SLOW_TASKS:
+            at = max(pattern.at for pattern in slow.values())
+            warnings.append(Event(PATTERN_DISABLED, at, tasks=hostnames, state=name, reason=reason))
+    return warnings

@@ -1,0 +1,1 @@
+"""What travels between launchers, the controller and the user's computer."""

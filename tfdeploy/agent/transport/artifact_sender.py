@@ -1,0 +1,224 @@
+"""The launcher's side of an upload: finds the artifacts below `train_dir`, and sends them in parts.
+
+A call that fails ends the attempt. The next attempt, also of another launcher, continues where the controller has the beginning.
+"""
+
+import hashlib
+import io
+import os
+import stat
+from pathlib import Path
+from typing import IO, Any, Callable, Dict, List, Tuple
+from urllib.parse import quote
+
+from ..record.artifacts import (
+    CHANGED,
+    LIMIT,
+    MAX_BYTES,
+    MAX_FILES,
+    UNREADABLE,
+    WRONG_HASH,
+    Artifact,
+    ArtifactFile,
+    FileInfo,
+    LeftOut,
+    choose,
+    limited,
+)
+from ..sync import UploadRequest
+from .rpc import Client
+
+PART = 4 << 20
+
+_TRIES = 3
+"""How often files that change meanwhile are searched again, and a file is sent again that arrives with another hash."""
+
+_MAX_SCANNED = 200_000
+"""So many files below `train_dir` are searched."""
+
+_MAX_CHECKPOINT_FILE = 1 << 20
+
+_BEAT = 64
+"""After so many parts that are only read, a call shows that the launcher is there."""
+
+
+class Interrupted(Exception):
+    """The launcher has to end."""
+
+
+class _LeaveOut(Exception):
+    """An artifact cannot be uploaded, for the reason in the argument."""
+
+
+class ArtifactSender:
+    """Uploads what a run has in `train_dir`."""
+
+    def __init__(
+        self, client: Client, hostname: str, request: UploadRequest, is_interrupted: Callable[[], bool]
+    ) -> None:
+        self._client = client
+        self._path = f"/artifacts/{quote(request.run_id)}/{quote(hostname)}"
+        self._root = Path(request.train_dir)
+        self._patterns = request.patterns
+        self._is_interrupted = is_interrupted
+
+    def send(self) -> None:
+        """Upload.
+
+        Raises:
+            Interrupted: the launcher must end; the next one continues.
+            OSError, CallError: the controller does not respond, or returned an error.
+        """
+        failed: Dict[str, LeftOut] = {}
+        left_out: List[LeftOut] = []
+        for _ in range(_TRIES):
+            artifacts, left_out = self._find()
+            unreadable = [item for item in failed.values() if item.reason != CHANGED]
+            failed = {item.name: item for item in unreadable}
+            artifacts = [item for item in artifacts if item.name not in failed]
+            failed.update({item.name: item for item in self._send_all(artifacts)})
+            if all(item.reason != CHANGED for item in failed.values()):
+                break
+        self._end([*left_out, *failed.values()])
+
+    def give_up(self, reason: str) -> None:
+        """Report that what is not stored cannot be uploaded."""
+        artifacts, left_out = self._find()
+        self._end([*left_out, *(LeftOut(item.name, item.size, reason) for item in artifacts)])
+
+    def _end(self, left_out: List[LeftOut]) -> None:
+        self._client.json("POST", self._path, {"left_out": [item.to_dict() for item in left_out]})
+
+    def _find(self) -> Tuple[List[Artifact], List[LeftOut]]:
+        files, is_complete = scan(self._root)
+        artifacts, left_out = choose(files, self._patterns, self._read_text)
+        fitting, too_large = limited(artifacts, MAX_BYTES, MAX_FILES)
+        excess = [] if is_complete else [LeftOut(self._root.name, 0, LIMIT)]
+        return fitting, [*left_out, *too_large, *excess]
+
+    def _read_text(self, name: str) -> str:
+        try:
+            with (self._root / name).open("rb") as file:
+                return file.read(_MAX_CHECKPOINT_FILE).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def _send_all(self, artifacts: List[Artifact]) -> List[LeftOut]:
+        """Send all files that are wanted; the artifacts that cannot be sent."""
+        if not artifacts:
+            return []
+        declared = [{"kind": it.kind, "name": it.name, "files": list(map(_declared, it.files))} for it in artifacts]
+        ends: List[int] = self._client.json("PUT", self._path, {"artifacts": declared})["ends"]
+        failed, index = [], 0
+        for artifact in artifacts:
+            try:
+                for number, file in enumerate(artifact.files, index):
+                    if ends[number] >= 0:
+                        self._send_file(file, number, ends[number])
+            except _LeaveOut as error:
+                failed.append(LeftOut(artifact.name, artifact.size, str(error)))
+            index += len(artifact.files)
+        return failed
+
+    def _send_file(self, file: ArtifactFile, index: int, end: int) -> None:
+        """Send what is beyond `end`, which the controller has already."""
+        for _ in range(_TRIES):
+            sha256, end = self._send_parts(file, index, end)
+            if sha256:
+                end = self._client.json("POST", f"{self._path}/{index}", {"sha256": sha256})["end"]
+                if end < 0:
+                    return
+        raise _LeaveOut(WRONG_HASH)
+
+    def _send_parts(self, file: ArtifactFile, index: int, end: int) -> Tuple[str, int]:
+        """Read the file and send what is beyond `end`; its hash, empty where the controller has not stored a part; the new end."""
+        hash_, position = hashlib.sha256(), 0
+        with _open(self._root, file) as content:
+            for number in range(1 + file.size):
+                if position >= file.size:
+                    break
+                if self._is_interrupted():
+                    raise Interrupted
+                data = _read(content, min(PART, (end if position < end else file.size) - position))
+                hash_.update(data)
+                position += len(data)
+                if position > end:
+                    end = self._put(index, end, data)
+                    if end != position:
+                        return "", end
+                elif number % _BEAT == _BEAT - 1:
+                    self._put(index, end, b"")
+            _refuse_changed(content, self._root, file)
+        return hash_.hexdigest(), end
+
+    def _put(self, index: int, offset: int, data: bytes) -> int:
+        path = f"{self._path}/{index}/{offset}/{hashlib.sha256(data).hexdigest()}"
+        end: int = self._client.json_bytes("PUT", path, data)["end"]
+        return end
+
+
+def _declared(file: ArtifactFile) -> Dict[str, Any]:
+    return {"name": file.name, "size": file.size, "version": file.version}
+
+
+def scan(root: Path) -> Tuple[Dict[str, FileInfo], bool]:
+    """The files below a folder by their paths, and whether these are all. Folders that are links are not searched."""
+    files: Dict[str, FileInfo] = {}
+    real_root = os.path.realpath(str(root))
+    for folder, folders, names in os.walk(str(root)):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder) / name
+            try:
+                info = path.stat()
+            except OSError:
+                continue
+            if not stat.S_ISREG(info.st_mode):
+                continue
+            if len(files) >= _MAX_SCANNED:
+                return files, False
+            is_outside = path.is_symlink() and not _is_below(os.path.realpath(str(path)), real_root)
+            files[path.relative_to(root).as_posix()] = FileInfo(info.st_size, info.st_mtime_ns, is_outside)
+    return files, True
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _open(root: Path, file: ArtifactFile) -> "IO[bytes]":
+    if file.text is not None:
+        return io.BytesIO(file.text.encode())
+    path = os.path.realpath(str(root / file.name))
+    if not _is_below(path, os.path.realpath(str(root))):
+        raise _LeaveOut(CHANGED)
+    try:
+        content = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    except FileNotFoundError:
+        raise _LeaveOut(CHANGED) from None
+    except OSError:
+        raise _LeaveOut(UNREADABLE) from None
+    return content
+
+
+def _read(content: "IO[bytes]", size: int) -> bytes:
+    try:
+        data = content.read(size)
+    except OSError:
+        raise _LeaveOut(UNREADABLE) from None
+    if not data:
+        raise _LeaveOut(CHANGED)
+    return data
+
+
+def _refuse_changed(content: "IO[bytes]", root: Path, file: ArtifactFile) -> None:
+    """The file that was read must be the one that was declared, and must still be there."""
+    if file.text is not None:
+        return
+    try:
+        named, read = (root / file.name).stat(), os.fstat(content.fileno())
+    except OSError:
+        raise _LeaveOut(CHANGED) from None
+    is_same = (named.st_dev, named.st_ino) == (read.st_dev, read.st_ino)
+    if not is_same or (read.st_size, str(read.st_mtime_ns)) != (file.size, file.version):
+        raise _LeaveOut(CHANGED)

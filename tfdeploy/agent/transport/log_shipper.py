@@ -1,0 +1,94 @@
+"""A program's output on its way from the disk to the controller's record: it is sent, and deleted once it has arrived."""
+
+import threading
+from pathlib import Path
+from typing import Any, Dict, Optional
+from urllib.parse import quote
+
+from ..polling import wait_until
+from ..record.log import NAMES, Log
+from .rpc import CallError, Client
+
+_SEND = 4 * 1024 * 1024
+_SEND_SECONDS = 0.2
+
+
+class Shipper:
+    """Sends the spool of one run to the controller, and retries until it has arrived."""
+
+    def __init__(self, client: Client, folder: Path, run: str, hostname: str, ends: Dict[str, int]) -> None:
+        """`ends` has the end positions of the controller's copy; a spool that ends earlier begins there."""
+        self.log = Log(folder)
+        self.lost_bytes = 0
+        """Bytes of the output that were deleted before they were sent, as by the spool's limit."""
+        self._client = client
+        self._path = f"/log/{quote(run)}/{quote(hostname)}"
+        self._sent = ends
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        for name, stream in self.log.streams.items():
+            if stream.end < ends[name]:
+                stream.restart_at(ends[name])
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        """Ship what the streams get. Where nothing has changed since the controller had all of it, the disk is not read."""
+        arrived = -1
+        while not self._closed.wait(_SEND_SECONDS):
+            changes = sum(stream.changes for stream in self.log.streams.values())
+            if changes != arrived and self.ship():
+                arrived = changes
+
+    def ship(self) -> bool:
+        """Send the current bytes, and return whether the controller has all of them.
+
+        The index is sent last, so that it has no entry for bytes that are missing.
+        """
+        with self._lock:
+            goals = {name: self.log.streams[name].end for name in reversed(NAMES)}
+            try:
+                return all(self._send(name, goals[name]) for name in NAMES)
+            except (OSError, CallError, ValueError, KeyError, TypeError):  # no response, or none of a controller
+                return False
+
+    def _send(self, name: str, goal: int) -> bool:
+        stream = self.log.streams[name]
+        while self._sent[name] < goal:
+            at = max(self._sent[name], stream.start)
+            data = stream.read(at, min(_SEND, goal - at))
+            if not data:
+                at = min(stream.next_segment(at) or goal, goal)
+            if name != "index":
+                self.lost_bytes += at - self._sent[name]
+            self._sent[name] = at
+            if not data:
+                continue
+            response = self._client.json_bytes("PUT", f"{self._path}/{name}/{at}", data)
+            if response["end"] <= at:
+                return False
+            self._sent[name] = response["end"]
+        stream.forget_before(goal)
+        return True
+
+    def finish(self, seconds: float) -> bool:
+        """Send all remaining bytes, with retries for `seconds`, and return whether all have arrived."""
+        return wait_until(self.ship, seconds, _SEND_SECONDS)
+
+    def close(self) -> None:
+        """Stop sending."""
+        self._closed.set()
+        self._thread.join()
+
+
+def open_spool(client: Client, folder: Path, run: str, hostname: str) -> Shipper:
+    """A shipper for the run's spool below `folder`; it begins at the end of the controller's copy."""
+    ends: Dict[str, Any] = client.json("GET", f"/log/{quote(run)}/{quote(hostname)}")
+    return Shipper(client, folder / run, run, hostname, ends)
+
+
+def close_spool(shipper: Optional[Shipper], seconds: float) -> None:
+    """Send the remaining bytes, and stop."""
+    if shipper is not None:
+        shipper.finish(seconds)
+        shipper.close()

@@ -1,0 +1,142 @@
+"""The calls by which launchers upload artifacts, at the controller."""
+
+import threading
+from typing import Any, Callable, Dict, List, Tuple
+
+from .. import events
+from ..control.uploads import are_given_up, machine_of, others_remain, rank
+from ..events import Event
+from ..record.artifact_manifest import ArtifactList
+from ..record.artifact_store import ArtifactStore
+from ..record.artifacts import LeftOut
+from ..record.record import Record
+from ..run_state import RunState
+
+_MAX_EVENTS = 20
+"""So many artifacts that are left out get an event. The list of the record has all of them."""
+
+
+class UploadRefused(Exception):
+    """The launcher is not asked to upload, or not any more."""
+
+
+class UploadCalls:
+    """Takes what launchers upload, and knows when each was heard last. Its methods may be called by any thread."""
+
+    def __init__(self, record: Record, steady: Callable[[], float]) -> None:
+        self._record = record
+        self._store = ArtifactStore(record.folder / "runs")
+        self._steady = steady
+        self._lock = threading.Lock()
+        self._begun = steady()
+        self._heard: Dict[str, float] = {}
+        self._active: Dict[str, int] = {}
+
+    def hear(self, hostname: str) -> None:
+        """The launcher of this task has called."""
+        with self._lock:
+            self._heard[hostname] = self._steady()
+
+    def silent_seconds(self, hostname: str) -> float:
+        """How long the launcher of this task has sent nothing."""
+        with self._lock:
+            if self._active.get(hostname):
+                return 0.0
+            return self._steady() - self._heard.get(hostname, self._begun)
+
+    def has_called(self, hostname: str) -> bool:
+        """Whether the launcher of this task has called since the controller began."""
+        with self._lock:
+            return hostname in self._heard
+
+    def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
+        """Declare files; how much of each is stored already, and what happened."""
+        machine = _machine(run, hostname)
+        declared = data["artifacts"]
+        is_last = not others_remain(run, machine)
+        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last)
+        files = [file for item in declared for file in item["files"]]
+        remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
+        if not remaining:
+            return ends, []
+        names = [str(item["name"]) for item in declared]
+        return ends, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=remaining)]
+
+    def put(self, run: RunState, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
+        """Store a part; the end of its file."""
+        return self._store.put(run.spec.id, _machine(run, hostname), index, offset, sha256, data)
+
+    def finish_file(self, run: RunState, hostname: str, index: int, sha256: str) -> int:
+        """All parts of a file were sent; -1 when it is complete, else how many bytes of it are there."""
+        return self._store.finish_file(run.spec.id, _machine(run, hostname), index, sha256)
+
+    def end(self, run: RunState, hostname: str, data: Dict[str, Any]) -> List[Event]:
+        """The launcher has uploaded what it can; what happened."""
+        machine = _machine(run, hostname)
+        left_out = [LeftOut.from_dict(item) for item in data["left_out"]]
+        declared = self._store.declared(run.spec.id, machine)
+        try:
+            manifest = self._store.end(run.spec.id, machine, left_out, not others_remain(run, machine))
+            removed = self._store.remove_excess(run.spec.id, run.spec.resume_from)
+        except OSError as error:  # as on a full disk: the events wait until they can be written
+            reason = error.strerror or str(error)
+            return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]
+        return [*_ended(manifest, hostname, machine, declared), *_removed(removed)]
+
+    def discard_given_up(self, run: RunState, now: float) -> None:
+        """Delete what has arrived of uploads that no launcher continues."""
+        if are_given_up(run, now):
+            self._store.discard(run.spec.id)
+
+    def contact(self, hostname: str) -> "_Contact":
+        """While a call of this launcher is executed it is not silent, however long that takes."""
+        return _Contact(self, hostname)
+
+    def enter(self, hostname: str, number: int) -> None:
+        """A call of this launcher begins (1) or ends (-1)."""
+        with self._lock:
+            self._active[hostname] = self._active.get(hostname, 0) + number
+            self._heard[hostname] = self._steady()
+
+
+class _Contact:
+    def __init__(self, calls: UploadCalls, hostname: str) -> None:
+        self._calls, self._hostname = calls, hostname
+
+    def __enter__(self) -> None:
+        self._calls.enter(self._hostname, 1)
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.enter(self._hostname, -1)
+
+
+def _machine(run: RunState, hostname: str) -> str:
+    machine = machine_of(run, hostname)
+    if machine is None:
+        raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run.spec.id}")
+    return machine
+
+
+def _ended(manifest: ArtifactList, hostname: str, machine: str, declared: List[str]) -> List[Event]:
+    """What this upload has stored, and what it left out. What an earlier one has stored is not named again."""
+    stored = [item for item in manifest.artifacts if item.machine == machine and item.name in declared]
+    left_out = [item for item in manifest.left_out if item.machine == machine]
+    happened = [
+        Event(
+            events.ARTIFACT_LEFT_OUT,
+            task=hostname,
+            machine=machine,
+            artifacts=[item.name],
+            reason=item.reason,
+            count=item.size,
+        )
+        for item in left_out[:_MAX_EVENTS]
+    ]
+    if stored:
+        size, names = sum(item.size for item in stored), [item.name for item in stored]
+        happened.append(Event(events.ARTIFACTS_STORED, task=hostname, machine=machine, artifacts=names, count=size))
+    return happened
+
+
+def _removed(runs: List[str]) -> List[Event]:
+    return [Event(events.ARTIFACTS_REMOVED, artifacts=runs)] if runs else []

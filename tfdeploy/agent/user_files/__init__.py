@@ -1,0 +1,1 @@
+"""A task's files, for `tfdeploy cp`."""

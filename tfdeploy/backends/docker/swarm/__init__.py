@@ -1,0 +1,1 @@
+"""What Swarm runs: nodes, services and their updates."""

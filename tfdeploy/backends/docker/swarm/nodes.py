@@ -1,0 +1,162 @@
+"""The nodes of a Swarm as machines that tasks can be placed on."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....errors import SpecError, Unreachable
+from ....plan.scheduler import Machine
+from ...base import ClusterRef
+from ..engine.engine import Engine
+from ..labels import ID_LABEL
+
+_GPU = "gpu"
+
+RECENT_SECONDS = 2.0
+"""A Swarm takes a machine for down when it has not heard of it for about 15 s."""
+
+NodeJson = Mapping[str, Any]
+"""A node in the form of the Engine API."""
+
+
+def machines(engine: Engine, cluster: ClusterRef) -> Sequence[Machine]:
+    """The nodes, and what the services of others have reserved on them.
+
+    Raises:
+        SpecError: the engine does not manage a Swarm, or two nodes have the same name.
+        Unreachable: the engine does not respond.
+    """
+    engine.swarm_info()
+    nodes = sorted(engine.call(lambda api: api.nodes()), key=_order)
+    hostnames = [_hostname(node) for node in nodes]
+    duplicate = next((name for name in hostnames if hostnames.count(name) > 1), "")
+    if duplicate:
+        wrong = f"two machines of the Swarm have the hostname {duplicate!r}"
+        raise SpecError("docker.host", wrong, "Give each machine a different hostname.")
+    reserved = _reserved(engine, cluster)
+    return [_machine(node, reserved.get(node["ID"], {})) for node in nodes]
+
+
+def statuses(engine: Engine) -> Mapping[str, str]:
+    """The status of each machine that is not `connected`, by name."""
+    statuses = {_hostname(node): node_status(node) for node in engine.call(lambda api: api.nodes())}
+    return {name: status for name, status in statuses.items() if status}
+
+
+def unreachable(engine: Engine) -> Mapping[str, str]:
+    """The status of each machine that does not respond, by name."""
+    existing = engine.call(lambda api: api.nodes())
+    return {_hostname(node): node_status(node) for node in existing if not _is_reachable(node)}
+
+
+class UnreachableMachines:
+    """The machines that do not respond, for all tasks that are created at about the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_engine: dict[str, tuple[float, Mapping[str, str] | Unreachable]] = {}
+
+    def recent(self, engine: Engine) -> Mapping[str, str]:
+        """The status of each of them by name, as an engine has reported it in the last two seconds. The tasks wait once for an engine
+        that is slow.
+
+        Raises:
+            Unreachable: the engine does not respond, or did not.
+        """
+        with self._lock:
+            at, statuses = self._by_engine.get(engine.host, (float("-inf"), {}))
+            if time.monotonic() - at > RECENT_SECONDS:
+                try:
+                    statuses = unreachable(engine)
+                except Unreachable as error:
+                    statuses = error
+                self._by_engine[engine.host] = time.monotonic(), statuses
+            if isinstance(statuses, Unreachable):
+                raise Unreachable(str(statuses))
+            return statuses
+
+
+def node_status(node: NodeJson) -> str:
+    """`unreachable (…)`, `drain` or `pause`; empty for a node that takes tasks."""
+    if not _is_reachable(node):
+        return f"unreachable ({node['Status'].get('Message') or node['Status']['State']})"
+    return "" if node["Spec"]["Availability"] == "active" else str(node["Spec"]["Availability"])
+
+
+def _is_reachable(node: NodeJson) -> bool:
+    return bool(node["Status"]["State"] == "ready")
+
+
+def gpu_kinds(engine: Engine) -> Mapping[str, str]:
+    """The name of each machine's GPUs among its generic resources; empty for a machine without."""
+    return {_hostname(node): _gpus(node)[0] for node in engine.call(lambda api: api.nodes())}
+
+
+def _hostname(node: NodeJson) -> str:
+    return str(node["Description"]["Hostname"])
+
+
+def _order(node: NodeJson) -> tuple[bool, str]:
+    """Managers first, then by name."""
+    return node["Spec"]["Role"] != "manager", _hostname(node)
+
+
+def _machine(node: NodeJson, reserved: Mapping[str, float]) -> Machine:
+    description = node["Description"]
+    labels = {**description.get("Engine", {}).get("Labels", {}), **node["Spec"].get("Labels", {})}
+    _, gpus = _gpus(node)
+    return Machine(
+        name=description["Hostname"],
+        role="Master" if node["Spec"]["Role"] == "manager" else "Worker",
+        provider="docker",
+        region=labels.get("region", ""),
+        cpus=description["Resources"].get("NanoCPUs", 0) / 1e9,
+        memory=description["Resources"].get("MemoryBytes", 0),
+        gpus=gpus,
+        address=_address(node),
+        labels=labels,
+        taken_cpus=reserved.get("cpus", 0.0),
+        taken_memory=int(reserved.get("memory", 0)),
+        taken_gpus=int(reserved.get("gpus", 0)),
+        ready=not node_status(node),
+    )
+
+
+def _address(node: NodeJson) -> str:
+    address: str = node["Status"].get("Addr", "")
+    if address in ("", "0.0.0.0") and "ManagerStatus" in node:
+        address = node["ManagerStatus"]["Addr"].rpartition(":")[0]
+    return address
+
+
+def _gpus(node: NodeJson) -> tuple[str, tuple[str, ...]]:
+    """The name of a node's GPUs among its generic resources, and their ids; without ids they are numbered."""
+    ids_by_kind: dict[str, list[str]] = {}
+    for item in node["Description"]["Resources"].get("GenericResources") or []:
+        for form, resource in item.items():
+            if _GPU in resource["Kind"].lower():
+                ids = [resource["Value"]] if form.startswith("Named") else map(str, range(resource["Value"]))
+                ids_by_kind.setdefault(resource["Kind"], []).extend(ids)
+    kind = min(ids_by_kind, default="")
+    return kind, tuple(ids_by_kind.get(kind, ()))
+
+
+def _reserved(engine: Engine, cluster: ClusterRef) -> Mapping[str, Mapping[str, float]]:
+    """What the tasks of others have reserved, by node."""
+    by_node: dict[str, dict[str, float]] = {}
+    labels_by_service = {item["ID"]: item["Spec"]["Labels"] for item in engine.call(lambda api: api.services())}
+    for task in engine.call(lambda api: api.tasks(filters={"desired-state": ["running"]})):
+        labels = labels_by_service.get(task["ServiceID"], {})
+        if labels.get(ID_LABEL) == cluster["id"] or "NodeID" not in task:
+            continue
+        reservation = task["Spec"].get("Resources", {}).get("Reservations", {})
+        sums = by_node.setdefault(task["NodeID"], {"cpus": 0.0, "memory": 0.0, "gpus": 0.0})
+        sums["cpus"] += reservation.get("NanoCPUs", 0) / 1e9
+        sums["memory"] += reservation.get("MemoryBytes", 0)
+        sums["gpus"] += sum(
+            item["DiscreteResourceSpec"]["Value"]
+            for item in reservation.get("GenericResources") or []
+            if _GPU in item.get("DiscreteResourceSpec", {}).get("Kind", "").lower()
+        )
+    return by_node

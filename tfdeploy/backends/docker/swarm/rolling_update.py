@@ -1,0 +1,189 @@
+"""A rolling update: changed tasks get their new services one at a time, by job and index, each when the one before runs again.
+
+Pulumi updates several resources at once and in an order that it does not promise, so each update waits here for its turn. When a
+task does not start again, the tasks after it keep their old settings; the next `pulumi up` updates them.
+
+The turns belong to this process and not by the controller: its restart queue restarts the processes of tasks, while here the
+Swarm replaces containers, which only the engine that manages it can do. All updates of one `pulumi up` reach one process.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ....agent.control.success_policy import may_finish
+from ....agent.run_state import BUDGET, FINAL, RUNNING, UNTIL, RunState
+from ....errors import BackendError
+from .services import Service
+from .start_clock import StartClock
+from .swarm import Swarm
+
+_START_TIMEOUT = 60.0
+_MAX_START_TIMEOUT = 1800.0
+"""The timeout is extended while a container starts, but not beyond this; the time of a pull does not count."""
+
+_STABLE_SECONDS = 2.0
+_POLL_SECONDS = 0.2
+_RECHECK_SECONDS = 0.1
+"""An update that is refused leaves the queue without a notification."""
+_MAX_FAILURES = 3
+"""So many times the engine may fail to start a container."""
+
+GATHER_SECONDS = 2.0
+"""A turn begins when no other update has arrived for this time: on a busy computer those of one `pulumi up` arrive a second apart."""
+
+
+class Position(NamedTuple):
+    """The position of a task in the order of updates."""
+
+    job: int
+    """The job's position among all jobs."""
+    task: int
+
+
+class Turns:
+    """The turns of one cluster's updates."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._waiting: list[Position] = []
+        self._busy = False
+        self._last_arrival = 0.0
+        self._failed_hostname = ""
+
+    def take(self, position: Position, hostname: str, update: Callable[[], None]) -> None:
+        """Wait for the turn of a task, then update it.
+
+        Raises:
+            BackendError: this update failed, or one before it.
+        """
+        with self._condition:
+            self._waiting.append(position)
+            self._last_arrival = time.monotonic()
+            while self._busy or min(self._waiting) != position or self._gathering_for() > 0:
+                self._condition.wait(max(_RECHECK_SECONDS, self._gathering_for()))
+            self._waiting.remove(position)
+            if self._failed_hostname:
+                reason = f"{self._failed_hostname} did not start with its new settings"
+                raise BackendError(f"{hostname} keeps its old settings, because {reason}")
+            self._busy = True
+        try:
+            update()
+        except BaseException:
+            self._failed_hostname = hostname
+            raise
+        finally:
+            with self._condition:
+                self._busy = False
+                self._condition.notify_all()
+
+    def _gathering_for(self) -> float:
+        """Seconds until a turn may begin; not positive when it may."""
+        return self._last_arrival + GATHER_SECONDS - time.monotonic()
+
+
+class RollingUpdates:
+    """The turns of all clusters that a backend updates."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns: dict[str, Turns] = {}
+
+    def turns(self, cluster: str) -> Turns:
+        """The turns of a cluster, which is named by its engine and the prefix of its names."""
+        with self._lock:
+            return self._turns.setdefault(cluster, Turns())
+
+
+def is_active(run: RunState, hostname: str) -> bool:
+    """Whether a task takes part in the run, so that the tasks after it wait until it runs again."""
+    task = run.tasks.get(hostname)
+    return run.result is None and task is not None and task.state not in FINAL
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What was observed of a task before its update."""
+
+    launcher: str
+    """The id of its launcher."""
+    failures: frozenset[str]
+    """The ids of the Swarm's tasks that had failed."""
+
+
+def replace_task(
+    swarm: Swarm, desired: Service, previous: Service, hostname: str, observe_run: Callable[[], RunState | None]
+) -> None:
+    """Update one service, and wait until its task runs again.
+
+    Raises:
+        BackendError: it does not, with the engine's reason. The service then has its previous definition, as in the state.
+    """
+    run = observe_run()
+    if run is not None and not is_active(run, hostname):
+        wait_for_finish(run, hostname, observe_run)
+        swarm.apply(desired)
+        return
+    failures = frozenset(task["ID"] for task in swarm.history(hostname).failures)
+    before = _Before(run.tasks[hostname].instance if run else "", failures)
+    swarm.apply(desired)
+    problem = _wait_until_running(swarm, hostname, before, observe_run)
+    if problem is not None:
+        swarm.apply(previous)
+        raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
+
+
+def wait_for_finish(run: RunState | None, hostname: str, observe_run: Callable[[], RunState | None]) -> None:
+    """Wait while a task has time left to end by itself after the success of the run: an update would end its program."""
+    deadline, is_reported = float("inf"), False
+    while run is not None and time.monotonic() < deadline and (remaining := _remaining(run, hostname)) > 0:
+        deadline = min(deadline, time.monotonic() + remaining)
+        if not is_reported:
+            print(
+                f"{hostname} gets its new settings when its program has ended, in at most {remaining:.0f} s", flush=True
+            )
+            is_reported = True
+        time.sleep(_POLL_SECONDS)
+        run = observe_run()
+
+
+def _remaining(run: RunState, hostname: str) -> float:
+    """How long a task may still run after the success of the run, by the time of the last report."""
+    task, now = run.tasks.get(hostname), max((task.seen for task in run.tasks.values()), default=0.0)
+    if run.result is None or task is None or not may_finish(run, task, now):
+        return 0.0
+    is_saving = task.job == "evaluator" or run.result.cause in (UNTIL, BUDGET)
+    return run.result.at + (run.spec.grace if is_saving else run.spec.worker_timeout) - now
+
+
+def _wait_until_running(
+    swarm: Swarm, hostname: str, before: _Before, observe_run: Callable[[], RunState | None]
+) -> str | None:
+    """None when the task runs, or need not run any more; else the reason why it does not."""
+    clock = StartClock(hostname, _START_TIMEOUT, _MAX_START_TIMEOUT)
+    problem = ""
+    while not clock.is_over():
+        if _is_done(observe_run(), hostname, before.launcher):
+            return None
+        history = swarm.history(hostname)
+        failures = [task["Status"].get("Err", "") for task in history.failures if task["ID"] not in before.failures]
+        newest = history.newest
+        problem = failures[-1] if failures else (newest.reason or newest.state) if newest else "its service was removed"
+        if len(failures) >= _MAX_FAILURES:
+            break
+        clock.observe(newest)
+        time.sleep(_POLL_SECONDS)
+    return problem
+
+
+def _is_done(run: RunState | None, hostname: str, former_launcher: str) -> bool:
+    """Whether a new launcher has run the task for a while, or this run does not start the task any more."""
+    if run is None:
+        return False
+    if not is_active(run, hostname):
+        return True
+    task = run.tasks[hostname]
+    is_running = task.instance != former_launcher and task.state == RUNNING
+    return is_running and task.seen - task.started > _STABLE_SECONDS

@@ -1,0 +1,208 @@
+"""The definitions of a cluster's services, from the props of its resources. Pure.
+
+The Engine API's form: https://docs.docker.com/reference/api/engine/version/v1.41/#tag/Service/operation/ServiceCreate.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
+from ....agent.sync import LEASE_SECONDS
+from ....spec.docker import HOST, OVERLAY
+from ...base import CONTROLLER, ClusterRef, Reference, RunProps, TaskDependencies, TaskProps
+from ..container_settings import ContainerSettings
+from ..labels import (
+    CLEANUP_IMAGE_LABEL,
+    HOSTNAME_LABEL,
+    MACHINE_LABEL,
+    PORT_LABEL,
+    RECORD_VOLUME,
+    SPEC_HASH_LABEL,
+    cluster_labels,
+    own_volume_labels,
+    service_name,
+    stack_labels,
+    volume_name,
+)
+from ..volumes.mounts import shm, volume
+
+ServiceJson = Mapping[str, Any]
+"""A service in the form of the Engine API."""
+
+Services = Mapping[str, ServiceJson]
+"""Existing services by hostname."""
+
+AGENT_FILE, TOKEN_FILE, SECRETS_FOLDER = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
+"""Where the Swarm mounts its config and its secrets in a container."""
+
+RECORD_FOLDER = "/tfdeploy/record"
+"""Where the controller's volume is mounted."""
+
+TASK_FOLDER = "/tmp/tfdeploy"
+"""Where a launcher stores its task's files."""
+
+AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
+
+MANAGER_PLACEHOLDER = "{manager}"
+"""In the controller's address: the address of the Swarm's manager, where that is known only after the manager was created."""
+
+TASK_PORT, CONTROLLER_PORT = 2222, 2220
+"""On an overlay network every task has its own address, so all of them can use TensorFlow's default port."""
+
+_PORTS = {TENSORBOARD: TENSORBOARD_PORT}
+
+_TRAIN_DIR_MODE = "1777"
+"""The controller, as root, creates a run's folder in `train_dir`. The tasks' users write into it. They are those of the images, which
+the controller does not know. Who reaches the folder is decided by the mode of the user's own `train_dir` above it."""
+
+_SECOND = 1_000_000_000
+_RESTART_DELAY = 1 * _SECOND
+_STOP_MARGIN = 30.0
+_MIN_STOP_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """The desired definition of a service."""
+
+    name: str
+    labels: Mapping[str, str]
+    template: Mapping[str, Any]
+
+
+def task_service(props: TaskProps) -> Service:
+    """The service of a task: its launcher in the task's image. The Swarm restarts it unless it exits with 0."""
+    container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
+    on_overlay = container.network == OVERLAY
+    settings = {
+        **{key: props[key] for key in ("hostname", "job", "index", "memory")},
+        "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
+        "controller": _controller_address(container, props["dependencies"]),
+        "token": TOKEN_FILE,
+        "folder": TASK_FOLDER,
+        "secrets": SECRETS_FOLDER,
+        "host": props["hostname"] if on_overlay else "",
+        "lease": LEASE_SECONDS,
+    }
+    spec = {
+        "Command": [*AGENT_COMMAND, "launch", json.dumps(settings)],
+        "Env": _environment(props),
+        "Mounts": [*container.mounts, *shm(container.shm_size)],
+        "StopGracePeriod": int(stop_timeout(props["grace"]) * _SECOND),
+        "Secrets": _secrets(props["dependencies"]),
+        **({"CapabilityDrop": list(container.dropped_capabilities)} if container.dropped_capabilities else {}),
+    }
+    template = {
+        "ContainerSpec": {**_container(props, container, props["hostname"]), **spec},
+        "Resources": _resources(props, container.gpu_kind),
+        "RestartPolicy": {"Condition": "on-failure", "Delay": _RESTART_DELAY},
+        "Placement": {"Constraints": [f"node.hostname=={props['machine']}"]},
+        "Networks": _networks(container.network, props["dependencies"], props["hostname"]),
+    }
+    labels = {HOSTNAME_LABEL: props["hostname"], MACHINE_LABEL: props["machine"]}
+    return _service(props, service_name(cluster, props["hostname"]), labels, template)
+
+
+def controller_service(props: RunProps) -> Service:
+    """The service of the controller, on the machine that manages the Swarm, because it is reached through that engine."""
+    container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
+    host, _, port = _controller_address(container, props["dependencies"]).rpartition(":")
+    labels = own_volume_labels(cluster, RECORD_VOLUME)
+    record = volume("record", volume_name(cluster, RECORD_VOLUME), RECORD_FOLDER, labels)
+    spec = {
+        "Command": [*AGENT_COMMAND, "controller", RECORD_FOLDER, f"{host}:{port}", TOKEN_FILE, _TRAIN_DIR_MODE],
+        "Env": ["NVIDIA_VISIBLE_DEVICES=void"],
+        "Mounts": [record, *container.mounts],
+        "StopGracePeriod": int(_STOP_MARGIN * _SECOND),
+        "Secrets": [_secret(props["dependencies"]["token"], TOKEN_FILE)],
+        "CapabilityDrop": ["ALL"],
+        "CapabilityAdd": ["CAP_DAC_OVERRIDE"],  # `train_dir` may be owned by another user
+        "User": "0",
+    }
+    template = {
+        "ContainerSpec": {**_container(props, container, CONTROLLER), **spec},
+        "Resources": {},
+        "RestartPolicy": {"Condition": "any", "Delay": _RESTART_DELAY},
+        "Placement": {"Constraints": [f"node.{container.constraint}"]},
+        "Networks": _networks(container.network, props["dependencies"], CONTROLLER),
+    }
+    service_labels = {HOSTNAME_LABEL: CONTROLLER, PORT_LABEL: port}
+    if container.cleanup_image:
+        service_labels[CLEANUP_IMAGE_LABEL] = container.cleanup_image
+    return _service(props, service_name(cluster, CONTROLLER), service_labels, template)
+
+
+def _controller_address(container: ContainerSettings, dependencies: TaskDependencies) -> str:
+    return container.controller_address.replace(MANAGER_PLACEHOLDER, dependencies.get("manager", ""))
+
+
+def token_secret_name(cluster: ClusterRef, hostname: str, token: str) -> str:
+    """The name of the secret with a task's token. Another token has another name: the content of a secret cannot be changed."""
+    return f"{service_name(cluster, hostname)}-token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
+def stop_timeout(grace: float) -> float:
+    """How long the engine waits before it kills a launcher, which itself gives the program `grace` seconds.
+
+    It is rounded up to a multiple of two of the minimum, so that a small change of `grace` does not update a service.
+    """
+    seconds = _MIN_STOP_TIMEOUT
+    while seconds < grace + _STOP_MARGIN:
+        seconds *= 2
+    return seconds
+
+
+def _service(props: TaskProps | RunProps, name: str, labels: Mapping[str, str], template: Mapping[str, Any]) -> Service:
+    content = json.dumps([template, sorted(labels.items())], sort_keys=True)
+    spec_hash = {SPEC_HASH_LABEL: hashlib.sha256(content.encode()).hexdigest()[:16]}
+    container = template["ContainerSpec"]
+    labelled = {**template, "ContainerSpec": {**container, "Labels": {**container["Labels"], **spec_hash}}}
+    cluster = props["cluster"]
+    return Service(name, {**cluster_labels(cluster), **stack_labels(cluster), **labels, **spec_hash}, labelled)
+
+
+def _container(props: TaskProps | RunProps, container: ContainerSettings, hostname: str) -> dict[str, Any]:
+    agent = props["dependencies"]["agent"]
+    return {
+        "Image": props["dependencies"].get("image") or container.image,
+        "Hostname": hostname,
+        "User": container.user,
+        "Labels": dict(cluster_labels(props["cluster"])),
+        "Configs": [{"ConfigID": agent["id"], "ConfigName": agent["name"], "File": _file(AGENT_FILE)}],
+    }
+
+
+def _environment(props: TaskProps) -> list[str]:
+    """The environment of the container; that of the program is part of the run."""
+    no_gpus = [] if props["gpus"] else ["NVIDIA_VISIBLE_DEVICES=void"]
+    return ["TFDEPLOY_MACHINE={{.Node.Hostname}}", *no_gpus]
+
+
+def _resources(props: TaskProps, gpu_kind: str) -> dict[str, Any]:
+    limits = {"NanoCPUs": int(props["cpus"] * 1e9), "MemoryBytes": props["memory"]}
+    nonzero = {name: value for name, value in limits.items() if value}
+    count = len(props["gpus"])
+    kind = {"Kind": gpu_kind, "Value": count}
+    gpus = {"GenericResources": [{"DiscreteResourceSpec": kind}]} if count else {}
+    return {"Limits": nonzero, "Reservations": {**nonzero, **gpus}}
+
+
+def _networks(network: str, dependencies: TaskDependencies, alias: str) -> list[dict[str, Any]]:
+    return [{"Target": HOST}] if network == HOST else [{"Target": dependencies["network"], "Aliases": [alias]}]
+
+
+def _secrets(dependencies: TaskDependencies) -> list[dict[str, Any]]:
+    user_secrets = sorted(dependencies.get("secrets", {}).items())
+    mounted = [_secret(reference, f"{SECRETS_FOLDER}/{name}") for name, reference in user_secrets]
+    return [_secret(dependencies["launcher_token"], TOKEN_FILE), *mounted]
+
+
+def _secret(reference: Reference, path: str) -> dict[str, Any]:
+    return {"SecretID": reference["id"], "SecretName": reference["name"], "File": _file(path)}
+
+
+def _file(path: str) -> dict[str, Any]:
+    return {"Name": path, "UID": "0", "GID": "0", "Mode": 0o444}

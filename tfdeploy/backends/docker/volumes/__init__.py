@@ -1,0 +1,1 @@
+"""Volumes: their names, their sizes, and their removal."""

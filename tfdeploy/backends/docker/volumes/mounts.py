@@ -1,0 +1,143 @@
+"""The mounts of containers, and the parser of `volumes`. Pure.
+
+`volumes` takes both of Docker's forms: `SOURCE:TARGET[:ro]` of `-v` and `type=…,source=…,target=…` of `--mount`.
+https://docs.docker.com/engine/storage/volumes/#syntax
+"""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from ....errors import SpecError
+from ....units import SIZE_FORM, size
+
+
+class Mount(TypedDict, total=False):
+    """A mount in the form of the Engine API."""
+
+    Type: str
+    Source: str
+    Target: str
+    ReadOnly: bool
+    VolumeOptions: dict[str, Any]
+    TmpfsOptions: dict[str, Any]
+
+
+_KEYS = {"type", "source", "target", "readonly", "volume-driver", "volume-opt", "volume-label", "volume-nocopy", "size"}
+_ALIASES = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
+_LONG_FORM = re.compile(r'(^|,)"?(target|dst|destination)=')
+_VOLUME_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_REMEDY = (
+    "Use SOURCE:TARGET[:ro], or Docker's long form type=volume,source=NAME,target=/FOLDER[,readonly][,volume-opt=…]."
+)
+
+
+def parse(where: str, text: str, labels: Mapping[str, str]) -> Mount:
+    """The mount that a text describes; a named volume that Docker creates for it gets `labels`.
+
+    Raises:
+        SpecError: the text has neither form.
+    """
+    mount = _parse_long(where, text, labels) if _LONG_FORM.search(text) else _parse_short(where, text, labels)
+    if not mount["Target"].startswith("/") or not mount["Target"].strip("/"):
+        raise SpecError(where, f"the target in {text!r} is not an absolute folder", _REMEDY)
+    return mount
+
+
+def _parse_short(where: str, text: str, labels: Mapping[str, str]) -> Mount:
+    source, _, rest = text.partition(":")
+    target, _, mode = rest.partition(":")
+    if not source or mode not in ("", "ro", "rw"):
+        raise SpecError(where, f"{text!r} is not a valid mount", _REMEDY)
+    if source.startswith("/"):
+        return bind(source, target, mode == "ro")
+    return volume(where, source, target, labels, mode == "ro")
+
+
+def _parse_long(where: str, text: str, labels: Mapping[str, str]) -> Mount:
+    driver_options, volume_labels, settings = {}, dict(labels), {}
+    for part in _split(where, text):
+        key, has_value, value = part.partition("=")
+        key = _ALIASES.get(key, key)
+        name, _, option = value.partition("=")
+        is_flag = key in ("readonly", "volume-nocopy")
+        if key not in _KEYS or not (has_value or is_flag) or (is_flag and has_value and value not in _BOOLEANS):
+            raise SpecError(where, f"{part!r} in {text!r} is not a valid option", _REMEDY)
+        if key == "volume-opt":
+            driver_options[name] = option
+        elif key == "volume-label":
+            volume_labels[name] = option
+        else:
+            settings[key] = value or "true"
+    read_only, kind = _BOOLEANS[settings.get("readonly", "false")], settings.get("type", "volume")
+    target, source = settings.get("target", ""), settings.get("source", "")
+    if kind == "bind" and source.startswith("/"):
+        return bind(source, target, read_only)
+    if kind == "tmpfs":
+        return tmpfs(target, _parse_size(where, settings.get("size", "0")))
+    if kind != "volume" or not source:
+        raise SpecError(where, f"{text!r} is a {kind} without a source", _REMEDY)
+    if "size" in settings:
+        driver_options["size"] = settings["size"]
+    driver = {"Name": settings.get("volume-driver", "local"), "Options": driver_options}
+    has_driver = bool(driver_options) or "volume-driver" in settings
+    mount = volume(where, source, target, volume_labels, read_only, driver if has_driver else None)
+    if _BOOLEANS[settings.get("volume-nocopy", "false")]:
+        mount["VolumeOptions"]["NoCopy"] = True
+    return mount
+
+
+def _split(where: str, text: str) -> list[str]:
+    try:
+        return next(csv.reader([text]))
+    except csv.Error as error:
+        raise SpecError(where, f"{text[:100]!r} is not a valid mount ({error})", _REMEDY) from None
+
+
+def _parse_size(where: str, text: str) -> int:
+    try:
+        return size(text)
+    except ValueError:
+        raise SpecError(where, f"{text!r} is not a valid size", f"It takes {SIZE_FORM}.") from None
+
+
+def bind(source: str, target: str, read_only: bool) -> Mount:
+    """A folder of the machine."""
+    return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
+
+
+def tmpfs(target: str, max_bytes: int) -> Mount:
+    """Memory of the machine; 0 for no limit."""
+    return {"Type": "tmpfs", "Target": target, "TmpfsOptions": {"SizeBytes": max_bytes} if max_bytes else {}}
+
+
+def shm(max_bytes: int) -> list[Mount]:
+    """Shared memory of that size; none for 0, which leaves Docker's default."""
+    return [tmpfs("/dev/shm", max_bytes)] if max_bytes else []
+
+
+def volume(
+    where: str,
+    source: str,
+    target: str,
+    labels: Mapping[str, str],
+    read_only: bool = False,
+    driver: Mapping[str, Any] | None = None,
+) -> Mount:
+    """A named volume of the machine, which Docker creates when it is first mounted there.
+
+    Raises:
+        SpecError: Docker does not accept the name.
+    """
+    if not _VOLUME_NAME.fullmatch(source):
+        raise SpecError(where, f"{source!r} is neither an absolute folder nor a valid volume name", _REMEDY)
+    options = {"Labels": dict(labels)} | ({"DriverConfig": dict(driver)} if driver else {})
+    return {"Type": "volume", "Source": source, "Target": target, "ReadOnly": read_only, "VolumeOptions": options}
+
+
+def duplicate_target(mounts: Sequence[Mount]) -> str:
+    """A target that two mounts share; empty when there is none."""
+    targets = [mount["Target"].rstrip("/") for mount in mounts]
+    return next((target for target in targets if targets.count(target) > 1), "")

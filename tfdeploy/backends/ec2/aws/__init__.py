@@ -1,0 +1,1 @@
+"""The AWS account: settings, login, calls, errors, and IAM."""

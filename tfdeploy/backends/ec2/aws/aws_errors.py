@@ -1,0 +1,342 @@
+"""AWS's errors as sentences, each with a remedy, by the table of `aws_error_table`.
+
+`Unreachable` is an error only where nothing responded: a login, a clock, a region or a configuration that cannot be used does not
+show that a cluster no longer exists.
+"""
+
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from string import Formatter
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProxyConnectionError, WaiterError
+from botocore.loaders import Loader
+from botocore.parsers import ResponseParserError
+from botocore.regions import EndpointResolver
+
+from ....errors import BackendError, SpecError, TfdeployError, Unreachable, nearest
+from ....units import text_of_seconds
+from . import aws_login
+from .aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
+from .aws_error_table import (
+    ACTIONS,
+    CLOCK,
+    DEFAULT_REGIONS,
+    DISABLED_REGION,
+    FOREIGN,
+    NO_CREDENTIALS,
+    NO_FIPS,
+    NO_REGION,
+    OTHER,
+    QUOTAS,
+    TABLE,
+    UNKNOWN_REGION,
+    ErrorRow,
+    Kind,
+)
+
+_SKEW_SECONDS = 240.0
+"""AWS does not accept signatures that are older than 5 minutes."""
+
+_LONGEST_DETAIL = 600
+_ACTIONS = {
+    action.partition(":")[2]: action
+    for actions in (OWN, OWN_WITH_ROLES, OWN_WITH_FILES, *(kind.actions for kind in PROVIDER.values()))
+    for action in actions
+} | dict(ACTIONS)
+"""Operation to the action of IAM that it needs."""
+
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: *(\S+)")
+_ACTION = re.compile(r"perform: ([\w-]+:[\w*]+)")
+_VALUE = re.compile("^Invalid|Malformed|^Validation")
+_TUNNEL = re.compile(r"Tunnel connection failed: [^'\")]*")
+_ZONE = re.compile(r"\b[a-z]{2}(?:-[a-z]+)+-[0-9][a-z]\b")
+_POLICY = re.compile(
+    r"(?:with an explicit deny in an?|because no) "
+    r"((?:service|resource) control policy|permissions boundary|session policy|VPC endpoint policy|(?:resource|identity)-based policy)"
+)
+_OF_PROVIDER = re.compile(
+    r"(?:operation error \S+ (?P<operation>\w+), .*?)?api error (?P<code>[\w.]+): (?P<message>.*)"
+    r"|An error occurred \((?P<code2>[\w.]+)\) when calling the (?P<operation2>\w+) operation(?: \([^)]*\))?: (?P<message2>.*)"
+)
+"""AWS's error in a message of Pulumi's AWS provider, and in one of boto3."""
+
+
+class AwsRefusal(SpecError):
+    """AWS, or boto3 before it asked AWS, refused a call; the same call will not succeed later."""
+
+    def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
+        super().__init__(row.where, wrong, remedy)
+        self.kind = row.kind
+        self.is_not_set_up = row in (NO_CREDENTIALS, NO_REGION)
+        """True where this computer has no settings for AWS."""
+
+
+class AwsFailure(BackendError):
+    """AWS did not carry out a call; the same call may succeed later."""
+
+    def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
+        super().__init__(f"{wrong}. {remedy.rstrip('.')}")
+        self.kind, self.wrong, self.remedy = row.kind, wrong, remedy
+
+    @property
+    def is_throttled(self) -> bool:
+        """True where AWS asks to repeat the call later."""
+        return self.kind is Kind.THROTTLING
+
+
+class AwsUnreachable(Unreachable):
+    """Nothing responded to a call of AWS."""
+
+    def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
+        super().__init__(f"{wrong}. {remedy.rstrip('.')}")
+        self.kind, self.wrong, self.remedy = row.kind, wrong, remedy
+
+
+_CLASSES = {
+    Kind.UNREACHABLE: AwsUnreachable,
+    Kind.THROTTLING: AwsFailure,
+    Kind.CONFLICT: AwsFailure,
+    Kind.FAILURE: AwsFailure,
+}
+
+
+def refuse_no_region(region: str) -> None:
+    """Check that a region is set.
+
+    Raises:
+        SpecError: it is empty.
+    """
+    if not region:
+        raise translated(NoRegionError(), region)
+
+
+@contextmanager
+def aws_errors(region: str) -> Iterator[None]:
+    """Translate all errors of AWS and boto3. What handles a code itself (`kind_of`) does so within.
+
+    Raises:
+        SpecError: the user must change something: the login, the clock, a permission, a value.
+        BackendError: the same call may succeed later.
+        Unreachable: AWS does not respond.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TfdeployError) or not _is_of_aws(error):
+            raise
+        raise translated(error, region) from None
+
+
+@contextmanager
+def value_errors(region: str, where: str, wrong: str, remedy: str) -> Iterator[None]:
+    """As `aws_errors`; where AWS refuses the value of an argument, the error names the argument.
+
+    Raises:
+        SpecError: also where the value does not exist.
+        BackendError, Unreachable: as for `aws_errors`.
+    """
+    with aws_errors(region):
+        try:
+            yield
+        except ClientError as error:
+            if not _is_about_value(error):
+                raise
+            raise SpecError(where, f"{wrong} ({error_message(error)})", remedy) from None
+
+
+def _is_about_value(error: ClientError) -> bool:
+    kind = kind_of(error)
+    return kind is Kind.GONE or (kind is Kind.REFUSED and bool(_VALUE.search(error_code(error))))
+
+
+def _is_of_aws(error: Exception) -> bool:
+    """botocore lets some errors through: those of reading a login, a file or a response."""
+    if isinstance(error, (BotoCoreError, ClientError, Boto3Error, ResponseParserError)):
+        return True
+    if not isinstance(error, (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError)):
+        return False
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return any(str(frame.f_globals.get("__name__", "")).startswith("botocore.") for frame in frames)
+
+
+def translated(error: Exception, region: str) -> TfdeployError:
+    """An error of AWS or boto3 as the error with its sentence and remedy."""
+    if isinstance(error, WaiterError) and "Error" in error.last_response and "Max attempts" not in str(error):
+        return translated(ClientError(error.last_response, error.kwargs["name"]), region)
+    row = _in_context(_row(error), error, region)
+    wrong, remedy = _texts(row, error, region)
+    return _CLASSES.get(row.kind, AwsRefusal)(row, wrong, remedy)
+
+
+def provider_error(text: str, region: str) -> TfdeployError | None:
+    """AWS's error in a message of Pulumi's AWS provider; None where it has none."""
+    match = _OF_PROVIDER.search(text)
+    if match is None:
+        return None
+    code, message = match["code"] or match["code2"], match["message"] or match["message2"]
+    operation = match["operation"] or match["operation2"] or ""
+    return translated(ClientError({"Error": {"Code": code, "Message": message}}, operation), region)
+
+
+def kind_of(error: ClientError) -> Kind:
+    """What an error is about."""
+    return _row(error).kind
+
+
+def error_code(error: ClientError) -> str:
+    """AWS's code of an error, such as `AccessDenied`."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def error_message(error: ClientError) -> str:
+    """AWS's message of an error."""
+    return str(error.response.get("Error", {}).get("Message") or error)
+
+
+def _row(error: Exception) -> ErrorRow:
+    text = _text(error)
+    if isinstance(error, ClientError):
+        if not error_code(error):
+            return FOREIGN
+        code = re.sub(r"^(Client|Server)\.", "", error_code(error))
+        status = code if code.isdecimal() else error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return (
+            _first(lambda row: code in row.codes.split(), text)
+            or _first(lambda row: bool(row.pattern and re.search(row.pattern, code)), text)
+            or _first(lambda row: int(status) in row.statuses, text)
+            or OTHER
+        )
+    names = [base.__name__ for base in type(error).__mro__]
+    rows = (_first(lambda row, name=name: name in row.exceptions.split(), text) for name in names)  # type: ignore[misc]
+    return next(filter(None, rows), OTHER)
+
+
+def _first(names_it: Callable[[ErrorRow], bool], text: str) -> ErrorRow | None:
+    """The row of an error: one that also fits its message, else the one for any message."""
+    rows = [row for row in TABLE if names_it(row) and re.search(row.when, text)]
+    return min(rows, key=lambda row: not row.when, default=None)
+
+
+def _in_context(row: ErrorRow, error: Exception, region: str) -> ErrorRow:
+    """The row, where the clock or the region shows that another one is meant."""
+    if row.kind is Kind.LOGIN and abs(_skew(error)) > _SKEW_SECONDS:
+        return CLOCK
+    if row.kind is Kind.LOGIN and row.statuses and region in _later_regions():
+        return DISABLED_REGION
+    if row.kind is Kind.UNREACHABLE and region and region not in _regions() and region in str(error):
+        return UNKNOWN_REGION
+    if row.kind is Kind.UNREACHABLE and f"-fips.{region}." in str(error) and not region.startswith(("us-", "ca-")):
+        return NO_FIPS
+    return row
+
+
+@cache
+def _regions() -> tuple[str, ...]:
+    """The regions of all partitions, by botocore's data: no file of the user is read."""
+    resolver = EndpointResolver(Loader().load_data("endpoints"))
+    names = resolver.get_available_partitions()
+    return tuple(region for name in names for region in resolver.get_available_endpoints("ec2", name))
+
+
+def _later_regions() -> set[str]:
+    """The regions that an account must enable."""
+    return {region for region in _regions() if not region.startswith(("cn-", "us-gov-"))} - {*DEFAULT_REGIONS.split()}
+
+
+def _skew(error: Exception) -> float:
+    """How many seconds the clock of this computer is ahead of AWS's; 0 where the response does not show it."""
+    metadata = error.response.get("ResponseMetadata", {}) if isinstance(error, ClientError) else {}
+    try:
+        at = parsedate_to_datetime(metadata.get("HTTPHeaders", {}).get("date", ""))
+    except ValueError:
+        return 0.0
+    return (datetime.now(UTC) - at).total_seconds()
+
+
+def _text(error: Exception) -> str:
+    """The whole message of an error."""
+    if isinstance(error, ClientError):
+        return error_message(error)
+    if isinstance(error, ProxyConnectionError) and (reason := _TUNNEL.search(str(error.kwargs.get("error")))):
+        return f"{error}: {reason[0]}"
+    return str(error)
+
+
+def _detail(error: Exception) -> str:
+    """The message of an error in one line, with AWS's code."""
+    text = " ".join(_ENCODED.sub("", _text(error)).split()).rstrip(".")
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        text = f"{error_code(error)}: {text}" if error_code(error) else f"HTTP status {status}"
+    elif not isinstance(error, (BotoCoreError, Boto3Error)):
+        text = f"{type(error).__name__}: {text}".removesuffix(": ")
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
+
+
+def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
+    """The sentence and the remedy."""
+    fields: Mapping[str, Callable[[], str]] = {
+        "of": lambda: f" of {title}" if (title := aws_login.title()) else "",
+        "at": lambda: f" in {region}" if region else "",
+        "region": lambda: region or "this region",
+        "detail": lambda: _detail(error),
+        "login": aws_login.remedy,
+        "skew": lambda: f" by {text_of_seconds(60 * round(abs(skew) / 60))}" if (skew := _skew(error)) else "",
+        "action": lambda: _action(error)[0],
+        "ask": lambda: _ask(error),
+        "quota": lambda: f"the quota {quota[1]}" if (quota := _quota(error)) else "a quota",
+        "raise_quota": lambda: _raise_quota(_quota(error), region),
+        "zones": lambda: _zones(error),
+        "nearest_region": lambda: nearest(
+            region, _regions(), "Set ec2.region, aws:region or AWS_REGION to one of AWS's."
+        ),
+    }
+    names = {name for _, name, *_ in Formatter().parse(row.wrong + row.remedy)}
+    values = {name: text() for name, text in fields.items() if name in names}
+    return row.wrong.format_map(values), row.remedy.format_map(values)
+
+
+def _action(error: Exception) -> tuple[str, bool]:
+    """The action that is not permitted, and whether AWS names it."""
+    if match := _ACTION.search(_text(error)):
+        return match[1], True
+    operation = error.operation_name if isinstance(error, ClientError) else "signin:CreateOAuth2Token"
+    return _ACTIONS.get(operation, operation), False
+
+
+def _ask(error: Exception) -> str:
+    """Whom to ask for a permission."""
+    text = _text(error)
+    policy, encoded = _POLICY.search(text), _ENCODED.search(text)
+    if policy and (" explicit deny " in text or policy[1] != "identity-based policy"):
+        verb = "denies" if " explicit deny " in text else "does not allow"
+        return f"The {policy[1]} {verb} it: ask those who administer the account or the organization."
+    ask = "Ask for this permission; `tfdeploy iam-policy` prints all that are needed."
+    if encoded and not _action(error)[1]:
+        return f"{ask} Details: `aws sts decode-authorization-message --encoded-message {encoded[1]}`."
+    return ask
+
+
+def _quota(error: Exception) -> tuple[str, str] | None:
+    """The service and the name of the quota that is reached."""
+    return QUOTAS.get(error_code(error)) if isinstance(error, ClientError) else None
+
+
+def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
+    page = f"/services/{quota[0]}/quotas" if quota else ""
+    host = f"{region}.console.aws.amazon.com" if region and quota and quota[0] != "iam" else "console.aws.amazon.com"
+    host = "console.amazonaws.cn" if region.startswith("cn-") else host
+    host = "console.amazonaws-us-gov.com" if region.startswith("us-gov-") else host
+    return f"Request an increase in AWS Service Quotas (https://{host}/servicequotas/home{page}), or use less."
+
+
+def _zones(error: Exception) -> str:
+    """The zones that AWS proposes, as the beginning of a list."""
+    zones = dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2]))
+    return f"a subnet in {' or '.join(zones)}, or " if zones else ""

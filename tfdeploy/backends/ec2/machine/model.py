@@ -1,0 +1,216 @@
+"""What AWS reports about types, images, networks and instances, and what a plan makes of it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ....errors import SpecError
+from ....spec.ec2 import DEEP_LEARNING, EbsVolume
+
+LIVE = ("pending", "running", "stopping", "stopped")
+"""States of an instance that exists.
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
+
+X86, ARM = "x86_64", "arm64"
+
+MOST_BOOT_FAILURES = 3
+"""A machine that failed to boot so many times in a row is not created again."""
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """A type of machine."""
+
+    name: str
+    cpus: int
+    memory: int
+    """Bytes."""
+    gpus: int = 0
+    architecture: str = X86
+    spot: bool = True
+    """True where it is available as a spot instance."""
+    zones: frozenset[str] = frozenset()
+    """The zones of the region that offer it."""
+
+    def __str__(self) -> str:
+        gpus = f", {self.gpus} gpus" if self.gpus else ""
+        return f"{self.name} ({self.cpus} cpus, {self.memory >> 30} GiB{gpus})"
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """A subnet in which machines can be created."""
+
+    subnet_id: str
+    vpc_id: str
+    zone: str
+    vpc_cidrs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An existing instance of a cluster, with what its tags record of its creation."""
+
+    machine: str
+    instance_id: str
+    state: str
+    instance_type: str
+    image_id: str
+    generation: str
+    is_manager: bool
+    subnet_id: str = ""
+    public_ip: str = ""
+    private_ip: str = ""
+    launched: float = 0.0
+    spot: bool = False
+    image: str = ""
+    files: str = ""
+    disks: str = ""
+    """Its image, its shared file system and its further disks, as they were requested."""
+    access: str = ""
+    """How it is reached; empty for `public`."""
+
+
+@dataclass(frozen=True)
+class PlannedInstance:
+    """The EC2 side of a machine in a plan (`Machine.made_of`): what to create, and what exists already."""
+
+    instance_type: str
+    image_id: str
+    gpus: int
+    spot: bool
+    root_volume_size: int
+    root_volume_type: str
+    subnet_id: str
+    vpc_id: str
+    vpc_cidrs: tuple[str, ...]
+    generation: str
+    """A random word. A new one makes Pulumi replace the instance."""
+    instance_id: str
+    """The existing instance; empty for none."""
+    state: str
+    """The state of that instance, as EC2 reports it."""
+    changes: tuple[str, ...]
+    """Why the existing instance must be replaced; empty when it can stay, or when there is none."""
+    image: str
+    """The image as requested: an id, or the path of a public parameter."""
+    files: str
+    """The shared file system as requested (`efs`)."""
+    volumes: tuple[EbsVolume, ...]
+    """The further disks as requested."""
+    access: str
+    """How the machine is reached: `public`, `private` or `ssm`."""
+    failed: str
+    """A sentence about its last failed boot; empty when there is none."""
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        """The further disks as text, such as `200GiB` and `vol-…`."""
+        return tuple(volume.source for volume in self.volumes)
+
+    @property
+    def boot_kind(self) -> "BootKind":
+        """What decides whether it boots."""
+        return BootKind(self.instance_type, self.image_id, self.subnet_id)
+
+    @property
+    def can_stay(self) -> bool:
+        """True when the instance exists and needs no replacement."""
+        return bool(self.instance_id) and not self.changes
+
+
+@dataclass(frozen=True)
+class BootKind:
+    """What decides whether a machine boots: another one of the same kind probably fails too."""
+
+    instance_type: str
+    image_id: str
+    subnet_id: str
+
+
+@dataclass(frozen=True)
+class BootFailure:
+    """The last failed boot of a machine that has not become ready since."""
+
+    instance_id: str
+    generation: str
+    kind: BootKind
+    reason: str
+    console: str
+    """The last lines of its console."""
+    times: int = 1
+    """How often in a row a machine of this kind failed."""
+
+    @property
+    def summary(self) -> str:
+        """A sentence for the preview."""
+        return f"its boot failed ({self.times} of {MOST_BOOT_FAILURES})"
+
+    def following(self, previous: "BootFailure | None") -> "BootFailure":
+        """This failure, counted in a row with the previous one. Two observations of one instance count once."""
+        if previous is None or previous.kind != self.kind:
+            return self
+        return replace(self, times=previous.times + (previous.instance_id != self.instance_id))
+
+
+def failure_of_instance(failure: BootFailure | None, instance_id: str) -> BootFailure | None:
+    """The failure if it is that of this instance, or if no instance exists (empty id)."""
+    return failure if failure and instance_id in ("", failure.instance_id) else None
+
+
+def refuse_failed_too_often(where: str, created: Mapping[str, BootKind], failures: Mapping[str, BootFailure]) -> None:
+    """Machines that failed to boot too often are not created once more; `created` is machine to kind.
+
+    Raises:
+        SpecError: one would be; the message has the reason and the end of its console.
+    """
+    for machine, kind in created.items():
+        failure = failures.get(machine)
+        if failure and failure.kind == kind and failure.times >= MOST_BOOT_FAILURES:
+            wrong = (
+                f"{machine} failed to boot {failure.times} times in a row "
+                f"({kind.instance_type}, {kind.image_id}, {kind.subnet_id}): {failure.reason}"
+            )
+            remedy = "Choose another ami, instance_type or subnet_id, or run `pulumi destroy` to start over."
+            console = f"The end of its console:\n{failure.console}" if failure.console else "Its console was empty."
+            raise SpecError(where, wrong, f"{remedy} {console}")
+
+
+@dataclass(frozen=True)
+class Ec2Inventory:
+    """What AWS reports, as far as a plan needs it."""
+
+    region: str
+    subnet: Subnet
+    types: Mapping[str, InstanceType]
+    images: Mapping[str, str]
+    """The image as requested (`requested_image`) to the id that it has now."""
+    instances: Mapping[str, Instance]
+    """Machine to its newest existing instance."""
+    failures: Mapping[str, BootFailure] = field(default_factory=dict)
+    """Machine to its last failed boot, where it has not become ready since."""
+
+
+_ECS = "/aws/service/ecs/optimized-ami/amazon-linux-2023{flavour}/recommended/image_id"
+"""https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html"""
+
+_DLAMI = "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+"""https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html"""
+
+_PARAMETER = "ssm:"
+
+
+def requested_image(ami: str, instance_type: InstanceType) -> str:
+    """The image for `ami` and a type: an id, or the path of the public parameter that has the id."""
+    if ami.startswith(_PARAMETER):
+        return ami.removeprefix(_PARAMETER)
+    if ami == DEEP_LEARNING:
+        return _DLAMI.format(architecture=instance_type.architecture)
+    if ami:
+        return ami
+    flavour = "/gpu" if instance_type.gpus else "/arm64" if instance_type.architecture == ARM else ""
+    return _ECS.format(flavour=flavour)
+
+
+def is_parameter(image: str) -> bool:
+    """True for the path of a parameter; its value is the image's id."""
+    return image.startswith("/")

@@ -1,0 +1,110 @@
+"""What an update does with a run when it replaces machines: by others of another type, disks, image or network."""
+
+from ....agent.run_state import FAILED, STOPPED, RunState
+from ....errors import SpecError
+from ....plan.inventory import Inventory
+from ....plan.plan import Plan, is_same_content
+from ....plan.replacement import Replacement
+from ....plan.scheduler import Machine
+from ....spec.cluster import ClusterSpec
+from ...base import ClusterRef
+from ...carried_checkpoint import can_name_checkpoint, may_begin_again, named_nothing, without_checkpoint
+from ...carried_record import folder_of, stored
+from . import machines
+from .machines import planned_instance
+from .user_data import SHARED, disk_folder
+
+_ARROW = " -> "
+
+
+def replacement_of(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Replacement | None:
+    """What is replaced, where the run must be brought to this computer before; None where it loses nothing.
+
+    Raises:
+        SpecError: the run could not continue on the new machines.
+    """
+    run, is_pending = inventory.run, stored(cluster) is not None
+    replaced = _replaced(spec, plan, run) if run else []
+    if not replaced and not is_pending:
+        return None
+    keeps = run is not None and _keeps_train_dir(spec, run, replaced)
+    if run and replaced:
+        _refuse(spec, plan, run, keeps, is_pending)
+    changes = dict.fromkeys(planned_instance(machine).changes[0] for machine in replaced)  # another type first
+    origins, places = zip(*(change.split(_ARROW) for change in changes), strict=True) if changes else ((), ())
+    return Replacement(
+        tuple(planned_instance(machine).instance_id for machine in replaced),
+        ", ".join(dict.fromkeys(origins)) or "replaced machines",
+        ", ".join(dict.fromkeys(places)) or ", ".join(sorted({machine.kind for machine in plan.needed_machines})),
+        keeps,
+        run is None or is_same_content(run.spec, plan.run) or plan.run.resume_from == run.spec.id,
+    )
+
+
+def _replaced(spec: ClusterSpec, plan: Plan, run: RunState) -> list[Machine]:
+    """The machines that are replaced, if the run loses its record or checkpoints with them. A manager that is gone, or did not boot,
+    has no controller that could send them."""
+    manager = planned_instance(machines.manager(plan.machines))
+    if not manager.instance_id or manager.failed or manager.state not in ("pending", "running"):
+        return []
+    replaced = [machine for machine in plan.needed_machines if _is_replaced(machine)]
+    return replaced if manager.changes or not _keeps_train_dir(spec, run, replaced) else []
+
+
+def _is_replaced(machine: Machine) -> bool:
+    planned = planned_instance(machine)
+    return bool(planned.instance_id and planned.changes and not planned.failed)
+
+
+def _keeps_train_dir(spec: ClusterSpec, run: RunState, replaced: list[Machine]) -> bool:
+    """Whether new machines see the run's checkpoints: at a URL, or on the same shared file system or volumes of the user."""
+    planned = [planned_instance(machine) for machine in replaced]
+    changed = {change.partition(_ARROW)[2] for machine in planned for change in machine.changes}
+    if changed & {spec.ec2.efs or "no efs", *(" ".join(machine.disks) or "no ebs_volumes" for machine in planned)}:
+        return "://" in run.spec.train_dir
+    volumes = [pair for job in spec.training_jobs for pair in enumerate(job.instance.ebs_volumes)]
+    lasting = [disk_folder(number) for number, volume in volumes if volume.volume_id] + (
+        [SHARED] if spec.ec2.efs else []
+    )
+    return "://" in run.spec.train_dir or any(run.spec.train_dir.startswith(f"{folder}/") for folder in lasting)
+
+
+def _refuse(spec: ClusterSpec, plan: Plan, run: RunState, keeps: bool, is_return: bool) -> None:
+    """Refuse a run that has failed, unless it returns, and checkpoints that would be lost."""
+    if not is_same_content(run.spec, plan.run):
+        return
+    state = run.result.state if run.result else STOPPED
+    if state == FAILED and not is_return:
+        wrong = f"the run {run.spec.id} has failed, and a failed run does not continue on other machines"
+        remedy = (
+            f"Set `run_id` for another run; with resume_from={run.spec.id!r} it continues from the same checkpoint."
+        )
+        raise SpecError(f"{spec.name}: ec2", wrong, remedy)
+    if (
+        state in (STOPPED, FAILED)
+        and not keeps
+        and not can_name_checkpoint(run.spec.artifacts)
+        and not may_begin_again()
+    ):
+        lost = f"so that the checkpoints in {run.spec.train_dir} are lost with the machines that are replaced"
+        wrong = f"{named_nothing(run.spec.artifacts)}, {lost}"
+        remedy = "Remove it: by default the newest checkpoint is uploaded. Or set ec2.efs, or a URL as train_dir, before the next run."
+        raise SpecError(f"{spec.name}: artifacts", wrong, remedy)
+
+
+def lines(cluster: ClusterRef, plan: Plan, inventory: Inventory, replacement: Replacement | None) -> list[str]:
+    """What happens with the run, in sentences."""
+    if replacement is None:
+        return []
+    if not replacement.machines or inventory.run is None:
+        return [f"the run continues from the record that an earlier update has copied to {folder_of(cluster)}"]
+    copied = "its record is" if replacement.keeps_train_dir else "its record and newest checkpoint are"
+    first = f"{copied} copied to this computer before machines are replaced"
+    run = inventory.run
+    if not is_same_content(run.spec, plan.run):
+        return [f"run {run.spec.id} is stopped, {first}; then another run starts"]
+    if run.result is not None and run.result.state not in (STOPPED, FAILED):
+        return [f"the run is finished: {first}, and nothing starts"]
+    back = "to return, undo the change and run `pulumi up`"
+    without = "" if replacement.keeps_train_dir else f"; {without_checkpoint('no machine is replaced')}"
+    return [f"the run is stopped, {first}; it continues on the new ones from its newest checkpoint{without}; {back}"]

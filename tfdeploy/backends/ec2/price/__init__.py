@@ -1,0 +1,1 @@
+"""Capacity, prices and costs."""

@@ -1,0 +1,139 @@
+"""What a user can do when a zone has no capacity for an instance type."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import pulumi
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.settings import monitor_supports_feature
+
+from ....errors import TfdeployError
+from ..aws import aws_api, aws_login
+from ..aws.aws_error_table import Kind
+from ..aws.aws_errors import AwsRefusal, provider_error
+from ..machine import ssh
+from ..machine.model import InstanceType, PlannedInstance, Subnet
+from ..resource_context import ResourceContext
+from . import prices
+
+_CODE = "InsufficientInstanceCapacity"
+_EXPLAINED = (Kind.LOGIN, Kind.CLOCK, Kind.PERMISSION, Kind.REGION, Kind.QUOTA, Kind.CAPACITY)
+"""The kinds of errors to which Pulumi's AWS provider adds no remedy."""
+
+_ATTEMPTS = 8
+"""How often Pulumi's AWS provider should repeat a call that is throttled or finds no capacity. With its default of 25 an `up` waits
+for 50 minutes before it reports missing capacity: https://github.com/hashicorp/terraform-provider-aws/issues/43193."""
+
+_CANDIDATES, _SUGGESTIONS = 40, 3
+"""The number of types with a similar price that are compared, and the number that is suggested."""
+
+
+def message(
+    region: str, machine: str, instance_type: InstanceType, subnet: Subnet, others: Sequence[Subnet], spot: bool
+) -> str:
+    """The error message; `others` are the subnets that the cluster could use instead.
+
+    Raises:
+        SpecError, Unreachable: AWS does not report what is available.
+    """
+    market = "spot " if spot else ""
+    zones = "; ".join(f"{other.zone} (subnet_id={other.subnet_id})" for other in _one_per_zone(others))
+    types = ", ".join(other.name for other in _similar_in_zone(region, subnet.zone, instance_type, spot))
+    remedies = [
+        *([f"another zone that offers the type: {zones}"] if zones else []),
+        *([f"another instance_type in {subnet.zone}: {types}"] if types else []),
+        *(["spot=False"] if spot else []),
+        "`pulumi up` again later",
+    ]
+    wrong = f"{subnet.zone} has no {market}capacity for {instance_type.name} now"
+    return f"{machine}: {wrong}. Choose {', or '.join(remedies)}."
+
+
+def similar_types(
+    instance_type: InstanceType, region: str, candidates: Iterable[InstanceType], spot: bool
+) -> list[InstanceType]:
+    """The types that can replace a type, the cheapest first, one of each family. Pure."""
+    by_family: dict[str, InstanceType] = {}
+    for other in sorted(candidates, key=lambda item: (prices.instance_price(item.name, region) or 0.0, item.name)):
+        large_enough = (
+            other.cpus >= instance_type.cpus
+            and other.memory >= instance_type.memory
+            and other.gpus >= instance_type.gpus
+        )
+        same_kind = (
+            other.architecture == instance_type.architecture
+            and bool(other.gpus) == bool(instance_type.gpus)
+            and (other.spot or not spot)
+        )
+        burstable = other.name.startswith("t") and not instance_type.name.startswith("t")
+        if large_enough and same_kind and not burstable and other.name != instance_type.name:
+            by_family.setdefault(other.name.partition(".")[0], other)
+    return list(by_family.values())[:_SUGGESTIONS]
+
+
+def _similar_in_zone(region: str, zone: str, instance_type: InstanceType, spot: bool) -> list[InstanceType]:
+    price = prices.instance_price(instance_type.name, region)
+    if price is None:
+        return []
+    offered = [(prices.instance_price(name, region), name) for name in aws_api.types_in_zone(region, zone)]
+    nearest = sorted(
+        (abs(usd - price), name) for usd, name in offered if usd is not None and name != instance_type.name
+    )
+    candidates = aws_api.describe_types(region, [name for _, name in nearest[:_CANDIDATES]])
+    return similar_types(instance_type, region, candidates, spot)
+
+
+def _one_per_zone(subnets: Iterable[Subnet]) -> list[Subnet]:
+    by_zone: dict[str, Subnet] = {}
+    for subnet in subnets:
+        by_zone.setdefault(subnet.zone, subnet)
+    return list(by_zone.values())
+
+
+def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
+    """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
+    if aws_login.current().max_retries or all(machine.can_stay for machine in planned):
+        return []
+    setting = f"`pulumi config set aws:maxRetries {_ATTEMPTS}`, or max_retries={_ATTEMPTS} of an explicit provider"
+    return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
+
+
+def error_hook(context: ResourceContext) -> pulumi.ResourceOptions:
+    """Options for AWS's resources that add a sentence and a remedy to AWS's error; for missing capacity the zones and types that would
+    do. An engine without error hooks shows AWS's error alone."""
+    if not monitor_supports_feature(resource_pb2.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS):
+        return pulumi.ResourceOptions()
+
+    async def on_error(failed: pulumi.ErrorHookArgs) -> bool:
+        if failed.failed_operation == "create":
+            text = await asyncio.to_thread(explanation, context, failed.name, failed.errors[0])
+            if text:
+                pulumi.log.error(text)
+        return False
+
+    hook = pulumi.ErrorHook(f"{context.name}-capacity", on_error)
+    return pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
+
+
+def explanation(context: ResourceContext, name: str, text: str) -> str:
+    """What a user can do about an error of Pulumi's AWS provider; empty where its text is all that is known."""
+    planned = context.planned_instances.get(name)
+    if planned and _CODE in text:
+        try:
+            return _message(context, name, planned)
+        except TfdeployError as error:
+            return f"{name}: no capacity for {planned.instance_type} now ({error})"
+    refused = provider_error(text, ssh.region(context.cluster))
+    return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
+
+
+def _message(context: ResourceContext, machine: str, planned: PlannedInstance) -> str:
+    region = ssh.region(context.cluster)
+    names = {instance.instance_type for instance in context.planned_instances.values()}
+    types = aws_api.instance_types(region, f"{context.name}: ec2.instance_type", names)
+    subnets = aws_api.subnets(region, planned.vpc_id, "")
+    present = next(subnet for subnet in subnets if subnet.subnet_id == planned.subnet_id)
+    has_own_volumes = any(volume.volume_id for job in context.spec.training_jobs for volume in job.instance.ebs_volumes)
+    zones = frozenset.intersection(*(instance_type.zones for instance_type in types.values())) - {present.zone}
+    others = [] if has_own_volumes else [subnet for subnet in subnets if subnet.zone in zones]
+    return message(region, machine, types[planned.instance_type], present, others, planned.spot)

@@ -1,0 +1,140 @@
+"""What an update does with a cluster that the stack's state has on other backends too: its run moves."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..agent.run_state import FAILED, STOPPED, RunState, continues
+from ..backends.base import ClusterRef, load
+from ..errors import SpecError
+from ..identity import StoredCluster
+from ..places import StoredPlace, refuse_taken_prefix, resource_prefix
+from ..plan.inventory import Inventory
+from ..plan.plan import Plan, is_same_content
+from ..spec.cluster import ClusterSpec
+
+
+@dataclass(frozen=True)
+class Move:
+    """The names of a cluster's resources, and the places that its run leaves."""
+
+    prefix: str
+    origins: tuple[StoredPlace, ...] = ()
+    """Empty where no run moves."""
+    lines: tuple[str, ...] = ()
+    """What the update does, and how to return, in sentences."""
+
+    @property
+    def clusters(self) -> list[ClusterRef]:
+        """The cluster at the places that its run leaves."""
+        return [place.cluster for place in self.origins]
+
+    @property
+    def token(self) -> str:
+        """The token of the cluster, which stays: the ids of runs with a secret environment depend on it."""
+        return next((place.token for place in self.origins if place.token), "")
+
+
+def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[[], list[str]]) -> Move:
+    """The move to the backend of the specification; without origins where the cluster is there. `clusters` reads the names of all
+    clusters in the stack.
+
+    Raises:
+        SpecError: runs cannot move between these backends, or the names are taken.
+    """
+    places = stored.places if stored else ()
+    prefix = resource_prefix(spec.name, spec.backend, places)
+    if prefix != spec.name:
+        refuse_taken_prefix(spec.name, prefix, clusters())
+    origins = tuple(place for place in places if place.cluster["backend"] != spec.backend)
+    if origins:
+        _refuse_unmovable([*(place.cluster["backend"] for place in origins), spec.backend])
+    return Move(prefix, origins)
+
+
+def _refuse_unmovable(backends: Sequence[str]) -> None:
+    from ..backends.moving import mover
+
+    for backend in backends:
+        mover(backend)
+
+
+def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Move:
+    """The move with its sentences. It observes the places that the run leaves, and changes nothing there.
+
+    Raises:
+        SpecError: the run could not continue at the new place.
+    """
+    if not move.origins:
+        return move
+    runs = [(place, _run_at(place)) for place in move.origins]
+    recorded = [(place, run) for place, run in runs if run is not None]
+    from ..agent.control.run_move import moves_after  # few updates move a run
+
+    newest = max(recorded, key=lambda item: moves_after(item[1]), default=None)
+    if newest is None and inventory.run is None and any(place.has_run for place in move.origins):
+        wrong = f"the record of its run is on {_names(move)}, which this computer cannot read"
+        raise SpecError(
+            f"{spec.name}: backend", wrong, "Move it from the computer that has it, or destroy it there first."
+        )
+    if newest is None or (inventory.run is not None and inventory.run.moves >= newest[1].moves):
+        sentence = f"the run continues on {spec.backend}, which has its newest record"
+    else:
+        returns = inventory.run is not None and continues(inventory.run)
+        _refuse(spec, plan, inventory, *newest, returns)
+        sentence = _sentence(spec, plan, *newest, returns)
+    origin = move.origins[0].cluster["backend"]
+    retained = "except checkpoints that `pulumi destroy` keeps"
+    deleted = f"{sentence}; what is on {_names(move)} is deleted when it trains on {spec.backend}, {retained}"
+    back = f"until then nothing there is deleted; to return: `pulumi config set tfdeploy:backend {origin} && pulumi up`"
+    return replace(move, lines=(deleted, back))
+
+
+def _run_at(place: StoredPlace) -> RunState | None:
+    from ..agent.record.record import ViewRequest
+
+    cluster = place.cluster
+    return load(cluster["backend"]).runner.observe(cluster, "", ViewRequest(events=1), is_preview=True).view.run_state
+
+
+def _names(move: Move) -> str:
+    return " and ".join(cluster["backend"] for cluster in move.clusters)
+
+
+def _refuse(
+    spec: ClusterSpec, plan: Plan, inventory: Inventory, place: StoredPlace, run: RunState, returns: bool
+) -> None:
+    """Refuse a run that failed, unless it returns to its former place, and checkpoints that cannot be carried."""
+    from ..backends.carried_checkpoint import can_name_checkpoint, may_begin_again, named_nothing
+
+    origin = place.cluster["backend"]
+    if not is_same_content(run.spec, plan.run):
+        return
+    if run.result is not None and run.result.state == FAILED and not returns:
+        wrong = f"the run {run.spec.id} has failed on {origin}, and a failed run does not continue on {spec.backend}"
+        remedy = (
+            f"Set `run_id` for another run; with resume_from={run.spec.id!r} it continues from the same checkpoint."
+        )
+        raise SpecError(f"{spec.name}: backend", wrong, remedy)
+    former, base = run.spec.train_dir, inventory.train_dir
+    if "://" in base and "://" not in former:
+        wrong = f"the run has its checkpoints in {former} on {origin}, and they cannot be carried to {base}"
+        raise SpecError(
+            f"{spec.name}: train_dir", wrong, "Remove it, or use a folder; then the newest checkpoint is carried."
+        )
+    if "://" not in former and not can_name_checkpoint(run.spec.artifacts) and not may_begin_again():
+        wrong = f"`artifacts` {named_nothing(run.spec.artifacts)}, so that the checkpoints in {former} on {origin} are not carried"
+        raise SpecError(f"{spec.name}: artifacts", wrong, "Remove it: by default the newest checkpoint is uploaded.")
+
+
+def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState, returns: bool) -> str:
+    """What happens with the run of the newest record."""
+    from ..backends.carried_checkpoint import without_checkpoint
+
+    ways = f"from {place.cluster['backend']} to {spec.backend}"
+    if not is_same_content(run.spec, plan.run):
+        return f"the record moves {ways}: run {run.spec.id} is stopped there, and another one starts"
+    is_over = run.result is not None and run.result.state != STOPPED
+    if is_over and not (returns and run.result and run.result.state == FAILED):
+        return f"the record of the run moves {ways}: the run is finished, and nothing starts"
+    without = "" if "://" in run.spec.train_dir else f"; {without_checkpoint('nothing is deleted')}"
+    return f"the run moves {ways}: it is stopped there, and continues from its newest checkpoint{without}"
