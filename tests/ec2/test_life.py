@@ -17,7 +17,7 @@ from tests.ec2.project import Ec2Project
 from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
 from tests.waiting import until
-from tfdeploy.backends.ec2.aws.aws_actions import OWN
+from tfdeploy.backends.ec2.aws.actions import OWN
 
 PROJECT = NetworkProject
 ZONE = "us-west-2b"

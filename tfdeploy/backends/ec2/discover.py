@@ -12,18 +12,18 @@ from ...errors import BackendError
 from ...paths import cluster_folder
 from ..base import ClusterRef, DiscoveredCluster
 from . import record_bucket, shared_bucket
-from .aws import account, aws_api, aws_session
-from .aws.aws_api import pages, tag_values
-from .aws.aws_errors import AwsRefusal, aws_errors, refuse_no_region
+from .aws import account, api, session
+from .aws.api import pages, tag_values
+from .aws.errors import AwsRefusal, aws_errors, refuse_no_region
 from .machine import ssh
 from .machine.model import LIVE
 from .price import prices
 from .price.prices import Amount, BillableMachine, Disk
 
 _CLUSTER_TAGS = (
-    aws_api.CLUSTER_ID,
-    aws_api.OWNER,
-    *(f"{aws_api.PREFIX}{key}" for key in ("project", "stack", "cluster")),
+    api.CLUSTER_ID,
+    api.OWNER,
+    *(f"{api.PREFIX}{key}" for key in ("project", "stack", "cluster")),
 )
 _UNKNOWN = "?"
 """The project and the stack, where no resource has them."""
@@ -62,15 +62,15 @@ def tagged_resources(region: str) -> list[TaggedResource]:
     refuse_no_region(region)
     with aws_errors(region):
         resources = list(_in_ec2(region))
-        resources += aws_api.empty_if_denied(lambda: list(_file_systems(region)))
-        resources += aws_api.empty_if_denied(lambda: list(_roles(region)))
-        resources += aws_api.empty_if_denied(lambda: list(_records(region)))
+        resources += api.empty_if_denied(lambda: list(_file_systems(region)))
+        resources += api.empty_if_denied(lambda: list(_roles(region)))
+        resources += api.empty_if_denied(lambda: list(_records(region)))
     return resources
 
 
 def _in_ec2(region: str) -> Iterator[TaggedResource]:
-    ec2 = aws_session.client("ec2", region)
-    tagged = [{"Name": "tag-key", "Values": [aws_api.CLUSTER_ID]}]
+    ec2 = session.client("ec2", region)
+    tagged = [{"Name": "tag-key", "Values": [api.CLUSTER_ID]}]
     live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
     for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
         for item in reservation["Instances"]:
@@ -91,7 +91,7 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
 
 
 def _file_systems(region: str) -> Iterator[TaggedResource]:
-    for item in pages(aws_session.client("efs", region), "describe_file_systems", "FileSystems"):
+    for item in pages(session.client("efs", region), "describe_file_systems", "FileSystems"):
         if _has_cluster_tags(item.get("Tags", [])):
             gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
             cost = _amount(prices.storage_price("efs", gib, region), "efs")
@@ -99,7 +99,7 @@ def _file_systems(region: str) -> Iterator[TaggedResource]:
 
 
 def _roles(region: str) -> Iterator[TaggedResource]:
-    iam = aws_session.client("iam", region)
+    iam = session.client("iam", region)
     for kind, operation, key in (
         ("role", "list_roles", "Roles"),
         ("profile", "list_instance_profiles", "InstanceProfiles"),
@@ -126,7 +126,7 @@ def _records(region: str) -> Iterator[TaggedResource]:
 
 
 def _has_cluster_tags(tags: Sequence[Mapping[str, str]]) -> bool:
-    return aws_api.CLUSTER_ID in tag_values(tags)
+    return api.CLUSTER_ID in tag_values(tags)
 
 
 def _resource(

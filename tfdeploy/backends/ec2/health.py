@@ -5,8 +5,8 @@ import shutil
 from ...errors import SpecError
 from ..base import FAIL, OK, Check
 from ..docker.health import provider
-from .aws import account, aws_session
-from .aws.aws_errors import AwsFailure, AwsUnreachable, aws_errors, refuse_no_region
+from .aws import account, session
+from .aws.errors import AwsFailure, AwsUnreachable, aws_errors, refuse_no_region
 
 
 def health(place: str = "") -> list[Check]:
@@ -29,7 +29,7 @@ def _credentials(region: str) -> Check:
         return Check(name, FAIL, "not checked without a region", "Set a region first.")
     try:
         with aws_errors(region):
-            identity = aws_session.client("sts", region).get_caller_identity()
+            identity = session.client("sts", region).get_caller_identity()
     except (SpecError, AwsFailure, AwsUnreachable) as error:
         return Check(name, FAIL, error.wrong, error.remedy)
     return Check(name, OK, str(identity["Arn"]))

@@ -28,7 +28,7 @@ from ..docker.volumes import mounts
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
-from .aws import account, aws_api, aws_session
+from .aws import account, api, session
 from .machine import boot_failures, machines, replaced_machines, ssh, status, user_data
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
@@ -76,7 +76,7 @@ class Ec2Planner:
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
-            place_id=aws_session.account(ssh.region(cluster)),
+            place_id=session.account(ssh.region(cluster)),
             facts=Ec2Facts(services, file_systems if spec.ec2.efs == NEW else {}),
         )
 
@@ -134,7 +134,7 @@ def _services(cluster: ClusterRef) -> Services | None:
 
 def _file_systems(cluster: ClusterRef, spec: ClusterSpec) -> Mapping[str, int]:
     is_needed = spec.ec2.efs == NEW or (spec.adopt and spec.ec2.efs)
-    return aws_api.file_systems(ssh.region(cluster), machines.id_tag(cluster)) if is_needed else {}
+    return api.file_systems(ssh.region(cluster), machines.id_tag(cluster)) if is_needed else {}
 
 
 def _current_run(cluster: ClusterRef, services: Services) -> RunState | None:

@@ -12,7 +12,7 @@ from ...spec.ec2 import NEW, PRIVATE, PUBLIC, SSM
 from ..base import ClusterRef
 from ..zipapp import watchdog
 from . import record_bucket
-from .aws import account, aws_api, iam
+from .aws import account, api, iam
 from .machine import address_pools, ssh, user_data
 from .machine.machines import planned_instance, shared_folder
 from .machine.model import PlannedInstance
@@ -139,7 +139,7 @@ def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Inp
         bucket=bucket.name,
         folder=bucket.folder,
         ssm=spec.ec2.connectivity == SSM,
-        endpoint=aws_api.custom_endpoint("s3", ssh.region(cluster)),
+        endpoint=api.custom_endpoint("s3", ssh.region(cluster)),
     )
     return pulumi.Output.from_input(file_system).apply(
         lambda efs: user_data.user_data(replace(settings, efs=efs), watchdog())
@@ -192,13 +192,13 @@ def _instance_tags(machine: Machine) -> dict[str, str]:
     """What a later plan needs to know of the instance."""
     planned = planned_instance(machine)
     return {
-        aws_api.MACHINE: machine.name,
-        aws_api.GENERATION: planned.generation,
-        aws_api.ROLE: machine.role,
-        aws_api.IMAGE: planned.image,
-        aws_api.FILES: planned.files,
-        aws_api.DISKS: " ".join(planned.disks),
-        aws_api.ACCESS: planned.access,
+        api.MACHINE: machine.name,
+        api.GENERATION: planned.generation,
+        api.ROLE: machine.role,
+        api.IMAGE: planned.image,
+        api.FILES: planned.files,
+        api.DISKS: " ".join(planned.disks),
+        api.ACCESS: planned.access,
     }
 
 
@@ -246,7 +246,7 @@ def _member(machine: Machine, instance: aws.ec2.Instance) -> Mapping[str, object
         "address": addresses[planned.access],
         "private_ip": instance.private_ip,
         "generation": planned.generation,
-        "is_manager": machine.role == aws_api.MASTER,
+        "is_manager": machine.role == api.MASTER,
         "kind": asdict(planned.boot_kind),
         "labels": dict(machine.labels),
     }

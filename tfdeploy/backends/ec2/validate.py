@@ -13,7 +13,7 @@ from ...units import counted
 from ..docker.addresses import refuse_few_addresses
 from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
-from .aws import aws_api
+from .aws import api
 from .machine import layout, model, ssh
 from .machine.machines import planned_instance
 from .machine.model import BootFailure, Ec2Inventory
@@ -112,7 +112,7 @@ def refuse_file_systems(spec: ClusterSpec, names: Collection[str]) -> None:
     wrong = f"the cluster {spec.adopt} has the file system {', '.join(refused)}, which the state of this stack does not have"
     remedy = (
         "To keep its checkpoints, restore the state with `pulumi stack import`, or make the file system your own: remove the tag "
-        f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {aws_api.CLUSTER_ID}`, give it a mount target that "
+        f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {api.CLUSTER_ID}`, give it a mount target that "
         f'accepts connections from the machines, and set ec2={{"efs": "{refused[0]}"}} and the `train_dir` of the checkpoints. '
         f"`tfdeploy ls --leftovers --delete --cluster {spec.adopt}` deletes it with the checkpoints."
     )
@@ -128,7 +128,7 @@ def _refuse_above_quota(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
         if codes:
             needed[codes[request.spot]] += instance_type.cpus
     for code, cpus in needed.items():
-        quota = aws_api.quota(inventory.region, code)
+        quota = api.quota(inventory.region, code)
         if quota is not None and cpus > quota:
             wrong = f"the machines with GPUs have {cpus} vCPUs, but the quota of the account is {quota:g} ({code})"
             remedy = "Request an increase in AWS Service Quotas, or use fewer machines."

@@ -14,8 +14,8 @@ from botocore import xform_name
 
 import tfdeploy.backends.ec2
 from tests.box.actions import iam_actions
-from tfdeploy.backends.ec2.aws import aws_actions
-from tfdeploy.backends.ec2.aws.aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
+from tfdeploy.backends.ec2.aws import actions
+from tfdeploy.backends.ec2.aws.actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
 from tfdeploy.backends.ec2.aws.iam_policy import PolicyRequest, allowed_actions, document, everything, needed_actions
 from tfdeploy.backends.ec2.shared_bucket import BucketFolder
 
@@ -171,5 +171,5 @@ def test_the_usual_policy_is_short_enough_for_a_managed_one() -> None:
 
 
 def test_each_source_names_a_commit() -> None:
-    sources = [one.source for one in (*PROVIDER.values(), aws_actions.SPOT)]
+    sources = [one.source for one in (*PROVIDER.values(), actions.SPOT)]
     assert [source for source in sources if not re.search("@[0-9a-f]{40}$", source)] == []

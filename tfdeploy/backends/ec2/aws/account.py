@@ -20,10 +20,9 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import SSM
 from ...base import ClusterRef
 from ..machine import ssh
-from . import aws_login, aws_session
-from .aws_errors import refuse_no_region
-from .aws_login import Login
-from .aws_settings import AssumedRole, AwsSettings
+from . import session, settings
+from .errors import refuse_no_region
+from .settings import AssumedRole, AwsSettings, Login
 
 PACKAGE = "aws"
 _FILE = "aws.json"
@@ -65,14 +64,14 @@ def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
     Raises:
         SpecError: no region is set, the account is not allowed, or the provider uses another one.
     """
-    settings = aws_login.use_stack()
+    present = settings.use_stack()
     place = _place_of(spec.name, provider) if provider else None
-    region = spec.ec2.region or _provider_region(place, settings)
+    region = spec.ec2.region or _provider_region(place, present)
     refuse_no_region(region)
-    aws_session.refuse_forbidden(settings, region)
-    account = aws_session.account(region)
+    session.refuse_forbidden(present, region)
+    account = session.account(region)
     if place and place.account != account:
-        source = settings.title or "the environment"
+        source = present.title or "the environment"
         wrong = f"the provider of the program uses the account {place.account}, but tfdeploy's own calls use {account} (by {source})"
         remedy = (
             "Set aws:profile or aws:assumeRoles of the stack, or AWS_PROFILE, to a login of the provider's account: the settings of "
@@ -80,28 +79,28 @@ def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
         )
         raise SpecError(f"{spec.name}: opts.provider", wrong, remedy)
     if spec.ec2.connectivity == SSM:
-        _refuse_unknown_to_ssm(spec.name, settings)
+        _refuse_unknown_to_ssm(spec.name, present)
     return region
 
 
-def _refuse_unknown_to_ssm(name: str, settings: AwsSettings) -> None:
+def _refuse_unknown_to_ssm(name: str, present: AwsSettings) -> None:
     """Check that the command `aws`, by which ssh connects, asks as this process does: it gets the profile alone.
 
     Raises:
         SpecError: with what the command would not know.
     """
-    if settings.access_key or settings.roles or settings.web_identity:
+    if present.access_key or present.roles or present.web_identity:
         wrong = f'"{SSM}" connects by the command `aws`, which gets a profile, but no keys and no roles of the stack'
         remedy = (
             "Set aws:profile to a profile that has them (role_arn, source_profile), or choose another connectivity."
         )
         raise SpecError(f"{name}: ec2.connectivity", wrong, remedy)
-    services = {service for service, _ in settings.endpoints}
+    services = {service for service, _ in present.endpoints}
     unknown = {
-        "sharedConfigFiles": settings.config_file,
-        "sharedCredentialsFiles": settings.credentials_file,
+        "sharedConfigFiles": present.config_file,
+        "sharedCredentialsFiles": present.credentials_file,
         "endpoints": services & _SSM_SERVICES,
-        "customCaBundle": settings.ca_bundle,
+        "customCaBundle": present.ca_bundle,
     }
     names = [f"aws:{setting}" for setting, value in unknown.items() if value]
     if names:
@@ -113,8 +112,8 @@ def _refuse_unknown_to_ssm(name: str, settings: AwsSettings) -> None:
         raise SpecError(f"{name}: ec2.connectivity", wrong, remedy)
 
 
-def _provider_region(place: ProviderPlace | None, settings: AwsSettings) -> str:
-    return place.region if place else settings.region or aws_session.default_region()
+def _provider_region(place: ProviderPlace | None, present: AwsSettings) -> str:
+    return place.region if place else present.region or session.default_region()
 
 
 def _place_of(name: str, provider: pulumi.ProviderResource) -> ProviderPlace:
@@ -150,32 +149,32 @@ def region_argument(cluster: ClusterRef, provider: pulumi.ProviderResource | Non
     """The argument `region` of the cluster's AWS resources: None where it is the provider's."""
     region = ssh.region(cluster)
     place = _place_of(cluster["name"], provider) if provider else None
-    return None if _provider_region(place, aws_login.current()) == region else region
+    return None if _provider_region(place, settings.current()) == region else region
 
 
 def plan_line(region: str) -> str:
     """The account, with its alias where the user may read it, for the preview."""
-    source = aws_login.current().title
+    source = settings.current().title
     names = ", ".join(_aliases(region))
-    return f"AWS account {aws_session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
+    return f"AWS account {session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
 
 
 def _aliases(region: str) -> list[str]:
     try:
-        return list(aws_session.client("iam", region).list_account_aliases()["AccountAliases"])
+        return list(session.client("iam", region).list_account_aliases()["AccountAliases"])
     except (ClientError, BotoCoreError):
         return []
 
 
 def store(cluster: ClusterRef) -> None:
     """Store how a program asks AWS about the cluster, for the command. In the command it does nothing."""
-    own = aws_login.own()
+    own = settings.own()
     if own is None:
         return
     proxies = tuple((scheme, url) for scheme, url in own.proxies if "@" not in url)
     stored = {name: getattr(replace(own, proxies=proxies), name) for name in _STORED}
     data = {
-        "account": aws_session.account(ssh.region(cluster)),
+        "account": session.account(ssh.region(cluster)),
         "settings": stored,
         "roles": [asdict(replace(role, token="")) for role in own.roles],
     }
@@ -201,8 +200,8 @@ def _stored(home: str) -> Login:
 
 def _login(name: str, data: Any) -> Login:
     roles = tuple(AssumedRole(**role) for role in data["roles"])
-    settings = {key: _tuples(value) for key, value in data["settings"].items() if key in _STORED}
-    return Login(AwsSettings(**settings, roles=roles), str(data["account"]), name)
+    values = {key: _tuples(value) for key, value in data["settings"].items() if key in _STORED}
+    return Login(AwsSettings(**values, roles=roles), str(data["account"]), name)
 
 
 def _tuples(value: Any) -> Any:
@@ -216,7 +215,7 @@ def of(cluster: ClusterRef, account: str = "") -> Iterator[None]:
     login = _stored(cluster["home"])
     if account:
         login = replace(login, account=account, cluster=cluster["home"].rpartition("/")[2])
-    with aws_login.logged_in(login):
+    with settings.logged_in(login):
         yield
 
 
@@ -224,17 +223,17 @@ def of(cluster: ClusterRef, account: str = "") -> Iterator[None]:
 def at(place: str) -> Iterator[str]:
     """Ask AWS at a place: a cluster's home, else `REGION` or `PROFILE@REGION`. The region."""
     if place.startswith(f"{ssh.SCHEME}://"):
-        with aws_login.logged_in(_stored(place)):
+        with settings.logged_in(_stored(place)):
             yield place.removeprefix(f"{ssh.SCHEME}://").partition("/")[0]
         return
     profile, _, region = place.rpartition("@")
-    with aws_login.logged_in(Login(AwsSettings(profile=profile))):
-        yield region or aws_session.default_region()
+    with settings.logged_in(Login(AwsSettings(profile=profile))):
+        yield region or session.default_region()
 
 
 def remember(home: str) -> None:
     """Have the command ask about a discovered cluster by the settings of now, if no update on this computer stored others."""
-    _discovered[home] = aws_login.current()
+    _discovered[home] = settings.current()
 
 
 def verify(cluster: ClusterRef, account: str = "") -> None:
@@ -246,4 +245,4 @@ def verify(cluster: ClusterRef, account: str = "") -> None:
         Unreachable: AWS does not respond.
     """
     with of(cluster, account):
-        aws_session.client("ec2", ssh.region(cluster))
+        session.client("ec2", ssh.region(cluster))

@@ -1,4 +1,4 @@
-"""The least IAM policy for the user of a cluster on EC2: the actions of `aws_actions` that its arguments need, each with the
+"""The least IAM policy for the user of a cluster on EC2: the actions of `actions` that its arguments need, each with the
 resources and conditions to which tfdeploy's names and tags allow to limit it.
 
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html has the resource types and condition keys.
@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import aws_api
-from .aws_actions import (
+from . import api
+from .actions import (
     ATTACHMENT,
     FILE_SYSTEM,
     MOUNT_TARGET,
@@ -28,10 +28,10 @@ from .aws_actions import (
 
 ANY = "*"
 
-_TAGGED = {"StringLike": {f"aws:ResourceTag/{aws_api.CLUSTER_ID}": "?*"}}
-_TAGS_IT = {"StringLike": {f"aws:RequestTag/{aws_api.CLUSTER_ID}": "?*"}}
+_TAGGED = {"StringLike": {f"aws:ResourceTag/{api.CLUSTER_ID}": "?*"}}
+_TAGS_IT = {"StringLike": {f"aws:RequestTag/{api.CLUSTER_ID}": "?*"}}
 _ROLES = "tfdeploy"
-"""The first part of the IAM path of all roles (`aws_api.role_path`)."""
+"""The first part of the IAM path of all roles (`api.role_path`)."""
 
 _PUBLIC_PARAMETERS = "aws/service"
 _PARAMETER = "ssm:/"
@@ -132,13 +132,13 @@ class _Scope:
 
 
 def _arn(request: PolicyRequest, service: str, *resources: str, account: str | None = None) -> list[str]:
-    partition = aws_api.partition(request.region)
+    partition = api.partition(request.region)
     owner = (request.account or ANY) if account is None else account
     return [f"arn:{partition}:{service}:{request.region or ANY}:{owner}:{resource}" for resource in resources]
 
 
 def _iam(request: PolicyRequest, *resources: str, account: str | None = None) -> list[str]:
-    partition = aws_api.partition(request.region)
+    partition = api.partition(request.region)
     owner = (request.account or ANY) if account is None else account
     return [f"arn:{partition}:iam::{owner}:{resource}" for resource in resources]
 
@@ -285,7 +285,7 @@ def _roles(request: PolicyRequest) -> list[_Scope]:
     machines = ("manager", "worker") if request.ssm else ("manager",)
     by_name = [f"{kind}/*-{machine}-*" for kind in ("instance-profile", "role") for machine in machines]
     passed = f"role/{request.instance_profile}" if request.instance_profile else f"role/{_ROLES}/*"
-    domain = "amazonaws.com.cn" if aws_api.partition(request.region) == "aws-cn" else "amazonaws.com"
+    domain = "amazonaws.com.cn" if api.partition(request.region) == "aws-cn" else "amazonaws.com"
     services = [*([_FILES_SERVICE] if request.new_files else []), *([_SPOT_SERVICE] if request.spot else [])]
     return [
         _Scope("ListRoles", ["iam:ListAccountAliases", "iam:ListInstanceProfiles", "iam:ListRoles"], [ANY]),
@@ -326,7 +326,7 @@ _ON_ITS_OWN = (
 
 def _others(request: PolicyRequest) -> list[_Scope]:
     account = request.account or _ACCOUNT_VARIABLE
-    bucket = f"arn:{aws_api.partition(request.region)}:s3:::tfdeploy-{account}-{request.region or ANY}"
+    bucket = f"arn:{api.partition(request.region)}:s3:::tfdeploy-{account}-{request.region or ANY}"
     in_bucket = [action for action in OWN if action.startswith("s3:") and action not in _ON_ITS_OWN]
     parameters = {image.removeprefix(_PARAMETER) for image in request.images if image.startswith(_PARAMETER)}
     own = [f"parameter/{name}" for name in sorted(parameters) if not name.startswith(f"{_PUBLIC_PARAMETERS}/")]

@@ -14,7 +14,7 @@ from ....errors import BackendError, Unreachable
 from ...base import ClusterRef
 from ...docker.engine.engine import Engine
 from .. import cleanup
-from ..aws import aws_api
+from ..aws import api
 from . import boot_failures, ssh
 from .instance_poll import InstancePoll
 from .known_hosts import host_key
@@ -147,7 +147,7 @@ def _late(cluster: ClusterRef, member: Member, problem: str) -> BackendError:
     """The error for a machine that has not become ready. It is terminated if its boot script has never run, because then
     nothing on it terminates it."""
     region, instance_id = ssh.region(cluster), member["instance_id"]
-    console = aws_api.console(region, instance_id)
+    console = api.console(region, instance_id)
     reason = f"{problem}, within {BOOT_SECONDS:g} s"
     if console and STARTED not in console:
         cleanup.terminate(region, [instance_id])

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from ..aws import aws_api
-from ..aws.aws_errors import AwsFailure
+from ..aws import api
+from ..aws.errors import AwsFailure
 
 INTERVAL = 5.0
 """Seconds between two calls that ask the same."""
@@ -76,7 +76,7 @@ class InstancePoll:
 
     def __init__(self, region: str, instance_ids: Sequence[str]) -> None:
         nothing: dict[str, str] | None = None
-        self._states = _PacedCall[dict[str, str] | None](lambda: aws_api.instance_states(region, instance_ids), nothing)
+        self._states = _PacedCall[dict[str, str] | None](lambda: api.instance_states(region, instance_ids), nothing)
         # Each machine gets its turn although all of them share the rate.
         rate, usual = _Rate(CONSOLES_PER_SECOND), max(INTERVAL, len(instance_ids) / CONSOLES_PER_SECOND)
         self._consoles = {
@@ -94,4 +94,4 @@ class InstancePoll:
 
 
 def _console(region: str, instance_id: str) -> Callable[[], str]:
-    return lambda: aws_api.console(region, instance_id)
+    return lambda: api.console(region, instance_id)

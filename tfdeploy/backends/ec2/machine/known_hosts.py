@@ -9,7 +9,7 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PRIVATE, SSM
 from ...base import ClusterRef
 from ...parallel_calls import for_all
-from ..aws import aws_api
+from ..aws import api
 from . import ssh
 from .model import Instance
 from .user_data import HOST_KEY
@@ -56,5 +56,5 @@ def _printed_keys(cluster: ClusterRef, instances: Sequence[Instance]) -> dict[st
 
 def _printed_key(cluster: ClusterRef, instance: Instance) -> str:
     with suppress(Unreachable):
-        return host_key(aws_api.retry_throttled(lambda: aws_api.console(ssh.region(cluster), instance.instance_id)))
+        return host_key(api.retry_throttled(lambda: api.console(ssh.region(cluster), instance.instance_id)))
     return ""

@@ -9,7 +9,7 @@ from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC, Ec2Spec
 from ...base import ClusterRef
-from ..aws import aws_api
+from ..aws import api
 from . import boot_failures, layout, ssh
 from .layout import MachineRequest
 from .model import (
@@ -37,19 +37,19 @@ def planned_instance(machine: Machine) -> PlannedInstance:
 
 def manager(machines: Iterable[Machine]) -> Machine:
     """The machine that manages the Swarm."""
-    return next(machine for machine in machines if machine.role == aws_api.MASTER)
+    return next(machine for machine in machines if machine.role == api.MASTER)
 
 
 def tags(cluster: ClusterRef) -> dict[str, str]:
     """The tags of all AWS resources of a cluster, for people too."""
     values = {"project": cluster["project"], "stack": cluster["stack"], "cluster": cluster["name"]}
-    named = {f"{aws_api.PREFIX}{key}": value for key, value in values.items()}
-    return {**named, aws_api.CLUSTER_ID: cluster["id"], aws_api.OWNER: cluster["owner"]}
+    named = {f"{api.PREFIX}{key}": value for key, value in values.items()}
+    return {**named, api.CLUSTER_ID: cluster["id"], api.OWNER: cluster["owner"]}
 
 
 def id_tag(cluster: ClusterRef) -> dict[str, str]:
     """The tag that decides what belongs to a cluster; before it has an id, one that nothing has."""
-    return {aws_api.CLUSTER_ID: cluster["id"] or NO_ID}
+    return {api.CLUSTER_ID: cluster["id"] or NO_ID}
 
 
 def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
@@ -69,9 +69,9 @@ def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
     region_name, fleet = ssh.region(cluster), spec.ec2
     _refuse_no_type(spec)
     type_names = {job.instance.instance_type for job in spec.training_jobs}
-    types = aws_api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
-    instances = {instance.machine: instance for instance in aws_api.instances(region_name, id_tag(cluster))}
-    subnets = aws_api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
+    types = api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
+    instances = {instance.machine: instance for instance in api.instances(region_name, id_tag(cluster))}
+    subnets = api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
     near = _near_volumes(region_name, spec, subnets, [instance.instance_id for instance in instances.values()])
     present = {instance.subnet_id for instance in instances.values()}
     offered = frozenset.intersection(*(instance_type.zones for instance_type in types.values()))
@@ -87,9 +87,9 @@ def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceTyp
         instance_type = types[job.instance.instance_type]
         image = requested_image(job.instance.ami, instance_type)
         if is_parameter(image):
-            images[image] = images.get(image) or aws_api.image_parameter(region_name, image)
+            images[image] = images.get(image) or api.image_parameter(region_name, image)
         else:
-            aws_api.refuse_image(region_name, image, instance_type.architecture)
+            api.refuse_image(region_name, image, instance_type.architecture)
             images[image] = image
     return images
 
@@ -158,7 +158,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
     instance_type = request.instance_type
     return Machine(
         name=request.machine,
-        role=aws_api.MASTER if request.is_manager else aws_api.WORKER,
+        role=api.MASTER if request.is_manager else api.WORKER,
         provider=PROVIDER,
         region=inventory.region,
         cpus=instance_type.cpus,
@@ -195,7 +195,7 @@ def _near_volumes(
         volume.volume_id for job in spec.training_jobs for volume in job.instance.ebs_volumes if volume.volume_id
     ]
     volume_ids = list(dict.fromkeys(volumes))
-    zone = aws_api.volume_zone(region_name, where, volume_ids, instance_ids)
+    zone = api.volume_zone(region_name, where, volume_ids, instance_ids)
     near = [subnet for subnet in subnets if zone in ("", subnet.zone)]
     if zone and not near:
         wrong = f"{volume_ids[0]} is in {zone}, but the subnets are in: {_zones(subnets)}"

@@ -9,7 +9,7 @@ from ....plan.plan import Plan
 from ....plan.scheduler import Machine
 from ...base import ClusterRef
 from ...docker.swarm.nodes import node_status
-from ..aws import aws_api
+from ..aws import api
 from ..price import costs
 from . import machines, ssh
 from .machines import planned_instance
@@ -24,7 +24,7 @@ def plan_lines(cluster: ClusterRef, plan: Plan) -> list[str]:
     """One line for each machine that is created, replaced or terminated, with the tasks that restart."""
     lines = [line for machine in plan.machines if machine.name not in plan.unneeded for line in _lines(plan, machine)]
     names = {machine.name for machine in plan.machines}
-    instances = aws_api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    instances = api.instances(ssh.region(cluster), machines.id_tag(cluster))
     surplus = [instance for instance in instances if instance.machine not in names]
     return [
         *lines,
@@ -77,7 +77,7 @@ def observe_machines(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str
     Raises:
         Unreachable: EC2 does not respond.
     """
-    existing = aws_api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    existing = api.instances(ssh.region(cluster), machines.id_tag(cluster))
     if not is_preview:
         costs.record_observation(cluster, existing)
     instances = {instance.machine: instance for instance in existing}

@@ -8,9 +8,9 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import monitor_supports_feature
 
 from ....errors import TfdeployError
-from ..aws import aws_api, aws_login
-from ..aws.aws_error_table import Kind
-from ..aws.aws_errors import AwsRefusal, provider_error
+from ..aws import api, settings
+from ..aws.error_table import Kind
+from ..aws.errors import AwsRefusal, provider_error
 from ..machine import ssh
 from ..machine.model import InstanceType, PlannedInstance, Subnet
 from ..resource_context import ResourceContext
@@ -75,11 +75,11 @@ def _similar_in_zone(region: str, zone: str, instance_type: InstanceType, spot: 
     price = prices.instance_price(instance_type.name, region)
     if price is None:
         return []
-    offered = [(prices.instance_price(name, region), name) for name in aws_api.types_in_zone(region, zone)]
+    offered = [(prices.instance_price(name, region), name) for name in api.types_in_zone(region, zone)]
     nearest = sorted(
         (abs(usd - price), name) for usd, name in offered if usd is not None and name != instance_type.name
     )
-    candidates = aws_api.describe_types(region, [name for _, name in nearest[:_CANDIDATES]])
+    candidates = api.describe_types(region, [name for _, name in nearest[:_CANDIDATES]])
     return similar_types(instance_type, region, candidates, spot)
 
 
@@ -92,7 +92,7 @@ def _one_per_zone(subnets: Iterable[Subnet]) -> list[Subnet]:
 
 def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
     """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
-    if aws_login.current().max_retries or all(machine.can_stay for machine in planned):
+    if settings.current().max_retries or all(machine.can_stay for machine in planned):
         return []
     setting = f"`pulumi config set aws:maxRetries {_ATTEMPTS}`, or max_retries={_ATTEMPTS} of an explicit provider"
     return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
@@ -130,8 +130,8 @@ def explanation(context: ResourceContext, name: str, text: str) -> str:
 def _message(context: ResourceContext, machine: str, planned: PlannedInstance) -> str:
     region = ssh.region(context.cluster)
     names = {instance.instance_type for instance in context.planned_instances.values()}
-    types = aws_api.instance_types(region, f"{context.name}: ec2.instance_type", names)
-    subnets = aws_api.subnets(region, planned.vpc_id, "")
+    types = api.instance_types(region, f"{context.name}: ec2.instance_type", names)
+    subnets = api.subnets(region, planned.vpc_id, "")
     present = next(subnet for subnet in subnets if subnet.subnet_id == planned.subnet_id)
     has_own_volumes = any(volume.volume_id for job in context.spec.training_jobs for volume in job.instance.ebs_volumes)
     zones = frozenset.intersection(*(instance_type.zones for instance_type in types.values())) - {present.zone}

@@ -18,7 +18,7 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
 from ....units import text_of_seconds
 from ...base import ClusterRef
-from ..aws import aws_api
+from ..aws import api
 from ..machine import ssh
 from ..machine.machines import planned_instance
 from ..machine.model import Instance
@@ -74,7 +74,7 @@ def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> No
     """Add the existing instances to the ledger, and the end of those that no longer exist."""
     ledger = _read(cluster)
     live = [_entry(ledger, instance) for instance in instances]
-    reasons = aws_api.transition_reasons(ssh.region(cluster), cost_ledger.vanished(ledger, live))
+    reasons = api.transition_reasons(ssh.region(cluster), cost_ledger.vanished(ledger, live))
     _write(cluster, ledger, cost_ledger.updated(ledger, live, reasons, time.time()))
 
 

@@ -489,7 +489,7 @@ ACTIONS: Mapping[str, str] = {
     "AssumeRole": "sts:AssumeRole",
     "GetRoleCredentials": "to use the role of the profile",
 }
-"""Operation to the action of IAM that it needs, where `aws_actions` has no action of this name.
+"""Operation to the action of IAM that it needs, where `actions` has no action of this name.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html"""
 
 DEFAULT_REGIONS = (

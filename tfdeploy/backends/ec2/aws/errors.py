@@ -1,4 +1,4 @@
-"""AWS's errors as sentences, each with a remedy, by the table of `aws_error_table`.
+"""AWS's errors as sentences, each with a remedy, by the table of `error_table`.
 
 `Unreachable` is an error only where nothing responded: a login, a clock, a region or a configuration that cannot be used does not
 show that a cluster no longer exists.
@@ -21,9 +21,9 @@ from botocore.regions import EndpointResolver
 
 from ....errors import BackendError, SpecError, TfdeployError, Unreachable, nearest
 from ....units import text_of_seconds
-from . import aws_login
-from .aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
-from .aws_error_table import (
+from . import settings
+from .actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
+from .error_table import (
     ACTIONS,
     CLOCK,
     DEFAULT_REGIONS,
@@ -282,11 +282,11 @@ def _detail(error: Exception) -> str:
 def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
     """The sentence and the remedy."""
     fields: Mapping[str, Callable[[], str]] = {
-        "of": lambda: f" of {title}" if (title := aws_login.title()) else "",
+        "of": lambda: f" of {title}" if (title := settings.title()) else "",
         "at": lambda: f" in {region}" if region else "",
         "region": lambda: region or "this region",
         "detail": lambda: _detail(error),
-        "login": aws_login.remedy,
+        "login": settings.remedy,
         "skew": lambda: f" by {text_of_seconds(60 * round(abs(skew) / 60))}" if (skew := _skew(error)) else "",
         "action": lambda: _action(error)[0],
         "ask": lambda: _ask(error),

@@ -15,8 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.retries.standard import ThrottledRetryableChecker
 
-from tfdeploy.backends.ec2.aws.aws_error_table import OTHER, QUOTAS, TABLE, Kind
-from tfdeploy.backends.ec2.aws.aws_errors import (
+from tfdeploy.backends.ec2.aws.error_table import OTHER, QUOTAS, TABLE, Kind
+from tfdeploy.backends.ec2.aws.errors import (
     AwsFailure,
     AwsUnreachable,
     _row,
