@@ -8,11 +8,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...errors import BackendError
-from ...paths import cluster_folder
 from ..base import ClusterRef
 from .aws import api, session
-from .aws.error_table import Kind
-from .aws.errors import AwsFailure, aws_errors, kind_of, translated
+from .aws.errors import AwsFailure, Kind, aws_errors, kind_of, translated
 from .machine import boot_failures, machines, ssh
 
 SECONDS = 600.0
@@ -32,7 +30,7 @@ def delete_all(cluster: ClusterRef, keep_files: bool) -> list[str]:
     region = ssh.region(cluster)
     retained = delete_tagged(region, machines.id_tag(cluster), keep_files)
     boot_failures.remove_all(cluster)
-    delete_roles(region, api.role_path(cluster_folder(cluster)))
+    delete_roles(region, machines.role_path(cluster))
     return retained
 
 

@@ -15,20 +15,20 @@ from . import record_bucket, shared_bucket
 from .aws import account, api, session
 from .aws.api import pages, tag_values
 from .aws.errors import AwsRefusal, aws_errors, refuse_no_region
-from .machine import ssh
+from .aws.iam_policy import ROLES_PATH
+from .machine import model, ssh
 from .machine.model import LIVE
 from .price import prices
 from .price.prices import Amount, BillableMachine, Disk
 
 _CLUSTER_TAGS = (
-    api.CLUSTER_ID,
-    api.OWNER,
-    *(f"{api.PREFIX}{key}" for key in ("project", "stack", "cluster")),
+    model.CLUSTER_ID,
+    model.OWNER,
+    *(f"{model.PREFIX}{key}" for key in ("project", "stack", "cluster")),
 )
 _UNKNOWN = "?"
 """The project and the stack, where no resource has them."""
 
-_ROLE_PATH = "/tfdeploy/"
 _GIB = 1 << 30
 _FREE = Amount()
 
@@ -70,7 +70,7 @@ def tagged_resources(region: str) -> list[TaggedResource]:
 
 def _in_ec2(region: str) -> Iterator[TaggedResource]:
     ec2 = session.client("ec2", region)
-    tagged = [{"Name": "tag-key", "Values": [api.CLUSTER_ID]}]
+    tagged = [{"Name": "tag-key", "Values": [model.CLUSTER_ID]}]
     live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
     for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
         for item in reservation["Instances"]:
@@ -104,8 +104,8 @@ def _roles(region: str) -> Iterator[TaggedResource]:
         ("role", "list_roles", "Roles"),
         ("profile", "list_instance_profiles", "InstanceProfiles"),
     ):
-        for item in pages(iam, operation, key, PathPrefix=_ROLE_PATH):
-            name, _, cluster_id = item["Path"].removeprefix(_ROLE_PATH).strip("/").rpartition("-")
+        for item in pages(iam, operation, key, PathPrefix=ROLES_PATH):
+            name, _, cluster_id = item["Path"].removeprefix(ROLES_PATH).strip("/").rpartition("-")
             if name:
                 yield TaggedResource(kind, cluster_id, cluster=name, created=item["CreateDate"].timestamp())
 
@@ -126,7 +126,7 @@ def _records(region: str) -> Iterator[TaggedResource]:
 
 
 def _has_cluster_tags(tags: Sequence[Mapping[str, str]]) -> bool:
-    return api.CLUSTER_ID in tag_values(tags)
+    return model.CLUSTER_ID in tag_values(tags)
 
 
 def _resource(

@@ -13,7 +13,7 @@ from ..base import ClusterRef
 from ..zipapp import watchdog
 from . import record_bucket
 from .aws import account, api, iam
-from .machine import address_pools, ssh, user_data
+from .machine import address_pools, model, ssh, user_data
 from .machine.machines import planned_instance, shared_folder
 from .machine.model import PlannedInstance
 from .machine.security_group import security_group
@@ -192,13 +192,13 @@ def _instance_tags(machine: Machine) -> dict[str, str]:
     """What a later plan needs to know of the instance."""
     planned = planned_instance(machine)
     return {
-        api.MACHINE: machine.name,
-        api.GENERATION: planned.generation,
-        api.ROLE: machine.role,
-        api.IMAGE: planned.image,
-        api.FILES: planned.files,
-        api.DISKS: " ".join(planned.disks),
-        api.ACCESS: planned.access,
+        model.MACHINE: machine.name,
+        model.GENERATION: planned.generation,
+        model.ROLE: machine.role,
+        model.IMAGE: planned.image,
+        model.FILES: planned.files,
+        model.DISKS: " ".join(planned.disks),
+        model.ACCESS: planned.access,
     }
 
 
@@ -246,7 +246,7 @@ def _member(machine: Machine, instance: aws.ec2.Instance) -> Mapping[str, object
         "address": addresses[planned.access],
         "private_ip": instance.private_ip,
         "generation": planned.generation,
-        "is_manager": machine.role == api.MASTER,
+        "is_manager": machine.role == model.MASTER,
         "kind": asdict(planned.boot_kind),
         "labels": dict(machine.labels),
     }

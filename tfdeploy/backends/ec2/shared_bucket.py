@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from ...errors import SpecError
-from .aws import api, session
+from .aws import api, iam_policy, session
 from .aws.api import tag_values
-from .aws.error_table import Kind
-from .aws.errors import aws_errors, error_code, error_message, kind_of
+from .aws.errors import Kind, aws_errors, error_code, error_message, kind_of
+from .machine import model
 
-PURPOSE = f"{api.PREFIX}purpose"
+PURPOSE = f"{model.PREFIX}purpose"
 """The tag of the bucket; it has no tag of a cluster."""
 
 _RECORDS = "records"
@@ -215,7 +215,7 @@ def _arguments(bucket: BucketFolder) -> dict[str, str]:
 
 
 def _arn(bucket: BucketFolder) -> str:
-    return f"arn:{api.partition(bucket.region)}:s3:::{bucket.name}"
+    return f"arn:{iam_policy.partition(bucket.region)}:s3:::{bucket.name}"
 
 
 def _none_if_not_found(call: Callable[[], T]) -> T | None:

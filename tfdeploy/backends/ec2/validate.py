@@ -112,7 +112,7 @@ def refuse_file_systems(spec: ClusterSpec, names: Collection[str]) -> None:
     wrong = f"the cluster {spec.adopt} has the file system {', '.join(refused)}, which the state of this stack does not have"
     remedy = (
         "To keep its checkpoints, restore the state with `pulumi stack import`, or make the file system your own: remove the tag "
-        f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {api.CLUSTER_ID}`, give it a mount target that "
+        f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {model.CLUSTER_ID}`, give it a mount target that "
         f'accepts connections from the machines, and set ec2={{"efs": "{refused[0]}"}} and the `train_dir` of the checkpoints. '
         f"`tfdeploy ls --leftovers --delete --cluster {spec.adopt}` deletes it with the checkpoints."
     )

@@ -18,9 +18,9 @@ from tests.unit.backends.ec2.fleets import SMALL
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.ec2 import cleanup
-from tfdeploy.backends.ec2.aws import api, session
+from tfdeploy.backends.ec2.aws import session
 from tfdeploy.backends.ec2.backend import BACKEND
-from tfdeploy.backends.ec2.machine import machine_provider, machines, ssh
+from tfdeploy.backends.ec2.machine import machine_provider, machines, model, ssh
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import Unreachable
@@ -101,12 +101,12 @@ def launch(plan: Plan) -> list[str]:
         planned = machines.planned_instance(machine)
         own = {
             **machines.tags(CLUSTER),
-            api.MACHINE: machine.name,
-            api.GENERATION: planned.generation,
-            api.ROLE: machine.role,
-            api.IMAGE: planned.image,
-            api.FILES: planned.files,
-            api.ACCESS: planned.access,
+            model.MACHINE: machine.name,
+            model.GENERATION: planned.generation,
+            model.ROLE: machine.role,
+            model.IMAGE: planned.image,
+            model.FILES: planned.files,
+            model.ACCESS: planned.access,
         }
         tags = [{"Key": key, "Value": value} for key, value in own.items()]
         made = session.client("ec2", REGION).run_instances(

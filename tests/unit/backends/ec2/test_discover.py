@@ -8,8 +8,8 @@ import pytest
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
-from tfdeploy.backends.ec2.aws import api, session
-from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.machine import machines, model
 from tfdeploy.backends.ec2.price import prices
 
 REGION = "eu-west-1"
@@ -23,14 +23,14 @@ def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with moto_account(tmp_path, monkeypatch):
         ec2, iam = session.client("ec2", REGION), session.client("iam", REGION)
         own = [{"Key": key, "Value": value} for key, value in machines.tags(CLUSTER).items()]
-        others = [tag for tag in own if tag["Key"] != api.CLUSTER_ID]
+        others = [tag for tag in own if tag["Key"] != model.CLUSTER_ID]
         for size, tags in ((10, own), (1, others)):
             tagged = [{"ResourceType": "volume", "Tags": tags}]
             zone = f"{REGION}a"
             ec2.create_volume(AvailabilityZone=zone, Size=size, VolumeType="gp3", TagSpecifications=tagged)
         tagged = [{"ResourceType": "security-group", "Tags": own}]
         ec2.create_security_group(GroupName="tagged", Description="x", TagSpecifications=tagged)
-        path = api.role_path(f"mnist-{ID}")
+        path = machines.role_path(CLUSTER)
         iam.create_role(RoleName="tagged", Path=path, AssumeRolePolicyDocument="{}")
         stored = record_bucket.bucket_of(CLUSTER)
         shared_bucket.create(stored)

@@ -19,7 +19,7 @@ from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
 from tfdeploy.backends.ec2 import cleanup, shared_bucket
 from tfdeploy.backends.ec2.aws import account, api, session
-from tfdeploy.backends.ec2.aws.error_table import Kind
+from tfdeploy.backends.ec2.aws.errors import Kind
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.discover import discover_clusters
 from tfdeploy.backends.ec2.health import health

@@ -13,24 +13,26 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ....errors import SpecError
-from ..machine.model import ARM, LIVE, X86, Instance, InstanceType, Subnet
+from ..machine.model import (
+    ACCESS,
+    ARM,
+    DISKS,
+    FILES,
+    GENERATION,
+    IMAGE,
+    LIVE,
+    MACHINE,
+    MASTER,
+    ROLE,
+    X86,
+    Instance,
+    InstanceType,
+    Subnet,
+)
 from . import session
-from .error_table import Kind
-from .errors import AwsFailure, aws_errors, error_code, kind_of, value_errors
+from .errors import AwsFailure, Kind, aws_errors, error_code, kind_of, value_errors
 
 T = TypeVar("T")
-
-PREFIX = "tfdeploy:"
-CLUSTER_ID, OWNER = f"{PREFIX}cluster-id", f"{PREFIX}owner"
-"""The tags that identify a cluster, and who created it."""
-
-MACHINE, GENERATION, ROLE, IMAGE, FILES, DISKS, ACCESS = (
-    f"{PREFIX}{key}" for key in ("machine", "generation", "role", "image", "files", "disks", "access")
-)
-"""The tags that only instances have, beside those of all resources of a cluster."""
-
-MASTER, WORKER = "Master", "Worker"
-"""The values of the tag ROLE."""
 
 _MOST_VALUES = 200
 """The most values of one filter: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html"""
@@ -41,14 +43,6 @@ _THROTTLED_SECONDS, _FIRST_PAUSE, _LONGEST_PAUSE = 300.0, 1.0, 30.0
 _ENDED = ["shutting-down", "terminated"]
 _TYPES_PAGE = "See https://aws.amazon.com/ec2/instance-types/ for the available types."
 _MIB = 1 << 20
-
-
-def partition(region: str) -> str:
-    """The partition of AWS that has a region, as in ARNs.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
-    """
-    return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
 def custom_endpoint(service: str, region: str) -> str:
@@ -348,8 +342,3 @@ def quota(region: str, code: str) -> float | None:
     except (BotoCoreError, ClientError):
         return None
     return float(response["Quota"]["Value"])
-
-
-def role_path(folder_name: str) -> str:
-    """The IAM path of a cluster's roles and instance profiles, from its folder name."""
-    return f"/tfdeploy/{folder_name}/"

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Set
 import pulumi
 import pulumi_aws as aws
 
-from ....paths import cluster_folder
 from ....spec.ec2 import SSM
 from .. import record_bucket
-from ..machine import ssh
+from ..machine import model, ssh
+from ..machine.machines import role_path
 from ..resource_context import ResourceContext
 from ..shared_bucket import BucketFolder
-from . import api
-from .actions import SSM_POLICY
+from . import iam_policy
+from .iam_policy import SSM_POLICY
 
 _TRUST = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}],
 }
 
-_PURPOSES = {api.MASTER: "stores the record", api.WORKER: "reached through SSM"}
+_PURPOSES = {model.MASTER: "stores the record", model.WORKER: "reached through SSM"}
 
 
 def instance_profiles(
@@ -32,7 +32,7 @@ def instance_profiles(
     profile = context.ec2.instance_profile
     if profile:
         return dict.fromkeys(roles, profile)
-    needing = [role for role in sorted(roles) if role == api.MASTER or context.ec2.connectivity == SSM]
+    needing = [role for role in sorted(roles) if role == model.MASTER or context.ec2.connectivity == SSM]
     return {role: _instance_profile(context, bucket, role) for role in needing}
 
 
@@ -40,8 +40,8 @@ def _instance_profile(
     context: ResourceContext, bucket: record_bucket.RecordBucket, machine_role: str
 ) -> pulumi.Output[str]:
     cluster = context.cluster
-    name = f"{context.name}-{'manager' if machine_role == api.MASTER else 'worker'}"
-    path = api.role_path(cluster_folder(cluster))
+    name = f"{context.name}-{'manager' if machine_role == model.MASTER else 'worker'}"
+    path = role_path(cluster)
     role = aws.iam.Role(
         name,
         description=f"A machine of the TensorFlow cluster {context.name}: {_PURPOSES[machine_role]}",
@@ -53,12 +53,12 @@ def _instance_profile(
         opts=context.opts,
     )
     policies: list[pulumi.Resource] = []
-    if machine_role == api.MASTER:
+    if machine_role == model.MASTER:
         after_bucket = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[bucket]))
         document = put_record(record_bucket.bucket_of(cluster))
         policies.append(aws.iam.RolePolicy(f"{name}-record", role=role.name, policy=document, opts=after_bucket))
     if context.ec2.connectivity == SSM:
-        arn = f"arn:{api.partition(ssh.region(cluster))}:iam::aws:{SSM_POLICY}"
+        arn = f"arn:{iam_policy.partition(ssh.region(cluster))}:iam::aws:{SSM_POLICY}"
         policies.append(aws.iam.RolePolicyAttachment(f"{name}-ssm", role=role.name, policy_arn=arn, opts=context.opts))
     # SSM's agent sleeps for a long time when it starts without its permissions.
     after_policies = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=policies))

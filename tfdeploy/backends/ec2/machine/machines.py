@@ -10,7 +10,8 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC, Ec2Spec
 from ...base import ClusterRef
 from ..aws import api
-from . import boot_failures, layout, ssh
+from ..aws.iam_policy import ROLES_PATH
+from . import boot_failures, layout, model, ssh
 from .layout import MachineRequest
 from .model import (
     Ec2Inventory,
@@ -37,19 +38,24 @@ def planned_instance(machine: Machine) -> PlannedInstance:
 
 def manager(machines: Iterable[Machine]) -> Machine:
     """The machine that manages the Swarm."""
-    return next(machine for machine in machines if machine.role == api.MASTER)
+    return next(machine for machine in machines if machine.role == model.MASTER)
 
 
 def tags(cluster: ClusterRef) -> dict[str, str]:
     """The tags of all AWS resources of a cluster, for people too."""
     values = {"project": cluster["project"], "stack": cluster["stack"], "cluster": cluster["name"]}
-    named = {f"{api.PREFIX}{key}": value for key, value in values.items()}
-    return {**named, api.CLUSTER_ID: cluster["id"], api.OWNER: cluster["owner"]}
+    named = {f"{model.PREFIX}{key}": value for key, value in values.items()}
+    return {**named, model.CLUSTER_ID: cluster["id"], model.OWNER: cluster["owner"]}
 
 
 def id_tag(cluster: ClusterRef) -> dict[str, str]:
     """The tag that decides what belongs to a cluster; before it has an id, one that nothing has."""
-    return {api.CLUSTER_ID: cluster["id"] or NO_ID}
+    return {model.CLUSTER_ID: cluster["id"] or NO_ID}
+
+
+def role_path(cluster: ClusterRef) -> str:
+    """The IAM path of a cluster's roles and instance profiles."""
+    return f"{ROLES_PATH}{cluster_folder(cluster)}/"
 
 
 def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
@@ -158,7 +164,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
     instance_type = request.instance_type
     return Machine(
         name=request.machine,
-        role=api.MASTER if request.is_manager else api.WORKER,
+        role=model.MASTER if request.is_manager else model.WORKER,
         provider=PROVIDER,
         region=inventory.region,
         cpus=instance_type.cpus,

@@ -10,6 +10,18 @@ LIVE = ("pending", "running", "stopping", "stopped")
 """States of an instance that exists.
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
 
+PREFIX = "tfdeploy:"
+CLUSTER_ID, OWNER = f"{PREFIX}cluster-id", f"{PREFIX}owner"
+"""The tags that identify a cluster, and who created it."""
+
+MACHINE, GENERATION, ROLE, IMAGE, FILES, DISKS, ACCESS = (
+    f"{PREFIX}{key}" for key in ("machine", "generation", "role", "image", "files", "disks", "access")
+)
+"""The tags that only instances have, beside those of all resources of a cluster."""
+
+MASTER, WORKER = "Master", "Worker"
+"""The values of the tag ROLE."""
+
 X86, ARM = "x86_64", "arm64"
 
 MOST_BOOT_FAILURES = 3

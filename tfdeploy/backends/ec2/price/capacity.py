@@ -9,8 +9,7 @@ from pulumi.runtime.settings import monitor_supports_feature
 
 from ....errors import TfdeployError
 from ..aws import api, settings
-from ..aws.error_table import Kind
-from ..aws.errors import AwsRefusal, provider_error
+from ..aws.errors import AwsRefusal, Kind, provider_error
 from ..machine import ssh
 from ..machine.model import InstanceType, PlannedInstance, Subnet
 from ..resource_context import ResourceContext
