@@ -160,8 +160,8 @@ def refuse_failed_boots(spec: ClusterSpec, plan: Plan, failures: Mapping[str, Bo
     """
     created = {
         machine.name: planned_instance(machine).boot_kind
-        for machine in plan.machines
-        if machine.name not in plan.unneeded and not planned_instance(machine).can_stay
+        for machine in plan.needed_machines
+        if not planned_instance(machine).can_stay
     }
     model.refuse_failed_too_often(f"{spec.name}: ec2.instance_type", created, failures)
 
@@ -205,7 +205,7 @@ def refuse_plan(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> lis
     is_shared = "://" in train_dir or (spec.ec2.efs and (not train_dir or f"{train_dir}/".startswith(f"{SHARED}/")))
     if not is_shared and not spec.standalone_servers:
         _refuse_unshared_train_dir(spec, len({task.machine for task in plan.tasks}))
-    spot = {machine.name for machine in plan.machines if planned_instance(machine).spot}
+    spot = {machine.name for machine in plan.machines if planned_instance(machine).request.spot}
     if any(task.job == "ps" and task.machine in spot for task in plan.tasks):
         return ["ps tasks run on spot instances: an interruption loses their variables until the machine is replaced"]
     return []

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -201,16 +200,15 @@ def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
 
 
 def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = {"mnist-ps-m0": SimpleNamespace(instance_type="m7i.large")}
-    context: Any = SimpleNamespace(cluster=cluster_ref("ec2", f"ec2://{REGION}/x"), planned_instances=planned)
+    context: tuple[Any, Any] = (cluster_ref("ec2", f"ec2://{REGION}/x"), {"mnist-ps-m0": None})
     text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
-    said = capacity.explanation(context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
+    said = capacity.explanation(*context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
     assert said.startswith('mnist-group: AWS: the quota "Inbound or outbound rules per security group"')
     monkeypatch.setattr(capacity, "_message", lambda *_: "zones and types")
     refused = text.format("InsufficientInstanceCapacity")
-    assert capacity.explanation(context, "mnist-ps-m0", refused) == "zones and types"
-    assert capacity.explanation(context, "mnist-group", "timeout while waiting for a state") == ""
-    assert capacity.explanation(context, "mnist-group", text.format("InternalError")) == ""
+    assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"
+    assert capacity.explanation(*context, "mnist-group", "timeout while waiting for a state") == ""
+    assert capacity.explanation(*context, "mnist-group", text.format("InternalError")) == ""
 
 
 def test_where_the_zone_cannot_change_only_types_are_told() -> None:

@@ -36,7 +36,7 @@ PREVIEW = {
     "GetCallerIdentity": 1,
     "DescribeInstanceTypes": 1,
     "DescribeInstanceTypeOfferings": 1,
-    "DescribeInstances": 2,
+    "DescribeInstances": 1,
     "DescribeVpcs": 1,
     "DescribeSubnets": 1,
     "GetParameter": 1,
@@ -44,7 +44,7 @@ PREVIEW = {
     "GetObject": 1,
     "ListAccountAliases": 1,
 }
-"""It inspects, plans, validates and renders. The second call of `DescribeInstances` finds machines that are no longer planned."""
+"""It inspects, plans, validates and renders."""
 
 LOOK = {"DescribeInstances": 1}
 LOOK_AFTER_AN_END = {"DescribeInstances": 2}
@@ -104,15 +104,15 @@ def launch(plan: Plan) -> list[str]:
             model.MACHINE: machine.name,
             model.GENERATION: planned.generation,
             model.ROLE: machine.role,
-            model.IMAGE: planned.image,
-            model.FILES: planned.files,
-            model.ACCESS: planned.access,
+            model.IMAGE: planned.request.image,
+            model.FILES: "new",
+            model.ACCESS: "public",
         }
         tags = [{"Key": key, "Value": value} for key, value in own.items()]
         made = session.client("ec2", REGION).run_instances(
             ImageId=planned.image_id,
             InstanceType=SMALL.name,
-            SubnetId=planned.subnet_id,
+            SubnetId=planned.subnet.subnet_id,
             MinCount=1,
             MaxCount=1,
             TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],

@@ -13,8 +13,8 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
-from tfdeploy.backends.ec2.aws import iam, session
+from tfdeploy.backends.ec2 import discover, record_bucket, resources, shared_bucket
+from tfdeploy.backends.ec2.aws import session
 from tfdeploy.backends.ec2.machine.machines import tags
 from tfdeploy.errors import SpecError
 
@@ -139,7 +139,7 @@ def test_parts_without_a_list_are_kept(s3: Any) -> None:
 
 def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
     mine, other = (record_bucket.bucket_of(cluster(one)) for one in (ID, OTHER_ID))
-    (statement,) = json.loads(iam.put_record(mine))["Statement"]
+    (statement,) = json.loads(resources.put_record(mine))["Statement"]
     assert statement["Action"] == "s3:PutObject"
     assert statement["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
 

@@ -18,14 +18,18 @@ from . import boot_failures, known_hosts, machines, ssh, status
 class Ec2MachineProvider:
     """The contract is `backends.base.MachineProvider`."""
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> Sequence[Machine]:
-        """The machines that the cluster needs. From then on this process reaches those that run."""
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> tuple[Sequence[Machine], Sequence[str]]:
+        """The machines that the cluster needs, and the surplus. From then on this process reaches those that run."""
         validate.refuse_spec(spec)
         inventory = machines.take_inventory(cluster, spec)
         validate.refuse_inventory(spec, inventory)
         hosts = known_hosts.discover(cluster, spec, inventory.instances.values())
         ssh.use(cluster, hosts, read_stored_key(cluster) if hosts.hosts else "")
-        return machines.plan_machines(spec, inventory)
+        needed = machines.plan_machines(spec, inventory)
+        surplus = inventory.instances.keys() - {machine.name for machine in needed}
+        return needed, [
+            f"{name} ({instance.instance_id})" for name, instance in inventory.instances.items() if name in surplus
+        ]
 
     def register(self, request: DependencyRequest) -> MachineSwarm:
         """Key, security group, shared files, bucket, machines, and their Swarm."""

@@ -12,11 +12,11 @@ from ...base import ClusterRef
 from ..aws import api
 from ..aws.iam_policy import ROLES_PATH
 from . import boot_failures, layout, model, ssh
-from .layout import MachineRequest
 from .model import (
     Ec2Inventory,
     Instance,
     InstanceType,
+    MachineRequest,
     PlannedInstance,
     Subnet,
     failure_of_instance,
@@ -65,6 +65,15 @@ def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
     return requested or cluster_folder(cluster)
 
 
+def existing(cluster: ClusterRef) -> list[Instance]:
+    """The existing instances of a cluster, the oldest first.
+
+    Raises:
+        Unreachable: AWS does not respond.
+    """
+    return api.instances(ssh.region(cluster), id_tag(cluster))
+
+
 def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
     """What AWS has for this cluster: types, images, a subnet, and the existing instances.
 
@@ -76,7 +85,7 @@ def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
     _refuse_no_type(spec)
     type_names = {job.instance.instance_type for job in spec.training_jobs}
     types = api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
-    instances = {instance.machine: instance for instance in api.instances(region_name, id_tag(cluster))}
+    instances = {instance.machine: instance for instance in existing(cluster)}
     subnets = api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
     near = _near_volumes(region_name, spec, subnets, [instance.instance_id for instance in instances.values()])
     present = {instance.subnet_id for instance in instances.values()}
@@ -130,32 +139,20 @@ def _market(spot: bool) -> str:
 def _planned_instance(
     request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None
 ) -> PlannedInstance:
-    subnet = inventory.subnet
     failure = failure_of_instance(inventory.failures.get(request.machine), instance.instance_id if instance else "")
     failed = failure.summary if failure else ""
     changes: list[str] = []
     if instance:
-        changes = [*([failed] if failed else []), *_changes(request, fleet, subnet.subnet_id, instance)]
+        changes = [*([failed] if failed else []), *_changes(request, fleet, inventory.subnet.subnet_id, instance)]
     staying = instance if instance and not changes else None
     return PlannedInstance(
-        instance_type=request.instance_type.name,
+        request,
+        inventory.subnet,
         # One that stays keeps its image, even if the parameter has another value by now.
         image_id=staying.image_id if staying else inventory.images[request.image],
-        gpus=request.instance_type.gpus,
-        spot=request.spot,
-        root_volume_size=request.spec.root_volume_size,
-        root_volume_type=request.spec.root_volume_type,
-        subnet_id=subnet.subnet_id,
-        vpc_id=subnet.vpc_id,
-        vpc_cidrs=subnet.vpc_cidrs,
         generation=staying.generation if staying else secrets.token_hex(_GENERATION_BYTES),
-        instance_id=instance.instance_id if instance else "",
-        state=instance.state if instance else "",
+        instance=instance,
         changes=tuple(changes),
-        image=request.image,
-        files=fleet.efs,
-        volumes=request.volumes,
-        access=fleet.connectivity,
         failed=failed,
     )
 
@@ -173,7 +170,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
         public_ip=instance.public_ip if instance else "",
         address=instance.private_ip if instance else "",
         labels={
-            layout.POOL: request.pool,
+            model.POOL: request.pool,
             "instance_type": instance_type.name,
             "zone": inventory.subnet.zone,
             "market": _market(request.spot),

@@ -1,6 +1,6 @@
 """The machines of a cluster: what the plan does to them, as lines of the preview, and their present status."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +9,6 @@ from ....plan.plan import Plan
 from ....plan.scheduler import Machine
 from ...base import ClusterRef
 from ...docker.swarm.nodes import node_status
-from ..aws import api
 from ..price import costs
 from . import machines, ssh
 from .machines import planned_instance
@@ -20,17 +19,10 @@ _STATUS = {"pending": "booting", "stopping": "stopping", "stopped": "stopped"}
 """EC2's state of an instance to the machine's status, where the Swarm is not needed to know it."""
 
 
-def plan_lines(cluster: ClusterRef, plan: Plan) -> list[str]:
-    """One line for each machine that is created, replaced or terminated, with the tasks that restart."""
-    lines = [line for machine in plan.machines if machine.name not in plan.unneeded for line in _lines(plan, machine)]
-    names = {machine.name for machine in plan.machines}
-    instances = api.instances(ssh.region(cluster), machines.id_tag(cluster))
-    surplus = [instance for instance in instances if instance.machine not in names]
-    return [
-        *lines,
-        *_new_swarm(plan),
-        *(f"{instance.machine} ({instance.instance_id}): will be terminated" for instance in surplus),
-    ]
+def plan_lines(plan: Plan, surplus: Sequence[str]) -> list[str]:
+    """One line for each machine that is created, replaced or terminated (`surplus`), with the tasks that restart."""
+    lines = [line for machine in plan.needed_machines for line in _lines(plan, machine)]
+    return [*lines, *_new_swarm(plan), *(f"{machine}: will be terminated" for machine in surplus)]
 
 
 def _lines(plan: Plan, machine: Machine) -> list[str]:
@@ -54,9 +46,9 @@ def _lines(plan: Plan, machine: Machine) -> list[str]:
 def _properties(machine: Machine) -> str:
     planned = planned_instance(machine)
     labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
-    gpus = f"; {GPU}={planned.gpus}" if planned.gpus else ""
+    gpus = f"; {GPU}={len(machine.gpus)}" if machine.gpus else ""
     disks = f"; ebs_volumes: {', '.join(planned.disks)}" if planned.disks else ""
-    return f"{planned.instance_type}, {planned.image_id}; {labels}{gpus}{disks}"
+    return f"{machine.kind}, {planned.image_id}; {labels}{gpus}{disks}"
 
 
 def _new_swarm(plan: Plan) -> list[str]:
@@ -77,7 +69,7 @@ def observe_machines(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str
     Raises:
         Unreachable: EC2 does not respond.
     """
-    existing = api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    existing = machines.existing(cluster)
     if not is_preview:
         costs.record_observation(cluster, existing)
     instances = {instance.machine: instance for instance in existing}
