@@ -8,30 +8,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...errors import BackendError
-from ..base import ClusterRef
 from .aws import api, session
 from .aws.errors import AwsFailure, Kind, aws_errors, kind_of, translated
-from .machine import boot_failures, machines, ssh
 
 SECONDS = 600.0
 ROLE_SECONDS = 60.0
 """IAM learns late what was detached. https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html"""
 
 POLL_SECONDS = 1.0
-
-
-def delete_all(cluster: ClusterRef, keep_files: bool) -> list[str]:
-    """Delete all resources with the cluster's tags, except the record in S3. `keep_files` keeps the shared file systems and
-    removes their tags, so that they are the user's own from then on; their ids.
-
-    Raises:
-        BackendError: a resource could not be deleted; the message names it.
-    """
-    region = ssh.region(cluster)
-    retained = delete_tagged(region, machines.id_tag(cluster), keep_files)
-    boot_failures.remove_all(cluster)
-    delete_roles(region, machines.role_path(cluster))
-    return retained
 
 
 def terminate(region: str, instance_ids: Sequence[str]) -> None:
@@ -63,8 +47,8 @@ def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
 
 
 def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> list[str]:
-    """Delete the instances, volumes, shared file systems, security groups and key pairs with these tags; the ids of the file
-    systems that are retained.
+    """Delete the instances, volumes, shared file systems, security groups and key pairs with these tags, except the record in S3.
+    `keep_files` keeps the shared file systems and removes their tags, so that they are the user's own from then on; their ids.
 
     Raises:
         BackendError: a resource could not be deleted; the message names it.

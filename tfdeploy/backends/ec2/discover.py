@@ -1,20 +1,23 @@
-"""The clusters of a region, from the tags of their AWS resources; any computer may have created them.
+"""The clusters of a region, from the tags of their AWS resources; any computer may have created them. And the checks of
+`tfdeploy doctor`: can this computer create machines on EC2, and reach them?
 
 IAM cannot list by tag and has no region: roles are found by their path, and records by their folder in tfdeploy's bucket. The
 retained record of a destroyed cluster is not part of a cluster.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from ...errors import BackendError
+from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
-from ..base import ClusterRef, DiscoveredCluster
+from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
+from ..docker.health import provider
 from . import record_bucket, shared_bucket
 from .aws import account, api, session
 from .aws.api import pages, tag_values
-from .aws.errors import AwsRefusal, aws_errors, refuse_no_region
+from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
 from .aws.iam_policy import ROLES_PATH
 from .machine import model, ssh
 from .machine.model import LIVE
@@ -190,3 +193,36 @@ def _cluster(region: str, cluster_id: str, resources: Sequence[TaggedResource]) 
     cost = prices.total(resource.cost for resource in resources)
     since = min((resource.created for resource in resources if resource.created), default=0.0)
     return DiscoveredCluster(cluster, counts, since, cost.known)
+
+
+def health(place: str = "") -> list[Check]:
+    """Pulumi's providers, the region, the credentials, ssh."""
+    with account.at(place) as region:
+        return [provider("aws"), provider("docker"), _region(region), _credentials(region), _ssh()]
+
+
+def _region(region: str) -> Check:
+    try:
+        refuse_no_region(region)
+    except SpecError as error:
+        return Check("aws region", FAIL, error.wrong, error.remedy)
+    return Check("aws region", OK, region)
+
+
+def _credentials(region: str) -> Check:
+    name = "aws credentials"
+    if not region:
+        return Check(name, FAIL, "not checked without a region", "Set a region first.")
+    try:
+        with aws_errors(region):
+            identity = session.client("sts", region).get_caller_identity()
+    except (AwsRefusal, AwsFailure) as error:
+        return Check(name, FAIL, error.wrong, error.remedy)
+    return Check(name, OK, str(identity["Arn"]))
+
+
+def _ssh() -> Check:
+    path = shutil.which("ssh")
+    if path is None:
+        return Check("ssh", FAIL, "is not installed", "Install the OpenSSH client: apt install openssh-client")
+    return Check("ssh", OK, path)

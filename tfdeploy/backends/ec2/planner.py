@@ -30,7 +30,7 @@ from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
 from .aws import account, api, session
-from .machine import boot_failures, machines, replaced_machines, ssh, status, user_data
+from .machine import boot, machines, replaced_machines, ssh, user_data
 from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
@@ -88,7 +88,7 @@ class Ec2Planner:
         self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse what cannot work; the warnings."""
-        validate.refuse_failed_boots(spec, plan, boot_failures.read(cluster))
+        validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
         costs.refuse(cluster, spec, plan)
         notices = images.version_notices(spec, images.installed_version())
@@ -102,7 +102,7 @@ class Ec2Planner:
         replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
-            *status.plan_lines(plan, facts.surplus),
+            *machines.plan_lines(plan, facts.surplus),
             *replaced_machines.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),

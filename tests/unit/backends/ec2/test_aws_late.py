@@ -13,7 +13,7 @@ from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import cleanup, shared_bucket
 from tfdeploy.backends.ec2.aws import api, session
 from tfdeploy.backends.ec2.machine import boot
-from tfdeploy.backends.ec2.machine.instance_poll import InstancePoll
+from tfdeploy.backends.ec2.machine.boot import InstancePoll
 from tfdeploy.backends.ec2.machine.model import InstanceType, Subnet
 from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import BackendError, SpecError

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.backends.ec2.fleets import CLUSTER, facts, instance, spec
 from tests.unit.cases import inventory
 from tfdeploy.backends.ec2 import swarm
-from tfdeploy.backends.ec2.machine import boot, boot_failures, machines, model, ssh
+from tfdeploy.backends.ec2.machine import boot, machines, model, ssh
+from tfdeploy.backends.ec2.machine.machines import _lines
 from tfdeploy.backends.ec2.machine.model import BootFailure, BootKind, Instance
-from tfdeploy.backends.ec2.machine.status import _lines
 from tfdeploy.backends.ec2.machine.user_data import READY
 from tfdeploy.backends.ec2.validate import refuse_failed_boots
 from tfdeploy.errors import BackendError, SpecError
@@ -80,18 +80,18 @@ def test_after_three_none_is_made() -> None:
 
 
 def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goes() -> None:
-    assert boot_failures.read(CLUSTER) == {}
-    boot_failures.remove(CLUSTER, "mnist-ps-m0")
-    boot_failures.remove_all(CLUSTER)
+    assert boot.read_failures(CLUSTER) == {}
+    boot._remove_failure(CLUSTER, "mnist-ps-m0")
+    boot.forget_failures(CLUSTER)
     for failed in (FIRST, SECOND):
-        boot_failures.add(CLUSTER, "mnist-ps-m0", failed)
-    boot_failures.add(CLUSTER, "mnist-worker-m0", FIRST)
-    assert boot_failures.read(CLUSTER) == {"mnist-ps-m0": in_a_row(FIRST, SECOND), "mnist-worker-m0": FIRST}
+        boot._add_failure(CLUSTER, "mnist-ps-m0", failed)
+    boot._add_failure(CLUSTER, "mnist-worker-m0", FIRST)
+    assert boot.read_failures(CLUSTER) == {"mnist-ps-m0": in_a_row(FIRST, SECOND), "mnist-worker-m0": FIRST}
     assert ssh.folder(CLUSTER).stat().st_mode & 0o777 == 0o700
-    boot_failures.remove(CLUSTER, "mnist-ps-m0")
-    assert boot_failures.read(CLUSTER) == {"mnist-worker-m0": FIRST}
-    boot_failures.remove_all(CLUSTER)
-    assert boot_failures.read(CLUSTER) == {}
+    boot._remove_failure(CLUSTER, "mnist-ps-m0")
+    assert boot.read_failures(CLUSTER) == {"mnist-worker-m0": FIRST}
+    boot.forget_failures(CLUSTER)
+    assert boot.read_failures(CLUSTER) == {}
 
 
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
@@ -166,10 +166,10 @@ def test_a_boot_that_fails_is_remembered_with_the_end_of_the_console() -> None:
     )
     tail = "\n".join(f"  {number}" for number in range(15, 40))
     kept = BootFailure("i-0a", "a1", KIND, "was not ready: ssh timed out", tail)
-    assert boot_failures.read(CLUSTER) == {"mnist-worker-m0": kept}
+    assert boot.read_failures(CLUSTER) == {"mnist-worker-m0": kept}
 
 
 def test_a_machine_that_has_booted_or_was_in_the_swarm_has_not_failed_to() -> None:
     assert "was not ready: ssh timed out" in boots(f"booting\n{READY}\n", set())
     assert "was not ready: ssh timed out" in boots("booting", {"i-0a"})
-    assert boot_failures.read(CLUSTER) == {}
+    assert boot.read_failures(CLUSTER) == {}

@@ -21,8 +21,7 @@ from tfdeploy.backends.ec2 import cleanup, shared_bucket
 from tfdeploy.backends.ec2.aws import account, api, session
 from tfdeploy.backends.ec2.aws.errors import Kind
 from tfdeploy.backends.ec2.backend import BACKEND
-from tfdeploy.backends.ec2.discover import discover_clusters
-from tfdeploy.backends.ec2.health import health
+from tfdeploy.backends.ec2.discover import discover_clusters, health
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
 from tfdeploy.errors import BackendError, SpecError, TfdeployError, Unreachable

@@ -12,7 +12,7 @@ from tfdeploy.backends.ec2 import cleanup
 from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.aws.errors import translated
 from tfdeploy.backends.ec2.machine import boot
-from tfdeploy.backends.ec2.machine.instance_poll import INTERVAL, LONGEST_INTERVAL, InstancePoll
+from tfdeploy.backends.ec2.machine.boot import INTERVAL, LONGEST_INTERVAL, InstancePoll
 from tfdeploy.errors import BackendError, SpecError
 
 IDS = [f"i-{number}" for number in range(20)]

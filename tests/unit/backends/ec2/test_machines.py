@@ -11,8 +11,9 @@ from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.machine.machine_provider import machine_status
+from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
 from tfdeploy.backends.ec2.machine.model import Instance, InstanceType, usable_memory
-from tfdeploy.backends.ec2.machine.status import _lines, _new_swarm, machine_status
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import SpecError

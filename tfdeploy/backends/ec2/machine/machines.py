@@ -1,17 +1,18 @@
-"""From AWS's inventory to the machines of a plan, each with its `PlannedInstance`."""
+"""From AWS's inventory to the machines of a plan, each with its `PlannedInstance`, and what the plan does to them."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 
 from ....errors import SpecError
 from ....paths import NO_ID, cluster_folder
+from ....plan.plan import Plan
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC, Ec2Spec
 from ...base import ClusterRef
 from ..aws import api
 from ..aws.iam_policy import ROLES_PATH
-from . import boot_failures, layout, model, ssh
+from . import boot, layout, model, ssh
 from .model import (
     Ec2Inventory,
     Instance,
@@ -23,7 +24,7 @@ from .model import (
     is_parameter,
     requested_image,
 )
-from .user_data import SHARED
+from .user_data import GPU, SHARED
 
 PROVIDER = "Amazon"
 _GENERATION_BYTES = 4
@@ -92,7 +93,7 @@ def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
     offered = frozenset.intersection(*(instance_type.zones for instance_type in types.values()))
     subnet = _choose_subnet(spec, sorted(near, key=lambda subnet: subnet.subnet_id not in present), offered)
     images = _images(region_name, spec, types)
-    return Ec2Inventory(region_name, subnet, types, images, instances, boot_failures.read(cluster))
+    return Ec2Inventory(region_name, subnet, types, images, instances, boot.read_failures(cluster))
 
 
 def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceType]) -> dict[str, str]:
@@ -220,3 +221,46 @@ def _choose_subnet(spec: ClusterSpec, subnets: Sequence[Subnet], offered: frozen
 
 def _zones(subnets: Sequence[Subnet]) -> str:
     return ", ".join(sorted({subnet.zone for subnet in subnets})) or "no zone"
+
+
+def plan_lines(plan: Plan, surplus: Sequence[str]) -> list[str]:
+    """One line for each machine that is created, replaced or terminated (`surplus`), with the tasks that restart."""
+    lines = [line for machine in plan.needed_machines for line in _lines(plan, machine)]
+    return [*lines, *_new_swarm(plan), *(f"{machine}: will be terminated" for machine in surplus)]
+
+
+def _lines(plan: Plan, machine: Machine) -> list[str]:
+    planned = planned_instance(machine)
+    if not planned.instance_id:
+        again = f" again ({planned.failed})" if planned.failed else ""
+        return [f"{machine.name}: will be created{again}: {_properties(machine)}"]
+    if planned.changes:
+        tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
+        return [
+            f"{machine.name}: will be replaced ({', '.join(planned.changes)}); tasks that restart: {tasks or 'none'}"
+        ]
+    if planned.state in ("stopping", "stopped"):
+        start = f"aws ec2 start-instances --instance-ids {planned.instance_id}"
+        return [
+            f"{machine.name}: is stopped and will not be started. Run `{start}`, or terminate it to have it replaced"
+        ]
+    return []
+
+
+def _properties(machine: Machine) -> str:
+    planned = planned_instance(machine)
+    labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
+    gpus = f"; {GPU}={len(machine.gpus)}" if machine.gpus else ""
+    disks = f"; ebs_volumes: {', '.join(planned.disks)}" if planned.disks else ""
+    return f"{machine.kind}, {planned.image_id}; {labels}{gpus}{disks}"
+
+
+def _new_swarm(plan: Plan) -> list[str]:
+    """The effect of a lost or replaced manager on the other machines."""
+    staying = {machine.name for machine in plan.machines if planned_instance(machine).can_stay}
+    name = manager(plan.machines).name
+    if not staying or name in staying or name in plan.unneeded:
+        return []
+    is_gone = not any(planned_instance(machine).instance_id for machine in plan.machines if machine.name == name)
+    lost = "; checkpoints that were only on its disk are lost" if is_gone else ""
+    return [f"{name}: manages the Swarm, so a new Swarm is created, and all tasks restart{lost}"]
