@@ -16,7 +16,7 @@ from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_s
 from .aws import api
 from .machine import layout, model, ssh
 from .machine.machines import planned_instance
-from .machine.model import BootFailure, Ec2Inventory
+from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory
 from .machine.user_data import SHARED, disk_folder
 
 _QUOTAS = {
@@ -153,17 +153,23 @@ def refuse_folder(spec: ClusterSpec, key: str, folder: str) -> None:
 
 
 def refuse_failed_boots(spec: ClusterSpec, plan: Plan, failures: Mapping[str, BootFailure]) -> None:
-    """Machines that failed to boot several times are not created once more.
+    """Machines that failed to boot too often are not created once more.
 
     Raises:
-        SpecError: one would be.
+        SpecError: one would be; the message has the reason and the end of its console.
     """
-    created = {
-        machine.name: planned_instance(machine).boot_kind
-        for machine in plan.needed_machines
-        if not planned_instance(machine).can_stay
-    }
-    model.refuse_failed_too_often(f"{spec.name}: ec2.instance_type", created, failures)
+    for machine in plan.needed_machines:
+        planned, failure = planned_instance(machine), failures.get(machine.name)
+        kind = planned.boot_kind
+        if planned.can_stay or not failure or failure.kind != kind or failure.times < MOST_BOOT_FAILURES:
+            continue
+        wrong = (
+            f"{machine.name} failed to boot {failure.times} times in a row "
+            f"({kind.instance_type}, {kind.image_id}, {kind.subnet_id}): {failure.reason}"
+        )
+        remedy = "Choose another ami, instance_type or subnet_id, or run `pulumi destroy` to start over."
+        console = f"The end of its console:\n{failure.console}" if failure.console else "Its console was empty."
+        raise SpecError(f"{spec.name}: ec2.instance_type", wrong, f"{remedy} {console}")
 
 
 def _refuse_unshared_train_dir(spec: ClusterSpec, machine_count: int) -> None:

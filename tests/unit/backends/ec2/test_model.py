@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.backends.ec2.fleets import GPUS, GRAVITON, SMALL
 from tfdeploy.backends.ec2.machine import model
-from tfdeploy.backends.ec2.machine.model import InstanceType, is_parameter, requested_image
+from tfdeploy.backends.ec2.machine.model import InstanceType, requested_image
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.51.0.0/16")
 
@@ -84,4 +84,3 @@ _DLAMI = "base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 )
 def test_an_image_is_named_by_what_is_asked_for_and_by_the_type(ami: str, kind: InstanceType, name: str) -> None:
     assert requested_image(ami, kind) == name
-    assert is_parameter(name) == (not ami.startswith("ami-"))

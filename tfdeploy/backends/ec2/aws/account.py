@@ -6,8 +6,8 @@ An update stores, without credentials, how it asked (`aws.json`), so that the co
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -29,23 +29,12 @@ _FILE = "aws.json"
 _SSM_SERVICES = {"ssm", "sts"}
 """What `aws ssm start-session` calls: the second for a profile with a role."""
 
-_STORED = (
-    "profile",
-    "config_file",
-    "credentials_file",
-    "endpoints",
-    "sts_region",
-    "proxies",
-    "ca_bundle",
-    "insecure",
-    "fips",
-    "dualstack",
-)
+_PAIRS, _FLAGS = ("endpoints", "proxies"), ("insecure", "fips", "dualstack")
+_STORED = ("profile", "config_file", "credentials_file", "sts_region", "ca_bundle", *_PAIRS, *_FLAGS)
 """The settings that are stored beside the roles: never credentials, nor the URL of a proxy that contains them."""
 
 
-@dataclass(frozen=True)
-class ProviderPlace:
+class ProviderPlace(NamedTuple):
     """What an explicit provider of the program uses."""
 
     account: str
@@ -122,27 +111,22 @@ def _place_of(name: str, provider: pulumi.ProviderResource) -> ProviderPlace:
     Raises:
         SpecError: it does not respond, or a preview cannot know it.
     """
+    import pulumi_aws as aws
+
     if provider not in _places:
-        account, region = _ask(name, provider)
+        opts = pulumi.InvokeOptions(provider=provider)
+        try:
+            account = aws.get_caller_identity(opts=opts).account_id
+            region = aws.get_region(opts=opts).region if account else ""
+        except Exception as error:  # Pulumi has no other class for it
+            wrong = f"it cannot be asked for its account ({str(error).splitlines()[0]})"
+            raise SpecError(f"{name}: opts.provider", wrong, "Correct the settings of the provider.") from None
         if not account:
             wrong = "its account is not known in this preview, because the provider is configured by a resource that does not exist yet"
             remedy = "Run `pulumi up --skip-preview`, or configure the provider with plain values."
             raise SpecError(f"{name}: opts.provider", wrong, remedy)
         _places[provider] = ProviderPlace(account, region)
     return _places[provider]
-
-
-def _ask(name: str, provider: pulumi.ProviderResource) -> tuple[str, str]:
-    """The account and the region of a provider; empty where a preview cannot know them."""
-    import pulumi_aws as aws
-
-    opts = pulumi.InvokeOptions(provider=provider)
-    try:
-        account = aws.get_caller_identity(opts=opts).account_id
-        return (account, aws.get_region(opts=opts).region) if account else ("", "")
-    except Exception as error:  # Pulumi has no other class for it
-        wrong = f"it cannot be asked for its account ({str(error).splitlines()[0]})"
-        raise SpecError(f"{name}: opts.provider", wrong, "Correct the settings of the provider.") from None
 
 
 def region_argument(cluster: ClusterRef, provider: pulumi.ProviderResource | None) -> str | None:
@@ -155,15 +139,11 @@ def region_argument(cluster: ClusterRef, provider: pulumi.ProviderResource | Non
 def plan_line(region: str) -> str:
     """The account, with its alias where the user may read it, for the preview."""
     source = settings.current().title
-    names = ", ".join(_aliases(region))
-    return f"AWS account {session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
-
-
-def _aliases(region: str) -> list[str]:
     try:
-        return list(session.client("iam", region).list_account_aliases()["AccountAliases"])
+        names = ", ".join(session.client("iam", region).list_account_aliases()["AccountAliases"])
     except (ClientError, BotoCoreError):
-        return []
+        names = ""
+    return f"AWS account {session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
 
 
 def store(cluster: ClusterRef) -> None:
@@ -172,10 +152,9 @@ def store(cluster: ClusterRef) -> None:
     if own is None:
         return
     proxies = tuple((scheme, url) for scheme, url in own.proxies if "@" not in url)
-    stored = {name: getattr(replace(own, proxies=proxies), name) for name in _STORED}
     data = {
         "account": session.account(ssh.region(cluster)),
-        "settings": stored,
+        "settings": {**{name: getattr(own, name) for name in _STORED}, "proxies": proxies},
         "roles": [asdict(replace(role, token="")) for role in own.roles],
     }
     text = json.dumps(data, indent=1)
@@ -200,12 +179,9 @@ def _stored(home: str) -> Login:
 
 def _login(name: str, data: Any) -> Login:
     roles = tuple(AssumedRole(**role) for role in data["roles"])
-    values = {key: _tuples(value) for key, value in data["settings"].items() if key in _STORED}
+    values: dict[str, Any] = {key: value for key, value in data["settings"].items() if key in _STORED}
+    values |= {key: tuple(map(tuple, values.get(key, ()))) for key in _PAIRS}
     return Login(AwsSettings(**values, roles=roles), str(data["account"]), name)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(tuple, value)) if isinstance(value, list) else value
 
 
 @contextmanager

@@ -185,14 +185,10 @@ def value_errors(region: str, where: str, wrong: str, remedy: str) -> Iterator[N
         try:
             yield
         except ClientError as error:
-            if not _is_about_value(error):
+            kind = kind_of(error)
+            if kind is not Kind.GONE and not (kind is Kind.REFUSED and _VALUE.search(error_code(error))):
                 raise
             raise SpecError(where, f"{wrong} ({error_message(error)})", remedy) from None
-
-
-def _is_about_value(error: ClientError) -> bool:
-    kind = kind_of(error)
-    return kind is Kind.GONE or (kind is Kind.REFUSED and bool(_VALUE.search(error_code(error))))
 
 
 def _is_of_aws(error: Exception) -> bool:
@@ -334,7 +330,8 @@ def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
         "ask": lambda: _ask(error),
         "quota": lambda: f"the quota {quota[1]}" if (quota := _quota(error)) else "a quota",
         "raise_quota": lambda: _raise_quota(_quota(error), region),
-        "zones": lambda: _zones(error),
+        # The zones that AWS proposes, as the beginning of a list.
+        "zones": lambda: f"a subnet in {' or '.join(zones)}, or " if (zones := _zones(error)) else "",
         "nearest_region": lambda: nearest(
             region, _regions(), "Set ec2.region, aws:region or AWS_REGION to one of AWS's."
         ),
@@ -380,7 +377,5 @@ def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
     return f"Request an increase in AWS Service Quotas (https://{host}/servicequotas/home{page}), or use less."
 
 
-def _zones(error: Exception) -> str:
-    """The zones that AWS proposes, as the beginning of a list."""
-    zones = dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2]))
-    return f"a subnet in {' or '.join(zones)}, or " if zones else ""
+def _zones(error: Exception) -> Sequence[str]:
+    return list(dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2])))

@@ -20,8 +20,6 @@ from .model import (
     MachineRequest,
     PlannedInstance,
     Subnet,
-    failure_of_instance,
-    is_parameter,
     requested_image,
 )
 from .user_data import GPU, SHARED
@@ -102,7 +100,7 @@ def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceTyp
     for job in spec.training_jobs:
         instance_type = types[job.instance.instance_type]
         image = requested_image(job.instance.ami, instance_type)
-        if is_parameter(image):
+        if image.startswith("/"):
             images[image] = images.get(image) or api.image_parameter(region_name, image)
         else:
             api.refuse_image(region_name, image, instance_type.architecture)
@@ -140,11 +138,12 @@ def _market(spot: bool) -> str:
 def _planned_instance(
     request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None
 ) -> PlannedInstance:
-    failure = failure_of_instance(inventory.failures.get(request.machine), instance.instance_id if instance else "")
-    failed = failure.summary if failure else ""
+    failure = inventory.failures.get(request.machine)
+    # It is that of this instance, or there is none.
+    failed = failure.summary if failure and (instance is None or instance.instance_id == failure.instance_id) else ""
     changes: list[str] = []
     if instance:
-        changes = [*([failed] if failed else []), *_changes(request, fleet, inventory.subnet.subnet_id, instance)]
+        changes = [*filter(None, [failed]), *_changes(request, fleet, inventory.subnet.subnet_id, instance)]
     staying = instance if instance and not changes else None
     return PlannedInstance(
         request,

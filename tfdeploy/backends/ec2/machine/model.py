@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 
-from ....errors import SpecError
 from ....spec.ec2 import DEEP_LEARNING, EbsVolume, InstanceSpec
 
 LIVE = ("pending", "running", "stopping", "stopped")
@@ -203,29 +202,6 @@ class BootFailure:
         return replace(self, times=previous.times + (previous.instance_id != self.instance_id))
 
 
-def failure_of_instance(failure: BootFailure | None, instance_id: str) -> BootFailure | None:
-    """The failure if it is that of this instance, or if no instance exists (empty id)."""
-    return failure if failure and instance_id in ("", failure.instance_id) else None
-
-
-def refuse_failed_too_often(where: str, created: Mapping[str, BootKind], failures: Mapping[str, BootFailure]) -> None:
-    """Machines that failed to boot too often are not created once more; `created` is machine to kind.
-
-    Raises:
-        SpecError: one would be; the message has the reason and the end of its console.
-    """
-    for machine, kind in created.items():
-        failure = failures.get(machine)
-        if failure and failure.kind == kind and failure.times >= MOST_BOOT_FAILURES:
-            wrong = (
-                f"{machine} failed to boot {failure.times} times in a row "
-                f"({kind.instance_type}, {kind.image_id}, {kind.subnet_id}): {failure.reason}"
-            )
-            remedy = "Choose another ami, instance_type or subnet_id, or run `pulumi destroy` to start over."
-            console = f"The end of its console:\n{failure.console}" if failure.console else "Its console was empty."
-            raise SpecError(where, wrong, f"{remedy} {console}")
-
-
 @dataclass(frozen=True)
 class Ec2Inventory:
     """What AWS reports, as far as a plan needs it."""
@@ -251,7 +227,7 @@ _PARAMETER = "ssm:"
 
 
 def requested_image(ami: str, instance_type: InstanceType) -> str:
-    """The image for `ami` and a type: an id, or the path of the public parameter that has the id."""
+    """The image for `ami` and a type: an id, or the path of the public parameter that has the id, which begins with a slash."""
     if ami.startswith(_PARAMETER):
         return ami.removeprefix(_PARAMETER)
     if ami == DEEP_LEARNING:
@@ -260,11 +236,6 @@ def requested_image(ami: str, instance_type: InstanceType) -> str:
         return ami
     flavour = "/gpu" if instance_type.gpus else "/arm64" if instance_type.architecture == ARM else ""
     return _ECS.format(flavour=flavour)
-
-
-def is_parameter(image: str) -> bool:
-    """True for the path of a parameter; its value is the image's id."""
-    return image.startswith("/")
 
 
 OVERLAY_MASK = 24
