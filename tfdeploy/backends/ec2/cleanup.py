@@ -1,7 +1,8 @@
 """Deletes all AWS resources that have a cluster's tags, whether Pulumi's state knows them or not."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from ...errors import BackendError
 from .aws import api, session
-from .aws.errors import AwsFailure, Kind, aws_errors, kind_of, translated
+from .aws.errors import Kind, aws_errors, kind_of, translated
 
 SECONDS = 600.0
 ROLE_SECONDS = 60.0
@@ -26,24 +27,17 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
     """
     if not instance_ids:
         return
-    api.retry_throttled(lambda: _terminate(region, instance_ids))
-    _wait(lambda: _are_terminated(region, instance_ids), f"{', '.join(instance_ids)}: not terminated")
 
+    def terminate_all() -> None:
+        with aws_errors(region):
+            session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
 
-def _terminate(region: str, instance_ids: Sequence[str]) -> None:
-    with aws_errors(region):
-        session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
+    def are_terminated() -> bool:
+        states = api.retry_throttled(lambda: api.instance_states(region, instance_ids))
+        return set(states.values()) <= {"terminated"}
 
-
-def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
-    """True when no instance exists; False also while EC2 refuses the call."""
-    try:
-        states = api.instance_states(region, instance_ids)
-    except AwsFailure as error:
-        if not error.is_throttled:
-            raise
-        return False
-    return set(states.values()) <= {"terminated"}
+    api.retry_throttled(terminate_all)
+    _wait(are_terminated, f"{', '.join(instance_ids)}: not terminated")
 
 
 def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> list[str]:
@@ -70,24 +64,20 @@ def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> lis
 def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
     efs = session.client("efs", region)
     systems = list(api.file_systems(region, tags))
+
+    def targets(system: str) -> list[str]:
+        return [item["MountTargetId"] for item in efs.describe_mount_targets(FileSystemId=system)["MountTargets"]]
+
     with aws_errors(region):
         for system in systems:
-            for target in _mount_targets(efs, system):
+            for target in targets(system):
                 _delete(target, partial(efs.delete_mount_target, MountTargetId=target))
-            _wait(partial(_has_no_mount_target, efs, system), f"{system}: its mount targets were not deleted")
+            _wait(lambda system=system: not targets(system), f"{system}: its mount targets were not deleted")  # type: ignore[misc]
             if keep:
                 efs.untag_resource(ResourceId=system, TagKeys=list(tags))
             else:
                 _delete(system, partial(efs.delete_file_system, FileSystemId=system))
     return systems if keep else []
-
-
-def _mount_targets(efs: Any, system: str) -> list[str]:
-    return [item["MountTargetId"] for item in efs.describe_mount_targets(FileSystemId=system)["MountTargets"]]
-
-
-def _has_no_mount_target(efs: Any, system: str) -> bool:
-    return not _mount_targets(efs, system)
 
 
 def delete_roles(region: str, path: str) -> None:
@@ -117,19 +107,23 @@ def _listed(iam: Any, operation: str, key: str, path: str) -> list[Any]:
 
 def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
     """The policies of a role; empty where the role does not exist."""
-    try:
-        policies: list[Any] = call(RoleName=role)[key]
-    except ClientError as error:
-        if kind_of(error) is not Kind.GONE:
-            raise
-        return []
+    policies: list[Any] = []
+    with _existing():
+        policies += call(RoleName=role)[key]
     return policies
 
 
 def _delete_in_iam(delete: Callable[[], Any]) -> None:
     """Delete something in IAM. "Not found" is success; while it is in use the call is repeated."""
-    try:
+    with _existing():
         api.repeat(delete, ROLE_SECONDS, POLL_SECONDS)
+
+
+@contextmanager
+def _existing() -> Iterator[None]:
+    """Ignore that something does not exist."""
+    try:
+        yield
     except ClientError as error:
         if kind_of(error) is not Kind.GONE:
             raise

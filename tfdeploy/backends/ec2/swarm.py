@@ -246,12 +246,9 @@ def _node_id(engine: Engine) -> str:
     return str(engine.call(lambda api: api.info())["Swarm"]["NodeID"])
 
 
-_OUTPUTS = ("swarm", "manager", "keys")
-
-
 def _inputs(props: Mapping[str, Any]) -> SwarmProps:
-    inputs = {key: value for key, value in plain_values(props).items() if key not in _OUTPUTS}
-    return cast(SwarmProps, inputs)
+    outputs = ("swarm", "manager", "keys")
+    return cast(SwarmProps, {key: value for key, value in plain_values(props).items() if key not in outputs})
 
 
 class SwarmProvider(StackProvider):
