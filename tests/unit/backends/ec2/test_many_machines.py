@@ -14,7 +14,7 @@ from tests.unit.backends.ec2.simulated_time import SimulatedTime
 from tfdeploy.backends import parallel_calls
 from tfdeploy.backends.ec2 import swarm
 from tfdeploy.backends.ec2.aws import session
-from tfdeploy.backends.ec2.machine import boot, machine_provider, ssh
+from tfdeploy.backends.ec2.machine import machine_provider, ssh
 from tfdeploy.backends.ec2.machine.boot import CONSOLES_PER_SECOND, INTERVAL, Member
 
 MANY = 100
@@ -48,8 +48,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulate:
         monkeypatch.setattr(time, "sleep", clock.sleep)
         monkeypatch.setattr(session, "client", lambda service, region: ec2)
         monkeypatch.setattr(ssh, "run", ec2.run)
-        for module in (swarm, boot):
-            monkeypatch.setattr(module, "engine_of", ec2.engine_of)
+        monkeypatch.setattr(ssh, "engine", ec2.engine)
         monkeypatch.setattr(parallel_calls, "ThreadPoolExecutor", clock.executor)
         return ec2
 
