@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...errors import BackendError
-from .aws import api, session
+from .aws import account, api
 from .aws.errors import Kind, aws_errors, kind_of, translated
 
 SECONDS = 600.0
@@ -30,7 +30,7 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
 
     def terminate_all() -> None:
         with aws_errors(region):
-            session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
+            account.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
 
     def are_terminated() -> bool:
         states = api.retry_throttled(lambda: api.instance_states(region, instance_ids))
@@ -47,7 +47,7 @@ def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> lis
     Raises:
         BackendError: a resource could not be deleted; the message names it.
     """
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     terminate(region, [instance.instance_id for instance in api.instances(region, tags)])
     retained = _delete_file_systems(region, tags, keep_files)
     with aws_errors(region):
@@ -62,7 +62,7 @@ def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> lis
 
 
 def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
-    efs = session.client("efs", region)
+    efs = account.client("efs", region)
     systems = list(api.file_systems(region, tags))
 
     def targets(system: str) -> list[str]:
@@ -82,7 +82,7 @@ def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> li
 
 def delete_roles(region: str, path: str) -> None:
     """Delete the roles and instance profiles below an IAM path."""
-    iam = session.client("iam", region)
+    iam = account.client("iam", region)
     with aws_errors(region):
         profiles = api.empty_if_denied(lambda: _listed(iam, "list_instance_profiles", "InstanceProfiles", path))
         roles = api.empty_if_denied(lambda: _listed(iam, "list_roles", "Roles", path))

@@ -15,7 +15,7 @@ from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
 from ..docker.health import provider
 from . import record_bucket, shared_bucket
-from .aws import account, api, session
+from .aws import account, api
 from .aws.api import pages, tag_values
 from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
 from .aws.iam_policy import ROLES_PATH
@@ -69,7 +69,7 @@ def tagged_resources(region: str) -> list[TaggedResource]:
 
 
 def _in_ec2(region: str) -> Iterator[TaggedResource]:
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     tagged = [{"Name": "tag-key", "Values": [model.CLUSTER_ID]}]
     live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
     for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
@@ -91,7 +91,7 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
 
 
 def _file_systems(region: str) -> Iterator[TaggedResource]:
-    for item in pages(session.client("efs", region), "describe_file_systems", "FileSystems"):
+    for item in pages(account.client("efs", region), "describe_file_systems", "FileSystems"):
         if model.CLUSTER_ID in tag_values(item.get("Tags", [])):
             gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
             cost = _amount(prices.storage_price("efs", gib, region), "efs")
@@ -99,7 +99,7 @@ def _file_systems(region: str) -> Iterator[TaggedResource]:
 
 
 def _roles(region: str) -> Iterator[TaggedResource]:
-    iam = session.client("iam", region)
+    iam = account.client("iam", region)
     for kind, operation, key in (
         ("role", "list_roles", "Roles"),
         ("profile", "list_instance_profiles", "InstanceProfiles"),
@@ -207,7 +207,7 @@ def _credentials(region: str) -> Check:
         return Check(name, FAIL, "not checked without a region", "Set a region first.")
     try:
         with aws_errors(region):
-            identity = session.client("sts", region).get_caller_identity()
+            identity = account.client("sts", region).get_caller_identity()
     except (AwsRefusal, AwsFailure) as error:
         return Check(name, FAIL, error.wrong, error.remedy)
     return Check(name, OK, str(identity["Arn"]))

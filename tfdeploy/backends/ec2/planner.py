@@ -29,7 +29,7 @@ from ..docker.volumes import mounts
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
-from .aws import account, api, session
+from .aws import account, api
 from .machine import boot, machines, replaced_machines, ssh, user_data
 from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
@@ -80,7 +80,7 @@ class Ec2Planner:
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
-            place_id=session.account(ssh.region(cluster)),
+            place_id=account.account_id(ssh.region(cluster)),
             facts=Ec2Facts(services, surplus, file_systems if spec.ec2.efs == NEW else {}),
         )
 
