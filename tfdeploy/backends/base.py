@@ -437,8 +437,6 @@ class Backend:
     heal_command: str
     """The command that creates tasks and machines that died again."""
     machine_provider: MachineProvider | None = None
-    make_mover: Callable[[], object] = lambda: None
-    """Makes the `run_mover.RunMover`; None where runs cannot move."""
 
     @property
     def planner(self) -> Planner:
@@ -454,11 +452,6 @@ class Backend:
     def access(self) -> TaskAccess:
         """How a user reaches a task."""
         return self.make_access()
-
-    @property
-    def mover(self) -> object:
-        """The run mover."""
-        return self.make_mover()
 
 
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

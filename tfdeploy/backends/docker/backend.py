@@ -25,17 +25,10 @@ def _access() -> TaskAccess:
     return ACCESS
 
 
-def _mover() -> object:
-    from .run_mover import DockerRunMover
-
-    return DockerRunMover(_runner)
-
-
 BACKEND = Backend(
     _planner,
     lambda: _runner,
     _access,
     Discovery(discover_clusters, health),
     heal_command="pulumi up --refresh",
-    make_mover=_mover,
 )

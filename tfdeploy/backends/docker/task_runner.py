@@ -29,6 +29,7 @@ from ..base import (
     TaskProps,
 )
 from ..installation import installing
+from ..move import StoppedRun, not_stopped
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
 from .containers import TRAIN_FOLDER
@@ -239,6 +240,26 @@ class DockerTaskRunner:
     def _grace(self, cluster: ClusterRef) -> float:
         run = self.controller(cluster).last_known_run()
         return float(run.spec.grace) if run else 0.0
+
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """Stop the run, and bring the copy of its record up to date."""
+        record_copy, controller = RecordCopy(cluster), self.controller(cluster)
+        with suppress(Unreachable):
+            if not self.end_run(cluster, to_move=True):
+                raise not_stopped(cluster)
+        is_whole = record_copy.download(controller)
+        return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """Store it in the record."""
+        controller_calls.mark_moved(self.controller(cluster), to)
+
+    @contextmanager
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerClient]:
+        """Create or update the controller's service."""
+        with self.started_controller(props) as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"], CONTROLLER_TIMEOUT)
+            yield controller
 
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""

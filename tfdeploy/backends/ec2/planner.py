@@ -29,7 +29,7 @@ from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
 from .aws import account, aws_api, aws_session
-from .machine import boot_failures, machines, replaced_machines, ssh, status, user_data
+from .machine import boot_failures, machines, move, ssh, status, user_data
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
 from .retained_data import retained_data
@@ -95,11 +95,11 @@ class Ec2Planner:
         rendered = _containers(cluster, spec, plan)
         facts = cast(Ec2Facts, inventory.facts)
         services = facts.services
-        replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
+        replaced = move.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
             *status.plan_lines(cluster, plan),
-            *replaced_machines.lines(cluster, plan, inventory, replaced),
+            *move.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(machines.planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(diff.changes(plan, rendered, services) if services else ()),

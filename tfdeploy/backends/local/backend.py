@@ -42,18 +42,10 @@ def _health(place: str) -> Sequence[Check]:
     return health(place)
 
 
-def _mover() -> object:
-    from .run_mover import LocalRunMover
-    from .task_runner import LocalTaskRunner
-
-    return LocalRunMover(LocalTaskRunner())
-
-
 BACKEND = Backend(
     _planner,
     _runner,
     _access,
     Discovery(_discover, _health),
     heal_command="pulumi up --refresh",
-    make_mover=_mover,
 )

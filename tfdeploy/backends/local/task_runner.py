@@ -4,8 +4,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
 from ...agent.transport.rpc import UNIX, CallError, Client, task_token
-from ...errors import Unreachable
+from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root, set_aside
 from .. import controller_calls
 from ..base import (
@@ -31,7 +31,9 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
+from ..controller_calls import ControllerApi
 from ..installation import installing, noted
+from ..move import StoppedRun, not_stopped
 from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
@@ -186,6 +188,33 @@ class LocalTaskRunner:
         ]
         supervisor.add(CONTROLLER, command, places.home / "controller.log", 10.0)
         return supervisor
+
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """Stop the run. Its record is read where it is."""
+        places = Places(cluster["home"])
+        if machine := other_machine(places):
+            wrong = f"its run is on another computer (machine id {machine})"
+            raise BackendError(f"{cluster['name']}: {wrong}. Move it from there, or destroy it there.")
+        has_stopped = stop_run(places, "", to_move=True)
+        with suppress(Unreachable):  # without its supervisord the machine has no task of the run
+            if not has_stopped and launchers_live(places):
+                raise not_stopped(cluster)
+        return StoppedRun(places.record, is_current=True)
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """Store it in the record."""
+        places = Places(cluster["home"])
+        if not other_machine(places):
+            with controller_client(places, places.current_token) as controller:
+                controller_calls.mark_moved(controller, to)
+
+    @contextmanager
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
+        """Start the supervisord and the controller."""
+        self.start_controller(props["cluster"], props["token"])
+        with controller_client(Places(props["cluster"]["home"]), props["token"]) as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"])
+            yield controller
 
     def _write_settings(self, places: Places, props: TaskProps) -> None:
         folder = places.task(props["hostname"])
