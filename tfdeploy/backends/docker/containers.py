@@ -10,7 +10,6 @@ from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterRef
 from ..image_content import context_hash
 from . import images, validate
-from .container_settings import ContainerSettings
 from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,
@@ -23,7 +22,8 @@ from .labels import (
     volume_name,
 )
 from .swarm import nodes, services
-from .volumes import mounts
+from .swarm.services import ContainerSettings
+from .volumes import Mount, bind, parse_mount, shm, volume
 
 TRAIN_FOLDER = "/tfdeploy/train"
 """Where the cluster's volume for checkpoints is mounted."""
@@ -93,24 +93,22 @@ def containers(
     return {**tasks, CONTROLLER: controller}
 
 
-def _job_mounts(
-    cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, shared: Sequence[mounts.Mount]
-) -> tuple[mounts.Mount, ...]:
+def _job_mounts(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, shared: Sequence[Mount]) -> tuple[Mount, ...]:
     where = f"{spec.name}: container.volumes"
-    volumes = [mounts.parse(where, text, user_volume_labels(cluster)) for text in job.container.volumes]
-    validate.refuse_mounts(where, [*volumes, *shared, *mounts.shm(job.container.shm_size)])
+    volumes = [parse_mount(where, text, user_volume_labels(cluster)) for text in job.container.volumes]
+    validate.refuse_mounts(where, [*volumes, *shared, *shm(job.container.shm_size)])
     return (*shared, *volumes)
 
 
-def _shared_mounts(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> list[mounts.Mount]:
+def _shared_mounts(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> list[Mount]:
     """`data_dir` and `train_dir`, mounted at the paths that the tasks get."""
     data_dir, train_dir = plan.run.data_dir, plan.run.train_dir
-    shared = [mounts.bind(data_dir, data_dir, True)] if data_dir.startswith("/") else []
+    shared = [bind(data_dir, data_dir, True)] if data_dir.startswith("/") else []
     if not spec.train_dir:
         name = volume_name(cluster, TRAIN_VOLUME)
-        shared.append(mounts.volume("train_dir", name, train_dir, own_volume_labels(cluster, TRAIN_VOLUME)))
+        shared.append(volume("train_dir", name, train_dir, own_volume_labels(cluster, TRAIN_VOLUME)))
     elif train_dir.startswith("/"):
-        shared.append(mounts.bind(train_dir, train_dir, False))
+        shared.append(bind(train_dir, train_dir, False))
     return shared
 
 

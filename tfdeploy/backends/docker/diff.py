@@ -8,10 +8,9 @@ from ...plan.change import UPDATE, Change, detail, grouped
 from ...plan.plan import Plan, TaskPlan
 from ...spec.docker import HOST, OVERLAY
 from ...units import text_of_size
-from .container_settings import ContainerSettings
-from .labels import MACHINE_LABEL
-from .swarm.services import Services
-from .volumes.mounts import Mount
+from .labels import MACHINE_LABEL, Services
+from .swarm.services import ContainerSettings
+from .volumes import Mount
 
 RESTARTS = "restarts, one task at a time"
 RESTARTS_ALL = "restarts all tasks at once, and the training resumes"

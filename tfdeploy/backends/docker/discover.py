@@ -16,7 +16,7 @@ _UNKNOWN = "?"
 
 
 class LabelledObject(NamedTuple):
-    """One object on the engine that carries our labels."""
+    """One object on the engine that has our labels."""
 
     kind: str
     labels: Mapping[str, str]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, cast
 
 from ...agent.run_state import RunState
@@ -10,6 +11,7 @@ from ...paths import absolute
 from ...plan.change import Change
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan
+from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, Rendered
@@ -17,15 +19,12 @@ from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import containers, diff, validate
 from .addresses import OverlayNetworks, network_change, network_subnet, overlay_networks
-from .container_settings import ContainerSettings
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_address
-from .labels import MACHINE_LABEL
+from .labels import MACHINE_LABEL, TRAIN_VOLUME, Services, volume_name
 from .swarm import nodes
-from .swarm.services import Services
+from .swarm.services import ContainerSettings
 from .swarm.swarm import Swarm
-from .volumes.retained_volumes import retained_data
-from .volumes.volume_sizes import VolumeSizes
 
 if TYPE_CHECKING:
     import pulumi
@@ -52,7 +51,9 @@ class DockerPlanner:
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
         """The nodes of the Swarm; those that accept no tasks now are not `ready`."""
         engine = Engine(cluster["home"])
-        sizes = VolumeSizes(engine)
+        sizes: dict[str, int] = {}
+        # Nothing waits for the sizes, in a preview as little as in an update without changes: what is late is not printed.
+        Thread(target=lambda: sizes.update(engine.volume_sizes()), daemon=True).start()
         command = spec.command or validate.entry_point(engine, spec)
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
@@ -73,7 +74,7 @@ class DockerPlanner:
                 services,
                 containers.controller_placement(engine, cluster, spec),
                 _networks(engine, cluster, is_adopted=bool(spec.adopt)),
-                sizes.known(),
+                dict(sizes),
             ),
         )
 
@@ -112,6 +113,42 @@ def render_containers(
     rendered = {hostname: container.to_dict() for hostname, container in containers_by_hostname.items()}
     controller = rendered.pop(CONTROLLER)
     return Rendered(rendered, controller, tuple(changes))
+
+
+def retained_data(
+    cluster: ClusterRef,
+    plan: Plan,
+    containers: Mapping[str, ContainerSettings],
+    retain_checkpoints: bool,
+    record_folder: str,
+    sizes: Mapping[str, int],
+    manager: str,
+) -> tuple[RetainedData, ...]:
+    """The cluster's volumes, those that the user named, and a `train_dir` of the user's. `sizes` are those of the volumes on the
+    manager: the other engines are not asked."""
+    machines = {task.hostname: task.machine for task in plan.tasks}
+    checkpoints = volume_name(cluster, TRAIN_VOLUME)
+    titles = {} if cluster["id"] else {checkpoints: "of the cluster"}  # before the first update there is no name
+    by_volume: dict[str, set[str]] = {}
+    for hostname, container in containers.items():
+        for mount in container.mounts:
+            if mount["Type"] == "volume" and hostname in machines:
+                by_volume.setdefault(mount["Source"], set()).add(machines[hostname])
+    volumes = [
+        RetainedData(
+            "checkpoints" if name == checkpoints else "volume",
+            f"volume {titles.get(name, name)} on {', '.join(sorted(mounting))}",
+            retain_checkpoints or name != checkpoints,
+            sizes.get(name) if mounting == {manager} else None,
+        )
+        for name, mounting in sorted(by_volume.items())
+    ]
+    train_dir = plan.run.train_dir
+    return (
+        RetainedData("record", record_folder, True),
+        *([] if checkpoints in by_volume else [RetainedData("checkpoints", str(train_dir), True)]),
+        *volumes,
+    )
 
 
 def current_run(engine: Engine, cluster: ClusterRef, services: Services) -> RunState | None:

@@ -15,17 +15,17 @@ from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
+from . import cleanup
 from .engine import exec
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .engine.exec import ExecConnection, ExecStream
-from .labels import MACHINE_LABEL
+from .labels import MACHINE_LABEL, ServiceJson, Services
 from .swarm import nodes
-from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, ServiceJson, Services, stop_timeout
+from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, stop_timeout
 from .swarm.swarm import Swarm, require_service
 from .usage import measure
-from .volumes import volume_cleanup
-from .volumes.volumes import exclusive_volumes, restart_effects
+from .volumes import exclusive_volumes, restart_effects
 
 _STOP_MARGIN = 60.0
 _REMOVE_TIMEOUT = 120.0
@@ -83,7 +83,7 @@ class DockerAccess:
             try:
                 swarm.scale_to_zero(hostname, timeout)
                 engine = self._engine_of_task(cluster, hostname)
-                volume_cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
+                cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
             finally:
                 _start_again(swarm, hostname)
         else:

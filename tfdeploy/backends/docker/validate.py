@@ -17,7 +17,7 @@ from .addresses import OverlayNetworks, network_subnet
 from .engine.engine import Engine, is_open_tcp
 from .swarm.services import RECORD_FOLDER
 from .swarm.swarm import Swarm
-from .volumes.mounts import Mount, duplicate_target
+from .volumes import Mount, duplicate_target
 
 _RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD_FOLDER)
 

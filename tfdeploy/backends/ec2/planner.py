@@ -20,11 +20,11 @@ from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
 from ..docker import containers, diff, images
-from ..docker.container_settings import ContainerSettings
+from ..docker.labels import Services
 from ..docker.planner import current_run, render_containers, task_machines
-from ..docker.swarm.services import MANAGER_PLACEHOLDER, Services
+from ..docker.swarm.services import MANAGER_PLACEHOLDER, ContainerSettings
 from ..docker.swarm.swarm import Swarm
-from ..docker.volumes import mounts
+from ..docker.volumes import bind
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
@@ -172,7 +172,7 @@ def _on_machine(container: ContainerSettings) -> ContainerSettings:
 
     On the machine's own network NET_RAW would be enough to mark packets as the watchdog does.
     """
-    shown = mounts.bind(user_data.SHOWN, str(NOTICE.parent), True)
+    shown = bind(user_data.SHOWN, str(NOTICE.parent), True)
     dropped = ("CAP_NET_RAW",) if container.network == HOST else ()
     return replace(container, mounts=(*container.mounts, shown), dropped_capabilities=dropped)
 

@@ -7,7 +7,6 @@ import pytest
 
 from tests.unit.cases import BOX, inventory, plan, spec
 from tests.unit.props import task_props
-from tfdeploy.backends.docker.container_settings import ContainerSettings
 from tfdeploy.backends.docker.diff import (
     RESTARTS,
     RESTARTS_ALL,
@@ -16,8 +15,8 @@ from tfdeploy.backends.docker.diff import (
     checkpoint_warnings,
     field_changes,
 )
-from tfdeploy.backends.docker.swarm.services import task_service
-from tfdeploy.backends.docker.volumes.mounts import bind
+from tfdeploy.backends.docker.swarm.services import ContainerSettings, task_service
+from tfdeploy.backends.docker.volumes import bind
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.scheduler import Machine
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tfdeploy.backends.docker.volumes.mounts import Mount, duplicate_target, parse
+from tfdeploy.backends.docker.volumes import Mount, duplicate_target, parse_mount
 from tfdeploy.errors import SpecError
 
 LABELS = {"tfdeploy.cluster": "mnist"}
@@ -69,7 +69,7 @@ def driver(name: str, **options: str) -> dict[str, Any]:
 )
 def test_a_mount_is_parsed(text: str, mount: dict[str, Any]) -> None:
     labels = dict(LABELS)
-    assert parse("mnist: volumes", text, labels) == mount
+    assert parse_mount("mnist: volumes", text, labels) == mount
     assert labels == LABELS
 
 
@@ -103,7 +103,7 @@ def test_a_mount_is_parsed(text: str, mount: dict[str, Any]) -> None:
 )
 def test_an_invalid_mount_is_refused(text: str, wrong: str) -> None:
     with pytest.raises(SpecError) as refusal:
-        parse("mnist: volumes", text, LABELS)
+        parse_mount("mnist: volumes", text, LABELS)
     assert (refusal.value.where, refusal.value.wrong) == ("mnist: volumes", wrong)
 
 
@@ -136,7 +136,7 @@ PARTS = st.sampled_from(
 @example("target=" + "a" * 200_000)
 def test_whatever_the_text_it_becomes_a_mount_or_is_refused(text: str) -> None:
     try:
-        mount = parse("mnist: volumes", text, LABELS)
+        mount = parse_mount("mnist: volumes", text, LABELS)
     except SpecError:
         return
     assert mount["Target"].startswith("/")

@@ -18,9 +18,9 @@ from tfdeploy.backends.docker.labels import (
     user_volume_labels,
     volume_name,
 )
+from tfdeploy.backends.docker.planner import retained_data
 from tfdeploy.backends.docker.swarm.services import controller_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm
-from tfdeploy.backends.docker.volumes.retained_volumes import retained_data
 from tfdeploy.plan import retained_data as preview
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.spec.docker import CLEANUP_IMAGE

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from tfdeploy.backends.docker.engine import engine as engine_module
 from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.volumes import volume_sizes
-from tfdeploy.backends.docker.volumes.volume_sizes import VolumeSizes
 
 USAGE = (
     b'{"Volumes": [{"Name": "a", "UsageData": {"Size": 7}}, {"Name": "b", "UsageData": {"Size": -1}}, {"Name": "c"}]}'
@@ -57,20 +56,12 @@ def slow_engine() -> Iterator[SlowEngine]:
         engine.shutdown()
 
 
-def test_sizes_are_known_when_the_engine_has_responded(
-    slow_engine: SlowEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(volume_sizes, "_LIMIT_SECONDS", 60.0)
-    sizes = VolumeSizes(slow_engine.engine)
-    assert sizes.known() == {}, "nothing waits for a response"
+def test_sizes_are_those_that_the_engine_computes(slow_engine: SlowEngine) -> None:
     slow_engine.may_respond.set()
-    sizes.wait()
-    assert sizes.known() == {"a": 7}
+    assert slow_engine.engine.volume_sizes() == {"a": 7}
     assert slow_engine.paths == ["/system/df?type=volume"]
 
 
 def test_after_the_limit_sizes_are_unknown(slow_engine: SlowEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(volume_sizes, "_LIMIT_SECONDS", 0.05)
-    sizes = VolumeSizes(slow_engine.engine)
-    sizes.wait()
-    assert sizes.known() == {}
+    monkeypatch.setattr(engine_module, "_SIZES_SECONDS", 0.05)
+    assert slow_engine.engine.volume_sizes() == {}

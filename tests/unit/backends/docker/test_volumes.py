@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.clusters import cluster_ref
+from tfdeploy.backends.docker import volumes
 from tfdeploy.backends.docker.labels import MACHINE_LABEL, TRAIN_VOLUME, volume_name
-from tfdeploy.backends.docker.volumes import volumes
 
 CLUSTER = cluster_ref(home="unix:///nowhere")
 TRAIN = volume_name(CLUSTER, TRAIN_VOLUME)

@@ -6,14 +6,13 @@ The Engine API's form: https://docs.docker.com/reference/api/engine/version/v1.4
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, Reference, RunProps, TaskDependencies, TaskProps
-from ..container_settings import ContainerSettings
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
@@ -27,13 +26,7 @@ from ..labels import (
     stack_labels,
     volume_name,
 )
-from ..volumes.mounts import shm, volume
-
-ServiceJson = Mapping[str, Any]
-"""A service in the form of the Engine API."""
-
-Services = Mapping[str, ServiceJson]
-"""Existing services by hostname."""
+from ..volumes import Mount, shm, volume
 
 AGENT_FILE, TOKEN_FILE, SECRETS_FOLDER = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
 """Where the Swarm mounts its config and its secrets in a container."""
@@ -62,6 +55,41 @@ _SECOND = 1_000_000_000
 _RESTART_DELAY = 1 * _SECOND
 _STOP_MARGIN = 30.0
 _MIN_STOP_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """A task's container, or the controller's: what `TaskProps.container` and `RunProps.container` store in Pulumi's state."""
+
+    job: str
+    image: str
+    """As the user named it; an image that was built for the job replaces it."""
+    network: str
+    """`overlay` or `host`."""
+    controller_address: str
+    """Where launchers connect to the controller."""
+    user: str = ""
+    mounts: tuple[Mount, ...] = ()
+    shm_size: int = 0
+    """Bytes; 0 for Docker's default."""
+    gpu_kind: str = ""
+    """The name of the machine's GPUs among its generic resources."""
+    dropped_capabilities: tuple[str, ...] = ()
+    constraint: str = ""
+    """The placement constraint of the controller; tasks are placed by the plan."""
+    cleanup_image: str = ""
+    """Of the controller: the argument `docker.cleanup_image`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored in Pulumi's state."""
+        values = asdict(self)
+        return {**values, "mounts": list(self.mounts), "dropped_capabilities": list(self.dropped_capabilities)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "ContainerSettings":
+        """The settings that `to_dict` made."""
+        sequences = {key: tuple(values.get(key, ())) for key in ("mounts", "dropped_capabilities")}
+        return ContainerSettings(**{**values, **sequences})
 
 
 @dataclass(frozen=True)
