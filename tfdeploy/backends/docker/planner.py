@@ -57,7 +57,7 @@ class DockerPlanner:
         command = spec.command or validate.entry_point(engine, spec)
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
-        services, place = Swarm(engine, cluster).services(), engine.place()
+        services, swarm = Swarm(engine, cluster).services(), engine.info["Swarm"].get("Cluster") or {}
         return Inventory(
             machines=machines,
             command=command,
@@ -67,9 +67,9 @@ class DockerPlanner:
             task_machines=task_machines(services),
             run=current_run(engine, cluster, services),
             results=RecordCopy(cluster).record.results(),
-            place_id=place.id,
-            place_name=place.name,
-            place_swarm=place.swarm,
+            place_id=engine.info.get("ID", ""),
+            place_name=engine.name(),
+            place_swarm=swarm.get("ID", ""),
             facts=DockerFacts(
                 services,
                 containers.controller_placement(engine, cluster, spec),

@@ -1,5 +1,6 @@
 """Connections are shared by address, and only idempotent calls are retried."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,9 @@ import docker
 import pytest
 import requests
 
-from tfdeploy.backends.docker.engine import engine as engine_module
-from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
+from tfdeploy.backends.docker.engine import connection
+from tfdeploy.backends.docker.engine.connection import SshTarget
+from tfdeploy.backends.docker.engine.engine import Engine, is_open_tcp
 from tfdeploy.errors import Unreachable
 
 ADDRESS = "tcp://engine.example.com:2376"
@@ -43,7 +44,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
         return connected[-1]
 
     monkeypatch.setattr(docker, "APIClient", connect)
-    monkeypatch.setattr(engine_module, "_CONNECTIONS", engine_module._Connections())
+    monkeypatch.setattr(connection, "_CONNECTIONS", {})
     return connected
 
 
@@ -51,14 +52,6 @@ def test_engines_with_the_same_address_share_a_connection(clients: list[Client])
     for address in (ADDRESS, ADDRESS, "tcp://other.example.com:2376"):
         Engine(address).call(lambda api: api.create())
     assert [client.address for client in clients] == [ADDRESS, "tcp://other.example.com:2376"]
-
-
-@pytest.mark.parametrize(("swarm", "swarm_id"), [({"Cluster": {"ID": "s1"}}, "s1"), ({"Cluster": None}, ""), ({}, "")])
-def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
-    monkeypatch: pytest.MonkeyPatch, swarm: dict[str, Any], swarm_id: str
-) -> None:
-    monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
-    assert Engine(ADDRESS).place() == ("e1", "m1", swarm_id)
 
 
 def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:
@@ -119,7 +112,7 @@ def test_the_route_finds_the_machine_when_the_connection_is_opened(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(engine_module, "Tunnel", Tunnel)
+    monkeypatch.setattr(connection, "Tunnel", Tunnel)
     target = SshTarget("ssh://m0", Path("/config"))
     engine = Engine("ec2://region/project/stack/name", lambda address: target)
     assert targets == []
@@ -147,4 +140,26 @@ def test_tcp_without_tls_is_open(
         (tmp_path / name).touch()
     for name, value in {**environment, **({"DOCKER_CERT_PATH": str(tmp_path)} if environment else {})}.items():
         monkeypatch.setenv(name, value)
-    assert engine_module.is_open_tcp(address) is is_open
+    assert is_open_tcp(address) is is_open
+
+
+def test_a_socket_of_an_id_that_another_user_has_now_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, foreign, ended = (tmp_path / f"ssh-{pid}-0.sock" for pid in (os.getpid(), 1, 2))
+    for socket in (own, foreign, ended):
+        socket.touch()
+
+    def kill(pid: int, _: int) -> None:
+        if pid != os.getpid():
+            raise PermissionError if pid == 1 else ProcessLookupError
+
+    monkeypatch.setattr(connection, "runtime_root", lambda: tmp_path)
+    monkeypatch.setattr(os, "kill", kill)
+    assert connection._socket_path().parent == tmp_path
+    assert list(tmp_path.iterdir()) == [own]
+
+
+def test_two_connections_share_no_socket() -> None:
+    """That of a machine that was replaced still exists, and leads nowhere."""
+    assert connection._socket_path() != connection._socket_path()
