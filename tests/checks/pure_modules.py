@@ -25,7 +25,6 @@ PURE = (
     "backends.ec2.price.cost_ledger",
     "backends.docker.volumes",
     "backends.docker.labels",
-    "backends.docker.diff",
     "backends.docker.swarm.services",
     "report.expected",
     "report.report",
@@ -84,7 +83,7 @@ CLOCKLESS = (
     "agent.record.log",
     "agent.record.log_segments",
     "agent.launch.workdir",
-    "backends.docker.images",
+    "backends.docker.containers",
     "plan.code_bundle",
     "plan.ignore_rules",
 )

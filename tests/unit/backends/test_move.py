@@ -169,11 +169,7 @@ TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ck
     ids=range(17),
 )
 def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    files: list[str],
-    patterns: list[str],
-    stored: list[str] | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], stored: list[str] | None
 ) -> None:
     manifest, state = uploaded(files, list(patterns)), run(artifacts=list(patterns))
     record = Record(tmp_path)

@@ -3,8 +3,7 @@
 from importlib.util import find_spec
 
 from ..base import Backend, Discovery, Planner, TaskAccess
-from .discover import discover_clusters
-from .health import health
+from .discover import discover_clusters, health
 from .task_runner import DockerTaskRunner
 
 if find_spec("pulumi_docker") is None:  # imported where it is used, because that takes long

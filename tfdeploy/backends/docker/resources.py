@@ -21,7 +21,7 @@ from ...spec.docker import OVERLAY
 from ..base import ClusterDependencies, ClusterRef, DependencyRequest
 from ..image_content import context_hash
 from ..zipapp import application
-from . import images
+from . import containers
 from .engine.engine import engine_address
 from .labels import LABEL_PREFIX, cluster_labels
 from .requirements_image import RequirementsImage
@@ -115,7 +115,7 @@ class _ImageBuilder:
         """The image of each job for which one is built."""
         references: dict[str, pulumi.Output[str]] = {}
         built: dict[str, _Image] = {}
-        for job, chain in images.builds(self.cluster, self.spec, context_hash(self.spec)).items():
+        for job, chain in containers.builds(self.cluster, self.spec, context_hash(self.spec)).items():
             bases: list[pulumi.Resource] = []
             for build in chain:
                 if build.name not in built:
@@ -124,7 +124,7 @@ class _ImageBuilder:
             references[job] = built[chain[-1].name].name
         return references
 
-    def _image(self, name: str, build: images.Build, bases: list[pulumi.Resource]) -> _Image:
+    def _image(self, name: str, build: containers.Build, bases: list[pulumi.Resource]) -> _Image:
         after = pulumi.ResourceOptions(depends_on=bases)
         labels = dict(cluster_labels(self.cluster))
         image = (
@@ -136,7 +136,7 @@ class _ImageBuilder:
         return docker.RegistryImage(f"{name}-pushed", name=build.name, keep_remotely=True, opts=push_opts)
 
     def _folder_image(
-        self, name: str, build: images.Build, labels: dict[str, str], after: pulumi.ResourceOptions
+        self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> docker.RemoteImage:
         # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does.
         build_args = docker.RemoteImageBuildArgs(
@@ -149,7 +149,7 @@ class _ImageBuilder:
         return docker.RemoteImage(name, name=build.name, build=build_args, opts=opts)
 
     def _layer(
-        self, name: str, build: images.Build, labels: dict[str, str], after: pulumi.ResourceOptions
+        self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> RequirementsImage:
         retained = pulumi.ResourceOptions.merge(self.opts, pulumi.ResourceOptions(retain_on_delete=True))
         opts = pulumi.ResourceOptions.merge(retained, after)

@@ -32,17 +32,14 @@ from ..installation import installing
 from ..move import StoppedRun, not_stopped
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
-from .containers import TRAIN_FOLDER
+from .containers import TRAIN_FOLDER, Build
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
-from .images import Build
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .requirements_image import build_image, has_image
 from .swarm import nodes
-from .swarm.lease_wait import wait_for_lease
-from .swarm.rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
+from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
 from .swarm.services import Service, controller_service, stop_timeout, task_service, token_secret_name
-from .swarm.start_clock import wait_for_start
 from .swarm.swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)
@@ -82,7 +79,7 @@ class DockerTaskRunner:
     ) -> None:
         self._observe_machines = observe_machines
         self._engine = engine
-        self._rolling_updates = RollingUpdates()
+        self._turns: dict[str, Turns] = {}
         self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
 
@@ -139,8 +136,8 @@ class DockerTaskRunner:
             self._replace_old_controller(swarm, controller, old, props)
             previous = _task_service(swarm, old)
             replace = partial(replace_task, swarm, desired, previous, hostname, controller.current_run)
-            turns = self._rolling_updates.turns(f"{cluster['home']} {name_prefix(cluster)}")
-            turns.take(Position(JOBS.index(props["job"]), props["index"]), hostname, replace)
+            turns = self._turns.setdefault(f"{cluster['home']} {name_prefix(cluster)}", Turns())
+            turns.take((JOBS.index(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
 
     def _replace_old_controller(

@@ -4,7 +4,7 @@ import shutil
 
 from ...errors import SpecError
 from ..base import FAIL, OK, Check
-from ..docker.health import provider
+from ..docker.discover import provider
 from .aws import account, aws_session
 from .aws.aws_errors import AwsFailure, AwsUnreachable, aws_errors, refuse_no_region
 

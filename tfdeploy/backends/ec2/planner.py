@@ -19,9 +19,9 @@ from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
-from ..docker import containers, diff, images
+from ..docker import containers
 from ..docker.labels import Services
-from ..docker.planner import current_run, render_containers, task_machines
+from ..docker.planner import current_run, render_containers, service_changes, task_machines
 from ..docker.swarm.services import MANAGER_PLACEHOLDER, ContainerSettings
 from ..docker.swarm.swarm import Swarm
 from ..docker.volumes import bind
@@ -87,7 +87,7 @@ class Ec2Planner:
         validate.refuse_failed_boots(spec, plan, boot_failures.read(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
         costs.refuse(cluster, spec, plan)
-        notices = images.version_notices(spec, images.installed_version())
+        notices = containers.version_notices(spec, containers.installed_version())
         return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
@@ -102,7 +102,7 @@ class Ec2Planner:
             *move.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(machines.planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
-            *(diff.changes(plan, rendered, services) if services else ()),
+            *(service_changes(plan, rendered, services) if services else ()),
         ]
         stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
         retained = retained_data(spec, plan, stored, facts.file_systems)

@@ -148,7 +148,7 @@ class _SinglePoolAdapter(UnixHTTPAdapter):
         return super().get_connection("http+docker://engine", proxies)
 
 
-class Connection:
+class EngineConnection:
     """The SDK's client for one address, with the ssh tunnel that it needs; threads share it."""
 
     def __init__(self, address: str, ssh_route: SshRoute | None) -> None:
@@ -215,12 +215,12 @@ class Connection:
         return TlsConnection(plain, str(url.hostname), tls_context(client.verify, client.cert))
 
 
-_CONNECTIONS: dict[str, Connection] = {}
+_CONNECTIONS: dict[str, EngineConnection] = {}
 
 
-def shared_connection(address: str, ssh_route: SshRoute | None) -> Connection:
+def shared_connection(address: str, ssh_route: SshRoute | None) -> EngineConnection:
     """The connection of this process to an address: all clusters on one engine share it."""
-    return _CONNECTIONS.setdefault(address, Connection(address, ssh_route))
+    return _CONNECTIONS.setdefault(address, EngineConnection(address, ssh_route))
 
 
 def tls_settings(address: str) -> Any:

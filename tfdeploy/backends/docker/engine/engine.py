@@ -102,7 +102,7 @@ class Engine:
         return Unreachable(f"the Docker engine at {self.host} does not respond ({reason})")
 
     def open_socket(self, timeout: float | None = None) -> socket.socket | TlsConnection:
-        """A separate connection: `Connection.open_socket`.
+        """A separate connection: `EngineConnection.open_socket`.
 
         Raises:
             Unreachable: the engine does not respond.

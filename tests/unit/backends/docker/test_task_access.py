@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from docker.errors import NotFound
 
-from tfdeploy.backends.docker.usage import measure, usage_of
+from tfdeploy.backends.docker.task_access import measure, usage_of
 from tfdeploy.errors import BackendError
 
 STATS: dict[str, Any] = {
