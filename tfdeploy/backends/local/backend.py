@@ -37,7 +37,7 @@ def _discover(place: str) -> Sequence[DiscoveredCluster]:
 
 
 def _health(place: str) -> Sequence[Check]:
-    from .health import health
+    from .discover import health
 
     return health(place)
 

@@ -1,11 +1,17 @@
-"""From a spec to a plan on this machine. Nothing here writes."""
+"""From a spec to a plan on this machine, with its processors, memory and GPUs. Nothing here writes."""
 
 import json
+import os
+import platform
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+
+import psutil
 
 from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
@@ -15,13 +21,14 @@ from ...plan.change import UPDATE, Change, detail, grouped
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
+from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
 from ..base import ClusterDependencies, ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import record_archive
-from . import machine, validate
+from . import validate
 from .paths import CLUSTERS, Places, machine_id
 
 if TYPE_CHECKING:
@@ -63,22 +70,22 @@ class LocalPlanner:
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
         """This machine, and the tasks that the cluster's folder has."""
         places = Places(cluster["home"])
-        this_machine = machine.this_machine()
+        machine = this_machine()
         tasks = dict(_task_settings(places))
         record = Record(places.record)
         return Inventory(
-            machines=(this_machine,),
+            machines=(machine,),
             command=spec.command,
             train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             image=named_image_content(spec),
-            task_machines=dict.fromkeys(tasks, this_machine.name),
+            task_machines=dict.fromkeys(tasks, machine.name),
             task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
             single_machine=True,
             run=record.current(),
             results=record.results(),
             place_id=machine_id(),
-            place_name=this_machine.name,
+            place_name=machine.name,
             facts=LocalFacts(tasks),
         )
 
@@ -141,11 +148,36 @@ def _task_settings(places: Places) -> Iterator[tuple[str, TaskLimits]]:
 
 def _details(before: TaskLimits, after: TaskPlan) -> tuple[str, ...]:
     pairs = {
-        "memory": (_size(before.memory), _size(after.memory)),
+        "memory": (_size_text(before.memory), _size_text(after.memory)),
         "gpus": (before.gpus, ",".join(after.gpus)),
     }
     return tuple(detail(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
 
 
-def _size(memory: int) -> str:
+def _size_text(memory: int) -> str:
     return text_of_size(memory) if memory else ""
+
+
+def this_machine() -> Machine:
+    """The machine that the program runs on, as the scheduler needs it."""
+    return Machine(
+        name=platform.node().partition(".")[0] or "localhost",
+        role="Master",
+        provider="local",
+        region="",
+        cpus=float(len(os.sched_getaffinity(0))),
+        memory=psutil.virtual_memory().total,
+        gpus=gpus(),
+    )
+
+
+def gpus() -> tuple[str, ...]:
+    """The indices of the NVIDIA GPUs, as `nvidia-smi` lists them; none where it is missing or finds no driver."""
+    if shutil.which("nvidia-smi") is None:
+        return ()
+    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    try:
+        completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(completed.stdout.split()) if completed.returncode == 0 else ()

@@ -16,7 +16,7 @@ from ...agent.record.record import Record, RecordFormatError, RecordView, ViewRe
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
-from ...agent.transport.rpc import UNIX, CallError, Client, task_token
+from ...agent.transport.rpc import UNIX, CallError, task_token
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root, set_aside
 from .. import controller_calls
@@ -45,6 +45,7 @@ _MARGIN = 30.0
 _READ_ATTEMPTS = 3
 _ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 _HOST = "127.0.0.1"
+_PYTHON = (sys.executable, "-I", "-S")
 
 
 class LocalTaskRunner:
@@ -56,7 +57,7 @@ class LocalTaskRunner:
         supervisor = self.start_controller(props["cluster"], props["token"])
         folder = places.task(props["hostname"])
         self._write_settings(places, props)
-        command = [*_python(), str(places.agent(version())), "launch", str(folder / "task.json")]
+        command = [*_PYTHON, str(places.agent(version())), "launch", str(folder / "task.json")]
         log, stop_seconds = folder / "launcher.log", props["grace"] + _MARGIN
         supervisor.add(props["hostname"], command, log, stop_seconds, user_umask())
         return {"created_at": controller_calls.now()}
@@ -97,7 +98,7 @@ class LocalTaskRunner:
         record = Record(places.record)
         first = record.current() is None
         self._write_secrets(places, props["secrets"])
-        with controller_client(places, props["token"]) as controller:
+        with places.controller(_CALL_SECONDS, props["token"]) as controller:
             accepted = controller_calls.submit(controller, props, run)
             if not first:
                 controller_calls.start_launchers(controller, accepted["at"], partial(_start, supervisor))
@@ -159,7 +160,7 @@ class LocalTaskRunner:
         with suppress(Unreachable):
             engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
         try:
-            with controller_client(places, token or places.current_token, _OBSERVE_SECONDS) as controller:
+            with places.controller(_OBSERVE_SECONDS, token) as controller:
                 view = controller_calls.view(controller, query)
         except (OSError, CallError):
             view, silent_since = _recorded(record, query)
@@ -176,9 +177,10 @@ class LocalTaskRunner:
             make_private(places.runtime)
             write_private(places.identity, json.dumps({**cluster, MACHINE: machine_id()}))
             write_private(places.token, token)
-            _write_application(places.agent(version()))
+            if not places.agent(version()).exists():
+                write_whole(places.agent(version()), compiled_application())
         command = [
-            *_python(),
+            *_PYTHON,
             str(places.agent(version())),
             "controller",
             str(places.record),
@@ -205,14 +207,14 @@ class LocalTaskRunner:
         """Store it in the record."""
         places = Places(cluster["home"])
         if not other_machine(places):
-            with controller_client(places, places.current_token) as controller:
+            with places.controller(_CALL_SECONDS) as controller:
                 controller_calls.mark_moved(controller, to)
 
     @contextmanager
     def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
         """Start the supervisord and the controller."""
         self.start_controller(props["cluster"], props["token"])
-        with controller_client(Places(props["cluster"]["home"]), props["token"]) as controller:
+        with Places(props["cluster"]["home"]).controller(_CALL_SECONDS, props["token"]) as controller:
             controller_calls.await_controller(controller, props["cluster"]["name"])
             yield controller
 
@@ -251,13 +253,8 @@ class LocalTaskRunner:
             shutil.rmtree(places.task(hostname), ignore_errors=True)
 
     def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
-        with suppress(OSError, CallError), controller_client(places, token) as controller:
+        with suppress(OSError, CallError), places.controller(_CALL_SECONDS, token) as controller:
             controller.json("POST", path, body)
-
-
-def controller_client(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Client:
-    """Calls of the cluster's controller."""
-    return Client(f"{UNIX}{places.controller_socket}", token, seconds)
 
 
 def _recorded(record: Record, query: ViewRequest) -> tuple[RecordView, float]:
@@ -273,7 +270,7 @@ def stop_run(places: Places, token: str, to_move: bool = False) -> bool:
     job = Record(places.record).current()
     if job is None:
         return True
-    with controller_client(places, token or places.current_token) as controller:
+    with places.controller(_CALL_SECONDS, token) as controller:
         return controller_calls.stop(controller, lambda: not launchers_live(places), _stop_seconds(job), to_move)
 
 
@@ -301,21 +298,12 @@ def _stop_seconds(job: RunState | None) -> float:
     return (float(job.spec.grace) if job else 0.0) + _MARGIN
 
 
-def _python() -> list[str]:
-    return [sys.executable, "-I", "-S"]
-
-
 def _create_train_dir(folder: str) -> None:
     """Create the user's folder with the user's umask: the controller, with its private umask, would create it otherwise. It refuses
     the run if the folder cannot be used."""
     if "://" not in folder:
         with suppress(OSError):
             Path(folder).mkdir(parents=True, exist_ok=True)
-
-
-def _write_application(path: Path) -> None:
-    if not path.exists():
-        write_whole(path, compiled_application())
 
 
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:
