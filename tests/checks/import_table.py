@@ -73,7 +73,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.ec2": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "backends.ec2", "plan", "spec", "agent"),
     "report": (*BASE, "outputs", "receipts", "report", "backends.base", "backends.run_mover", "plan", "spec", "agent"),
     "report.html": (*BASE, "report", "agent.events", "agent.run_state"),
-    "registry": (*BASE, "report.expected", "backends.base"),
+    "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
         "receipts",
         "registry",
@@ -185,20 +185,12 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.task_access",
         "backends.task_files",
         "backends.thread_connection",
-        "agent",
-    ),
-    "cli.commands.doctor": (
-        *BASE,
-        "cli",
-        "registry",
-        "report",
-        "backends.base",
         "spec.backends",
         "agent",
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.aws.iam_policy", "spec.ec2"),
     "cli.commands.options": ("spec.arg_docs", "cli", "errors", "units"),
-    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle"),
+    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle", "spec.backends"),
     "cli.run.pulumi_program": ("component.announcements", "cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
 
 from ..errors import SpecError
-from ..spec.backends import BACKENDS, install_advice, refuse_platform
+from ..spec.backends import backend_entry, install_advice, refuse_platform
 
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
@@ -472,11 +472,10 @@ def load(name: str) -> Backend:
     Raises:
         SpecError: the name is not in the table, the backend needs Linux, or packages that it needs are not installed.
     """
-    if name not in BACKENDS:
-        raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
+    entry = backend_entry(name)
     refuse_platform(name, sys.platform)
     try:
-        backend: Backend = importlib.import_module(BACKENDS[name].module).BACKEND
+        backend: Backend = importlib.import_module(entry.module).BACKEND
     except ModuleNotFoundError as error:
         wrong = f"{name!r} needs the package {error.name}, which is not installed"
         raise SpecError("backend", wrong, f"Install what it needs: {install_advice(name)}.") from None
