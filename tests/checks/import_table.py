@@ -96,12 +96,10 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "outputs": (),
     "spec.arg_docs": (*BASE, "args", "spec"),
     "component.config": (*BASE, "args", "spec"),
-    "identity": (*BASE, "backends.base", "places", "plan.inventory"),
-    "places": ("errors", "backends.base", "plan.inventory"),
+    "identity": (*BASE, "backends.base", "plan.inventory", "spec.backends"),
     "component.run_moves": (
         "errors",
         "identity",
-        "places",
         "backends.base",
         "backends.carried_checkpoint",
         "backends.moving",

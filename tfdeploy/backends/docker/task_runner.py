@@ -31,6 +31,7 @@ from ..base import (
 from ..installation import installing
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
+from .container_settings import dependencies_of
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
@@ -188,7 +189,7 @@ class DockerTaskRunner:
             accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
         RecordCopy(cluster).update(controller)
-        cleanup.remove_unused(swarm, props["dependencies"])
+        cleanup.remove_unused(swarm, dependencies_of(props))
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
     @contextmanager
