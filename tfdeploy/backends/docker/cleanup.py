@@ -10,8 +10,8 @@ from docker.errors import APIError
 
 from ...errors import BackendError
 from ..controller_calls import wait_for
-from .container_settings import ContainerDependencies
 from .labels import RECORD_VOLUME, TRAIN_VOLUME, cluster_filter, label_filter, search_labels
+from .swarm.services import ContainerDependencies
 from .swarm.swarm import Swarm
 from .volumes import volume_cleanup
 from .volumes.retained_volumes import remaining_volume_text, retained_volume_text

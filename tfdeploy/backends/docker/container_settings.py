@@ -1,41 +1,10 @@
-"""What a container has that its task does not have on other backends: its settings, and the objects that it needs. Pure."""
+"""The settings of one container that its task does not have on other backends. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypedDict, cast
+from typing import Any
 
-from ..base import RunProps, TaskProps
 from .volumes.mounts import Mount
-
-
-class Reference(TypedDict):
-    """How the engine refers to an object that Pulumi created on it."""
-
-    id: str
-    name: str
-
-
-class ContainerDependencies(TypedDict, total=False):
-    """The objects that a container needs on its engine: what `TaskProps.dependencies` stores in Pulumi's state."""
-
-    network: str
-    agent: Reference
-    token: Reference
-    launcher_token: Reference
-    """That of the task's launcher. The task runner creates it: it is not in a state."""
-    secrets: dict[str, Reference]
-    """Name of a variable to the secret that holds its value."""
-    image: str
-    """The image that was built for the job; missing where none is built."""
-    swarm: str
-    """The id of the Swarm: another Swarm needs its tasks created again."""
-    manager: str
-    """The private address of the machine that manages the Swarm."""
-
-
-def dependencies_of(props: TaskProps | RunProps) -> ContainerDependencies:
-    """The objects that a task's container, or the controller's, needs."""
-    return cast(ContainerDependencies, props["dependencies"])
 
 
 @dataclass(frozen=True)

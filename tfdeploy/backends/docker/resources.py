@@ -187,5 +187,5 @@ def _base64(data: bytes) -> str:
 
 
 def _reference(created: docker.ServiceConfig | docker.Secret) -> dict[str, pulumi.Output[str]]:
-    """A `container_settings.Reference`; only the content of a secret is secret."""
+    """A `swarm.services.Reference`; only the content of a secret is secret."""
     return {"id": pulumi.Output.unsecret(created.id), "name": pulumi.Output.unsecret(created.name)}

@@ -31,7 +31,6 @@ from ..base import (
 from ..installation import installing
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
-from .container_settings import dependencies_of
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
@@ -41,7 +40,7 @@ from .requirements_image import build_image, has_image
 from .swarm import nodes
 from .swarm.lease_wait import wait_for_lease
 from .swarm.rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
-from .swarm.services import Service, controller_service, stop_timeout, task_service, token_secret_name
+from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
 from .swarm.start_clock import wait_for_start
 from .swarm.swarm import Swarm, is_scaled_to_zero
 

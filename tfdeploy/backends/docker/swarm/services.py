@@ -7,13 +7,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps
-from ..container_settings import ContainerDependencies, ContainerSettings, Reference, dependencies_of
+from ..container_settings import ContainerSettings
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
@@ -62,6 +62,36 @@ _SECOND = 1_000_000_000
 _RESTART_DELAY = 1 * _SECOND
 _STOP_MARGIN = 30.0
 _MIN_STOP_TIMEOUT = 60.0
+
+
+class Reference(TypedDict):
+    """How the engine refers to an object that Pulumi created on it."""
+
+    id: str
+    name: str
+
+
+class ContainerDependencies(TypedDict, total=False):
+    """The objects that a container needs on its engine: what `TaskProps.dependencies` stores in Pulumi's state."""
+
+    network: str
+    agent: Reference
+    token: Reference
+    launcher_token: Reference
+    """That of the task's launcher. The task runner creates it: it is not in a state."""
+    secrets: dict[str, Reference]
+    """Name of a variable to the secret that holds its value."""
+    image: str
+    """The image that was built for the job; missing where none is built."""
+    swarm: str
+    """The id of the Swarm: another Swarm needs its tasks created again."""
+    manager: str
+    """The private address of the machine that manages the Swarm."""
+
+
+def dependencies_of(props: TaskProps | RunProps) -> ContainerDependencies:
+    """The objects that a task's container, or the controller's, needs."""
+    return cast(ContainerDependencies, props["dependencies"])
 
 
 @dataclass(frozen=True)
