@@ -13,7 +13,7 @@ import platform
 import secrets
 import string
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -129,25 +129,22 @@ def _find_places(
     return tuple(places)
 
 
-def resource_prefix(name: str, backend: str, places: Sequence[StoredPlace]) -> str:
-    """What the names of the cluster's resources on this backend begin with: its name, if no other place has it already."""
-    prefixes = [place.prefix for place in places if place.cluster["backend"] == backend]
-    if prefixes:
-        return prefixes[0]
-    return name if name not in [place.prefix for place in places] else f"{name}-{backend}"
-
-
-def refuse_taken_prefix(name: str, prefix: str, clusters: Sequence[str]) -> None:
-    """Refuse a prefix that is another cluster's name.
+def resource_prefix(
+    name: str, backend: str, places: Sequence[StoredPlace], clusters: Callable[[], Sequence[str]]
+) -> str:
+    """What the names of the cluster's resources on this backend begin with: its name, if no other place has it already.
 
     Raises:
-        SpecError: with that name.
+        SpecError: it is the name of another one of the stack's `clusters`.
     """
-    if prefix != name and prefix in clusters:
+    prefixes = {place.cluster["backend"]: place.prefix for place in places}
+    prefix = prefixes.get(backend, f"{name}-{backend}" if name in prefixes.values() else name)
+    if prefix != name and prefix in clusters():
         wrong = f"while the run moves, resources are named {prefix}-…, and this stack has a cluster {prefix!r}"
         raise SpecError(
             f"{name}: backend", wrong, f"Destroy {name!r} and create it on the other backend, or move it in two steps."
         )
+    return prefix
 
 
 def _type_of(urn: str) -> str:
