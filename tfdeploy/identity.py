@@ -76,8 +76,7 @@ class StoredCluster:
 
 def stored_cluster(name: str, component: str) -> StoredCluster | None:
     """What the current stack's state has of the component resource with this name and type; None before its first update."""
-    result = _read_state()
-    return find_stored((result.value or {}).get("outputs") or {}, name, component)
+    return find_stored(_read_state(), name, component)
 
 
 def stored_names(component: str) -> list[str]:
@@ -87,19 +86,20 @@ def stored_names(component: str) -> list[str]:
 
 def stored_urns() -> list[str]:
     """The URNs of all resources in the current stack's state."""
-    return [*((_read_state().value or {}).get("outputs") or {})]
+    return [*_read_state()]
 
 
-def _read_state() -> Any:
-    """Ask the engine for the stack's state. While it writes that file, a read may find it half written: then ask again."""
-    for _ in range(_READ_ATTEMPTS):
-        try:
-            return pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()})
-        except Exception as error:
-            if _HALF_WRITTEN not in str(error):
-                raise
-            time.sleep(_READ_PAUSE)
-    return pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()})
+def _read_state(attempts: int = _READ_ATTEMPTS) -> Mapping[str, Any]:
+    """The outputs of the resources in the stack's state, by URN. While the engine writes that file, a read may find it half written:
+    then ask again."""
+    try:
+        state = pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()}).value
+    except Exception as error:
+        if _HALF_WRITTEN not in str(error) or not attempts:
+            raise
+        time.sleep(_READ_PAUSE)
+        return _read_state(attempts - 1)
+    return (state or {}).get("outputs") or {}
 
 
 def find_stored(resources: Mapping[str, Any], name: str, component: str) -> StoredCluster | None:
