@@ -16,7 +16,7 @@ from docker.errors import APIError
 from ...agent.remove_volumes import ONLY, SERVICE
 from ...errors import BackendError
 from ...spec.docker import CLEANUP_IMAGE
-from ..base import CONTROLLER, TaskDependencies
+from ..base import CONTROLLER
 from ..controller_calls import wait_for
 from .engine.engine import Engine, engine_errors
 from .labels import (
@@ -34,7 +34,7 @@ from .labels import (
     user_volume_labels,
     volume_name,
 )
-from .swarm.services import AGENT_COMMAND
+from .swarm.services import AGENT_COMMAND, ContainerDependencies
 from .swarm.swarm import Swarm
 from .volumes import bind, writable_volumes
 
@@ -121,7 +121,7 @@ def _retained_checkpoints(swarm: Swarm, task_machines: Collection[str]) -> str:
     )
 
 
-def remove_unused(swarm: Swarm, used: TaskDependencies) -> None:
+def remove_unused(swarm: Swarm, used: ContainerDependencies) -> None:
     """Remove the cluster's networks, configs and secrets that were replaced. What is still in use is left to `remove_all`.
 
     A network is in use until the last container of the former services has ended. Its addresses are free only then, so this waits for

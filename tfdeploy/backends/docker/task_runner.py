@@ -39,7 +39,7 @@ from .labels import SPEC_HASH_LABEL, name_prefix
 from .requirements_image import build_image, has_image
 from .swarm import nodes
 from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
-from .swarm.services import Service, controller_service, stop_timeout, task_service, token_secret_name
+from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
 from .swarm.swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ class DockerTaskRunner:
             accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
         RecordCopy(cluster).update(controller)
-        cleanup.remove_unused(swarm, props["dependencies"])
+        cleanup.remove_unused(swarm, dependencies_of(props))
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
     @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psutil
 
@@ -25,7 +25,7 @@ from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
-from ..base import ClusterDependencies, ClusterRef, DependencyRequest, Rendered
+from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import record_archive
 from . import validate
@@ -81,11 +81,9 @@ class LocalPlanner:
             image=named_image_content(spec),
             task_machines=dict.fromkeys(tasks, machine.name),
             task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
-            single_machine=True,
             run=record.current(),
             results=record.results(),
-            place_id=machine_id(),
-            place_name=machine.name,
+            place={"id": machine_id(), "name": machine.name},
             facts=LocalFacts(tasks),
         )
 
@@ -111,9 +109,9 @@ class LocalPlanner:
         ]
         return Rendered(changes=grouped(changes), retained=tuple(_retained_data(cluster, plan)))
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
         """Processes need nothing."""
-        return ClusterDependencies()
+        return {}
 
 
 def _retained_data(cluster: ClusterRef, plan: Plan) -> Iterator[RetainedData]:

@@ -54,6 +54,14 @@ def test_engines_with_the_same_address_share_a_connection(clients: list[Client])
     assert [client.address for client in clients] == [ADDRESS, "tcp://other.example.com:2376"]
 
 
+@pytest.mark.parametrize(("swarm", "swarm_id"), [({"Cluster": {"ID": "s1"}}, "s1"), ({"Cluster": None}, ""), ({}, "")])
+def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
+    monkeypatch: pytest.MonkeyPatch, swarm: dict[str, Any], swarm_id: str
+) -> None:
+    monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
+    assert Engine(ADDRESS).place() == {"id": "e1", "name": "m1", **({"swarm": swarm_id} if swarm_id else {})}
+
+
 def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:
     engine = Engine(ADDRESS)
     engine.call(lambda api: api.ping())

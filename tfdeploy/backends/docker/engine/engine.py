@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -47,6 +47,17 @@ def is_open_tcp(address: str) -> bool:
         "::1",
     )
     return is_remote and not tls_settings(address)
+
+
+class EnginePlace(TypedDict):
+    """What identifies an engine, a `PlaceRef`; empty where it reports none."""
+
+    id: str
+    """The engine's id, which its data folder has."""
+    name: str
+    """The hostname of its machine."""
+    swarm: NotRequired[str]
+    """The id of the Swarm that it manages; missing where there is none, and in older states."""
 
 
 class Engine:
@@ -121,6 +132,12 @@ class Engine:
     def name(self) -> str:
         """The hostname of the machine that the engine runs on."""
         return str(self.info["Name"])
+
+    def place(self) -> EnginePlace:
+        """Which engine it is, and which Swarm it manages."""
+        swarm = self.info["Swarm"].get("Cluster") or {}
+        place: EnginePlace = {"id": self.info.get("ID", ""), "name": self.name()}
+        return {**place, "swarm": swarm["ID"]} if swarm.get("ID") else place
 
     def volume_sizes(self) -> dict[str, int]:
         """The size in bytes of each volume by name; none where the engine does not compute them in a second. It reads each file's size
