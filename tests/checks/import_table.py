@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 ANYTHING = None
 
-BASE = ("errors", "paths", "units", "agent.files", "agent.polling")
+BASE = ("errors", "paths", "units", "agent.files", "agent.json_data", "agent.polling")
 SHARED_BY_BACKENDS = (
     "component.plugin_exit",
     "receipts",

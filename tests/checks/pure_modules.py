@@ -66,6 +66,7 @@ PURE = (
     "agent.record.metric_values",
     "agent.record.artifacts",
     "agent.events",
+    "agent.json_data",
     "agent.control.uploads",
     "agent.settings",
     "agent.sync",

@@ -188,7 +188,6 @@ class Controller:
         data = json.dumps(replace(order, spec=None).to_dict())
         if order.spec is None:
             return data.encode()
-        # Of two members with one name, JSON readers take the last one.
         return f'{data[:-1]}, "spec": {self._spec_json.encode(order.spec)}}}'.encode()
 
     def queue_restarts(self, hostnames: List[str]) -> None:
