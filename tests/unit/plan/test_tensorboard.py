@@ -17,7 +17,7 @@ from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.launch import tensorboard
 from tfdeploy.agent.launch.tf_config import environment
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import GONE
+from tfdeploy.backends.base import GONE, ObservedMachines
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart
 from tfdeploy.errors import BackendError, SpecError
@@ -272,7 +272,7 @@ def test_what_it_does_is_not_what_the_job_does() -> None:
 
 def test_it_is_gone_with_its_machine() -> None:
     made = over()
-    gone = replace(sight(made), controller_silent_since=made.now, machines={"box": GONE})
+    gone = replace(sight(made), controller_silent_since=made.now, machines=ObservedMachines({"box": GONE}))
     assert report(expected_state(plan(**WITH), spec(**WITH)), gone).tasks[-1]["status"] == "stopped (with its machine)"
 
 
