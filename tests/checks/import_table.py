@@ -205,7 +205,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
 
 FOREIGN: Mapping[str, Sequence[str] | None] = {
     "": (),
-    "agent.launch.grpc_server": ("tensorflow",),
+    "agent.launch.servers": ("tensorflow",),
     "args": ("pulumi",),
     "component.awaited": ("pulumi",),
     "backends.base": ("pulumi",),  # for type checkers only

@@ -60,7 +60,6 @@ PURE = (
     "agent.run_spec",
     "agent.control.elastic",
     "agent.control.until",
-    "agent.control.budget",
     "agent.record.steps",
     "agent.record.escapes",
     "agent.record.metric_values",

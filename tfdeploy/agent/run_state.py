@@ -289,10 +289,8 @@ class RunState(JsonData):
 
     def has_had(self, hostname: str) -> bool:
         """Whether this is a task of the run, or was one."""
-        return hostname in self.tasks or hostname in self.former or self._plans(hostname)
-
-    def _plans(self, hostname: str) -> bool:
-        return any(task.hostname == hostname for task in self.spec.tasks)
+        is_planned = any(task.hostname == hostname for task in self.spec.tasks)
+        return hostname in self.tasks or hostname in self.former or is_planned
 
     def seen(self, hostname: str) -> float:
         """The last report of this task's launcher, if its program may still run while its machine does not respond; else 0."""

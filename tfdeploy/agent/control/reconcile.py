@@ -29,10 +29,9 @@ from ..run_state import (
 )
 from ..sync import LauncherReport, Order
 from . import elastic, uploads
-from .budget import over_budget
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
-from .success_policy import decide, has_nothing_to_do, is_observed, may_finish
+from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, over_budget
 from .until import until_result
 
 ROLLING_RESTART_SECONDS = 2.0
