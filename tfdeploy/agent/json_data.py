@@ -17,7 +17,13 @@ class JsonData:
 
     @classmethod
     def from_dict(cls: Type[D], data: Mapping[str, Any]) -> D:
-        """From JSON. Fields of a newer version are ignored, and those that an earlier version did not have get their defaults."""
+        """From JSON. Fields of a newer version are ignored, and those that an earlier version did not have get their defaults.
+
+        Raises:
+            TypeError: it is not an object, or it lacks a field without a default.
+        """
+        if not isinstance(data, abc.Mapping):
+            raise TypeError(f"{cls.__name__}: {type(data).__name__} instead of an object")
         values = {name: data[name] for name in cls.__dataclass_fields__ if name in data}  # type: ignore[attr-defined]
         for name, read in _readers(cls).items():
             if name in values:
