@@ -22,6 +22,7 @@ from .backends.base import ClusterRef
 from .errors import SpecError
 from .paths import RECORDS_FOLDER, cluster_folder, make_private, pulumi_home, read_json, set_aside_at, state_folder
 from .report.expected import ExpectedState
+from .spec.backends import BACKENDS
 
 _log = logging.getLogger(__name__)
 
@@ -235,9 +236,7 @@ PACKAGES = (
     "tensorflow",
     "tensorflow-cpu",
     "tensorboard",
-    "docker",
-    "pulumi-docker",
-    "pulumi-aws",
+    *(package for entry in BACKENDS.values() for package in entry.packages),
 )
 
 

@@ -40,7 +40,6 @@ def inventory(asked: ClusterSpec, *machines: Machine, **more: Any) -> Inventory:
         "command": asked.command,
         "train_dir": asked.train_dir or "/train",
         "data_dir": asked.data_dir,
-        "single_machine": asked.backend == "local",
         **more,
     }
     return Inventory(**known)

@@ -14,9 +14,6 @@ from ..errors import PlacementError
 from ..units import text_of_size
 from .constraints import Constraint, Tally
 
-MANAGER_ROLE = "Master"
-"""The role of the machine that manages the others, as the table of machines shows it."""
-
 _ROUNDING = 1e-9
 """The error of subtracting fractions of a processor: five times 0.6 fit on three."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the registry needs this module, and the command the registr
 
 @dataclass(frozen=True)
 class ExpectedTask(JsonData):
-    """One planned task, and its machine."""
+    """One planned task, and its machine, where the plan has placed it."""
 
     hostname: str
     job: str
@@ -27,14 +27,14 @@ class ExpectedTask(JsonData):
 
 @dataclass(frozen=True)
 class ExpectedMachine(JsonData):
-    """One planned machine: the columns of its row that do not depend on the observed state."""
+    """One planned machine, or one that a task was placed on: the columns of its row that do not depend on the observed state."""
 
     machine: str
-    role: str
-    provider: str
-    region: str
-    size: str
-    public_ip: str
+    role: str = ""
+    provider: str = ""
+    region: str = ""
+    size: str = ""
+    public_ip: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,8 @@ def expected_of(run_state: "RunState | None") -> ExpectedState:
     """The expected state of a cluster of which only the run is known."""
     if run_state is None:
         return ExpectedState(tasks=())
-    tasks = [ExpectedTask(task.hostname, task.job, task.index, task.machine) for task in run_state.tasks.values()]
-    names = dict.fromkeys(task.machine for task in tasks if task.machine)
-    machines = [ExpectedMachine(name, "", "", "", "", "") for name in names]
-    return ExpectedState(tasks=tasks, machines=machines, serve=run_state.spec.serve)
+    tasks = [ExpectedTask(task.hostname, task.job, task.index) for task in run_state.tasks.values()]
+    return ExpectedState(tasks=tasks, serve=run_state.spec.serve)
 
 
 def _machine(machine: "Machine") -> ExpectedMachine:

@@ -101,7 +101,9 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     """The report on a cluster."""
     run_state = observed.view.run_state
     tasks = [_task_row(expected, run_state, task, observed) for task in expected.tasks]
-    machines = [_machine_row(machine, observed) for machine in expected.machines]
+    chosen = [row["machine"] for task, row in zip(expected.tasks, tasks, strict=True) if not task.machine]
+    placed = map(ExpectedMachine, dict.fromkeys(filter(None, chosen)))
+    machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
     failed = failures(observed)
     left = time_left(run_state, observed)

@@ -185,6 +185,15 @@ def test_a_task_that_the_plan_adds_is_scheduled_until_the_controller_knows_it() 
     assert [(row["hostname"], row["status"]) for row in rows][-1] == ("worker-2", "scheduled")
 
 
+def test_machines_appear_as_an_engine_that_places_tasks_itself_has_placed_them() -> None:
+    planned = replace(expected_state(plan(**ARGS), spec(**ARGS)), machines=())
+    expected = replace(planned, tasks=[replace(task, machine="") for task in planned.tasks])
+    assert report(expected, sight(None)).machines == []
+    (row,) = report(expected, sight(waiting())).machines
+    assert (row["machine"], row["provider"], row["status"]) == ("box", "", "connected")
+    assert {task["machine"] for task in report(expected, sight(world())).tasks} == {"box"}
+
+
 def test_times_are_absolute() -> None:
     assert read(sight(world())).observed_at == "2026-11-21 12:00:00Z"
 

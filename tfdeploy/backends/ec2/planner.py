@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pulumi
 
@@ -18,7 +18,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
-from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
 from ..docker import containers, diff, images
 from ..docker.container_settings import ContainerSettings
 from ..docker.planner import current_run, render_containers, task_machines
@@ -76,7 +76,8 @@ class Ec2Planner:
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
-            place_id=aws_session.account(ssh.region(cluster)),
+            lost=machines.lost(machines_of_cluster),
+            place={"id": aws_session.account(ssh.region(cluster)), "name": ""},
             facts=Ec2Facts(services, file_systems if spec.ec2.efs == NEW else {}),
         )
 
@@ -108,7 +109,7 @@ class Ec2Planner:
         retained = retained_data(spec, plan, stored, facts.file_systems)
         return replace(render_containers(rendered, changes), retained=retained, replacement=replaced)
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
         """The machines, their Swarm, and what `docker` needs on it."""
         from ..docker.resources import EngineTarget, register_dependencies
 
@@ -121,9 +122,7 @@ class Ec2Planner:
         manager = machines.manager(request.plan.needed_machines).name
         config = ["-F", str(ssh.config_file(request.cluster))]
         target = EngineTarget(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, config)
-        dependencies = register_dependencies(request, target)
-        shared = {**dependencies.shared, "swarm": swarm.swarm, "manager": swarm.manager}
-        return replace(dependencies, shared=shared)
+        return register_dependencies(request, target, swarm=swarm.swarm, manager=swarm.manager)
 
 
 def _services(cluster: ClusterRef) -> Services | None:

@@ -40,6 +40,12 @@ def manager(machines: Iterable[Machine]) -> Machine:
     return next(machine for machine in machines if machine.role == aws_api.MASTER)
 
 
+def lost(machines: Sequence[Machine]) -> frozenset[str]:
+    """The machines that are gone; all of them, where the one that manages the Swarm is."""
+    manager_exists = manager(machines).exists
+    return frozenset(machine.name for machine in machines if not (machine.exists and manager_exists))
+
+
 def tags(cluster: ClusterRef) -> dict[str, str]:
     """The tags of all AWS resources of a cluster, for people too."""
     values = {"project": cluster["project"], "stack": cluster["stack"], "cluster": cluster["name"]}
