@@ -18,7 +18,6 @@ PURE = (
     "plan.replacement",
     "plan.retained_data",
     "backends.ec2.machine.model",
-    "backends.ec2.machine.address_pools",
     "backends.ec2.machine.user_data",
     "backends.ec2.machine.layout",
     "backends.ec2.price.prices",

@@ -302,8 +302,9 @@ class TaskRunner(Protocol):
 class MachineProvider(Protocol):
     """Creates the machines that tasks run on. Only a backend that rents machines has one."""
 
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "Sequence[Machine]":
-        """The machines that the cluster needs: those that exist, and those that are to be created."""
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "tuple[Sequence[Machine], Sequence[str]]":
+        """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
+        exist, but are not needed."""
 
     def register(self, request: DependencyRequest) -> Any:
         """Register the machines with Pulumi; the resource that exists when they form a cluster."""
