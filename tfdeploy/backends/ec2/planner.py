@@ -80,7 +80,7 @@ class Ec2Planner:
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
-            lost=machines.lost(machines_of_cluster),
+            lost=machines.lost(needed),
             place={"id": session.account(ssh.region(cluster)), "name": ""},
             facts=Ec2Facts(services, surplus, file_systems if spec.ec2.efs == NEW else {}),
         )
