@@ -308,7 +308,7 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
 
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
     content = {
-        "command": list(spec.command),
+        "command": list(spec.command),  # the entry point of an image is not known everywhere
         "code": code,
         "env": dict(spec.env),
         **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
@@ -328,7 +328,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         id=digest if is_known(content) else _UNKNOWN_ID,
         tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
         jobs={job.name: _job(job) for job in spec.jobs},
-        command=list(inventory.command),
+        command=list(spec.command or inventory.entry_point),
         code=code,
         env=dict(spec.env),
         secret_env=sorted(spec.secret_env),

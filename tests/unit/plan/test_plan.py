@@ -363,4 +363,4 @@ def test_a_run_has_the_same_name_on_every_backend() -> None:
         names.add(make_plan(asked, resolved).run.id)
     assert len(names) == 1
     asked = spec(backend="docker", workers=1, command=[])
-    assert make_plan(asked, inventory(asked, command=("a",))).run.id == make_plan(asked, inventory(asked)).run.id
+    assert make_plan(asked, inventory(asked, entry_point=("a",))).run.id == make_plan(asked, inventory(asked)).run.id

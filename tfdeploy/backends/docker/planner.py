@@ -53,15 +53,15 @@ class DockerPlanner:
         """The nodes of the Swarm; those that accept no tasks now are not `ready`."""
         engine = Engine(cluster["home"])
         sizes = VolumeSizes(engine)
-        command = spec.command or validate.entry_point(engine, spec)
+        entry_point = () if spec.command else validate.entry_point(engine, spec)
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
         services = Swarm(engine, cluster).services()
         return Inventory(
             machines=machines,
-            command=command,
             train_dir=folders[0] or containers.TRAIN_FOLDER,
             data_dir=folders[1],
+            entry_point=entry_point,
             image=named_image_content(spec),
             task_machines=task_machines(services),
             run=current_run(engine, cluster, services),

@@ -73,7 +73,6 @@ class Ec2Planner:
         validate.refuse_file_systems(spec, file_systems)
         return Inventory(
             machines=tuple(needed),
-            command=spec.command,
             train_dir=folders[0],
             data_dir=folders[1],
             image=named_image_content(spec),
