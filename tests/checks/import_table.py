@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 ANYTHING = None
 
-BASE = ("errors", "paths", "units", "agent.files", "agent.polling")
+BASE = ("errors", "paths", "units", "agent.files", "agent.json_data", "agent.polling")
 SHARED_BY_BACKENDS = (
     "component.plugin_exit",
     "receipts",
@@ -194,7 +194,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
 
 FOREIGN: Mapping[str, Sequence[str] | None] = {
     "": (),
-    "agent.launch.grpc_server": ("tensorflow",),
+    "agent.launch.servers": ("tensorflow",),
     "args": ("pulumi",),
     "component.awaited": ("pulumi",),
     "backends.base": ("pulumi",),  # for type checkers only

@@ -70,7 +70,6 @@ class ToyPlanner:
         memory, cpus = psutil.virtual_memory().total, float(psutil.cpu_count() or 1)
         return Inventory(
             machines=(Machine(_MACHINE, "Master", "toy", "", cpus, memory),),
-            command=spec.command,
             train_dir=absolute(spec.train_dir or str(home / "train"), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             task_machines={path.parent.name: _MACHINE for path in home.glob("tasks/*/task.json")},

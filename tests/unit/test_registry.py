@@ -138,7 +138,6 @@ def test_only_the_user_can_read_it() -> None:
         json.dumps({"cluster": CLUSTER, "folder": "/folder", "expected": 0})[:-1] + ', "options": ' + '{"a":' * 50_000,
         '{"cluster": {"name": "mnist"}, "folder": "/folder", "expected": {"tasks": [], "machines": []}}',
         json.dumps({"cluster": CLUSTER, "folder": "/folder", "shape": {"tasks": []}}),
-        json.dumps({"cluster": CLUSTER, "folder": "/folder", "expected": {"tasks": [], "machines": [], "old": 1}}),
     ],
 )
 def test_a_file_of_another_version_is_skipped_with_one_warning(text: str, caplog: pytest.LogCaptureFixture) -> None:

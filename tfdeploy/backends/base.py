@@ -174,6 +174,10 @@ class ObservedMachines:
     problems: tuple[str, ...] = ()
     """Why machines could not be observed, in sentences."""
 
+    def status(self, machine: str) -> str:
+        """The status of one machine."""
+        return self.statuses.get(machine, self.others)
+
 
 @dataclass(frozen=True)
 class ObservedState:
@@ -188,18 +192,9 @@ class ObservedState:
     """What the engine reports of each task; None when it does not respond. Ask it before the controller: else tasks may seem lost."""
     record_folder: str = ""
     """Where the record is, for people."""
-    machines: Mapping[str, str] = field(default_factory=dict)
-    """Machine to its status, where that is not `others`."""
+    machines: ObservedMachines = field(default_factory=ObservedMachines)
     problems: Sequence[str] = field(default_factory=tuple)
-    """What else is wrong, in sentences."""
-    addresses: Mapping[str, str] = field(default_factory=dict)
-    """Machine to its public address, where it has one."""
-    others: str = "connected"
-    """The status of the machines that `machines` does not list."""
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    """See `ObservedMachines.cost`."""
-    failures: Mapping[str, str] = field(default_factory=dict)
-    """See `ObservedMachines.failures`."""
+    """What is wrong, in sentences: with machines, and else."""
     installing: str = ""
     """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 
@@ -307,8 +302,9 @@ class TaskRunner(Protocol):
 class MachineProvider(Protocol):
     """Creates the machines that tasks run on. Only a backend that rents machines has one."""
 
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "Sequence[Machine]":
-        """The machines that the cluster needs: those that exist, and those that are to be created."""
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "tuple[Sequence[Machine], Sequence[str]]":
+        """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
+        exist, but are not needed."""
 
     def register(self, request: DependencyRequest) -> Any:
         """Register the machines with Pulumi; the resource that exists when they form a cluster."""

@@ -24,11 +24,11 @@ class Inventory:
 
     machines: tuple[Machine, ...]
     """The machines on which the plan can place tasks: those that exist, and those that it may create."""
-    command: tuple[str, ...]
-    """What the tasks run: the `command` argument, or else the entry point of the image."""
     train_dir: str
     data_dir: str = ""
     """As the tasks see it: an absolute path, or a URL. Empty for none."""
+    entry_point: tuple[str, ...] = ()
+    """The command of the image, which the tasks run where the user gives none."""
     image: str = ""
     """What identifies the image in the name of a run; empty where there is none, or only the default."""
     task_machines: Mapping[str, str] = field(default_factory=dict)

@@ -44,6 +44,7 @@ class TaskPlan:
     machine: str
     """Empty where the engine chooses it."""
     gpus: tuple[str, ...]
+    """As many as the task requests. Where the engine chooses them, only their number counts."""
     memory: int
     cpus: float
     port: int
@@ -220,7 +221,7 @@ def _places(
     """Places on the machines that accept tasks, and warnings. If the machine of a task does not respond and no other machine may run
     the task, it stays there until its machine responds again. No machines, where the engine places tasks."""
     if inventory.places_tasks:
-        return {demand.hostname: Place("") for demand in demands}, ()
+        return {demand.hostname: Place("", tuple(map(str, range(demand.gpus)))) for demand in demands}, ()
     machines, current, gpus = inventory.machines, inventory.task_machines, inventory.task_gpus
     ready = [machine for machine in machines if machine.ready]
     try:
@@ -308,7 +309,7 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
 
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
     content = {
-        "command": list(spec.command),
+        "command": list(spec.command),  # the entry point of an image is not known everywhere
         "code": code,
         "env": dict(spec.env),
         **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
@@ -328,7 +329,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         id=digest if is_known(content) else _UNKNOWN_ID,
         tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
         jobs={job.name: _job(job) for job in spec.jobs},
-        command=list(inventory.command),
+        command=list(spec.command or inventory.entry_point),
         code=code,
         env=dict(spec.env),
         secret_env=sorted(spec.secret_env),

@@ -43,8 +43,6 @@ class Machine:
     """The resources that are reserved for others."""
     kind: str = ""
     """The name of its type; empty where it has none."""
-    made_of: object = field(default=None, hash=False, repr=False)
-    """What a backend that creates machines needs to create this one; None where it creates none."""
     jobs: tuple[str, ...] = ()
     """The jobs that may run on it; empty for all."""
     ready: bool = True

@@ -59,15 +59,15 @@ class DockerPlanner:
         sizes: dict[str, int] = {}
         # Nothing waits for the sizes, in a preview as little as in an update without changes: what is late is not printed.
         Thread(target=lambda: sizes.update(engine.volume_sizes()), daemon=True).start()
-        command = spec.command or validate.entry_point(engine, spec)
+        entry_point = () if spec.command else validate.entry_point(engine, spec)
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
         services = Swarm(engine, cluster).services()
         return Inventory(
             machines=machines,
-            command=command,
             train_dir=folders[0] or containers.TRAIN_FOLDER,
             data_dir=folders[1],
+            entry_point=entry_point,
             image=named_image_content(spec),
             task_machines=task_machines(services),
             run=current_run(engine, cluster, services),

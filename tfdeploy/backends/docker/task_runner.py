@@ -308,12 +308,8 @@ class DockerTaskRunner:
             controller_silent_since=silent_since,
             engine=tasks,
             record_folder=str(record_copy.folder),
-            machines=machines.statuses,
+            machines=machines,
             problems=problems,
-            addresses=machines.addresses,
-            others=machines.others,
-            cost=machines.cost,
-            failures=machines.failures,
             installing=installing(cluster, time.time()),
         )
 

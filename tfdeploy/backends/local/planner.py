@@ -75,7 +75,6 @@ class LocalPlanner:
         record = Record(places.record)
         return Inventory(
             machines=(machine,),
-            command=spec.command,
             train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             image=named_image_content(spec),
