@@ -251,13 +251,14 @@ def _require_module(engine: Engine, service: ServiceJson, module: str, hostname:
 
 
 def _has_module(engine: Engine, service: ServiceJson, module: str) -> bool:
-    """Whether the agent of a service, which may be of an older version, has a module."""
+    """Whether the agent of a service, which may be of an older version, has a module, in whatever folder."""
     configs: Sequence[Mapping[str, Any]] = service["Spec"]["TaskTemplate"]["ContainerSpec"].get("Configs") or []
     config_id = next((config["ConfigID"] for config in configs if config["File"]["Name"] == AGENT_FILE), None)
     if config_id is None:
         return False
     data = engine.call(lambda api: api.inspect_config(config_id))["Spec"]["Data"]
-    return f"agent/{module}.py" in zipfile.ZipFile(io.BytesIO(base64.b64decode(data))).namelist()
+    names = zipfile.ZipFile(io.BytesIO(base64.b64decode(data))).namelist()
+    return f"{module}.py" in (name.rpartition("/")[2] for name in names)
 
 
 def usage_of(stats: Mapping[str, Any]) -> TaskUsage | None:
