@@ -43,14 +43,13 @@ def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
     """
     cluster = props["cluster"]
     with mover(cluster["backend"]).responding_controller(props) as controller:
-        own = _run_of(controller)
+        own = controller_calls.view(controller, ViewRequest()).run_state
         sources = [*_stored_here(props), *_stopped(props["moved_from"])]
         newest = max(sources, key=lambda source: moves_after(source.run), default=None)
         if newest is None:
             if own is None and props["moved_from"]:
-                raise BackendError(
-                    f"{cluster['name']}: no place has the record of the run: {_places(props['moved_from'])}"
-                )
+                places = ", ".join(f"{former['backend']} ({former['home']})" for former in props["moved_from"])
+                raise BackendError(f"{cluster['name']}: no place has the record of the run: {places}")
             return []
         if own is not None and _is_newer(own, newest):
             return []
@@ -96,10 +95,6 @@ def _continued(props: MovedRunProps, run: RunState) -> str:
     """The id of the run that is submitted; of this one, if that resumes it."""
     submitted = props["run"]
     return run.spec.id if submitted.get("resume_from") == run.spec.id else str(submitted["id"])
-
-
-def _run_of(controller: ControllerApi) -> RunState | None:
-    return controller_calls.view(controller, ViewRequest()).run_state
 
 
 def _is_newer(own: RunState, source: _Source) -> bool:
@@ -178,7 +173,3 @@ def _stale(source: _Source, submitted: str) -> str:
         f"the controller on {source.cluster['backend']} does not respond: the run continues from the copy of its record on this "
         f"computer{begins}. If it still runs there, it is not stopped"
     )
-
-
-def _places(clusters: Sequence[ClusterRef]) -> str:
-    return ", ".join(f"{cluster['backend']} ({cluster['home']})" for cluster in clusters)

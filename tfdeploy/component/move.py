@@ -1,6 +1,6 @@
 """What an update does with a cluster that the stack's state has on other backends too: its run moves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..agent.run_state import FAILED, STOPPED, RunState, continues
@@ -44,15 +44,11 @@ def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[
     prefix = resource_prefix(spec.name, spec.backend, places, clusters)
     origins = tuple(place for place in places if place.cluster["backend"] != spec.backend)
     if origins:
-        _refuse_unmovable([*(place.cluster["backend"] for place in origins), spec.backend])
+        from ..backends.move_record import mover  # few updates move a run
+
+        for backend in (*(place.cluster["backend"] for place in origins), spec.backend):
+            mover(backend)
     return Move(prefix, origins)
-
-
-def _refuse_unmovable(backends: Sequence[str]) -> None:
-    from ..backends.move_record import mover
-
-    for backend in backends:
-        mover(backend)
 
 
 def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Move:

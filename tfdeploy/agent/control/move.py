@@ -25,7 +25,7 @@ from .start_barrier import restart_barrier
 
 def arrive(run: RunState, origin: str, keeps_train_dir: bool = False) -> None:
     """The record of the run was imported from `origin`: another backend, or machines that were replaced. It has no folder here until
-    `moved_train_dir.settle`, unless it keeps the former one."""
+    `claim_train_dir`, unless it keeps the former one."""
     run.arrived_from, run.moved_to = origin, ""
     run.spec = replace(run.spec, restored_run=run.spec.id if keeps_train_dir else "")
 

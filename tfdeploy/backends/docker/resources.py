@@ -91,11 +91,6 @@ def _secret(name: str, labels: list[Any], value: pulumi.Input[str], opts: pulumi
     return docker.Secret(name, data=data, labels=labels, opts=opts)
 
 
-def _use_legacy_builder(target: EngineTarget) -> bool | None:
-    """True unless the engine is the default of docker commands: the provider's BuildKit always uses that one."""
-    return None if target.host == engine_address("") else True
-
-
 _Image = docker.RemoteImage | docker.RegistryImage | RequirementsImage
 
 
@@ -139,12 +134,13 @@ class _ImageBuilder:
     def _folder_image(
         self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> docker.RemoteImage:
-        # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does.
+        # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does. Its BuildKit always
+        # uses the engine that is the default of docker commands.
         build_args = docker.RemoteImageBuildArgs(
             context=str(Path(build.context).absolute()),
             label=labels,
             labels=labels,
-            use_legacy_builder=_use_legacy_builder(self.target),
+            use_legacy_builder=None if self.target.host == engine_address("") else True,
         )
         opts = pulumi.ResourceOptions.merge(self.docker_opts, after)
         return docker.RemoteImage(name, name=build.name, build=build_args, opts=opts)

@@ -32,7 +32,9 @@ def refuse(
         refuse_same_ports(plan)
         refuse_elastic_on_machines(spec, plan)
     _refuse_unavailable_manager(swarm)
-    _refuse_encryption_without_overlay(spec)
+    if spec.docker.encrypted and spec.container.network == HOST:
+        wrong = 'the network "host" is not encrypted'
+        raise SpecError(f"{spec.name}: docker.encrypted", wrong, f'Remove it, or use container.network="{OVERLAY}".')
     warnings = _refuse_images(swarm, spec, len(plan.machines))
     warnings += containers.version_notices(spec, containers.installed_version())
     if is_open_tcp(swarm.engine.host):
@@ -99,12 +101,6 @@ def _present_networks(spec: ClusterSpec, networks: OverlayNetworks) -> list[str]
     """The subnets that the cluster has until an update has replaced its network; none where the update keeps that."""
     is_same = networks.own == spec.container.subnet and networks.is_encrypted == spec.docker.encrypted
     return [network for network in (networks.own, *networks.former) if network and not is_same]
-
-
-def _refuse_encryption_without_overlay(spec: ClusterSpec) -> None:
-    if spec.docker.encrypted and spec.container.network == HOST:
-        wrong = 'the network "host" is not encrypted'
-        raise SpecError(f"{spec.name}: docker.encrypted", wrong, f'Remove it, or use container.network="{OVERLAY}".')
 
 
 def refuse_builds(spec: ClusterSpec, machines: int) -> None:

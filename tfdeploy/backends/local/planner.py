@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,22 +36,6 @@ if TYPE_CHECKING:
 _MOST_FILES = 10_000
 
 
-@dataclass(frozen=True)
-class TaskLimits:
-    """The limits that an existing task has now."""
-
-    memory: int
-    gpus: str
-
-
-@dataclass(frozen=True)
-class LocalFacts:
-    """What only this backend reads of its inventory."""
-
-    tasks: Mapping[str, TaskLimits] = field(default_factory=dict)
-    """Hostname of each existing task to its limits."""
-
-
 class LocalPlanner:
     """The contract is `backends.base.Planner`."""
 
@@ -79,11 +62,11 @@ class LocalPlanner:
             data_dir=absolute(spec.data_dir, str(program_folder)),
             image=named_image_content(spec),
             task_machines=dict.fromkeys(tasks, machine.name),
-            task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
+            task_gpus={name: tuple(filter(None, (limits.gpus or "").split(","))) for name, limits in tasks.items()},
             run=record.current(),
             results=record.results(),
             place={"id": machine_id(), "name": machine.name},
-            facts=LocalFacts(tasks),
+            facts=tasks,
         )
 
     def validate(
@@ -100,7 +83,7 @@ class LocalPlanner:
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
         """Tasks are processes, so only the changes."""
-        existing = cast(LocalFacts, inventory.facts).tasks
+        existing = cast(Mapping[str, TaskSettings], inventory.facts)
         changes = [
             Change(UPDATE, (task.hostname,), details, "restarts, one task at a time")
             for task in plan.tasks
@@ -136,23 +119,17 @@ def _size_of(folder: Path) -> int | None:
     return size
 
 
-def _task_settings(places: Places) -> Iterator[tuple[str, TaskLimits]]:
+def _task_settings(places: Places) -> Iterator[tuple[str, TaskSettings]]:
+    """Hostname and settings of each existing task."""
     for path in sorted(places.tasks.glob("*/task.json")):
         with suppress(OSError, ValueError, TypeError):
-            settings = TaskSettings.from_dict(json.loads(path.read_text()))
-            yield path.parent.name, TaskLimits(settings.memory, settings.gpus or "")
+            yield path.parent.name, TaskSettings.from_dict(json.loads(path.read_text()))
 
 
-def _details(before: TaskLimits, after: TaskPlan) -> tuple[str, ...]:
-    pairs = {
-        "memory": (_size_text(before.memory), _size_text(after.memory)),
-        "gpus": (before.gpus, ",".join(after.gpus)),
-    }
+def _details(before: TaskSettings, after: TaskPlan) -> tuple[str, ...]:
+    memory = [text_of_size(limit) if limit else "" for limit in (before.memory, after.memory)]
+    pairs = {"memory": memory, "gpus": [before.gpus or "", ",".join(after.gpus)]}
     return tuple(detail(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
-
-
-def _size_text(memory: int) -> str:
-    return text_of_size(memory) if memory else ""
 
 
 def this_machine() -> Machine:

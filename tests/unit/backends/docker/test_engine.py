@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import docker
@@ -20,9 +21,17 @@ class Client:
     """The SDK's client; a stale one fails at every call."""
 
     def __init__(self, address: str, **_: Any) -> None:
-        self.address = address
+        self.address = self.base_url = address
         self.is_stale = False
         self.calls = 0
+
+    def get(self, url: str, params: dict[str, str], timeout: float) -> Any:
+        """Volumes of which one is of another driver, and one was not measured."""
+        assert (url, params, timeout) == (f"{self.address}/system/df", {"type": "volume"}, 1.0)
+        if self.is_stale:
+            raise requests.Timeout("Read timed out.")
+        volumes = [{"Name": "a", "UsageData": {"Size": 7}}, {"Name": "b", "UsageData": {"Size": -1}}, {"Name": "c"}]
+        return SimpleNamespace(json=lambda: {"Volumes": volumes})
 
     def ping(self) -> bool:
         return self.create()
@@ -60,6 +69,12 @@ def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
 ) -> None:
     monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
     assert Engine(ADDRESS).place() == {"id": "e1", "name": "m1", **({"swarm": swarm_id} if swarm_id else {})}
+
+
+def test_the_sizes_of_volumes_are_those_that_the_engine_computes_in_time(clients: list[Client]) -> None:
+    assert Engine(ADDRESS).volume_sizes() == {"a": 7}
+    clients[0].is_stale = True
+    assert Engine(ADDRESS).volume_sizes() == {}
 
 
 def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:

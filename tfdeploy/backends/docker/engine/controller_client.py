@@ -4,7 +4,6 @@
 import http.client
 import inspect
 import io
-import json
 import re
 import socket
 import threading
@@ -130,10 +129,11 @@ def shared_relay(engine: str, service: str, start: Callable[[], ExecConnection])
     return _RELAYS.setdefault((engine, service), Relay(start))
 
 
-class ControllerClient:
-    """Calls one cluster's controller. The contract is `backends.controller_calls.ControllerApi`."""
+class ControllerClient(Client):
+    """Calls one cluster's controller through the relay of this process; threads may share it."""
 
     def __init__(self, engine: Engine, cluster: ClusterRef) -> None:
+        super().__init__("", "")
         self._engine = engine
         self._cluster = cluster
         self._title = f"the controller of {cluster['name']}"
@@ -155,20 +155,12 @@ class ControllerClient:
         except OSError as error:
             raise Unreachable(f"{self._title} does not respond ({error})") from None
 
-    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Make one call with JSON in both directions."""
-        response = self.call(method, path, json.dumps(body or {}).encode())
+    def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        """Make one call with a response in JSON."""
         try:
-            content: dict[str, Any] = json.loads(response)
+            return super().json_bytes(method, path, body)
         except (ValueError, RecursionError):
             raise Unreachable(f"{self._title} sent a response that is not JSON") from None
-        return content
-
-    def put_run(self, run: dict[str, Any], code: str, archive: bytes) -> dict[str, Any]:
-        """Submit a run, after its code where it has some."""
-        if archive:
-            self.call("PUT", f"/code/{code}", archive)
-        return self.json("PUT", "/run", run)
 
     def _start_relay(self) -> ExecConnection:
         container = self._container()
