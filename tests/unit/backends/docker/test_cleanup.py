@@ -51,6 +51,9 @@ class TwoMachines:
     helpers: list[Any] = field(default_factory=list)
     foreign_services: dict[str, Any] = field(default_factory=dict)
     foreign_volumes: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    networks_here: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    in_use: int = 0
+    """So many times it refuses to remove the network `replaced`."""
 
     def call(self, request: Callable[[Any], Any]) -> Any:
         return request(self)
@@ -85,9 +88,18 @@ class TwoMachines:
         return []
 
     def networks(self, filters: Any) -> list[Any]:
+        return [{"Id": name} for name, labels in self.networks_here.items() if _has(labels, filters)]
+
+    def remove_network(self, network: str) -> None:
+        if network == "replaced" and self.in_use:
+            self.in_use -= 1
+            raise APIError("in use by task", SimpleNamespace(status_code=400), "in use by task")  # type: ignore[arg-type]
+        del self.networks_here[network]
+
+    def configs(self, filters: Any) -> list[Any]:
         return []
 
-    configs = secrets = images = networks
+    secrets = images = configs
 
     def volumes(self, filters: Any) -> dict[str, Any]:
         return {"Volumes": [{"Name": name} for name, labels in self.volumes_here.items() if _has(labels, filters)]}
@@ -186,46 +198,19 @@ USED = {**dependencies(), "network": "used"}
 FORMER: ClusterRef = {**cluster(), "owner": "somebody@elsewhere"}
 
 
-class Networks:
-    """An engine with networks; the one that was replaced is in use by a container that ends."""
-
-    def __init__(self, in_use: int) -> None:
-        self._in_use = in_use
-        self.networks_here = {name: cluster_labels(cluster()) for name in ("used", "replaced")}
-        self.networks_here["other"] = cluster_labels({**cluster(), "id": "zzzzzzzzzz"})
-        self.networks_here["adopted"] = cluster_labels(FORMER)
-
-    def call(self, request: Callable[[Any], Any]) -> Any:
-        return request(self)
-
-    remove = call
-
-    def networks(self, filters: Mapping[str, Any]) -> list[dict[str, str]]:
-        wanted = dict(label.split("=", 1) for label in filters["label"])
-        return [{"Id": name} for name, labels in self.networks_here.items() if wanted.items() <= dict(labels).items()]
-
-    def configs(self, filters: Mapping[str, Any]) -> list[dict[str, str]]:
-        return []
-
-    secrets = services = configs
-
-    def remove_network(self, network: str) -> None:
-        if network == "replaced" and self._in_use:
-            self._in_use -= 1
-            raise APIError("in use by task", SimpleNamespace(status_code=400), "in use by task")  # type: ignore[arg-type]
-        del self.networks_here[network]
-
-
-def remaining(engine: Networks) -> set[str]:
-    """The networks that an update leaves."""
+def remaining(in_use: int) -> set[str]:
+    """The networks that an update leaves. The one that was replaced is in use by a container that ends."""
+    networks = {name: cluster_labels(cluster()) for name in ("used", "replaced")}
+    networks |= {"other": cluster_labels({**cluster(), "id": "zzzzzzzzzz"}), "adopted": cluster_labels(FORMER)}
+    engine = TwoMachines(networks_here=networks, in_use=in_use)
     cleanup.remove_unused(Swarm(cast(Engine, engine), cluster()), cast(Any, USED))
     return set(engine.networks_here)
 
 
 def test_a_network_that_was_replaced_is_removed_when_its_last_container_has_ended() -> None:
-    assert remaining(Networks(in_use=2)) == {"used", "other"}
+    assert remaining(in_use=2) == {"used", "other"}
 
 
 def test_an_update_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "_NETWORK_SECONDS", 0.2)
-    assert remaining(Networks(in_use=1_000_000)) == {"used", "replaced", "other"}
+    assert remaining(in_use=1_000_000) == {"used", "replaced", "other"}
