@@ -6,10 +6,12 @@ import platform
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pulumi
@@ -25,7 +27,6 @@ from tfdeploy.backends.base import (
     OK,
     Backend,
     Check,
-    ClusterDependencies,
     ClusterRef,
     DependencyRequest,
     DiscoveredCluster,
@@ -34,29 +35,27 @@ from tfdeploy.backends.base import (
     ObservedState,
     Rendered,
     Retain,
-    Route,
     RunOutputs,
     RunProps,
     TaskOutputs,
     TaskProps,
-    TaskUsage,
 )
-from tfdeploy.backends.connection import Connection
 from tfdeploy.backends.controller_calls import ControllerApi
-from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.backends.move import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import application, version
 from tfdeploy.errors import BackendError
 from tfdeploy.paths import absolute, make_private, runtime_root, set_aside, state_folder
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan
-from tfdeploy.plan.scheduler import MANAGER_ROLE, Machine
+from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.cluster import ClusterSpec
 
 BROKEN = "broken"
 """The name of a project whose runs cannot move to the toy backend."""
 
 _STOP_MARGIN = 30.0
+_NODES = ("node-a", "node-b")
 _MACHINE = platform.node().partition(".")[0] or "localhost"
 
 
@@ -70,12 +69,10 @@ class ToyPlanner:
         home = Path(cluster["home"])
         memory, cpus = psutil.virtual_memory().total, float(psutil.cpu_count() or 1)
         return Inventory(
-            machines=(Machine(_MACHINE, MANAGER_ROLE, "toy", "", cpus, memory),),
-            command=spec.command,
+            machines=(Machine(_MACHINE, "Master", "toy", "", cpus, memory),),
             train_dir=absolute(spec.train_dir or str(home / "train"), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             task_machines={path.parent.name: _MACHINE for path in home.glob("tasks/*/task.json")},
-            single_machine=True,
             run=Record(home / "record").current() if home.exists() else None,
         )
 
@@ -89,8 +86,8 @@ class ToyPlanner:
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
         return Rendered()
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
-        return ClusterDependencies()
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+        return {}
 
 
 class _Home:
@@ -107,6 +104,14 @@ class _Home:
 
     def task(self, hostname: str) -> Path:
         return self.folder / "tasks" / hostname
+
+    def node(self, hostname: str) -> str:
+        """The node that has the task, else the one with the fewest tasks."""
+        nodes = {
+            path.parent.name: json.loads(path.read_text())["machine"] for path in self.folder.glob("tasks/*/task.json")
+        }
+        counts = Counter(nodes.values())
+        return nodes.get(hostname) or min(_NODES, key=lambda node: counts[node])
 
     def hostnames(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("tasks/*"))
@@ -170,7 +175,8 @@ class ToyTaskRunner:
             home.prepare(props["cluster"], props["token"])
             home.task(props["hostname"]).mkdir(parents=True, exist_ok=True)
         settings = {
-            **{key: props[key] for key in ("hostname", "job", "index", "machine", "memory", "port")},
+            **{key: props[key] for key in ("hostname", "job", "index", "memory", "port")},
+            "machine": props["machine"] or home.node(props["hostname"]),
             "gpus": ",".join(props["gpus"]),
             "controller": f"{UNIX}{home.socket}",
             "token": str(home.task(props["hostname"]) / "token"),
@@ -245,21 +251,17 @@ class ToyTaskRunner:
         (runtime_root() / f"{home.socket.name}.lock").unlink(missing_ok=True)
         return f"the record and the checkpoints are kept in {archive}" if archive else ""
 
-
-class ToyRunMover:
-    """The contract is `backends.run_mover.RunMover`."""
-
-    def stop(self, cluster: ClusterRef) -> StoppedRun:
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
         home = _Home(cluster)
         home.stop_run(to_move=True)
         return StoppedRun(home.record.folder, is_current=True)
 
-    def note_move(self, cluster: ClusterRef, to: str) -> None:
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
         with _Home(cluster).controller() as controller:
-            controller_calls.note_move(controller, to)
+            controller_calls.mark_moved(controller, to)
 
     @contextmanager
-    def controller(self, props: RunProps) -> Iterator[ControllerApi]:
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
         home = _Home(props["cluster"])
         if props["cluster"]["project"] == BROKEN:
             raise BackendError("the toy backend creates no controller for this project")
@@ -272,37 +274,14 @@ class ToyRunMover:
 class ToyAccess:
     """The contract is `backends.base.TaskAccess`; the toy reaches no task."""
 
-    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
-        raise _unsupported()
-
-    def restart(self, cluster: ClusterRef, hostname: str) -> None:
-        raise _unsupported()
-
-    def replace(self, cluster: ClusterRef, hostname: str) -> None:
-        raise _unsupported()
-
-    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
-        raise _unsupported()
-
-    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
-        raise _unsupported()
-
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         with _Home(cluster).controller() as controller:
             controller_calls.stop_training(controller, cluster["name"], time_limit)
 
-    def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
-        raise _unsupported()
+    def _unsupported(self, *_: Any, **__: Any) -> Any:
+        raise BackendError("the toy backend does not support this")
 
-    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
-        raise _unsupported()
-
-    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
-        raise _unsupported()
-
-
-def _unsupported() -> BackendError:
-    return BackendError("the toy backend does not support this")
+    restart_effect = restart = replace = execute = ssh = usage = route = files = _unsupported
 
 
 def discover(place: str = "") -> list[DiscoveredCluster]:
@@ -316,7 +295,7 @@ def health(place: str = "") -> list[Check]:
     return [Check("python", OK, platform.python_version())]
 
 
-_runner, _mover = ToyTaskRunner(), ToyRunMover()
+_runner = ToyTaskRunner()
 
 BACKEND = Backend(
     ToyPlanner,
@@ -324,5 +303,4 @@ BACKEND = Backend(
     ToyAccess,
     Discovery(discover, health),
     "pulumi up --refresh",
-    make_mover=lambda: _mover,
 )

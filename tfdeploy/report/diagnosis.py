@@ -205,14 +205,14 @@ def _connection(facts: Facts) -> Iterator[Finding]:
 
 
 def _machines(facts: Facts) -> Iterator[Finding]:
-    for machine, failure in facts.sight.failures.items():
+    for machine, failure in facts.sight.machines.failures.items():
         reason, _, console = failure.partition("\n")
         remedy = "`pulumi up` creates it again. If it fails again, choose another `ami`, `instance_type` or `subnet_id` in `ec2`."
         text = f"{machine} did not boot: {reason}."
         yield Finding(machine, text, remedy, console.splitlines()[-_SHOWN_LINES:])
     for row in facts.report.machines:
         machine, status = row["machine"], str(row["status"])
-        if status == _CONNECTED or machine in facts.sight.failures or facts.sight.engine is None:
+        if status == _CONNECTED or machine in facts.sight.machines.failures or facts.sight.engine is None:
             continue
         names = [task["hostname"] for task in facts.report.tasks if task["machine"] == machine]
         tasks = f" Its tasks: {', '.join(names)}." if names else ""

@@ -101,7 +101,9 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     """The report on a cluster."""
     run_state = observed.view.run_state
     tasks = [_task_row(expected, run_state, task, observed) for task in expected.tasks]
-    machines = [_machine_row(machine, observed) for machine in expected.machines]
+    chosen = [row["machine"] for task, row in zip(expected.tasks, tasks, strict=True) if not task.machine]
+    placed = map(ExpectedMachine, dict.fromkeys(filter(None, chosen)))
+    machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
     failed = failures(observed)
     left = time_left(run_state, observed)
@@ -195,7 +197,7 @@ def time_left(run_state: RunState | None, observed: ObservedState) -> str:
 
 
 def _may_report(task: TaskState, observed: ObservedState) -> bool:
-    return observed.machines.get(task.machine, observed.others) != GONE
+    return observed.machines.status(task.machine) != GONE
 
 
 def metric_value(text: str | None) -> Any:
@@ -251,7 +253,7 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
     if task.state in FINAL:
         return _final_status(task)
     engine = (observed.engine or {}).get(task.hostname)
-    if observed.machines.get(task.machine, observed.others) == GONE:
+    if observed.machines.status(task.machine) == GONE:
         engine = None  # a Swarm still lists it for a while
         if task.is_auxiliary:
             return f"{STOPPED} (with its machine)"
@@ -273,7 +275,7 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
 
 def _engine_knows_more(engine: EngineTask, task: TaskState, observed: ObservedState) -> bool:
     """Whether the engine is starting the task, or cannot: the controller does not see either."""
-    if engine.state == SCHEDULED and observed.machines.get(task.machine, "").startswith(UNREACHABLE):
+    if engine.state == SCHEDULED and observed.machines.statuses.get(task.machine, "").startswith(UNREACHABLE):
         return False
     if engine.state in ENGINE_STARTING:
         return task.state != RUNNING or observed.view.at - task.seen > _JUST_NOW_SECONDS
@@ -308,7 +310,7 @@ def _task_row(
         "exit_code": task.exit_code,
         "created": moment(task.created),
         "address": task.address if task.port else "",
-        "public_ip": observed.addresses.get(task.machine or planned.machine, ""),
+        "public_ip": observed.machines.addresses.get(task.machine or planned.machine, ""),
     }
 
 
@@ -328,10 +330,10 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
         "provider": machine.provider,
         "region": machine.region,
         "size": machine.size,
-        "public_ip": observed.addresses.get(machine.machine, machine.public_ip),
-        "status": observed.machines.get(machine.machine, observed.others),
+        "public_ip": observed.machines.addresses.get(machine.machine, machine.public_ip),
+        "status": observed.machines.status(machine.machine),
     }
-    cost = observed.cost.get("machines", {}).get(machine.machine)
+    cost = observed.machines.cost.get("machines", {}).get(machine.machine)
     if cost:
         row["per_hour"], row["spent"] = cost["per_hour"], cost["spent"]
     return row
@@ -339,9 +341,9 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
 
 def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
     """The output `cost`: what the machines cost, and when they terminate themselves."""
-    if not observed.cost:
+    if not observed.machines.cost:
         return {}
-    cost = {key: value for key, value in observed.cost.items() if key not in ("machines", "billed")}
+    cost = {key: value for key, value in observed.machines.cost.items() if key not in ("machines", "billed")}
     return cast(CostSummary, {**cost, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime})
 
 

@@ -32,7 +32,7 @@ def is_gone(observed: ObservedState) -> bool:
     """Whether the place of the cluster responds and has nothing of it that could run: no controller, no task, no machine."""
     if observed.controller_silent_since is None or observed.problems:
         return False
-    statuses = {observed.others, *observed.machines.values()}
+    statuses = {observed.machines.others, *observed.machines.statuses.values()}
     return not observed.engine and (observed.engine == {} or statuses == {GONE})
 
 

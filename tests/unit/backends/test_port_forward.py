@@ -15,7 +15,7 @@ import pytest
 
 from tests.verbs import talk
 from tests.waiting import until
-from tfdeploy.backends.docker.engine.tls import TlsConnection, tls_context
+from tfdeploy.backends.docker.engine.connection import TlsConnection, tls_context
 from tfdeploy.backends.port_forward import Direct, Forward
 from tfdeploy.errors import BackendError
 

@@ -10,7 +10,7 @@ from tests.unit.report.test_report import NOON, failed, finished, noon, read, si
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.agent.run_state import TaskState
-from tfdeploy.backends.base import EngineTask, ObservedState
+from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.diagnosis import Facts, Finding, explain
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.remedies import engine_remedy, exit_remedy
@@ -78,8 +78,9 @@ def overdue() -> World:
 
 NO_PS = with_engine(sight(waiting(), engine=ALL), ps_0=rejected())
 NO_NODE = "no suitable node (scheduling constraints not satisfied on 1 node)"
-LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines={"box": "gone"})
-BOOT = replace(sight(waiting(), engine={}), failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
+LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines=ObservedMachines({"box": "gone"}))
+FAILED_BOOT = ObservedMachines(failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
+BOOT = replace(sight(waiting(), engine={}), machines=FAILED_BOOT)
 
 
 def test_packages_that_are_installed_are_no_problem() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import ARGS, NOON, finished, noon, worker, world
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import EngineTask, ObservedState
+from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import Report, report, task_status
 
@@ -73,7 +73,7 @@ def test_the_engine_says_where_a_task_is_that_it_brings(
 def test_on_a_machine_that_is_gone_nothing_is_on_its_way(
     engine: EngineTask, fields: dict[str, Any], status: str
 ) -> None:
-    assert task_status(worker(**fields), look(engine, others="gone")) == status
+    assert task_status(worker(**fields), look(engine, machines=ObservedMachines(others="gone"))) == status
 
 
 @pytest.mark.parametrize("engine", [SCHEDULED, UNFIT, PULLING, STARTING, RUNNING, REJECTED, FAILED, COMPLETE, None])
@@ -156,7 +156,7 @@ def test_problems_are_told_where_nothing_better_is_known(at: ObservedState, stat
 def test_a_machine_that_is_not_connected_says_why() -> None:
     words = {"box": "unreachable (heartbeat failure)"}
     assert [row["status"] for row in read(begun(world())).machines] == ["connected"]
-    assert [row["status"] for row in read(begun(world(), machines=words)).machines] == [
+    assert [row["status"] for row in read(begun(world(), machines=ObservedMachines(words))).machines] == [
         "unreachable (heartbeat failure)"
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.report.test_diagnosis import ALL
 from tests.unit.report.test_report import sight, world
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import GONE, ObservedState
+from tfdeploy.backends.base import GONE, ObservedMachines, ObservedState
 from tfdeploy.report.trouble import Trouble
 
 HEAL = "pulumi up --refresh"
@@ -29,7 +29,11 @@ CASES: dict[str, tuple[ObservedState, str, bool]] = {
         False,
     ),
     "all services were removed": (observed(engine={}), "Nothing of the cluster exists any more", True),
-    "the machines are gone": (observed(engine={}, others=GONE), "Nothing of the cluster exists any more", True),
+    "the machines are gone": (
+        observed(engine={}, machines=ObservedMachines(others=GONE)),
+        "Nothing of the cluster exists any more",
+        True,
+    ),
     "folder and record are removed": (
         replace(observed(engine={}), view=RecordView(0.0, None)),
         "Nothing of the cluster exists any more",

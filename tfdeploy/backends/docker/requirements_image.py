@@ -18,8 +18,8 @@ from ..base import ClusterRef, load
 from ..installation import noted
 from ..stack_config import StackProvider
 from ..state_values import plain_values
+from .containers import Build
 from .engine.engine import Engine
-from .images import Build
 
 Props = dict[str, Any]
 

@@ -18,10 +18,10 @@ from docker.auth import load_config
 
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
-from ..base import ClusterDependencies, ClusterRef, DependencyRequest
+from ..base import ClusterRef, DependencyRequest
 from ..image_content import context_hash
 from ..zipapp import application
-from . import images
+from . import containers
 from .engine.engine import engine_address
 from .labels import LABEL_PREFIX, cluster_labels
 from .requirements_image import RequirementsImage
@@ -42,8 +42,8 @@ class EngineTarget:
     """The addresses of the overlay network; empty where the argument, or else Docker, chooses them."""
 
 
-def register_dependencies(request: DependencyRequest, target: EngineTarget) -> ClusterDependencies:
-    """Register the resources; the references that services need."""
+def register_dependencies(request: DependencyRequest, target: EngineTarget, **more: Any) -> dict[str, dict[str, Any]]:
+    """Register the resources; for each job its `ContainerDependencies`, with `more`."""
     name, cluster, spec, opts = request.name, request.cluster, request.spec, request.opts
     provider_opts = pulumi.ResourceOptions(parent=opts.parent)
     auth = _registry_auth(spec)
@@ -60,12 +60,13 @@ def register_dependencies(request: DependencyRequest, target: EngineTarget) -> C
             key: _reference(_secret(f"{name}-secret-{key}", labels, value, retained))
             for key, value in request.secrets.items()
         },
+        **more,
     }
     if spec.container.network == OVERLAY:
         network = _network(name, labels, spec, target, retained)
         shared["network"] = network.id.apply(str)
-    builder = _ImageBuilder(name, cluster, spec, target, opts, retained)
-    return ClusterDependencies(shared, builder.register())
+    built = _ImageBuilder(name, cluster, spec, target, opts, retained).register()
+    return {job.name: {**shared, **({"image": built[job.name]} if job.name in built else {})} for job in spec.jobs}
 
 
 def _network(
@@ -90,11 +91,6 @@ def _secret(name: str, labels: list[Any], value: pulumi.Input[str], opts: pulumi
     return docker.Secret(name, data=data, labels=labels, opts=opts)
 
 
-def _use_legacy_builder(target: EngineTarget) -> bool | None:
-    """True unless the engine is the default of docker commands: the provider's BuildKit always uses that one."""
-    return None if target.host == engine_address("") else True
-
-
 _Image = docker.RemoteImage | docker.RegistryImage | RequirementsImage
 
 
@@ -115,7 +111,7 @@ class _ImageBuilder:
         """The image of each job for which one is built."""
         references: dict[str, pulumi.Output[str]] = {}
         built: dict[str, _Image] = {}
-        for job, chain in images.builds(self.cluster, self.spec, context_hash(self.spec)).items():
+        for job, chain in containers.builds(self.cluster, self.spec, context_hash(self.spec)).items():
             bases: list[pulumi.Resource] = []
             for build in chain:
                 if build.name not in built:
@@ -124,7 +120,7 @@ class _ImageBuilder:
             references[job] = built[chain[-1].name].name
         return references
 
-    def _image(self, name: str, build: images.Build, bases: list[pulumi.Resource]) -> _Image:
+    def _image(self, name: str, build: containers.Build, bases: list[pulumi.Resource]) -> _Image:
         after = pulumi.ResourceOptions(depends_on=bases)
         labels = dict(cluster_labels(self.cluster))
         image = (
@@ -136,20 +132,21 @@ class _ImageBuilder:
         return docker.RegistryImage(f"{name}-pushed", name=build.name, keep_remotely=True, opts=push_opts)
 
     def _folder_image(
-        self, name: str, build: images.Build, labels: dict[str, str], after: pulumi.ResourceOptions
+        self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> docker.RemoteImage:
-        # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does.
+        # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does. Its BuildKit always
+        # uses the engine that is the default of docker commands.
         build_args = docker.RemoteImageBuildArgs(
             context=str(Path(build.context).absolute()),
             label=labels,
             labels=labels,
-            use_legacy_builder=_use_legacy_builder(self.target),
+            use_legacy_builder=None if self.target.host == engine_address("") else True,
         )
         opts = pulumi.ResourceOptions.merge(self.docker_opts, after)
         return docker.RemoteImage(name, name=build.name, build=build_args, opts=opts)
 
     def _layer(
-        self, name: str, build: images.Build, labels: dict[str, str], after: pulumi.ResourceOptions
+        self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> RequirementsImage:
         retained = pulumi.ResourceOptions.merge(self.opts, pulumi.ResourceOptions(retain_on_delete=True))
         opts = pulumi.ResourceOptions.merge(retained, after)
@@ -186,5 +183,5 @@ def _base64(data: bytes) -> str:
 
 
 def _reference(created: docker.ServiceConfig | docker.Secret) -> dict[str, pulumi.Output[str]]:
-    """A `base.Reference`; only the content of a secret is secret."""
+    """A `swarm.services.Reference`; only the content of a secret is secret."""
     return {"id": pulumi.Output.unsecret(created.id), "name": pulumi.Output.unsecret(created.name)}

@@ -29,19 +29,17 @@ from ..base import (
     TaskProps,
 )
 from ..installation import installing
+from ..move import StoppedRun, not_stopped
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
-from .containers import TRAIN_FOLDER
+from .containers import TRAIN_FOLDER, Build
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
-from .images import Build
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .requirements_image import build_image, has_image
 from .swarm import nodes
-from .swarm.lease_wait import wait_for_lease
-from .swarm.rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
-from .swarm.services import Service, controller_service, stop_timeout, task_service, token_secret_name
-from .swarm.start_clock import wait_for_start
+from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
+from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
 from .swarm.swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)
@@ -81,7 +79,7 @@ class DockerTaskRunner:
     ) -> None:
         self._observe_machines = observe_machines
         self._engine = engine
-        self._rolling_updates = RollingUpdates()
+        self._turns: dict[str, Turns] = {}
         self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
 
@@ -138,8 +136,8 @@ class DockerTaskRunner:
             self._replace_old_controller(swarm, controller, old, props)
             previous = _task_service(swarm, old)
             replace = partial(replace_task, swarm, desired, previous, hostname, controller.current_run)
-            turns = self._rolling_updates.turns(f"{cluster['home']} {name_prefix(cluster)}")
-            turns.take(Position(JOBS.index(props["job"]), props["index"]), hostname, replace)
+            turns = self._turns.setdefault(f"{cluster['home']} {name_prefix(cluster)}", Turns())
+            turns.take((JOBS.index(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
 
     def _replace_old_controller(
@@ -188,7 +186,7 @@ class DockerTaskRunner:
             accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
         RecordCopy(cluster).update(controller)
-        cleanup.remove_unused(swarm, props["dependencies"])
+        cleanup.remove_unused(swarm, dependencies_of(props))
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
     @contextmanager
@@ -240,6 +238,26 @@ class DockerTaskRunner:
         run = self.controller(cluster).last_known_run()
         return float(run.spec.grace) if run else 0.0
 
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """Stop the run, and bring the copy of its record up to date."""
+        record_copy, controller = RecordCopy(cluster), self.controller(cluster)
+        with suppress(Unreachable):
+            if not self.end_run(cluster, to_move=True):
+                raise not_stopped(cluster)
+        is_whole = record_copy.download(controller)
+        return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """Store it in the record."""
+        controller_calls.mark_moved(self.controller(cluster), to)
+
+    @contextmanager
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerClient]:
+        """Create or update the controller's service."""
+        with self.started_controller(props) as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"], CONTROLLER_TIMEOUT)
+            yield controller
+
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
         with suppress(Unreachable):
@@ -290,12 +308,8 @@ class DockerTaskRunner:
             controller_silent_since=silent_since,
             engine=tasks,
             record_folder=str(record_copy.folder),
-            machines=machines.statuses,
+            machines=machines,
             problems=problems,
-            addresses=machines.addresses,
-            others=machines.others,
-            cost=machines.cost,
-            failures=machines.failures,
             installing=installing(cluster, time.time()),
         )
 

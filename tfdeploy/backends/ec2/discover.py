@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
-from ..docker.health import provider
+from ..docker.discover import provider
 from . import record_bucket, shared_bucket
 from .aws import account, api
 from .aws.api import pages, tag_values

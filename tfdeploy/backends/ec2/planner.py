@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pulumi
 
@@ -19,18 +19,18 @@ from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
-from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
-from ..docker import containers, diff, images
-from ..docker.container_settings import ContainerSettings
-from ..docker.planner import current_run, render_containers, task_machines
-from ..docker.swarm.services import MANAGER_PLACEHOLDER, Services
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
+from ..docker import containers
+from ..docker.labels import Services
+from ..docker.planner import current_run, render_containers, service_changes, task_machines
+from ..docker.swarm.services import MANAGER_PLACEHOLDER, ContainerSettings
 from ..docker.swarm.swarm import Swarm
-from ..docker.volumes import mounts
+from ..docker.volumes import bind
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
 from .aws import account, api
-from .machine import boot, machines, replaced_machines, ssh, user_data
+from .machine import boot, machines, move, ssh, user_data
 from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
@@ -73,14 +73,14 @@ class Ec2Planner:
         validate.refuse_file_systems(spec, file_systems)
         return Inventory(
             machines=tuple(needed),
-            command=spec.command,
             train_dir=folders[0],
             data_dir=folders[1],
             image=named_image_content(spec),
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
-            place_id=account.account_id(ssh.region(cluster)),
+            lost=machines.lost(needed),
+            place={"id": account.account_id(ssh.region(cluster)), "name": ""},
             facts=Ec2Facts(services, surplus, file_systems if spec.ec2.efs == NEW else {}),
         )
 
@@ -91,7 +91,7 @@ class Ec2Planner:
         validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
         costs.refuse(cluster, spec, plan)
-        notices = images.version_notices(spec, images.installed_version())
+        notices = containers.version_notices(spec, containers.installed_version())
         return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
@@ -99,20 +99,20 @@ class Ec2Planner:
         rendered = _containers(cluster, spec, plan)
         facts = cast(Ec2Facts, inventory.facts)
         services = facts.services
-        replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
+        replaced = move.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
             *machines.plan_lines(plan, facts.surplus),
-            *replaced_machines.lines(cluster, plan, inventory, replaced),
+            *move.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
-            *(diff.changes(plan, rendered, services) if services else ()),
+            *(service_changes(plan, rendered, services) if services else ()),
         ]
         stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
         retained = _retained_data(spec, plan, stored, facts.file_systems)
         return replace(render_containers(rendered, changes), retained=retained, replacement=replaced)
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
         """The machines, their Swarm, and what `docker` needs on it."""
         from ..docker.resources import EngineTarget, register_dependencies
 
@@ -125,9 +125,7 @@ class Ec2Planner:
         manager = machines.manager(request.plan.needed_machines).name
         config = ["-F", str(ssh.config_file(request.cluster))]
         target = EngineTarget(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, config)
-        dependencies = register_dependencies(request, target)
-        shared = {**dependencies.shared, "swarm": swarm.swarm, "manager": swarm.manager}
-        return replace(dependencies, shared=shared)
+        return register_dependencies(request, target, swarm=swarm.swarm, manager=swarm.manager)
 
 
 def _services(cluster: ClusterRef) -> Services | None:
@@ -176,7 +174,7 @@ def _on_machine(container: ContainerSettings) -> ContainerSettings:
 
     On the machine's own network NET_RAW would be enough to mark packets as the watchdog does.
     """
-    shown = mounts.bind(user_data.SHOWN, str(NOTICE.parent), True)
+    shown = bind(user_data.SHOWN, str(NOTICE.parent), True)
     dropped = ("CAP_NET_RAW",) if container.network == HOST else ()
     return replace(container, mounts=(*container.mounts, shown), dropped_capabilities=dropped)
 

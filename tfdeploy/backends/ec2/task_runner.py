@@ -9,8 +9,8 @@ from ...agent.run_spec import RunSpec
 from ...errors import BackendError, SpecError
 from ..base import GONE, ClusterRef, MachineProvider, ObservedState, Retain, RunOutputs, RunProps
 from ..docker.engine.controller_client import ControllerClient
-from ..docker.run_mover import DockerRunMover
 from ..docker.task_runner import DockerTaskRunner
+from ..move import StoppedRun
 from ..record_copy import RecordCopy
 from . import record_bucket
 from .aws import account
@@ -25,12 +25,12 @@ class Ec2TaskRunner:
         self._machine_provider = machine_provider
         self._docker = DockerTaskRunner(machine_provider.observe, ssh.engine)
         self._previewed = DockerTaskRunner(partial(machine_provider.observe, is_preview=True), ssh.engine)
-        self.mover = DockerRunMover(self._docker)
         self.create_task = self._docker.create_task
         self.update_task = self._docker.update_task
         self.delete_task = self._docker.delete_task
         self.task_exists = self._docker.task_exists
         self.delete_unlisted = self._docker.delete_unlisted
+        self.responding_controller = self._docker.responding_controller
         self.build_image = self._docker.build_image
         self.has_image = self._docker.has_image
 
@@ -64,6 +64,20 @@ class Ec2TaskRunner:
         self._docker.stop_run(props)
         RecordCopy(cluster).download(ControllerClient(ssh.engine(cluster), cluster))
 
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """As on `docker`. Where the machines have terminated themselves, their record is in the bucket, and the run has ended."""
+        with account.of(cluster):
+            stopped = self._docker.stop_to_move(cluster)
+            if not stopped.is_current:
+                with suppress(BackendError, SpecError):
+                    record_bucket.download(cluster)
+            return stopped
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """As on `docker`."""
+        with account.of(cluster):
+            self._docker.mark_moved(cluster, to)
+
     def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
         """Delete the machines, and with them the tasks."""
         with account.of(cluster):
@@ -81,7 +95,7 @@ class Ec2TaskRunner:
         with suppress(BackendError, SpecError):  # the observation reports it
             account.store(cluster)
         state = self._docker.observe(cluster, token, query)
-        if state.controller_silent_since is None or any(status != GONE for status in state.machines.values()):
+        if state.controller_silent_since is None or any(status != GONE for status in state.machines.statuses.values()):
             return state
         try:
             changed = record_bucket.download(cluster)

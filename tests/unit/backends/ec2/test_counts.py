@@ -149,7 +149,7 @@ def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
     account.forget()
     calls.clear()
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
-    assert len(state.machines) == workers
+    assert len(state.machines.statuses) == workers
     assert calls == LOOK
 
     account.client("ec2", REGION).terminate_instances(InstanceIds=ids[: len(ids) // 2])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
 from tfdeploy.backends.base import access
-from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
+from tfdeploy.backends.docker.engine.connection import SshTarget
 from tfdeploy.backends.docker.labels import MACHINE_LABEL
 from tfdeploy.backends.docker.swarm.swarm import Swarm
 from tfdeploy.backends.ec2.aws import api

@@ -28,7 +28,7 @@ def test_only_what_is_no_preview_writes(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(api, "instances", lambda *_: [instance("mnist-ps-m0", state="stopped")])
     monkeypatch.setattr(record_bucket, "download", asked.append)
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
-    assert state.machines == {"mnist-ps-m0": "stopped"}
+    assert state.machines.statuses == {"mnist-ps-m0": "stopped"}
     monkeypatch.setattr(api, "instances", lambda *_: [])
     monkeypatch.setattr(api, "transition_reasons", lambda *_: {})
     BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)

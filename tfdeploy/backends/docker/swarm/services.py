@@ -6,14 +6,13 @@ The Engine API's form: https://docs.docker.com/reference/api/engine/version/v1.4
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypedDict, cast
 
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
-from ...base import CONTROLLER, ClusterRef, Reference, RunProps, TaskDependencies, TaskProps
-from ..container_settings import ContainerSettings
+from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
@@ -27,13 +26,7 @@ from ..labels import (
     stack_labels,
     volume_name,
 )
-from ..volumes.mounts import shm, volume
-
-ServiceJson = Mapping[str, Any]
-"""A service in the form of the Engine API."""
-
-Services = Mapping[str, ServiceJson]
-"""Existing services by hostname."""
+from ..volumes import Mount, shm, volume
 
 AGENT_FILE, TOKEN_FILE, SECRETS_FOLDER = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
 """Where the Swarm mounts its config and its secrets in a container."""
@@ -64,6 +57,71 @@ _STOP_MARGIN = 30.0
 _MIN_STOP_TIMEOUT = 60.0
 
 
+class Reference(TypedDict):
+    """How the engine refers to an object that Pulumi created on it."""
+
+    id: str
+    name: str
+
+
+class ContainerDependencies(TypedDict, total=False):
+    """The objects that a container needs on its engine: what `TaskProps.dependencies` stores in Pulumi's state."""
+
+    network: str
+    agent: Reference
+    token: Reference
+    launcher_token: Reference
+    """That of the task's launcher. The task runner creates it: it is not in a state."""
+    secrets: dict[str, Reference]
+    """Name of a variable to the secret that holds its value."""
+    image: str
+    """The image that was built for the job; missing where none is built."""
+    swarm: str
+    """The id of the Swarm: another Swarm needs its tasks created again."""
+    manager: str
+    """The private address of the machine that manages the Swarm."""
+
+
+def dependencies_of(props: TaskProps | RunProps) -> ContainerDependencies:
+    """The objects that a task's container, or the controller's, needs."""
+    return cast(ContainerDependencies, props["dependencies"])
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """A task's container, or the controller's: what `TaskProps.container` and `RunProps.container` store in Pulumi's state."""
+
+    job: str
+    image: str
+    """As the user named it; an image that was built for the job replaces it."""
+    network: str
+    """`overlay` or `host`."""
+    controller_address: str
+    """Where launchers connect to the controller."""
+    user: str = ""
+    mounts: tuple[Mount, ...] = ()
+    shm_size: int = 0
+    """Bytes; 0 for Docker's default."""
+    gpu_kind: str = ""
+    """The name of the machine's GPUs among its generic resources."""
+    dropped_capabilities: tuple[str, ...] = ()
+    constraint: str = ""
+    """The placement constraint of the controller; tasks are placed by the plan."""
+    cleanup_image: str = ""
+    """Of the controller: the argument `docker.cleanup_image`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored in Pulumi's state."""
+        values = asdict(self)
+        return {**values, "mounts": list(self.mounts), "dropped_capabilities": list(self.dropped_capabilities)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "ContainerSettings":
+        """The settings that `to_dict` made."""
+        sequences = {key: tuple(values.get(key, ())) for key in ("mounts", "dropped_capabilities")}
+        return ContainerSettings(**{**values, **sequences})
+
+
 @dataclass(frozen=True)
 class Service:
     """The desired definition of a service."""
@@ -76,11 +134,12 @@ class Service:
 def task_service(props: TaskProps) -> Service:
     """The service of a task: its launcher in the task's image. The Swarm restarts it unless it exits with 0."""
     container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
+    dependencies = dependencies_of(props)
     on_overlay = container.network == OVERLAY
     settings = {
         **{key: props[key] for key in ("hostname", "job", "index", "memory")},
         "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
-        "controller": _controller_address(container, props["dependencies"]),
+        "controller": _controller_address(container, dependencies),
         "token": TOKEN_FILE,
         "folder": TASK_FOLDER,
         "secrets": SECRETS_FOLDER,
@@ -92,7 +151,7 @@ def task_service(props: TaskProps) -> Service:
         "Env": _environment(props),
         "Mounts": [*container.mounts, *shm(container.shm_size)],
         "StopGracePeriod": int(stop_timeout(props["grace"]) * _SECOND),
-        "Secrets": _secrets(props["dependencies"]),
+        "Secrets": _secrets(dependencies),
         **({"CapabilityDrop": list(container.dropped_capabilities)} if container.dropped_capabilities else {}),
     }
     template = {
@@ -100,7 +159,7 @@ def task_service(props: TaskProps) -> Service:
         "Resources": _resources(props, container.gpu_kind),
         "RestartPolicy": {"Condition": "on-failure", "Delay": _RESTART_DELAY},
         "Placement": {"Constraints": [f"node.hostname=={props['machine']}"]},
-        "Networks": _networks(container.network, props["dependencies"], props["hostname"]),
+        "Networks": _networks(container.network, dependencies, props["hostname"]),
     }
     labels = {HOSTNAME_LABEL: props["hostname"], MACHINE_LABEL: props["machine"]}
     return _service(props, service_name(cluster, props["hostname"]), labels, template)
@@ -109,7 +168,8 @@ def task_service(props: TaskProps) -> Service:
 def controller_service(props: RunProps) -> Service:
     """The service of the controller, on the machine that manages the Swarm, because it is reached through that engine."""
     container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
-    host, _, port = _controller_address(container, props["dependencies"]).rpartition(":")
+    dependencies = dependencies_of(props)
+    host, _, port = _controller_address(container, dependencies).rpartition(":")
     labels = own_volume_labels(cluster, RECORD_VOLUME)
     record = volume("record", volume_name(cluster, RECORD_VOLUME), RECORD_FOLDER, labels)
     spec = {
@@ -117,7 +177,7 @@ def controller_service(props: RunProps) -> Service:
         "Env": ["NVIDIA_VISIBLE_DEVICES=void"],
         "Mounts": [record, *container.mounts],
         "StopGracePeriod": int(_STOP_MARGIN * _SECOND),
-        "Secrets": [_secret(props["dependencies"]["token"], TOKEN_FILE)],
+        "Secrets": [_secret(dependencies["token"], TOKEN_FILE)],
         "CapabilityDrop": ["ALL"],
         "CapabilityAdd": ["CAP_DAC_OVERRIDE"],  # `train_dir` may be owned by another user
         "User": "0",
@@ -127,7 +187,7 @@ def controller_service(props: RunProps) -> Service:
         "Resources": {},
         "RestartPolicy": {"Condition": "any", "Delay": _RESTART_DELAY},
         "Placement": {"Constraints": [f"node.{container.constraint}"]},
-        "Networks": _networks(container.network, props["dependencies"], CONTROLLER),
+        "Networks": _networks(container.network, dependencies, CONTROLLER),
     }
     service_labels = {HOSTNAME_LABEL: CONTROLLER, PORT_LABEL: port}
     if container.cleanup_image:
@@ -135,7 +195,7 @@ def controller_service(props: RunProps) -> Service:
     return _service(props, service_name(cluster, CONTROLLER), service_labels, template)
 
 
-def _controller_address(container: ContainerSettings, dependencies: TaskDependencies) -> str:
+def _controller_address(container: ContainerSettings, dependencies: ContainerDependencies) -> str:
     return container.controller_address.replace(MANAGER_PLACEHOLDER, dependencies.get("manager", ""))
 
 
@@ -165,9 +225,10 @@ def _service(props: TaskProps | RunProps, name: str, labels: Mapping[str, str], 
 
 
 def _container(props: TaskProps | RunProps, container: ContainerSettings, hostname: str) -> dict[str, Any]:
-    agent = props["dependencies"]["agent"]
+    dependencies = dependencies_of(props)
+    agent = dependencies["agent"]
     return {
-        "Image": props["dependencies"].get("image") or container.image,
+        "Image": dependencies.get("image") or container.image,
         "Hostname": hostname,
         "User": container.user,
         "Labels": dict(cluster_labels(props["cluster"])),
@@ -190,11 +251,11 @@ def _resources(props: TaskProps, gpu_kind: str) -> dict[str, Any]:
     return {"Limits": nonzero, "Reservations": {**nonzero, **gpus}}
 
 
-def _networks(network: str, dependencies: TaskDependencies, alias: str) -> list[dict[str, Any]]:
+def _networks(network: str, dependencies: ContainerDependencies, alias: str) -> list[dict[str, Any]]:
     return [{"Target": HOST}] if network == HOST else [{"Target": dependencies["network"], "Aliases": [alias]}]
 
 
-def _secrets(dependencies: TaskDependencies) -> list[dict[str, Any]]:
+def _secrets(dependencies: ContainerDependencies) -> list[dict[str, Any]]:
     user_secrets = sorted(dependencies.get("secrets", {}).items())
     mounted = [_secret(reference, f"{SECRETS_FOLDER}/{name}") for name, reference in user_secrets]
     return [_secret(dependencies["launcher_token"], TOKEN_FILE), *mounted]

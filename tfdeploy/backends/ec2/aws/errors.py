@@ -107,7 +107,7 @@ class AwsRefusal(SpecError):
 
 
 class AwsFailure(BackendError):
-    """AWS did not carry out a call; the same call may succeed later."""
+    """AWS did not perform a call; the same call may succeed later."""
 
     def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
         super().__init__(f"{wrong}. {remedy.rstrip('.')}")

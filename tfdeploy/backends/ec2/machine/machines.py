@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ....errors import SpecError
 from ....paths import NO_ID, cluster_folder
@@ -28,16 +29,29 @@ PROVIDER = "Amazon"
 _GENERATION_BYTES = 4
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ec2Machine(Machine):
+    """A machine in a plan, with what is created for it on EC2."""
+
+    planned: PlannedInstance = field(hash=False, repr=False)
+
+
 def planned_instance(machine: Machine) -> PlannedInstance:
     """The EC2 side of a machine in a plan."""
-    if not isinstance(machine.made_of, PlannedInstance):
+    if not isinstance(machine, Ec2Machine):
         raise TypeError(f"{machine.name} was not planned for EC2")
-    return machine.made_of
+    return machine.planned
 
 
 def manager(machines: Iterable[Machine]) -> Machine:
     """The machine that manages the Swarm."""
     return next(machine for machine in machines if machine.role == model.MASTER)
+
+
+def lost(machines: Sequence[Machine]) -> frozenset[str]:
+    """The machines that are gone; all of them, where the one that manages the Swarm is."""
+    manager_exists = manager(machines).exists
+    return frozenset(machine.name for machine in machines if not (machine.exists and manager_exists))
 
 
 def tags(cluster: ClusterRef) -> dict[str, str]:
@@ -157,9 +171,9 @@ def _planned_instance(
     )
 
 
-def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Machine:
+def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Ec2Machine:
     instance_type = request.instance_type
-    return Machine(
+    return Ec2Machine(
         name=request.machine,
         role=model.MASTER if request.is_manager else model.WORKER,
         provider=PROVIDER,
@@ -178,7 +192,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
         kind=instance_type.name,
         jobs=request.jobs,
         exists=instance is not None,
-        made_of=_planned_instance(request, fleet, inventory, instance),
+        planned=_planned_instance(request, fleet, inventory, instance),
     )
 
 

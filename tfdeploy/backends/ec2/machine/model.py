@@ -123,7 +123,7 @@ class MachineRequest:
 
 @dataclass(frozen=True)
 class PlannedInstance:
-    """The EC2 side of a machine in a plan (`Machine.made_of`): what to create, and what exists already."""
+    """The EC2 side of a machine in a plan (`machines.Ec2Machine`): what to create, and what exists already."""
 
     request: MachineRequest
     subnet: Subnet

@@ -20,8 +20,8 @@ from ....errors import CommandError, SpecError, Unreachable
 from ....paths import cluster_state, make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
+from ...docker.engine.connection import SshTarget
 from ...docker.engine.engine import Engine
-from ...docker.engine.ssh_tunnel import SshTarget
 from ..aws import settings
 
 SCHEME = "ec2"

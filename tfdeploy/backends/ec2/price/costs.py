@@ -163,7 +163,7 @@ def _read(cluster: ClusterRef) -> Ledger:
     try:
         return read_json(_file(cluster), Ledger.from_dict)
     except FileNotFoundError:
-        return Ledger()
+        return Ledger(())
 
 
 def _write(cluster: ClusterRef, before: Ledger, after: Ledger) -> None:
