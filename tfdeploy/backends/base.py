@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
 
 from ..errors import SpecError
 from ..spec.backends import backend_entry, install_advice, refuse_platform
@@ -19,6 +19,7 @@ from ..spec.backends import backend_entry, install_advice, refuse_platform
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
 
+    from ..agent.json_data import JsonData
     from ..agent.record.record import RecordView, ViewRequest
     from ..plan.change import Change
     from ..plan.inventory import Inventory, PlaceRef
@@ -28,6 +29,9 @@ if TYPE_CHECKING:  # the command imports this module too, and needs neither spec
     from ..plan.scheduler import Machine
     from ..spec.cluster import ClusterSpec
     from .connection import Connect, Connection
+
+InventoryT = TypeVar("InventoryT", bound="Inventory")
+"""What a backend reports that exists: a subclass of `Inventory` has what only its own planner reads."""
 
 CONTROLLER = "controller"
 """The controller's hostname. No task has it: a task's hostname ends with a number."""
@@ -118,10 +122,10 @@ class RunOutputs(TypedDict):
 class Rendered:
     """What a plan becomes on one backend. Made once by `Planner.render`."""
 
-    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Hostname to `TaskProps.container`. Empty where tasks are processes."""
-    controller: Mapping[str, Any] = field(default_factory=dict)
-    """`RunProps.container`."""
+    tasks: "Mapping[str, JsonData]" = field(default_factory=dict)
+    """Hostname to what `TaskProps.container` has as JSON. Empty where tasks are processes."""
+    controller: "JsonData | None" = None
+    """What `RunProps.container` has as JSON; None where the controller is a process."""
     changes: "tuple[Change | str, ...]" = ()
     """What an update would change in tasks and machines that exist; and what it costs."""
     retained: "tuple[RetainedData, ...]" = ()
@@ -131,7 +135,7 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class DependencyRequest:
+class DependencyRequest(Generic[InventoryT]):
     """What `Planner.register_dependencies` registers for."""
 
     name: str
@@ -139,7 +143,7 @@ class DependencyRequest:
     cluster: ClusterRef
     spec: "ClusterSpec"
     plan: "Plan"
-    inventory: "Inventory"
+    inventory: InventoryT
     token: "pulumi.Output[str]"
     secrets: Mapping[str, "pulumi.Input[str]"]
     opts: "pulumi.ResourceOptions"
@@ -227,14 +231,14 @@ class Check:
     """What to do, where it is not."""
 
 
-class Planner(Protocol):
+class Planner(Protocol[InventoryT]):
     """From the spec to what Pulumi registers. All but `register_dependencies` only read."""
 
     def home(self, folder: str, spec: "ClusterSpec", providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """`ClusterRef.home` of a cluster, whether it exists or not; `folder` is `paths.cluster_folder`. This is called first.
         `providers` are the explicit ones of the program, by package. SpecError: the place is not allowed."""
 
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> "Inventory":
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> InventoryT:
         """What exists. Relative folders of the spec begin at `program_folder`. It changes nothing, neither at the place nor on
         this computer.
 
@@ -244,7 +248,7 @@ class Planner(Protocol):
         """
 
     def validate(
-        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: "Inventory", code_files: Sequence[str]
+        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse a plan that cannot work, before anything is created; the warnings about the rest.
 
@@ -252,14 +256,14 @@ class Planner(Protocol):
             SpecError: with the argument, what is wrong with it, and what to do.
         """
 
-    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: "Inventory") -> Rendered:
+    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT) -> Rendered:
         """What each task's process, service or instance will be, and what that changes.
 
         Raises:
             SpecError: an argument is not valid.
         """
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[InventoryT]) -> Mapping[str, Mapping[str, Any]]:
         """Register, with Pulumi, what tasks and controller need before they can be created. Job to its `TaskProps.dependencies`, with
         Pulumi's outputs among the values."""
 
@@ -306,7 +310,7 @@ class MachineProvider(Protocol):
         """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
         exist, but are not needed."""
 
-    def register(self, request: DependencyRequest) -> Any:
+    def register(self, request: DependencyRequest[Any]) -> Any:
         """Register the machines with Pulumi; the resource that exists when they form a cluster."""
 
     def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
@@ -391,7 +395,7 @@ class Discovery:
 class Backend:
     """One backend. Its contracts are made when they are needed, because each of them takes long to load."""
 
-    make_planner: Callable[[], Planner]
+    make_planner: Callable[[], Planner[Any]]
     make_runner: Callable[[], TaskRunner]
     make_access: Callable[[], TaskAccess]
     discovery: Discovery
@@ -407,7 +411,7 @@ class Backend:
     Empty: what an update creates is the cluster's from the beginning."""
 
     @property
-    def planner(self) -> Planner:
+    def planner(self) -> Planner[Any]:
         """The planner, which keeps no state."""
         return self.make_planner()
 

@@ -43,7 +43,7 @@ class Ec2MachineProvider:
             f"{name} ({instance.instance_id})" for name, instance in inventory.instances.items() if name in surplus
         ]
 
-    def register(self, request: DependencyRequest) -> MachineSwarm:
+    def register(self, request: DependencyRequest[Any]) -> MachineSwarm:
         """Key, security group, shared files, bucket, machines, and their Swarm."""
         from ..resources import register
 
