@@ -29,7 +29,7 @@ from ..docker.volumes import mounts
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
-from .aws import account, api, session
+from .aws import account, api
 from .machine import boot, machines, replaced_machines, ssh, user_data
 from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
@@ -80,7 +80,7 @@ class Ec2Planner:
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
             lost=machines.lost(needed),
-            place={"id": session.account(ssh.region(cluster)), "name": ""},
+            place={"id": account.account_id(ssh.region(cluster)), "name": ""},
             services=services,
             surplus=surplus,
             file_systems=file_systems if spec.ec2.efs == NEW else {},
