@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the command imports this module too, and needs neither spec
 
     from ..agent.json_data import JsonData
     from ..agent.record.record import RecordView, ViewRequest
+    from ..outputs import CostSummary
     from ..plan.change import Change
     from ..plan.inventory import Inventory, PlaceRef
     from ..plan.plan import Plan
@@ -161,6 +162,24 @@ class EngineTask:
     """Why it does not run, in the engine's words."""
 
 
+class MachineCost(TypedDict):
+    """What one machine costs, in USD; None where a price is unknown."""
+
+    per_hour: float | None
+    spent: float | None
+
+
+@dataclass(frozen=True)
+class ObservedCost:
+    """What the machines of a cluster cost, as of the last observation."""
+
+    total: "CostSummary | None" = None
+    """The output `cost`, but for what the plan knows; None where nothing is billed."""
+    machines: Mapping[str, MachineCost] = field(default_factory=dict)
+    billed: Sequence[tuple[float, float, float | None]] = ()
+    """Begin, end and price per hour of each instance that existed."""
+
+
 @dataclass(frozen=True)
 class ObservedMachines:
     """What is observed of a cluster's machines."""
@@ -171,8 +190,7 @@ class ObservedMachines:
     """The status of the machines that `statuses` does not list."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Machine to its public address, where it has one."""
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    """The output `cost`; `machines`: `per_hour` and `spent` of each; `billed`: begin, end, price of each instance. Empty if none is."""
+    cost: ObservedCost = field(default_factory=ObservedCost)
     failures: Mapping[str, str] = field(default_factory=dict)
     """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
     problems: tuple[str, ...] = ()
