@@ -10,6 +10,7 @@ ANYTHING = None
 
 BASE = ("errors", "paths", "units", "agent.files", "agent.json_data", "agent.polling")
 SHARED_BY_BACKENDS = (
+    "outputs",
     "component.plugin_exit",
     "receipts",
     "component.tracebacks",

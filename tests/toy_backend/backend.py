@@ -86,7 +86,7 @@ class ToyPlanner:
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
         return Rendered()
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[Inventory]) -> Mapping[str, Mapping[str, Any]]:
         return {}
 
 

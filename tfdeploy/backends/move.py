@@ -112,7 +112,8 @@ def missing_checkpoint(stopped: StoppedRun, run: RunState, submitted: str) -> st
     if lacking and not has_checkpoint:
         names = ", ".join(f"{item.name} ({text_of_size(item.size)}, {item.reason})" for item in lacking)
         return f"these artifacts could not be uploaded: {names}"
-    if stopped.is_current and submitted in ("", run.spec.id) and _has_trained(run) and not may_begin_again():
+    has_trained = not run.spec.serve and any(task.started for task in run.training_tasks)
+    if stopped.is_current and submitted in ("", run.spec.id) and has_trained and not may_begin_again():
         return "" if _can_resume(stored) else _nothing_stored(run)
     return ""
 
@@ -167,10 +168,6 @@ def _is_state(artifact: ManifestArtifact) -> bool:
     if artifact.kind == FILES:
         return any(_STATE.search(file.name) for file in artifact.files)
     return artifact.kind in RESUMABLE
-
-
-def _has_trained(run: RunState) -> bool:
-    return not run.spec.serve and any(task.started for task in run.training_tasks)
 
 
 def _is_over(run: RunState, submitted: str) -> bool:

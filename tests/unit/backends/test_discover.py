@@ -1,4 +1,4 @@
-"""What carries our marks becomes clusters, whatever it is."""
+"""What has our marks becomes clusters, whatever it is."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Connections that are carried from a port of this computer: bytes both ways, directions that end alone, and what goes wrong."""
+"""Connections that are forwarded from a port of this computer: bytes both ways, directions that end alone, and what goes wrong."""
 
 import os
 import socket

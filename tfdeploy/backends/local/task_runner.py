@@ -94,7 +94,10 @@ class LocalTaskRunner:
         run = RunSpec.from_dict(props["run"])
         path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
         run = replace(run, path=path)
-        _create_train_dir(run.train_dir)
+        if "://" not in run.train_dir:
+            # With the user's umask: the controller, which refuses a folder that cannot be used, would create it with its private one.
+            with suppress(OSError):
+                Path(run.train_dir).mkdir(parents=True, exist_ok=True)
         record = Record(places.record)
         first = record.current() is None
         self._write_secrets(places, props["secrets"])
@@ -296,14 +299,6 @@ def launchers_live(places: Places) -> bool:
 def _stop_seconds(job: RunState | None) -> float:
     """How long a task may take to stop and to send the rest of its output to the controller."""
     return (float(job.spec.grace) if job else 0.0) + _MARGIN
-
-
-def _create_train_dir(folder: str) -> None:
-    """Create the user's folder with the user's umask: the controller, with its private umask, would create it otherwise. It refuses
-    the run if the folder cannot be used."""
-    if "://" not in folder:
-        with suppress(OSError):
-            Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:

@@ -289,7 +289,7 @@ def test_the_account_is_stored_before_anything_is_registered(monkeypatch: pytest
         pass
 
     class NoMachines(Ec2MachineProvider):
-        def register(self, request: DependencyRequest) -> Any:
+        def register(self, request: DependencyRequest[Any]) -> Any:
             raise Interrupted
 
     for module, name in ((costs, "save_plan"), (ssh, "store"), (record_bucket, "download")):

@@ -6,9 +6,10 @@ The Engine API's form: https://docs.docker.com/reference/api/engine/version/v1.4
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from ....agent.json_data import JsonData
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
@@ -88,7 +89,7 @@ def dependencies_of(props: TaskProps | RunProps) -> ContainerDependencies:
 
 
 @dataclass(frozen=True)
-class ContainerSettings:
+class ContainerSettings(JsonData):
     """A task's container, or the controller's: what `TaskProps.container` and `RunProps.container` store in Pulumi's state."""
 
     job: str
@@ -109,17 +110,6 @@ class ContainerSettings:
     """The placement constraint of the controller; tasks are placed by the plan."""
     cleanup_image: str = ""
     """Of the controller: the argument `docker.cleanup_image`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it is stored in Pulumi's state."""
-        values = asdict(self)
-        return {**values, "mounts": list(self.mounts), "dropped_capabilities": list(self.dropped_capabilities)}
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> "ContainerSettings":
-        """The settings that `to_dict` made."""
-        sequences = {key: tuple(values.get(key, ())) for key in ("mounts", "dropped_capabilities")}
-        return ContainerSettings(**{**values, **sequences})
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Ec2MachineProvider:
         surplus = [item for name, item in inventory.instances.items() if name not in names]
         return needed, [f"{instance.machine} ({instance.instance_id})" for instance in surplus]
 
-    def register(self, request: DependencyRequest) -> MachineSwarm:
+    def register(self, request: DependencyRequest[Any]) -> MachineSwarm:
         """Key, security group, shared files, bucket, machines, and their Swarm."""
         from ..resources import register
 
