@@ -13,8 +13,7 @@ from ..agent.run_state import RunState
 from ..plan.inventory import Inventory
 from ..plan.plan import Plan, starts_new_run
 from ..receipts import Receipt, RunOutcome
-from ..report.forecast import forecast
-from ..report.forecast_text import forecast_line
+from ..report.forecast import forecast, forecast_line
 from ..report.run_history import StoredRun, changes, outcome_of
 
 

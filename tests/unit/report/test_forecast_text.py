@@ -6,8 +6,7 @@ import pytest
 
 from tests.unit.report.test_forecast import run
 from tfdeploy.receipts import RunOutcome
-from tfdeploy.report.forecast import Forecast
-from tfdeploy.report.forecast_text import forecast_line
+from tfdeploy.report.forecast import Forecast, forecast_line
 
 WENT = RunOutcome(0.0, 842.0, "succeeded", metrics={"accuracy": "0.956"}, cost=0.08, is_final=True)
 

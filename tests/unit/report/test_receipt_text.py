@@ -6,7 +6,7 @@ from tests.unit.report.test_run_history import finished, stored
 from tfdeploy.agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.receipts import Receipt
-from tfdeploy.report.receipt_text import receipt_facts
+from tfdeploy.report.run_history import receipt_facts
 
 
 def test_what_is_not_known_is_left_out() -> None:

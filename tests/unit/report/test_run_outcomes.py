@@ -20,8 +20,7 @@ from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
-from tfdeploy.report.receipt_text import cost_text
-from tfdeploy.report.run_history import UNFINISHED
+from tfdeploy.report.run_history import UNFINISHED, cost_text
 from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}

@@ -11,7 +11,7 @@ from ...backends.task_access import no_task
 from ...report import diagnosis
 from ...report.diagnosis import LINES, Facts, Finding
 from ...report.escapes import safe
-from ...report.run_words import in_words_of_run
+from ...report.remedies import in_words_of_run
 from .. import completion
 from ..common import FAILED, print_json, print_prose
 from ..run.stack import PROJECT

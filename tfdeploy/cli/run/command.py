@@ -14,7 +14,7 @@ import typer
 from ... import registry
 from ...errors import BundleError, EmptyBundle, SpecError
 from ...report.escapes import safe
-from ...report.run_words import in_words_of_run
+from ...report.remedies import in_words_of_run
 from ..commands.status import to_dict
 from ..common import FAILED, parse_timeout, print_json, print_message
 from ..output import prefix

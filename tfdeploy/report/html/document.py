@@ -5,7 +5,7 @@ import datetime
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,9 +20,29 @@ from ..log_metrics import Curve, curves
 from ..report import Report
 from ..tables import Table, machine_table, task_table
 from .chart import drawable, duration, gallery, leader, number, place_text
-from .content import Content
 from .markup import Html, element, joined
 from .timeline import KINDS, picture, time_span, timeline
+
+
+@dataclass(frozen=True)
+class Content:
+    """A cluster at one moment: its report, events, log lines and options."""
+
+    name: str
+    backend: str
+    project: str
+    stack: str
+    report: Report
+    events: Sequence[Event] = ()
+    """Oldest first."""
+    lines: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
+    """Hostname to the log lines of the task with their times, oldest first."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The arguments of the component, without secrets."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    receipt: Mapping[str, str] = field(default_factory=dict)
+    """What was submitted, and what it cost, by name; empty where no receipt of the run is stored."""
+
 
 _OTHER_KINDS = {"connected": "good", "unreachable": "bad", "unknown": "wait", "pulling": "start", "rejected": "bad"}
 

@@ -11,9 +11,9 @@ from tests.cli.made_up import BEGIN, content, paid
 from tfdeploy.outputs import TaskRow
 from tfdeploy.report.escapes import plain
 from tfdeploy.report.failure import Failure
-from tfdeploy.report.html.content import Content
 from tfdeploy.report.html.document import (
     LAST_LINES,
+    Content,
     fragment,
     kind,
     page,
