@@ -162,7 +162,7 @@ def _submit(props: RunProps) -> RunOutputs:
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
     """Submit a run, with its record from another place, or from this computer."""
     from .backends import moving
-    from .report.arrival import last_step
+    from .report.run_outcomes import last_step
 
     for sentence in moving.carry(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")

@@ -40,7 +40,7 @@ PURE = (
     "report.events",
     "report.progress",
     "report.diagnosis",
-    "report.failure",
+    "report.program_problems",
     "report.forecast",
     "report.remedies",
     "report.summary",

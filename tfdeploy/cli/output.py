@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..agent.record.escapes import RESET, safe
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
-from ..report.escapes import RESET, safe
 from ..report.tables import Table, fit, heading, machine_table, screen_tables, task_table, text_table, with_ages
 from .common import has_colours, print_styled
 from .snapshot import LogLine

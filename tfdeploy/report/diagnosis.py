@@ -6,6 +6,7 @@ from typing import Any
 
 from ..agent.control.elastic import is_left_out
 from ..agent.control.success_policy import may_fail
+from ..agent.record.escapes import plain
 from ..agent.run_state import (
     BUDGET,
     DEAD,
@@ -22,16 +23,12 @@ from ..agent.run_state import (
     WAITING,
     TaskState,
 )
-from ..backends.base import EngineTask, ObservedState
+from ..backends.base import GONE, EngineTask, ObservedState
 from ..units import counted, moment
-from .escapes import plain
 from .events import exit_text, restart_text, task_detail
-from .failure import failed_tasks, failure_of
+from .program_problems import Finding, failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
-from .report import Report, time_left
-from .session_waits import session_waits
-from .trouble import trouble_of
-from .until_problems import until_problems
+from .report import Report
 
 LINES = 20
 """How many last lines of each task the diagnosis needs."""
@@ -40,20 +37,6 @@ IMAGES = "A large image takes time; `docker pull` on the machine shows the progr
 
 _SHOWN_LINES = 5
 _CONNECTED = "connected"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One or two sentences about a task, a machine, or the cluster."""
-
-    about: str
-    """The name of the task or machine; empty for the cluster."""
-    text: str
-    remedy: str = ""
-    lines: Sequence[str] = ()
-    """The last lines of the task's output."""
-    wrong: bool = True
-    """Whether it is a problem."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +74,15 @@ def _cluster(facts: Facts) -> Iterator[Finding]:
     if facts.ended:
         yield from _destroyed(facts)
     elif state == "succeeded":
-        left = time_left(facts.sight.view.run_state, facts.sight)
-        yield Finding("", f"The run succeeded: {reason}.{left}", wrong=False)
-        yield from (Finding(wait.hostname, wait.text, wait.remedy, wrong=False) for wait in session_waits(facts.sight))
-        yield from _undecided_conditions(facts)
+        yield Finding("", f"The run succeeded: {reason}. {facts.report.time_left}".rstrip(), wrong=False)
+        yield from facts.report.problems
         yield from _relative_checkpoints(facts)
     elif state == "stopped":
         run = facts.sight.view.run_state
         cause = run.result.cause if run and run.result else ""
         text = f"The run was stopped{':' if cause == BUDGET else ''} {reason}."
         yield Finding("", text, after_stop(facts.report.run, cause), wrong=False)
-        yield from _undecided_conditions(facts)
+        yield from facts.report.problems
     elif state == FAILED:
         yield from _failed(facts)
     else:
@@ -135,7 +116,7 @@ def _failed(facts: Facts) -> Iterator[Finding]:
     yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
     failed = list(_failed_tasks(facts))
     yield from failed or _engine_problems(facts, ())
-    yield from _undecided_conditions(facts)
+    yield from facts.report.problems
     run = facts.sight.view.run_state
     if run is not None and run.result is not None and run.result.cause == STARTUP_TIMEOUT:
         text = "No task starts before all tasks are ready."
@@ -182,8 +163,7 @@ def _unfinished(facts: Facts) -> Iterator[Finding]:
     is_silent = facts.sight.controller_silent_since is not None
     if starting and not is_silent:
         yield _starting(facts, starting, waiting, bool(causes))
-    yield from (Finding(wait.hostname, wait.text, wait.remedy) for wait in session_waits(facts.sight))
-    yield from _undecided_conditions(facts)
+    yield from facts.report.problems
     yield from _relative_checkpoints(facts)
     running = [row for row in rows if row["status"] == RUNNING]
     if running:
@@ -260,12 +240,6 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
             yield Finding(hostname, f"{hostname} has been {status}.", remedy)
 
 
-def _undecided_conditions(facts: Facts) -> Iterator[Finding]:
-    """Metrics of `until` that are not numbers."""
-    for problem in until_problems(facts.sight):
-        yield Finding("", problem.text, problem.remedy, wrong=not facts.report.decided)
-
-
 def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
     """Tasks that store checkpoints where no other task sees them."""
     for hostname, lines in facts.sight.view.logs.items():
@@ -301,3 +275,63 @@ def _task(facts: Facts, hostname: str, findings: Sequence[Finding]) -> list[Find
         return []
     is_problem = any(finding.wrong for finding in findings) and row["status"] != RUNNING
     return [Finding(hostname, f"{hostname} is {row['status']}.", wrong=is_problem)]
+
+
+_PATIENCE = 5.0
+"""So many seconds a controller or an engine is silent at most where it is started again, or misses a call."""
+
+
+def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
+    """What is wrong, and what to do; both empty for nothing. `heal` is the command that recreates what is missing."""
+    problems = "; ".join(observed.problems)
+    if is_gone(observed) and observed.engine is not None:
+        return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{heal}`."
+    if observed.engine is None and problems:
+        remedy = "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
+        return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected."
+    if observed.engine is None:
+        return "The cluster's supervisord is gone, with all of its processes.", f"Run `{heal}`."
+    if observed.controller_silent_since is not None:
+        since = f" since {moment(observed.controller_silent_since)}" if observed.controller_silent_since else ""
+        text = f"The controller does not respond{since}{f': {problems}' if problems else ''}."
+        remedy = f"`{heal}` starts it again. Running tasks are not affected."
+        return text, engine_remedy(problems, "") or remedy
+    return (f"{problems}.", engine_remedy(problems, "") or f"Run `{heal}`.") if problems else ("", "")
+
+
+def is_gone(observed: ObservedState) -> bool:
+    """Whether the place of the cluster responds and has nothing of it that could run: no controller, no task, no machine."""
+    if observed.controller_silent_since is None or observed.problems:
+        return False
+    statuses = {observed.others, *observed.machines.values()}
+    return not observed.engine and (observed.engine == {} or statuses == {GONE})
+
+
+@dataclass
+class Trouble:
+    """What is wrong for a while with a cluster that is observed again and again."""
+
+    text: str = ""
+    """In sentences; empty for nothing, and as long as it may be over in a moment."""
+    is_final: bool = False
+    """Whether nothing starts the cluster again by itself."""
+    was_well: bool = False
+    """Whether there was nothing wrong in one of the observations."""
+    _since: float = -1.0
+
+    def note(self, observed: ObservedState, heal: str, now: float) -> None:
+        """Note an observation; `now` is a clock that does not step."""
+        text, remedy = trouble_of(observed, heal)
+        if not text:
+            self._since, self.was_well = -1.0, True
+        elif self._since < 0:
+            self._since = now
+        is_lasting = bool(text) and now - self._since >= _PATIENCE
+        self.text = f"{text} {remedy}" if is_lasting else ""
+        self.is_final = is_lasting and _is_final(observed)
+
+
+def _is_final(observed: ObservedState) -> bool:
+    """Without supervisord no process of a local cluster is left."""
+    has_no_engine = observed.engine is None and observed.controller_silent_since is not None
+    return is_gone(observed) or (has_no_engine and not observed.problems)

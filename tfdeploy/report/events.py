@@ -6,7 +6,7 @@ from typing import Any
 
 from ..agent import events
 from ..agent.events import Event
-from ..agent.record.artifacts import CLUSTER_LIMIT
+from ..agent.record import artifacts
 from ..agent.run_state import (
     BUDGET,
     BY_REQUEST,
@@ -29,10 +29,34 @@ from ..agent.run_state import (
     TaskState,
 )
 from ..units import dollars, text_of_number, text_of_seconds, text_of_size
-from .artifacts import reason_text
 
 _NAMED = 3
 """So many artifacts are named in a sentence."""
+
+
+_AT_MOST = f"a run stores at most {text_of_size(artifacts.MAX_BYTES)} in {artifacts.MAX_FILES} files"
+_THERE = "It is still in `train_dir`"
+
+REASONS = {
+    artifacts.LIMIT: f"{_AT_MOST}. {_THERE}; `artifacts` chooses what is stored",
+    artifacts.CHANGED: f"it changed while it was uploaded. {_THERE}",
+    artifacts.UNREADABLE: f"the task may not read it. {_THERE}; set `container.user`, or have the program write it with another mode",
+    artifacts.OUTSIDE: "it has a link to a file outside of `train_dir`. Have the program copy that file",
+    artifacts.NO_MATCH: "the pattern names no file below `train_dir`",
+    artifacts.BAD_NAME: f"the name of one of its files is longer than 255 bytes, or is not UTF-8. {_THERE}",
+    artifacts.DISK_FULL: f"the controller could not write it to its disk. {_THERE}; make room there before the next run",
+    artifacts.WRONG_HASH: f"it arrived damaged, again and again. {_THERE}",
+    artifacts.OTHER_MACHINE: f"another machine has a file of the same name, which is stored. {_THERE}",
+    artifacts.CLUSTER_LIMIT: "a cluster stores the artifacts of its newest runs only",
+    artifacts.RUN_LIMIT: f"{_AT_MOST}, and a later upload needed its room",
+    artifacts.NOT_COPIED: "it was not on this computer yet when the run moved, and the place that had it did not respond",
+}
+"""Why something was not stored, and what to do."""
+
+
+def reason_text(reason: str) -> str:
+    """Why something was not stored, and what to do."""
+    return REASONS.get(reason, reason)
 
 
 def exit_text(exit_: TaskExit | None) -> str:
@@ -135,7 +159,10 @@ def describe(event: Event) -> tuple[str, str]:
             reason_text(event.reason),
         ),
         events.ARTIFACTS_LOST: (f"models and checkpoints on {event.machine} were not uploaded", _lost(event)),
-        events.ARTIFACTS_REMOVED: (f"deleted artifacts of earlier runs: {names_of(event)}", reason_text(CLUSTER_LIMIT)),
+        events.ARTIFACTS_REMOVED: (
+            f"deleted artifacts of earlier runs: {names_of(event)}",
+            reason_text(artifacts.CLUSTER_LIMIT),
+        ),
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))

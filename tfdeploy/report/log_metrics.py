@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..agent.record.escapes import plain
 from ..agent.record.steps import IS, step_in
-from .escapes import plain
 
 STEP, EPOCH, TIME = "step", "epoch", "time"
 """The x axes that a curve may have."""

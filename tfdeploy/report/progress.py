@@ -9,9 +9,12 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from ..agent.record.escapes import plain
 from ..units import text_of_number, text_of_seconds
-from .escapes import plain
 from .log_metrics import Reading, is_of_evaluation, reading
+
+LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
+"""The first of these that a cluster has is the task that prints most about the training."""
 
 _GOAL = re.compile(
     r"(?<![\w-])--?(?:(?:global|train|training|max|num|n|total|number_of)[_-])*(?:steps|iterations|iters|max[_-]step|num[_-]step)"
@@ -64,6 +67,19 @@ class Progress:
         if self.step is None or not self.goal or not self.rate:
             return None
         return max(0.0, (self.goal - self.step) / self.rate)
+
+
+def read_progress(lines: Iterable[tuple[float, str]], command: str = "") -> Progress:
+    """The progress of a task that has printed these lines, with their times, and runs this command."""
+    training = Training(goal(command))
+    training.add_lines(lines)
+    return training.progress
+
+
+def leaders_first(hostnames: Iterable[str]) -> list[str]:
+    """The tasks that print most about the training, then the others."""
+    names = list(hostnames)
+    return [*(name for name in LEADERS if name in names), *(name for name in names if name not in LEADERS)]
 
 
 def goal(command: str) -> float | None:

@@ -7,6 +7,8 @@ from typing import Any, cast
 from ..agent.control.start_barrier import tasks_not_ready
 from ..agent.control.success_policy import finishing_workers, is_worker
 from ..agent.flags import shown_command
+from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
+from ..agent.record.escapes import shown_text
 from ..agent.record.metric_values import number_in
 from ..agent.run_state import (
     ENGINE_STARTING,
@@ -23,6 +25,8 @@ from ..agent.run_state import (
     SUCCEEDED,
     UNKNOWN,
     UNREACHABLE,
+    UPLOAD_LOST,
+    UPLOADING,
     WAITING,
     RunState,
     TaskState,
@@ -30,14 +34,10 @@ from ..agent.run_state import (
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, text_of_seconds
-from .artifacts import artifact_rows, is_uploading
-from .escapes import shown_text
-from .events import restart_text, result_text
+from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
-from .failure import Failure, failures
-from .session_waits import SessionWait, session_waits
+from .program_problems import Failure, Finding, failures, program_problems
 from .tables import status_text
-from .until_problems import UntilProblem, until_problems
 
 SILENT_SECONDS = 15.0
 """A launcher that has not reported to the controller for this long is unreachable."""
@@ -47,6 +47,9 @@ END_SECONDS = 2 * SILENT_SECONDS
 
 _JUST_NOW_SECONDS = 3.0
 """An engine reports the start of a task a moment after its launcher does."""
+
+_COPY_SECONDS = 60.0
+"""An update waits so long for the artifacts of a run that has ended."""
 
 _REJECTED = "rejected"
 _INSTALLING = "installing packages"
@@ -78,10 +81,9 @@ class Report:
     """The last lines of each task with their times, in seconds since 1970."""
     failures: list[Failure] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
-    session_waits: list[SessionWait] = field(default_factory=list)
-    """Tasks that wait for a peer which has ended or does not respond, and workers that never trained."""
-    until_problems: Sequence[UntilProblem] = ()
-    """Metrics that no condition of `until` can be decided by."""
+    problems: list[Finding] = field(default_factory=list)
+    """Tasks that wait for a peer which has ended or does not respond, workers that never trained, and metrics that no condition of
+    `until` can be decided by."""
     train_dir: str = ""
     """The folder of the run, as its tasks have it."""
     artifacts: list[ArtifactRow] = field(default_factory=list)
@@ -125,11 +127,10 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         cost=_cost(observed, expected),
         timed=timed,
         failures=failed,
-        session_waits=session_waits(observed),
+        problems=program_problems(observed),
         train_dir=run_state.spec.train_dir if run_state else "",
-        artifacts=artifact_rows(observed),
-        is_uploading=is_uploading(observed),
-        until_problems=until_problems(observed),
+        artifacts=_artifact_rows(observed),
+        is_uploading=_is_uploading(observed),
         sentences=sentences,
         submitted=run_state.submitted_at if run_state else 0.0,
         last_seen=_last_seen(run_state, observed),
@@ -335,6 +336,57 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
     if cost:
         row["per_hour"], row["spent"] = cost["per_hour"], cost["spent"]
     return row
+
+
+def _artifact_rows(observed: ObservedState) -> list[ArtifactRow]:
+    """The output `artifacts`: what is stored, then what is not."""
+    view = observed.view
+    if view.run_state is None:
+        return []
+    folder = f"{observed.record_folder}/runs/{view.run_state.spec.id}/artifacts"
+    rows = [_artifact_row(artifact, folder) for artifact in view.artifacts]
+    left_out = [_missing_artifact(item.name, item.size, f"{reason_text(item.reason)}.") for item in view.left_out]
+    return [*rows, *left_out, *_lost_artifacts(view.run_state)]
+
+
+def _artifact_row(artifact: StoredArtifact, folder: str) -> ArtifactRow:
+    path = artifact.name if artifact.kind == CHECKPOINT else artifact.path
+    place = folder if artifact.kind == FILES or path == "." else f"{folder}/{path}"
+    problem = "" if artifact.is_complete else "It is not on this computer yet: `pulumi up` copies it."
+    return {
+        "name": artifact.name,
+        "kind": artifact.kind,
+        "size": artifact.size,
+        "path": place if artifact.is_complete else "",
+        "problem": problem,
+    }
+
+
+def _missing_artifact(name: str, size: int, sentence: str) -> ArtifactRow:
+    return {"name": name, "kind": "", "size": size, "path": "", "problem": sentence[0].upper() + sentence[1:]}
+
+
+def _lost_artifacts(run_state: RunState) -> list[ArtifactRow]:
+    return [
+        _missing_artifact(
+            run_state.spec.train_dir,
+            0,
+            f"the launcher of {upload.task} on {machine} did not respond, so that models and checkpoints there were not uploaded.",
+        )
+        for machine, upload in run_state.uploads.items()
+        if upload.state == UPLOAD_LOST
+    ]
+
+
+def _is_uploading(observed: ObservedState) -> bool:
+    """Whether artifacts of a run that has ended are about to arrive on this computer, and that does not take too long."""
+    run_state = observed.view.run_state
+    if run_state is None or observed.controller_silent_since is not None or not run_state.uploads:
+        return False
+    since = max(upload.at for upload in run_state.uploads.values())
+    is_open = any(upload.state == UPLOADING for upload in run_state.uploads.values())
+    is_incomplete = any(not artifact.is_complete for artifact in observed.view.artifacts)
+    return (is_open or is_incomplete) and observed.view.at - since < _COPY_SECONDS
 
 
 def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..agent.record.escapes import safe
 from ..receipts import Receipt
 from ..units import text_of_size
-from .escapes import safe
 from .run_history import StoredRun, argument_values, changes, counts_text, speed_text
 from .tables import text_table
 

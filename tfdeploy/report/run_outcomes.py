@@ -2,10 +2,11 @@
 while a cluster exists."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from .. import receipts
 from ..agent import events
@@ -14,13 +15,14 @@ from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from ..backends.base import ClusterRef, ObservedState
+from ..backends.run_mover import StoppedRun
 from ..receipts import RunOutcome
 from ..spec.backends import BACKENDS
-from .progress import Training
+from .progress import LEADERS, Progress, read_progress
 from .run_history import outcome_of
 
-_SPEED_LINES = 1000
-"""So many last lines of a task are read for its speed."""
+_LAST_LINES = 1000
+"""So many last lines of a task are read for its progress."""
 
 Billed = tuple[float, float, float | None]
 """When an instance began and ended, in seconds since 1970, and its price per hour in USD."""
@@ -149,11 +151,23 @@ def run_cost(billed: Sequence[Billed], begin: float, end: float) -> float | None
 def speed(record: Record, state: RunState) -> float | None:
     """The last steps a second in the output of the first task that prints steps; the deciding tasks come first."""
     deciding = [task.hostname for task in deciding_tasks(state)]
-    for hostname in dict.fromkeys([*deciding[:1], "chief-0", "worker-0"]):
-        if hostname in state.tasks:
-            training = Training()
-            lines = record.log(state.spec.id, hostname).tail(_SPEED_LINES)
-            training.add_lines((line.at, line.text) for line in lines)
-            if training.progress.rate is not None:
-                return training.progress.rate
-    return None
+    names = [name for name in dict.fromkeys([*deciding[:1], *LEADERS]) if name in state.tasks]
+    rates = (progress.rate for progress in stored_progress(record, state.spec.id, names))
+    return next((rate for rate in rates if rate is not None), None)
+
+
+def last_step(stopped: StoppedRun) -> int:
+    """The last step that the current run of a record has logged; 0 for none."""
+    run = stopped.record.current()
+    names = [task.hostname for task in deciding_tasks(run)] if run else []
+    steps = (progress.step for progress in stored_progress(stopped.record, run.spec.id if run else "", names))
+    return next((int(step) for step in steps if step is not None), 0)
+
+
+def stored_progress(
+    record: Record, run_id: str, hostnames: Iterable[str], commands: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Progress]:
+    """The progress of each of these tasks, from the last lines of its log; `commands` has the command of each."""
+    for hostname in hostnames:
+        lines = record.log(run_id, hostname).tail(_LAST_LINES)
+        yield read_progress(((line.at, line.text) for line in lines), commands.get(hostname, ""))

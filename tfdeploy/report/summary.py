@@ -5,11 +5,8 @@ from collections.abc import Mapping, Sequence
 from ..agent.run_state import FAILED, LOST, OUT_OF_MEMORY, RUNNING, UNKNOWN, UNREACHABLE
 from ..outputs import ArtifactRow, TaskRow
 from ..units import dollars, text_of_number, text_of_seconds, text_of_size, wrapped
-from .progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
+from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
 from .report import Report
-
-LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
-"""The first of these that the cluster has is the task that prints most about the training."""
 
 _PROBLEMS = (FAILED, "killed", OUT_OF_MEMORY, LOST, UNREACHABLE, "rejected", "restarting")
 """The beginnings of states of which `tfdeploy explain` knows more."""
@@ -19,17 +16,14 @@ _SHOWN_ARTIFACTS = 3
 
 def leader(tasks: Sequence[TaskRow]) -> str:
     """The task that prints most about the training; empty if there is none."""
-    names = [row["hostname"] for row in tasks]
-    return next((name for name in LEADERS if name in names), names[0] if names else "")
+    return next(iter(leaders_first(row["hostname"] for row in tasks)), "")
 
 
 def progress_of(report: Report) -> Progress:
     """The progress of the task that prints most about the training, from its last lines."""
     name = leader(report.tasks)
     command = next((row["command"] for row in report.tasks if row["hostname"] == name), "")
-    training = Training(goal(command))
-    training.add_lines(report.timed.get(name, ()))
-    return training.progress
+    return read_progress(report.timed.get(name, ()), command)
 
 
 def summary(report: Report, progress: Progress, home: str = "", width: int = 0, with_cause: bool = True) -> str:

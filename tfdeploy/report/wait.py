@@ -2,10 +2,11 @@
 
 import asyncio
 import datetime
+import re
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import copy_context
@@ -16,23 +17,25 @@ from pathlib import Path
 import pulumi
 
 from ..agent.polling import pause_after
+from ..agent.record.artifacts import CHECKPOINT
 from ..agent.record.record import RecordFormatError, ViewRequest
-from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN
+from ..agent.run_state import FAILED, RUNNING, SUCCEEDED, TENSORBOARD, UNKNOWN
 from ..backends.base import Backend, ClusterRef, ObservedState
 from ..errors import BackendError
+from ..outputs import CostSummary, TaskRow
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
-from ..units import text_of_number, wrapped
-from .arrival import Arrival
-from .diagnosis import way_on
+from ..units import dollars, text_of_number, wrapped
+from .diagnosis import Trouble, way_on
 from .expected import expected_state
-from .live_display import MIN_COLUMNS, LiveDisplay
-from .live_rows import LiveRows
+from .live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
+from .log_metrics import reading
+from .program_problems import is_noise
+from .progress import Training, goal, progress_text, read_progress
 from .report import Report, report
 from .run_outcomes import observed_source, store_outcomes
 from .summary import next_steps, progress_of, summary
 from .tables import screen_text
-from .trouble import Trouble
 from .update_failure import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
@@ -152,21 +155,18 @@ def _print_changes(watch: Watch, latest: Report) -> None:
     if latest.time_left and "time left" not in watch.warned:
         watch.warned.add("time left")
         pulumi.log.info(f"{watch.spec.name}: {latest.sentences}")
-    if watch.trouble:
-        _warn_once(watch, watch.trouble, watch.trouble)
+    _warn_once(watch, watch.trouble, watch.trouble)
     _warn_of_program(watch, latest)
 
 
 def _warn_of_program(watch: Watch, latest: Report) -> None:
     """Name each task that waits for a peer which does not respond, and each metric that `until` cannot compare."""
-    for wait in latest.session_waits:
-        _warn_once(watch, wait.hostname, f"{wait.text} {wait.remedy}")
-    for problem in latest.until_problems:
-        _warn_once(watch, problem.metric, f"{problem.text} {problem.remedy}")
+    for problem in latest.problems:
+        _warn_once(watch, problem.about or problem.text.partition(":")[0], f"{problem.text} {problem.remedy}")
 
 
 def _warn_once(watch: Watch, key: str, text: str) -> None:
-    if key not in watch.warned:
+    if text and key not in watch.warned:
         watch.warned.add(key)
         pulumi.log.warn(f"{watch.spec.name}: {text}")
 
@@ -313,3 +313,113 @@ def _last_lines(latest: Report) -> str:
         how = f"{status.get(failed.hostname, FAILED)}{failed.place}"
         text += f"\n{failed.hostname} {how}. Its last lines:{lines or ' none'}\n{failed.remedy}"
     return text
+
+
+CLUSTER_ROW, RUN_ROW = "cluster", "run"
+"""The rows of a cluster that are not a task's. Those are named by their hostnames, which end with a number."""
+
+_MIN_SECONDS = 1.0
+_SECONDS_PER_TASK = 0.1
+"""At most one message a second for each row, and ten for a cluster: Pulumi Cloud and `--event-log` store each one."""
+
+
+class LiveRows:
+    """The rows of a cluster. Each line of a task is read once."""
+
+    def __init__(self) -> None:
+        self._trainings: dict[str, Training] = {}
+        self._read: dict[str, float] = {}
+        self._shown: dict[str, str] = {}
+        self._next_at = 0.0
+        self._run = ""
+
+    def changes(self, latest: Report, now: float) -> Mapping[str, str]:
+        """The rows with another text than the last time; none if that was a moment ago. `now` is a clock that does not step."""
+        self._read_lines(latest)
+        if now < self._next_at:
+            return {}
+        self._next_at = now + max(_MIN_SECONDS, _SECONDS_PER_TASK * len(latest.tasks))
+        texts = {row["hostname"]: self._task_text(row, latest) for row in latest.tasks}
+        texts |= {CLUSTER_ROW: _cluster_text(latest), RUN_ROW: f"more: {WATCH_COMMAND}"}
+        changed = {name: text for name, text in texts.items() if text != self._shown.get(name)}
+        self._shown |= changed
+        return changed
+
+    def _read_lines(self, latest: Report) -> None:
+        if latest.run != self._run:
+            self._run, self._trainings, self._read = latest.run, {}, {}
+        for row in latest.tasks:
+            name = row["hostname"]
+            training = self._trainings.setdefault(name, Training(goal(row["command"])))
+            lines = [line for line in latest.timed.get(name, []) if line[0] > self._read.get(name, 0.0)]
+            training.add_lines(lines)
+            if lines:
+                self._read[name] = lines[-1][0]
+
+    def _task_text(self, row: TaskRow, latest: Report) -> str:
+        """`running  1200/2000  20s left  41.0 steps/s  loss 0.31 ▇▅▃▂▁`; the last line of a task that prints no steps."""
+        if row["status"] != RUNNING:
+            return row["status"]
+        progress = self._trainings[row["hostname"]].progress
+        if progress.step is not None or progress.loss is not None:
+            return f"{RUNNING}  {progress_text(progress)}"
+        lines = [text for _, text in latest.timed.get(row["hostname"], []) if not is_noise(text)]
+        return _joined([RUNNING, *lines[-1:]])
+
+
+def _cluster_text(latest: Report) -> str:
+    return _joined([latest.state, _cost_text(latest.cost), latest.reason, latest.time_left])
+
+
+def _cost_text(cost: CostSummary) -> str:
+    """`$0.0412 so far, $0.31/h`; empty on `local` and `docker`."""
+    spent, per_hour = cost.get("spent"), cost.get("per_hour")
+    amounts = [] if spent is None else [f"{dollars(spent)} so far"]
+    return ", ".join([*amounts, *([] if per_hour is None else [f"{dollars(per_hour)}/h"])])
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "  ".join(part for part in parts if part)
+
+
+_STEP_OF_CHECKPOINT = re.compile(r"-(\d{1,15})$")
+
+
+class Arrival:
+    """What was observed of a run since it was submitted at a new place. `submitted` is that moment, in seconds since 1970."""
+
+    def __init__(self, submitted: float) -> None:
+        self._submitted = submitted
+        self._before: float | None = None
+        self.step: float | None = None
+        """The first step that was logged since then, once `trains`; None for a program that prints none."""
+        self.problem = ""
+        """Why the last step does not show that it trains."""
+
+    def trains(self, latest: Report, needs_step: bool = True) -> bool:
+        """Whether the run has succeeded, or runs with a step since then that it cannot have without its checkpoint. That it runs is
+        enough where no step is needed, and for a program that prints none."""
+        if latest.state != RUNNING:
+            return latest.state == SUCCEEDED
+        lines = [line for printed in latest.timed.values() for line in printed]
+        later = [line for line in lines if line[0] >= self._submitted]
+        if self.step is None:
+            steps = (reading(text).step for _, text in sorted(later))
+            self.step = next((step for step in steps if step is not None), None)
+        if self._before is None:
+            self._before = read_progress(line for line in lines if line[0] < self._submitted).step
+        step, least = read_progress(later).step, _least_step(latest, self._before or 0.0)
+        self.problem = (
+            ""
+            if step is None or step >= least
+            else f"it logs step {step:,.0f}, and would continue at {least:,.0f} or later"
+        )
+        return not needs_step or (self._before is None if step is None else step >= least)
+
+
+def _least_step(latest: Report, before: float) -> float:
+    """The step that shows that a run which had logged the step `before` has continued: that of its checkpoint, if the names of
+    checkpoints count the same steps. A counter that begins at 0 shows nothing."""
+    names = (row["name"] for row in latest.artifacts or () if row["kind"] == CHECKPOINT)
+    steps = (float(match[1]) for match in map(_STEP_OF_CHECKPOINT.search, names) if match)
+    return max((step for step in steps if step <= before), default=1.0 if before else 0.0)

@@ -1,18 +1,13 @@
 """A run trains at its new place only when it has logged a step there."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.cases import plan
-from tfdeploy.agent.record.log import STDOUT, entry
-from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
-from tfdeploy.backends.run_mover import StoppedRun
-from tfdeploy.report.arrival import Arrival, last_step
+from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN
 from tfdeploy.report.report import Report
+from tfdeploy.report.wait import Arrival
 
 BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")
 
@@ -85,15 +80,3 @@ def test_the_first_step_at_the_new_place_stays_known() -> None:
         arrival.trains(latest)
         steps.append(arrival.step)
     assert steps == [None, 4200, 4200]
-
-
-def test_the_last_step_of_a_record(tmp_path: Path) -> None:
-    record, spec = Record(tmp_path), plan(workers=1).run
-    assert last_step(StoppedRun(tmp_path, is_current=True)) == 0
-    record.save(RunState(spec, 1.0))
-    assert last_step(StoppedRun(tmp_path, is_current=True)) == 0
-    streams = record.log(spec.id, "worker-0").streams
-    text = b"step 4200: loss 0.3\n"
-    streams["stdout"].put(0, text)
-    streams["index"].put(0, entry(90.0, STDOUT, 1, 0, len(text)))
-    assert last_step(StoppedRun(tmp_path, is_current=True)) == 4200

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tfdeploy.agent.record import artifacts
 from tfdeploy.agent.record.artifacts import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.record.record import RecordView
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState
 from tfdeploy.backends.base import ObservedState
-from tfdeploy.report.artifacts import REASONS, artifact_rows, is_uploading, reason_text
+from tfdeploy.report.report import _artifact_rows, _is_uploading
 
 NOW = 1000.0
 FOLDER = "/state/record/runs/run/artifacts"
@@ -24,7 +23,7 @@ def observed(*stored: StoredArtifact, left_out: list[LeftOut] | None = None, upl
 
 
 def test_each_artifact_has_the_path_that_tensorflow_takes() -> None:
-    rows = artifact_rows(
+    rows = _artifact_rows(
         observed(
             StoredArtifact("model", "export/1", 5, path="export/1"),
             StoredArtifact("model", ".", 5, path="."),
@@ -45,7 +44,7 @@ def test_each_artifact_has_the_path_that_tensorflow_takes() -> None:
 
 def test_what_is_not_here_has_a_reason_and_no_path() -> None:
     stored = StoredArtifact("keras", "k", 5, path="k", is_complete=False)
-    rows = artifact_rows(observed(stored, left_out=[LeftOut("large", 9, LIMIT, "gpu-1")], upload=UPLOAD_LOST))
+    rows = _artifact_rows(observed(stored, left_out=[LeftOut("large", 9, LIMIT, "gpu-1")], upload=UPLOAD_LOST))
     assert [(row["name"], row["kind"], row["path"]) for row in rows] == [
         ("k", "keras", ""),
         ("large", "", ""),
@@ -56,19 +55,10 @@ def test_what_is_not_here_has_a_reason_and_no_path() -> None:
     assert "worker-0 on gpu-1 did not respond" in rows[2]["problem"]
 
 
-def test_every_reason_has_a_sentence() -> None:
-    names = ("LIMIT", "CHANGED", "UNREADABLE", "OUTSIDE", "NO_MATCH", "BAD_NAME", "DISK_FULL", "WRONG_HASH")
-    reasons = {
-        getattr(artifacts, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT", "RUN_LIMIT", "NOT_COPIED")
-    }
-    assert reasons == REASONS.keys()
-    assert reason_text("of a newer version") == "of a newer version"
-
-
 def test_without_a_run_there_are_none() -> None:
     state = observed()
-    assert artifact_rows(replace(state, view=RecordView(NOW))) == []
-    assert not is_uploading(replace(state, view=RecordView(NOW)))
+    assert _artifact_rows(replace(state, view=RecordView(NOW))) == []
+    assert not _is_uploading(replace(state, view=RecordView(NOW)))
 
 
 @pytest.mark.parametrize(("upload", "is_complete", "expected"), [
@@ -80,6 +70,6 @@ def test_without_a_run_there_are_none() -> None:
 ])  # fmt: skip
 def test_an_update_waits_for_what_is_on_its_way_for_a_minute(upload: str, is_complete: bool, expected: bool) -> None:
     state = observed(StoredArtifact("keras", "k", 5, path="k", is_complete=is_complete), upload=upload)
-    assert is_uploading(state) is expected
-    assert not is_uploading(replace(state, view=replace(state.view, at=NOW + 61)))
-    assert not is_uploading(replace(state, controller_silent_since=NOW))
+    assert _is_uploading(state) is expected
+    assert not _is_uploading(replace(state, view=replace(state.view, at=NOW + 61)))
+    assert not _is_uploading(replace(state, controller_silent_since=NOW))

@@ -8,11 +8,12 @@ import pytest
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World
-from tfdeploy.agent.record.record import StoredLine
+from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import TaskState
-from tfdeploy.backends.base import EngineTask, ObservedState
-from tfdeploy.report.diagnosis import Facts, Finding, explain
+from tfdeploy.backends.base import GONE, EngineTask, ObservedState
+from tfdeploy.report.diagnosis import Facts, Trouble, explain
 from tfdeploy.report.expected import expected_state
+from tfdeploy.report.program_problems import Finding
 from tfdeploy.report.remedies import engine_remedy, exit_remedy
 from tfdeploy.report.report import report
 
@@ -325,3 +326,51 @@ def test_the_tasks_that_decided_the_failure_are_named_before_those_that_were_lef
     made.wait(3600)
     made.exit("ps-0", 4)
     assert [finding.about for finding in why(sight(made))] == ["", "ps-0", "worker-1"]
+
+
+HEAL = "pulumi up --refresh"
+
+
+def unobservable(engine: Any = ALL, silent: float | None = 0.0, **more: Any) -> ObservedState:
+    """A controller that is silent, and this engine."""
+    return replace(sight(world(), silent_since=silent, engine=engine), **more)
+
+
+CASES: dict[str, tuple[ObservedState, str, bool]] = {
+    "all is well": (unobservable(silent=None), "", False),
+    "supervisord is gone": (unobservable(engine=None), "The cluster's supervisord is gone", True),
+    "the controller is dead": (unobservable(), "The controller does not respond", False),
+    "the engine is gone": (
+        unobservable(engine=None, problems=["connection refused"]),
+        "The engine does not respond",
+        False,
+    ),
+    "all services were removed": (unobservable(engine={}), "Nothing of the cluster exists any more", True),
+    "the machines are gone": (unobservable(engine={}, others=GONE), "Nothing of the cluster exists any more", True),
+    "folder and record are removed": (
+        replace(unobservable(engine={}), view=RecordView(0.0, None)),
+        "Nothing of the cluster exists any more",
+        True,
+    ),
+    "one task is gone": (unobservable(engine={"worker-0": True}, silent=None), "", False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_wrong_is_said_when_it_lasts(case: str) -> None:
+    seen, text, is_final = CASES[case]
+    trouble = Trouble()
+    for now in (100.0, 104.9):
+        trouble.note(seen, HEAL, now)
+        assert (trouble.text, trouble.is_final) == ("", False), "it may be over in a moment"
+    trouble.note(seen, HEAL, 105.0)
+    assert trouble.text.startswith(text)
+    assert bool(trouble.text) == bool(text)
+    assert trouble.is_final == is_final
+
+
+def test_a_controller_that_is_started_again_is_no_trouble() -> None:
+    trouble, gone = Trouble(), CASES["supervisord is gone"][0]
+    for now, seen in enumerate([gone] * 5 + [unobservable(silent=None)] + [gone] * 5):
+        trouble.note(seen, HEAL, float(now))
+        assert not trouble.text

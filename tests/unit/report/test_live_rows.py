@@ -9,8 +9,8 @@ from tests.unit.simulation import World
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.expected import expected_state
-from tfdeploy.report.live_rows import LiveRows
 from tfdeploy.report.report import Report, report
+from tfdeploy.report.wait import LiveRows
 
 MORE = {"run": "more: tfdeploy status --watch"}
 

@@ -18,10 +18,11 @@ from tfdeploy.agent.events import Event
 from tfdeploy.agent.record.log import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.run_mover import StoppedRun
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
 from tfdeploy.report.run_history import UNFINISHED, cost_text
-from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
+from tfdeploy.report.run_outcomes import RecordSource, last_step, outcome, run_cost, speed, store_outcomes
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
 HOUR = 3600.0
@@ -261,3 +262,10 @@ def test_a_finished_run_costs_nothing_where_its_record_moves(tmp_path: Path) -> 
     stored = known(state.spec.id)
     assert stored is not None
     assert (stored.stays, stored.cost) == ((0.0, 0.0), None)
+
+
+def test_the_last_step_of_a_record(tmp_path: Path) -> None:
+    stopped = StoppedRun(tmp_path, is_current=True)
+    assert last_step(stopped) == 0
+    recorded(tmp_path, finished(1_000.0))
+    assert last_step(stopped) == 40

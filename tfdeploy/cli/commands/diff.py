@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from ... import receipts
+from ...agent.record.escapes import shown_text
 from ...agent.record.record import Record
 from ...errors import NotFound
-from ...report.escapes import shown_text
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import FileChange, RunDiff, code_changes
 from ...report.run_history import StoredRun

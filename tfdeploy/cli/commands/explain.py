@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from ...agent.record.escapes import safe
 from ...backends.base import load
 from ...backends.task_access import no_task
 from ...report import diagnosis
-from ...report.diagnosis import LINES, Facts, Finding
-from ...report.escapes import safe
+from ...report.diagnosis import LINES, Facts
+from ...report.program_problems import Finding
 from ...report.remedies import in_words_of_run
 from .. import completion
 from ..common import FAILED, print_json, print_prose

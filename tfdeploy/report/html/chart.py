@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..log_metrics import TIME, Curve, Points
-from ..summary import LEADERS
+from ..progress import leaders_first
 from .markup import Html, element, joined
 
 MOST_POINTS = 400
@@ -316,9 +316,9 @@ def drawable(curve: Curve) -> bool:
 
 
 def leader(curve: Curve) -> str:
-    """The task whose values are those of the run: the first of `LEADERS` that has a line, else the one with the most points."""
-    most = max(curve.series, key=lambda name: len(curve.series[name]))
-    return next((name for name in LEADERS if len(curve.series.get(name, ())) > 1), most)
+    """The task whose values are those of the run: the first leader that has a line, else the task with the most points."""
+    names = sorted(curve.series, key=lambda name: -len(curve.series[name]))
+    return next(iter(leaders_first(name for name in names if len(curve.series[name]) > 1)), names[0])
 
 
 def _sorted(curve: Curve) -> Curve:

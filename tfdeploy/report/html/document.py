@@ -15,8 +15,8 @@ from ...agent.events import Event
 from ...agent.run_state import DEAD
 from ...units import counted, dollars, moment, text_of_seconds
 from ..events import sentence, with_waits
-from ..failure import Failure
 from ..log_metrics import Curve, curves
+from ..program_problems import Failure
 from ..report import Report
 from ..tables import Table, machine_table, task_table
 from .chart import drawable, duration, gallery, leader, number, place_text

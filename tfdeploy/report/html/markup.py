@@ -2,7 +2,7 @@
 
 import html
 
-from ..escapes import plain
+from ...agent.record.escapes import plain
 
 _EMPTY_ELEMENTS = ("link", "meta")
 

@@ -20,7 +20,7 @@ def difference(text: str = "0.1", lines: int = 1) -> RunDiff:
     """Two runs with another learning rate, which is `text` in the newer one."""
     options = [Receipt({"workers": "2", "lr": value, value: ""}, {}, {"c7i.large": 1}) for value in ("1", text)]
     runs = [stored(finished(1_000.0 * place), receipt=options[place - 1], folder="/record") for place in (1, 2)]
-    return RunDiff(*runs, [FileChange(f"{text}.py", [f"+{text}"] * lines)])
+    return RunDiff(runs[0], runs[1], [FileChange(f"{text}.py", [f"+{text}"] * lines)])
 
 
 def made(text: str = "0.1") -> str:

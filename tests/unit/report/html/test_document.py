@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.made_up import BEGIN, content, paid
+from tfdeploy.agent.record.escapes import plain
 from tfdeploy.outputs import TaskRow
-from tfdeploy.report.escapes import plain
-from tfdeploy.report.failure import Failure
 from tfdeploy.report.html.document import (
     LAST_LINES,
     Content,
@@ -22,6 +21,7 @@ from tfdeploy.report.html.document import (
     without_empty_columns,
 )
 from tfdeploy.report.html.markup import element
+from tfdeploy.report.program_problems import Failure
 from tfdeploy.report.tables import Table
 
 FIRST = ["hostname", "status"]
