@@ -123,7 +123,7 @@ def describe(event: Event) -> tuple[str, str]:
         return exit_text(event.exit), "not restarted" if event.kind == events.TASK_FAILED else when
     if event.kind == events.TASK_STARTED:
         return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
-    names = ", ".join(event.tasks)
+    names, stored = ", ".join(event.tasks), names_of(event)
     words = {
         **_starts_of_run(event),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", BY_REQUEST),
@@ -152,15 +152,12 @@ def describe(event: Event) -> tuple[str, str]:
         events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
         events.UNTIL_DISABLED: (f"`until` does not see new values of {event.state}", event.reason),
         events.UNTIL_NO_NUMBER: (f"`until` ignores {event.state} as long as it is not a number", event.reason),
-        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", ""),
-        events.ARTIFACTS_STORED: (f"uploaded {names_of(event)}", text_of_size(event.count)),
-        events.ARTIFACT_LEFT_OUT: (
-            f"did not upload {names_of(event)} ({text_of_size(event.count)})",
-            reason_text(event.reason),
-        ),
+        events.ARTIFACTS_BEGUN: (f"uploads {stored}", ""),
+        events.ARTIFACTS_STORED: (f"uploaded {stored}", text_of_size(event.count)),
+        events.ARTIFACT_LEFT_OUT: (f"did not upload {stored} ({text_of_size(event.count)})", reason_text(event.reason)),
         events.ARTIFACTS_LOST: (f"models and checkpoints on {event.machine} were not uploaded", _lost(event)),
         events.ARTIFACTS_REMOVED: (
-            f"deleted artifacts of earlier runs: {names_of(event)}",
+            f"deleted artifacts of earlier runs: {stored}",
             reason_text(artifacts.CLUSTER_LIMIT),
         ),
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),

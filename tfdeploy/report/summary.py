@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..agent.run_state import FAILED, LOST, OUT_OF_MEMORY, RUNNING, UNKNOWN, UNREACHABLE
+from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
 from ..units import dollars, text_of_number, text_of_seconds, text_of_size, wrapped
 from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
 from .report import Report
-
-_PROBLEMS = (FAILED, "killed", OUT_OF_MEMORY, LOST, UNREACHABLE, "rejected", "restarting")
-"""The beginnings of states of which `tfdeploy explain` knows more."""
+from .tables import kind
 
 _SHOWN_ARTIFACTS = 3
 
@@ -112,7 +110,7 @@ def next_steps(report: Report, serves: bool = False, in_status: bool = False) ->
         return ""
     name = next((failed.hostname for failed in report.failures), leader(report.tasks))
     is_wrong = report.state in (FAILED, UNKNOWN) or any(
-        str(row["status"]).startswith(_PROBLEMS) for row in report.tasks
+        kind(row["status"]) == "bad" or row["status"].startswith(RESTARTING) for row in report.tasks
     )
     first = "explain" if is_wrong else "status" if report.decided or serves else "status --watch"
     commands = [first, f"logs {name}", "report"][first == "status" and in_status :]

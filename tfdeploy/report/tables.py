@@ -1,12 +1,49 @@
 """The tables of machines and tasks: one definition of the columns for the stack output, the terminal and the page. Pure."""
 
 import datetime
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..agent.run_state import (
+    DEAD,
+    INTERRUPTED,
+    LOST,
+    RESTARTING,
+    RUNNING,
+    SCHEDULED,
+    STARTING,
+    STOPPED,
+    SUCCEEDED,
+    UNKNOWN,
+    UNREACHABLE,
+    WAITING,
+)
 from ..outputs import MachineRow, TaskRow
 from ..units import counted, dollars
+
+REMOVED = "removed"
+KINDS = {
+    SCHEDULED: "idle",
+    WAITING: "wait",
+    STARTING: "start",
+    RUNNING: "run",
+    RESTARTING: "warn",
+    INTERRUPTED: "warn",
+    LOST: "bad",
+    SUCCEEDED: "good",
+    STOPPED: "over",
+    REMOVED: "over",
+    **dict.fromkeys((*DEAD, UNREACHABLE, "rejected", "gone", "left over"), "bad"),
+    UNKNOWN: "wait",
+    "pulling": "start",
+    "connected": "good",
+    "ok": "good",
+    "ended": "over",
+    "destroyed": "over",
+}
+"""State of a run, a task or a machine to its kind, which has one colour on the page and one in a terminal."""
 
 _COMMAND_LENGTH = 40
 
@@ -43,6 +80,11 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Mapping[str, str]]
+
+
+def kind(status: str) -> str:
+    """The kind of a status: `waiting for ps-0` has that of `waiting`; empty for other words."""
+    return next((KINDS[word] for word in KINDS if re.match(rf"{word}\b", status)), "")
 
 
 def machine_table(machines: Sequence[MachineRow]) -> Table:

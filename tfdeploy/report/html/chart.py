@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..log_metrics import TIME, Curve, Points
 from ..progress import leaders_first
-from .markup import Html, element, joined
+from .markup import Html, box, element, joined
 
 MOST_POINTS = 400
 """How many points of one series are drawn: a screen cannot show more."""
@@ -33,15 +33,8 @@ class Axis:
 
     def place(self, value: float) -> float:
         """The position of a value: 0 at the low end, 1 at the high end."""
-        low, high, at = (
-            (_log(number) for number in (self.low, self.high, value))
-            if self.logarithmic
-            else (
-                self.low,
-                self.high,
-                value,
-            )
-        )
+        scale = _log if self.logarithmic else float
+        low, high, at = scale(self.low), scale(self.high), scale(value)
         return min(1.0, max(0.0, (at - low) / (high - low))) if high > low else 0.5
 
 
@@ -113,7 +106,7 @@ def number(value: float, step: float | None = None) -> str:
     if size and not 1e-4 <= size < 1e9:
         return f"{value:.3g}"
     if step is not None:
-        return f"{value:,.{_digits(step)}f}".replace("-0", "-0") if value else "0"
+        return f"{value:,.{_digits(step)}f}" if value else "0"
     return f"{value:,.0f}" if value == round(value) or size >= 1e4 else f"{value:,.4g}"
 
 
@@ -187,13 +180,12 @@ def place_text(by: str, x: float) -> str:
 
 
 def _summary(curve: Curve) -> str:
-    parts = []
-    for name, points in curve.series.items():
-        (x, first), (last_x, last) = points[0], points[-1]
-        parts.append(
-            f"{name} from {number(first)} at {place_text(curve.by, x)} to {number(last)} at {place_text(curve.by, last_x)}"
-        )
-    return "; ".join(parts)
+    ends = {name: (points[0], points[-1]) for name, points in curve.series.items()}
+    return "; ".join(f"{name} from {_at(curve, *first)} to {_at(curve, *last)}" for name, (first, last) in ends.items())
+
+
+def _at(curve: Curve, x: float, y: float) -> str:
+    return f"{number(y)} at {place_text(curve.by, x)}"
 
 
 def percent(share: float) -> str:
@@ -267,7 +259,7 @@ def _marks(curve: Curve, across: Axis, up: Axis, colours: Mapping[str, int]) -> 
             yield element("text", "\u00d7", title, x=at, y="0", dy="0.4em", class_=f"lost {style(colours[name])}")
         x, y = points[-1]
         if math.isfinite(y):
-            title = element("title", f"{name}: {number(y)} at {place_text(curve.by, x)}")
+            title = element("title", f"{name}: {_at(curve, x, y)}")
             dot = {"cx": percent(across.place(x)), "cy": percent(1 - up.place(y)), "r": "3.5"}
             yield element("circle", title, **dot, class_=f"dot {style(colours[name])}")
 
@@ -282,10 +274,8 @@ def _legend(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
         )
         for name, points in curve.series.items()
     ]
-    head = element("tr", *(element("th", word, scope="col") for word in ("task", "last", "at", best, "at")))
-    caption = element("caption", f"{quantity}: last and {best} value of each task", class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", *rows))
-    return element("div", table, class_="legend box", tabindex="0", role="region", aria_label=f"values of {quantity}")
+    caption = f"{quantity}: last and {best} value of each task"
+    return box(caption, ("task", "last", "at", best, "at"), rows, f"values of {quantity}", class_="legend box")
 
 
 def _cells(by: str, points: Sequence[tuple[float, float]], best: str) -> list[str]:

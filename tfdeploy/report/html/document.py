@@ -3,7 +3,6 @@
 import base64
 import datetime
 import hashlib
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -18,10 +17,10 @@ from ..events import sentence, with_waits
 from ..log_metrics import Curve, curves
 from ..program_problems import Failure
 from ..report import Report
-from ..tables import Table, machine_table, task_table
+from ..tables import Table, kind, machine_table, task_table
 from .chart import drawable, duration, gallery, leader, number, place_text
-from .markup import Html, element, joined
-from .timeline import KINDS, picture, time_span, timeline
+from .markup import Html, box, element, joined
+from .timeline import picture, time_span, timeline
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,6 @@ class Content:
     versions: Mapping[str, str] = field(default_factory=dict)
     receipt: Mapping[str, str] = field(default_factory=dict)
     """What was submitted, and what it cost, by name; empty where no receipt of the run is stored."""
-
-
-_OTHER_KINDS = {"connected": "good", "unreachable": "bad", "unknown": "wait", "pulling": "start", "rejected": "bad"}
-
-
-def kind(status: str) -> str:
-    """The CSS class of a status: `waiting for ps-0` has that of `waiting`."""
-    kinds = {**KINDS, **_OTHER_KINDS}
-    return next((kinds[word] for word in kinds if re.match(rf"{word}\b", status)), "over")
 
 
 _FIRST_COLUMNS = ("hostname", "status")
@@ -74,35 +64,29 @@ def without_empty_columns(content: Table) -> Table:
 
 def table(content: Table) -> Html:
     """A table in a box that scrolls."""
-    head = element("tr", *(element("th", column.replace("_", " "), scope="col") for column in content.columns))
-    body = [element("tr", *(_cell(column, row[column]) for column in content.columns)) for row in content.rows]
-    return _box(content.title, head, body)
-
-
-def _box(title: str, head: Html, body: Sequence[Html], **attributes: str) -> Html:
-    caption = element("caption", title, class_="unseen")
-    rows = element("table", caption, element("thead", head), element("tbody", *body))
-    return element(
-        "div", rows, **{"class_": "box", "tabindex": "0", "role": "region", "aria_label": title, **attributes}
-    )
+    rows = [element("tr", *(_cell(column, row[column]) for column in content.columns)) for row in content.rows]
+    return box(content.title, [column.replace("_", " ") for column in content.columns], rows)
 
 
 def _cell(column: str, text: str) -> Html:
     if column == "status" and text:
-        return element("td", element("span", text, class_=f"word {kind(text)}"), class_="c-status")
+        return element("td", element("span", text, class_=f"word {_class(text)}"), class_="c-status")
     if column in ("command", "container") and text:
         return element("td", element("code", text, class_="long", title=text), class_=f"c-{column}")
     return element("td", text, class_=f"c-{column}")
 
 
+def _class(status: str) -> str:
+    return kind(status) or "over"
+
+
 def pairs(title: str, items: Mapping[str, str], first: str, second: str) -> Html:
     """A table of names and values."""
-    head = element("tr", element("th", first, scope="col"), element("th", second, scope="col"))
     rows = [
         element("tr", element("th", element("code", name), scope="row"), element("td", element("code", value)))
         for name, value in items.items()
     ]
-    return _box(title, head, rows, class_="box pairs")
+    return box(title, (first, second), rows, class_="box pairs")
 
 
 def cost_sentences(cost: Mapping[str, Any]) -> list[str]:
@@ -230,7 +214,7 @@ def _header(content: Content) -> Html:
         for name, value in facts.items()
         if value
     ]
-    state = element("span", report.state, class_=f"state {kind(report.state)}")
+    state = element("span", report.state, class_=f"state {_class(report.state)}")
     return element(
         "header",
         element("h1", content.name, " ", state),
@@ -339,8 +323,8 @@ def _events(events: Sequence[Event], begin: float) -> Html:
         )
         for event in events
     ]
-    head = element("tr", *(element("th", word, scope="col") for word in ("time", "since start", "event")))
-    return _box("Events, oldest first", head, rows, class_="box events", id="events")
+    columns = ("time", "since start", "event")
+    return box("Events, oldest first", columns, rows, class_="box events", id="events")
 
 
 def _moment(at: float) -> str | None:
@@ -372,7 +356,7 @@ def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
         "summary",
         element("b", hostname),
         " ",
-        element("span", status, class_=f"word {kind(status)}"),
+        element("span", status, class_=f"word {_class(status)}"),
         " ",
         element("small", count),
     )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ...agent import events
 from ...agent.events import Event
 from ...agent.run_state import (
-    DEAD,
     FINAL,
     INTERRUPTED,
     LOST,
@@ -21,10 +20,10 @@ from ...agent.run_state import (
 )
 from ...units import moment
 from ..events import exit_text
+from ..tables import KINDS, REMOVED
 from .chart import Axis, bottom, duration, percent, time_axis
-from .markup import Html, element, joined
+from .markup import Html, box, element, joined
 
-REMOVED = "removed"
 ENDED = FINAL | {REMOVED}
 
 
@@ -157,21 +156,6 @@ def _until(phase: TaskPhase, end: float) -> TaskPhase:
     return TaskPhase(phase.state, phase.begin, max(phase.begin, end), phase.note)
 
 
-KINDS = {
-    SCHEDULED: "idle",
-    WAITING: "wait",
-    STARTING: "start",
-    RUNNING: "run",
-    RESTARTING: "warn",
-    INTERRUPTED: "warn",
-    LOST: "bad",
-    SUCCEEDED: "good",
-    STOPPED: "over",
-    REMOVED: "over",
-    **dict.fromkeys(DEAD, "bad"),
-}
-"""State to the class that colours it."""
-
 _LANE = 46
 _BAR_TOP, _BAR = 21, 16
 _NARROW, _WIDE, _LETTER = 290, 640, 7.0
@@ -282,8 +266,6 @@ def _table(timeline: Timeline) -> Html:
         for name, phases in timeline.lanes.items()
         for phase in phases
     ]
-    head = element("tr", *(element("th", word, scope="col") for word in ("task", "phase", "from", "lasted", "note")))
-    caption = element("caption", "Phases of each task", class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", *rows))
-    box = element("div", table, class_="box", tabindex="0", role="region", aria_label="phases of each task")
-    return element("details", element("summary", "The same as a table"), box, id="phases")
+    columns = ("task", "phase", "from", "lasted", "note")
+    table = box("Phases of each task", columns, rows, "phases of each task")
+    return element("details", element("summary", "The same as a table"), table, id="phases")
