@@ -5,30 +5,11 @@ from dataclasses import asdict
 from typing import Any
 
 from ..agent import events
+from ..agent import run_state as states
 from ..agent.events import Event
 from ..agent.record import artifacts
-from ..agent.run_state import (
-    BUDGET,
-    BY_REQUEST,
-    ENDED_EARLY,
-    FAILED,
-    LAUNCHERS_LOST,
-    MOVED,
-    OUT_OF_MEMORY,
-    RESTARTING,
-    STARTUP_TIMEOUT,
-    SUCCEEDED,
-    TASK_FAILED,
-    TIME_LIMIT,
-    TO_MOVE,
-    UNTIL,
-    WAITING,
-    ReachedMetric,
-    RunResult,
-    TaskExit,
-    TaskState,
-)
-from ..units import dollars, text_of_number, text_of_seconds, text_of_size
+from ..agent.run_state import ReachedMetric, RunResult, TaskExit, TaskState
+from ..units import dollars, named, text_of_number, text_of_seconds, text_of_size
 
 _NAMED = 3
 """So many artifacts are named in a sentence."""
@@ -63,7 +44,7 @@ def exit_text(exit_: TaskExit | None) -> str:
     """How a program ended: `exit 3`, `SIGKILL`, `out of memory`."""
     if exit_ is None:
         return ""
-    return OUT_OF_MEMORY if exit_.out_of_memory else exit_.signal or f"exit {exit_.code}"
+    return states.OUT_OF_MEMORY if exit_.out_of_memory else exit_.signal or f"exit {exit_.code}"
 
 
 def restart_text(delay: float, failures: int, max_failures: int) -> str:
@@ -74,26 +55,26 @@ def restart_text(delay: float, failures: int, max_failures: int) -> str:
 def result_text(result: RunResult) -> str:
     """Why a run ended: `worker-0 failed (exit 3)`."""
     names = ", ".join(result.tasks)
-    if result.cause == TASK_FAILED and result.exit is not None:
+    if result.cause == states.TASK_FAILED and result.exit is not None:
         how = exit_text(result.exit)
         if result.exit.out_of_memory:
             return f"{names} ran {how}"
-        return f"{names} {'failed' if result.exit.state == FAILED else 'was killed'} ({how})"
-    if result.cause == STARTUP_TIMEOUT:
+        return f"{names} {'failed' if result.exit.state == states.FAILED else 'was killed'} ({how})"
+    if result.cause == states.STARTUP_TIMEOUT:
         return f"{names} did not start within {text_of_number(result.seconds)} s"
-    if result.cause == LAUNCHERS_LOST:
+    if result.cause == states.LAUNCHERS_LOST:
         return f"the launcher of {names} was lost {result.count} times in a row"
-    if result.cause == ENDED_EARLY:
+    if result.cause == states.ENDED_EARLY:
         return f"{names} ended before its workers"
-    if result.cause == TIME_LIMIT:
+    if result.cause == states.TIME_LIMIT:
         return f"after its time limit of {text_of_seconds(result.seconds)}"
-    if result.cause == MOVED:
-        return TO_MOVE
-    if result.cause == BUDGET:
+    if result.cause == states.MOVED:
+        return states.TO_MOVE
+    if result.cause == states.BUDGET:
         return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}"
-    if result.cause == UNTIL:
+    if result.cause == states.UNTIL:
         return " and ".join(map(_reached_text, result.reached))
-    return f"{names} succeeded" if result.state == SUCCEEDED else BY_REQUEST
+    return f"{names} succeeded" if result.state == states.SUCCEEDED else states.BY_REQUEST
 
 
 def _reached_text(metric: ReachedMetric) -> str:
@@ -107,9 +88,9 @@ def _reached_text(metric: ReachedMetric) -> str:
 
 def task_detail(task: TaskState) -> str:
     """The detail of a task's state; empty if there is none."""
-    if task.state == WAITING:
+    if task.state == states.WAITING:
         return task.waiting_for
-    if task.state == RESTARTING:
+    if task.state == states.RESTARTING:
         return f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.exit)}"
     return task.reason
 
@@ -126,7 +107,7 @@ def describe(event: Event) -> tuple[str, str]:
     names, stored = ", ".join(event.tasks), names_of(event)
     words = {
         **_starts_of_run(event),
-        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", BY_REQUEST),
+        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),
@@ -138,8 +119,8 @@ def describe(event: Event) -> tuple[str, str]:
         events.TASK_INTERRUPTED: ("interrupted", event.reason),
         events.TASK_STOPPED: ("stopped", event.reason),
         events.TASK_REMOVED: ("removed", ""),
-        events.RESTART_REQUESTED: ("restarting", BY_REQUEST),
-        events.REPLACE_REQUESTED: ("replacing", BY_REQUEST),
+        events.RESTART_REQUESTED: ("restarting", states.BY_REQUEST),
+        events.REPLACE_REQUESTED: ("replacing", states.BY_REQUEST),
         events.SETTINGS_CHANGED: ("restarting", "its settings have changed"),
         events.TASK_WAITED: (f"waited for {names}", f"{event.delay:.1f} s"),
         events.ENGINE_STATE: (event.state, event.reason),
@@ -167,8 +148,7 @@ def describe(event: Event) -> tuple[str, str]:
 
 def names_of(event: Event) -> str:
     """The artifacts that an event is about; of many the first ones."""
-    more = len(event.artifacts) - _NAMED
-    return ", ".join(event.artifacts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return named(event.artifacts, _NAMED)
 
 
 def _lost(event: Event) -> str:

@@ -125,8 +125,10 @@ def failures(observed: ObservedState) -> list[Failure]:
     return [failure_of(task, observed) for task in failed_tasks(run)]
 
 
-def failed_tasks(run: RunState) -> list[TaskState]:
+def failed_tasks(run: RunState | None) -> list[TaskState]:
     """The tasks that failed: those that decided the result of the run first, then training tasks, each in the order of time."""
+    if run is None:
+        return []
     deciding = run.result.tasks if run.result else []
     failed = [task for task in run.tasks.values() if task.state in DEAD]
     return sorted(failed, key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))

@@ -1,42 +1,28 @@
 """The tables of machines and tasks: one definition of the columns for the stack output, the terminal and the page. Pure."""
 
-import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..agent.run_state import (
-    DEAD,
-    INTERRUPTED,
-    LOST,
-    RESTARTING,
-    RUNNING,
-    SCHEDULED,
-    STARTING,
-    STOPPED,
-    SUCCEEDED,
-    UNKNOWN,
-    UNREACHABLE,
-    WAITING,
-)
+from ..agent import run_state as states
 from ..outputs import MachineRow, TaskRow
-from ..units import counted, dollars
+from ..units import counted, dollars, from_moment
 
 REMOVED = "removed"
 KINDS = {
-    SCHEDULED: "idle",
-    WAITING: "wait",
-    STARTING: "start",
-    RUNNING: "run",
-    RESTARTING: "warn",
-    INTERRUPTED: "warn",
-    LOST: "bad",
-    SUCCEEDED: "good",
-    STOPPED: "over",
+    states.SCHEDULED: "idle",
+    states.WAITING: "wait",
+    states.STARTING: "start",
+    states.RUNNING: "run",
+    states.RESTARTING: "warn",
+    states.INTERRUPTED: "warn",
+    states.LOST: "bad",
+    states.SUCCEEDED: "good",
+    states.STOPPED: "over",
     REMOVED: "over",
-    **dict.fromkeys((*DEAD, UNREACHABLE, "rejected", "gone", "left over"), "bad"),
-    UNKNOWN: "wait",
+    **dict.fromkeys((*states.DEAD, states.UNREACHABLE, "rejected", "gone", "left over"), "bad"),
+    states.UNKNOWN: "wait",
     "pulling": "start",
     "connected": "good",
     "ok": "good",
@@ -205,8 +191,7 @@ def ago(moment: str, now: float) -> str:
     """A time of the outputs relative to now: `2 minutes ago`; empty if there is none."""
     if not moment:
         return ""
-    at = datetime.datetime.strptime(moment, "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=datetime.UTC).timestamp()
-    age = max(0, round(now - at))
+    age = max(0, round(now - from_moment(moment)))
     seconds, unit = next((size for size in _UNITS if age >= size[0]), _UNITS[-1])
     return f"{counted(age // seconds, unit)} ago"
 

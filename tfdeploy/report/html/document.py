@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ...agent.events import Event
 from ...agent.run_state import DEAD
-from ...units import counted, dollars, moment, text_of_seconds
+from ...units import counted, dollars, from_moment, moment, text_of_seconds
 from ..events import sentence, with_waits
 from ..log_metrics import Curve, curves
 from ..program_problems import Failure
@@ -244,17 +244,8 @@ def _sentence(reason: str) -> str:
 def _duration(content: Content) -> str:
     if not content.events:
         return ""
-    begin, end = time_span(content.events, _observed_at(content.report))
+    begin, end = time_span(content.events, from_moment(content.report.observed_at))
     return duration(end - begin)
-
-
-def _observed_at(report: Report) -> float:
-    """The inverse of `moment`."""
-    try:
-        parsed = datetime.datetime.strptime(report.observed_at, "%Y-%m-%d %H:%M:%SZ")
-    except ValueError:
-        return 0.0
-    return parsed.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def _tasks(content: Content) -> Html:
@@ -305,7 +296,7 @@ def _metric(value: object) -> tuple[str, str]:
 
 def _timeline(content: Content) -> Html:
     hostnames = [str(row["hostname"]) for row in content.report.tasks]
-    drawn = timeline(hostnames, content.events, _observed_at(content.report))
+    drawn = timeline(hostnames, content.events, from_moment(content.report.observed_at))
     if drawn is None:
         return Html("")
     events = with_waits(content.events)[-_MOST_EVENTS:]

@@ -4,27 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...agent import events
+from ...agent import run_state as states
 from ...agent.events import Event
-from ...agent.run_state import (
-    FINAL,
-    INTERRUPTED,
-    LOST,
-    RESTARTING,
-    RUNNING,
-    SCHEDULED,
-    STARTING,
-    STOPPED,
-    SUCCEEDED,
-    TENSORBOARD,
-    WAITING,
-)
 from ...units import moment
 from ..events import exit_text
 from ..tables import KINDS, REMOVED
 from .chart import Axis, bottom, duration, percent, time_axis
 from .markup import Html, box, element, joined
 
-ENDED = FINAL | {REMOVED}
+ENDED = states.FINAL | {REMOVED}
 
 
 @dataclass(frozen=True)
@@ -73,18 +61,20 @@ def _removed_tasks(hostnames: Sequence[str], happened: Iterable[Event]) -> list[
 
 
 def _is_auxiliary(hostname: str) -> bool:
-    return hostname.rpartition("-")[0] == TENSORBOARD
+    return hostname.rpartition("-")[0] == states.TENSORBOARD
 
 
-_NOT_RUNNING = (SCHEDULED, WAITING, STARTING, RESTARTING, INTERRUPTED, LOST)
-_UNFINISHED = (WAITING, STARTING, RUNNING, RESTARTING)
+_NOT_RUNNING = (states.SCHEDULED, states.WAITING, states.STARTING, states.RESTARTING, states.INTERRUPTED, states.LOST)
+_UNFINISHED = (states.WAITING, states.STARTING, states.RUNNING, states.RESTARTING)
 
 
 class _Lanes:
     """The lanes of all tasks, built up event by event."""
 
     def __init__(self, hostnames: Sequence[str], begin: float) -> None:
-        self._lanes: dict[str, list[TaskPhase]] = {name: [TaskPhase(SCHEDULED, begin, begin, "")] for name in hostnames}
+        self._lanes: dict[str, list[TaskPhase]] = {
+            name: [TaskPhase(states.SCHEDULED, begin, begin, "")] for name in hostnames
+        }
         self._training = [name for name in self._lanes if not _is_auxiliary(name)]
         self._barrier_passed = False
 
@@ -92,14 +82,14 @@ class _Lanes:
         """Begin the phases that an event begins."""
         if event.kind == events.BARRIER_PASSED:
             self._barrier_passed = True
-            self._change(self._training, (WAITING,), STARTING, event.at)
+            self._change(self._training, (states.WAITING,), states.STARTING, event.at)
         elif event.kind in (events.RUN_RESUMED, events.ADDRESS_CHANGED, events.TASKS_CHANGED):
             self._barrier_passed = False
-            self._change(self._training, _UNFINISHED, STARTING, event.at)
+            self._change(self._training, _UNFINISHED, states.STARTING, event.at)
         elif event.kind == events.STOP_REQUESTED or event.result is not None:
             # Auxiliary tasks end only at the user's request.
-            requested = event.result is None or event.result.state == STOPPED
-            self._change(self._lanes if requested else self._training, _NOT_RUNNING, STOPPED, event.at)
+            requested = event.result is None or event.result.state == states.STOPPED
+            self._change(self._lanes if requested else self._training, _NOT_RUNNING, states.STOPPED, event.at)
         elif event.task in self._lanes:
             state, note = self._phase(event)
             if state:
@@ -120,14 +110,14 @@ class _Lanes:
         phases = {
             events.LAUNCHER_REGISTERED: (self._registered(event.task), ""),
             events.LAUNCHER_REUSED: (self._registered(event.task), ""),
-            events.LAUNCHER_LOST: (LOST, ""),
-            events.TASK_STARTED: (RUNNING, f"attempt {event.attempt}"),
-            events.TASK_RESTARTING: (RESTARTING, exit_text(event.exit)),
+            events.LAUNCHER_LOST: (states.LOST, ""),
+            events.TASK_STARTED: (states.RUNNING, f"attempt {event.attempt}"),
+            events.TASK_RESTARTING: (states.RESTARTING, exit_text(event.exit)),
             events.TASK_FAILED: (failed, exit_text(event.exit)),
-            events.SETTINGS_CHANGED: (RESTARTING, "its settings have changed"),
-            events.TASK_INTERRUPTED: (INTERRUPTED, event.reason),
-            events.TASK_SUCCEEDED: (SUCCEEDED, ""),
-            events.TASK_STOPPED: (STOPPED, event.reason),
+            events.SETTINGS_CHANGED: (states.RESTARTING, "its settings have changed"),
+            events.TASK_INTERRUPTED: (states.INTERRUPTED, event.reason),
+            events.TASK_SUCCEEDED: (states.SUCCEEDED, ""),
+            events.TASK_STOPPED: (states.STOPPED, event.reason),
             events.TASK_REMOVED: (REMOVED, ""),
         }
         return phases.get(event.kind, ("", ""))
@@ -135,9 +125,9 @@ class _Lanes:
     def _registered(self, hostname: str) -> str:
         """The state of a task after its launcher has registered. A training task that has ended stays as it is."""
         state = self._lanes[hostname][-1].state
-        if state in FINAL and not _is_auxiliary(hostname):
+        if state in states.FINAL and not _is_auxiliary(hostname):
             return state
-        return STARTING if self._barrier_passed or _is_auxiliary(hostname) else WAITING
+        return states.STARTING if self._barrier_passed or _is_auxiliary(hostname) else states.WAITING
 
     def _change(self, names: Iterable[str], states: Sequence[str], state: str, at: float) -> None:
         for name in names:
@@ -225,7 +215,7 @@ def _bar(name: str, phase: TaskPhase, top: int, timeline: Timeline, across: Axis
         )
     words = (
         f"{phase.state} · {phase.note}"
-        if phase.state == RUNNING and phase.note not in ("", "attempt 1")
+        if phase.state == states.RUNNING and phase.note not in ("", "attempt 1")
         else phase.state
     )
     text = element("text", words, x="7", y=_BAR / 2, dy="0.35em") if _fits(words, end - begin, _NARROW) else Html("")
