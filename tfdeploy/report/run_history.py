@@ -234,8 +234,13 @@ def columns(rows: Sequence[StoredRun], is_of_all: bool) -> list[str]:
     return [*first, "run", "started", "took", "where", "changed", "result", *metrics, *last]
 
 
-_STEP = re.compile(r"-(\d+)$")
-"""TensorFlow's names of checkpoints end with their step: `model.ckpt-4200`."""
+_STEP = re.compile(r"-(\d{1,15})$")
+
+
+def checkpoint_step(name: str) -> int | None:
+    """The step of a checkpoint, with which TensorFlow's names of checkpoints end: `model.ckpt-4200`."""
+    match = _STEP.search(name)
+    return int(match[1]) if match else None
 
 
 def receipt_facts(
@@ -243,22 +248,19 @@ def receipt_facts(
 ) -> dict[str, str]:
     """What a receipt has beside arguments and versions, by name; without what is not known."""
     commands = {f"command of {name}": shown_command(job.command) for name, job in spec.jobs.items() if job.command}
+    steps = {item.name: checkpoint_step(item.name) for item in artifacts if item.kind == CHECKPOINT}
+    checkpoints = [name if step is None else f"{name} (step {step:,})" for name, step in steps.items()]
     facts = {
         "command": shown_command(spec.command),
         **commands,
         "tasks": counts_text(outcome.tasks),
         "machines": counts_text(receipt.machines) if receipt else "",
         "code": _code(spec.code, receipt),
-        "checkpoint": ", ".join(_checkpoint(item.name) for item in artifacts if item.kind == CHECKPOINT),
+        "checkpoint": ", ".join(checkpoints),
         "steps/s": speed_text(outcome),
         "cost": cost_text(outcome),
     }
     return {name: text for name, text in facts.items() if text}
-
-
-def _checkpoint(name: str) -> str:
-    step = _STEP.search(name)
-    return f"{name} (step {int(step[1]):,})" if step else name
 
 
 def _code(name: str, receipt: Receipt | None) -> str:

@@ -2,11 +2,10 @@
 
 import asyncio
 import datetime
-import re
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import copy_context
@@ -20,9 +19,9 @@ from ..agent.polling import pause_after
 from ..agent.record.artifacts import CHECKPOINT
 from ..agent.record.record import RecordFormatError, ViewRequest
 from ..agent.run_state import FAILED, RUNNING, SUCCEEDED, TENSORBOARD, UNKNOWN
-from ..backends.base import Backend, ClusterRef, ObservedState
+from ..backends.base import Backend, ClusterRef
 from ..errors import BackendError
-from ..outputs import CostSummary, TaskRow
+from ..outputs import TaskRow
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
 from ..units import dollars, text_of_number, wrapped
@@ -33,6 +32,7 @@ from .log_metrics import reading
 from .program_problems import is_noise
 from .progress import Training, goal, progress_text, read_progress
 from .report import Report, report
+from .run_history import checkpoint_step
 from .run_outcomes import observed_source, store_outcomes
 from .summary import next_steps, progress_of, summary
 from .tables import screen_text
@@ -78,7 +78,8 @@ class Watch:
     """Whether nothing of the cluster runs any more, and nothing starts it again by itself."""
     warned: set[str] = field(default_factory=set)
     """What was printed while the update waited: each sentence once."""
-    _trouble: Trouble = field(default_factory=Trouble)
+    trouble: Trouble = field(default_factory=Trouble)
+    """Why the cluster has not been observable for a while."""
     _has_outcomes: bool = False
     """Whether the outcomes of earlier runs were stored."""
 
@@ -88,31 +89,18 @@ class Watch:
         Raises:
             BackendError: the record was written by another version.
         """
-        lines = max(self.spec.log_lines, _PROGRESS_LINES)
-        observed_state = self._observe(ViewRequest(lines, dict(self.spec.metrics)))
+        request = ViewRequest(max(self.spec.log_lines, _PROGRESS_LINES), dict(self.spec.metrics))
+        try:
+            observed_state = self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
+        except RecordFormatError as error:
+            raise BackendError(str(error)) from None
         latest = report(expected_state(self.plan, self.spec), observed_state)
-        self._trouble.note(observed_state, self.backend.heal_command, time.monotonic())
-        self.is_gone = self._trouble.is_final and not latest.decided
+        self.trouble.note(observed_state, self.backend.heal_command, time.monotonic())
+        self.is_gone = self.trouble.is_final and not latest.decided
         if not self.is_preview and (latest.finished or not self._has_outcomes):
             self._has_outcomes = True
             store_outcomes(observed_source(self.cluster, observed_state, self.spec.metrics), _OUTCOME_SECONDS)
         return latest
-
-    @property
-    def trouble(self) -> str:
-        """Why the cluster has not been observable for a while, and what to do; empty where it is."""
-        return self._trouble.text
-
-    @property
-    def was_well(self) -> bool:
-        """Whether this update has seen the cluster without anything wrong: what happened then is this update's."""
-        return self._trouble.was_well
-
-    def _observe(self, request: ViewRequest) -> ObservedState:
-        try:
-            return self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
-        except RecordFormatError as error:
-            raise BackendError(str(error)) from None
 
 
 async def follow(
@@ -155,7 +143,7 @@ def _print_changes(watch: Watch, latest: Report) -> None:
     if latest.time_left and "time left" not in watch.warned:
         watch.warned.add("time left")
         pulumi.log.info(f"{watch.spec.name}: {latest.sentences}")
-    _warn_once(watch, watch.trouble, watch.trouble)
+    _warn_once(watch, watch.trouble.text, watch.trouble.text)
     _warn_of_program(watch, latest)
 
 
@@ -287,9 +275,10 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     pulumi.log.info("\n".join([name, tables, "", known, *more]).rstrip())
     if is_new:
         _warn_of_program(watch, latest)
-    if watch.is_gone and watch.was_well:
-        pulumi.log.error(f"{name}: {watch.trouble}")
-        fail_update(name, f"{name}: {watch.trouble}")
+    if watch.is_gone and watch.trouble.was_well:
+        sentence = f"{name}: {watch.trouble.text}"
+        pulumi.log.error(sentence)
+        fail_update(name, sentence)
     elif has_failed:
         sentence = f"{name}: the run failed: {latest.reason}."
         text = f"{sentence}{_last_lines(latest)}"
@@ -340,7 +329,13 @@ class LiveRows:
             return {}
         self._next_at = now + max(_MIN_SECONDS, _SECONDS_PER_TASK * len(latest.tasks))
         texts = {row["hostname"]: self._task_text(row, latest) for row in latest.tasks}
-        texts |= {CLUSTER_ROW: _cluster_text(latest), RUN_ROW: f"more: {WATCH_COMMAND}"}
+        spent, per_hour = latest.cost.get("spent"), latest.cost.get("per_hour")
+        costs = [
+            "" if spent is None else f"{dollars(spent)} so far",
+            "" if per_hour is None else f"{dollars(per_hour)}/h",
+        ]
+        cluster = (latest.state, ", ".join(filter(None, costs)), latest.reason, latest.time_left)
+        texts |= {CLUSTER_ROW: "  ".join(filter(None, cluster)), RUN_ROW: f"more: {WATCH_COMMAND}"}
         changed = {name: text for name, text in texts.items() if text != self._shown.get(name)}
         self._shown |= changed
         return changed
@@ -364,25 +359,7 @@ class LiveRows:
         if progress.step is not None or progress.loss is not None:
             return f"{RUNNING}  {progress_text(progress)}"
         lines = [text for _, text in latest.timed.get(row["hostname"], []) if not is_noise(text)]
-        return _joined([RUNNING, *lines[-1:]])
-
-
-def _cluster_text(latest: Report) -> str:
-    return _joined([latest.state, _cost_text(latest.cost), latest.reason, latest.time_left])
-
-
-def _cost_text(cost: CostSummary) -> str:
-    """`$0.0412 so far, $0.31/h`; empty on `local` and `docker`."""
-    spent, per_hour = cost.get("spent"), cost.get("per_hour")
-    amounts = [] if spent is None else [f"{dollars(spent)} so far"]
-    return ", ".join([*amounts, *([] if per_hour is None else [f"{dollars(per_hour)}/h"])])
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return "  ".join(part for part in parts if part)
-
-
-_STEP_OF_CHECKPOINT = re.compile(r"-(\d{1,15})$")
+        return "  ".join(filter(None, [RUNNING, *lines[-1:]]))
 
 
 class Arrival:
@@ -409,11 +386,9 @@ class Arrival:
         if self._before is None:
             self._before = read_progress(line for line in lines if line[0] < self._submitted).step
         step, least = read_progress(later).step, _least_step(latest, self._before or 0.0)
-        self.problem = (
-            ""
-            if step is None or step >= least
-            else f"it logs step {step:,.0f}, and would continue at {least:,.0f} or later"
-        )
+        self.problem = ""
+        if step is not None and step < least:
+            self.problem = f"it logs step {step:,.0f}, and would continue at {least:,.0f} or later"
         return not needs_step or (self._before is None if step is None else step >= least)
 
 
@@ -421,5 +396,5 @@ def _least_step(latest: Report, before: float) -> float:
     """The step that shows that a run which had logged the step `before` has continued: that of its checkpoint, if the names of
     checkpoints count the same steps. A counter that begins at 0 shows nothing."""
     names = (row["name"] for row in latest.artifacts or () if row["kind"] == CHECKPOINT)
-    steps = (float(match[1]) for match in map(_STEP_OF_CHECKPOINT.search, names) if match)
+    steps = (step for name in names if (step := checkpoint_step(name)) is not None)
     return max((step for step in steps if step <= before), default=1.0 if before else 0.0)

@@ -17,7 +17,7 @@ from ..events import sentence, with_waits
 from ..log_metrics import Curve, curves
 from ..program_problems import Failure
 from ..report import Report
-from ..tables import Table, kind, machine_table, task_table
+from ..tables import Table, kind, machine_table, task_table, without_empty_columns
 from .chart import drawable, duration, gallery, leader, number, place_text
 from .markup import Html, box, element, joined
 from .timeline import picture, time_span, timeline
@@ -54,12 +54,6 @@ def task_columns(tasks: Table, elsewhere: Collection[str] = ()) -> Table:
     columns = [name for name in (*_FIRST_COLUMNS, *others, *_LAST_COLUMNS) if name in tasks.columns]
     told = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
     return replace(tasks, columns=[name for name in columns if name not in told])
-
-
-def without_empty_columns(content: Table) -> Table:
-    """The table without the columns that are empty in all rows."""
-    columns = [name for name in content.columns if any(row[name] for row in content.rows)]
-    return replace(content, columns=columns) if columns else content
 
 
 def table(content: Table) -> Html:

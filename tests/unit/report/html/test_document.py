@@ -17,11 +17,10 @@ from tfdeploy.report.html.document import (
     page,
     policy,
     task_columns,
-    without_empty_columns,
 )
 from tfdeploy.report.html.markup import element
 from tfdeploy.report.program_problems import Failure
-from tfdeploy.report.tables import Table
+from tfdeploy.report.tables import Table, without_empty_columns
 
 FIRST = ["hostname", "status"]
 
