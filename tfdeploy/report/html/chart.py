@@ -33,13 +33,10 @@ class Axis:
 
     def place(self, value: float) -> float:
         """The position of a value: 0 at the low end, 1 at the high end."""
-        scale = _log if self.logarithmic else float
-        low, high, at = scale(self.low), scale(self.high), scale(value)
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = (math.log10(number) if number > 0 else -300.0 for number in (low, high, at))
         return min(1.0, max(0.0, (at - low) / (high - low))) if high > low else 0.5
-
-
-def _log(value: float) -> float:
-    return math.log10(value) if value > 0 else -300.0
 
 
 def values_axis(values: Iterable[float]) -> Axis:
@@ -147,7 +144,8 @@ _STRETCHED = 1000
 def figure(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
     """A figure: a title, a picture, and a table of values, which is the legend."""
     finite = {name: [point for point in points if math.isfinite(point[1])] for name, points in curve.series.items()}
-    across = _across(curve)
+    places = [x for points in curve.series.values() for x, _ in points]
+    across = time_axis(max(places, default=0.0)) if curve.by == TIME else steps_axis(places)
     up = values_axis(y for points in finite.values() for _, y in points)
     scale = ", logarithmic" if up.logarithmic else ""
     title = element("h3", quantity[:1].upper() + quantity[1:], element("small", f" by {curve.by}{scale}"))
@@ -167,11 +165,6 @@ def figure(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
         _legend(quantity, curve, colours),
         class_="curve",
     )
-
-
-def _across(curve: Curve) -> Axis:
-    places = [x for points in curve.series.values() for x, _ in points]
-    return time_axis(max(places, default=0.0)) if curve.by == TIME else steps_axis(places)
 
 
 def place_text(by: str, x: float) -> str:
@@ -296,8 +289,11 @@ def gallery(quantities: Mapping[str, Curve]) -> Html:
     """The figures of all quantities that have at least two values in a task."""
     names = dict.fromkeys(name for curve in quantities.values() for name in sorted(curve.series, key=_natural))
     colours = {name: place for place, name in enumerate(names)}
-    shown = {quantity: _sorted(curve) for quantity, curve in quantities.items() if drawable(curve)}
-    return joined(*(figure(quantity, curve, colours) for quantity, curve in shown.items()))
+    shown = {quantity: curve.series for quantity, curve in quantities.items() if drawable(curve)}
+    ordered = {
+        quantity: {name: series[name] for name in sorted(series, key=_natural)} for quantity, series in shown.items()
+    }
+    return joined(*(figure(name, Curve(quantities[name].by, series), colours) for name, series in ordered.items()))
 
 
 def drawable(curve: Curve) -> bool:
@@ -309,10 +305,6 @@ def leader(curve: Curve) -> str:
     """The task whose values are those of the run: the first leader that has a line, else the task with the most points."""
     names = sorted(curve.series, key=lambda name: -len(curve.series[name]))
     return next(iter(leaders_first(name for name in names if len(curve.series[name]) > 1)), names[0])
-
-
-def _sorted(curve: Curve) -> Curve:
-    return Curve(curve.by, {name: curve.series[name] for name in sorted(curve.series, key=_natural)})
 
 
 def _natural(hostname: str) -> tuple[str, int]:

@@ -194,8 +194,10 @@ def laid_out(header: Html, sections: Sequence[tuple[str, str, Html]], observed_a
 
 def _header(content: Content) -> Html:
     report = content.report
+    span = time_span(content.events, from_moment(report.observed_at)) if content.events else None
+    reason = report.reason if report.reason.endswith((".", "!", "?", "…")) else f"{report.reason}."
     facts = {
-        "duration": _duration(content),
+        "duration": duration(span[1] - span[0]) if span else "",
         "cost": str(report.cost.get("summary") or ""),
         "run": report.run,
         "backend": content.backend,
@@ -212,7 +214,7 @@ def _header(content: Content) -> Html:
     return element(
         "header",
         element("h1", content.name, " ", state),
-        element("p", _sentence(report.reason), class_="reason") if report.reason else "",
+        element("p", reason, class_="reason") if report.reason else "",
         *(_failure(failed) for failed in report.failures[:_MOST_FAILURES]),
         element("dl", *items, class_="facts"),
         id="head",
@@ -229,17 +231,6 @@ def _failure(failed: Failure) -> Html:
         element("pre", text) if text else "",
         class_="failure",
     )
-
-
-def _sentence(reason: str) -> str:
-    return reason if reason.endswith((".", "!", "?", "…")) else f"{reason}."
-
-
-def _duration(content: Content) -> str:
-    if not content.events:
-        return ""
-    begin, end = time_span(content.events, from_moment(content.report.observed_at))
-    return duration(end - begin)
 
 
 def _tasks(content: Content) -> Html:
@@ -262,7 +253,7 @@ def _machines(report: Report) -> Html:
 def _results(content: Content, quantities: Mapping[str, Curve]) -> Html:
     """Metrics, and the last values of the other quantities: of the leading task, or of each task if there is no curve."""
     report = content.report
-    tiles = [_tile(name, *_metric(value)) for name, value in report.metrics.items()]
+    tiles = [_metric(name, value) for name, value in report.metrics.items()]
     for quantity, curve in quantities.items():
         if quantity not in report.metrics:
             tiles += _last_values(quantity, curve)
@@ -275,17 +266,16 @@ def _last_values(quantity: str, curve: Curve) -> Iterator[Html]:
         yield _tile(quantity, number(y), f"{hostname}, {place_text(curve.by, x)}")
 
 
+def _metric(name: str, value: object) -> Html:
+    if value is None:
+        return _tile(name, "\u2013", "metric, no value yet")
+    return _tile(name, number(value) if isinstance(value, (int, float)) else str(value), "metric")
+
+
 def _tile(name: str, value: str, source: str) -> Html:
     return element(
         "div", element("span", name, class_="name"), element("b", value), element("small", source), class_="tile"
     )
-
-
-def _metric(value: object) -> tuple[str, str]:
-    """The value of a metric, and a note."""
-    if value is None:
-        return "\u2013", "metric, no value yet"
-    return number(value) if isinstance(value, (int, float)) else str(value), "metric"
 
 
 def _timeline(content: Content) -> Html:
@@ -302,7 +292,7 @@ def _events(events: Sequence[Event], begin: float) -> Html:
     rows = [
         element(
             "tr",
-            element("td", clock(event.at), title=_moment(event.at), class_="clock"),
+            element("td", clock(event.at), title=moment(event.at) if clock(event.at) else None, class_="clock"),
             element("td", f"+{duration(max(0.0, round(event.at - begin, 1)))}", class_="since"),
             element("td", sentence(event), class_="text"),
         )
@@ -310,10 +300,6 @@ def _events(events: Sequence[Event], begin: float) -> Html:
     ]
     columns = ("time", "since start", "event")
     return box("Events, oldest first", columns, rows, class_="box events", id="events")
-
-
-def _moment(at: float) -> str | None:
-    return moment(at) if clock(at) else None
 
 
 def _logs(content: Content) -> Html:

@@ -1,7 +1,7 @@
 """The timeline as a picture: a lane for each task, and its phases in a table. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...agent import events
 from ...agent import run_state as states
@@ -41,7 +41,8 @@ def timeline(hostnames: Sequence[str], happened: Sequence[Event], now: float) ->
         return None
     begin, end = time_span(happened, now)
     ends = [(event.at, event.result.state) for event in happened if event.result is not None]
-    lanes = _Lanes([*hostnames, *_removed_tasks(hostnames, happened)], begin)
+    registered = [event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED]
+    lanes = _Lanes([*dict.fromkeys([*hostnames, *registered])], begin)
     for event in happened:
         lanes.apply(event)
     return Timeline(begin, end, lanes.finish(end), ends[-1] if ends else None)
@@ -52,12 +53,6 @@ def time_span(happened: Sequence[Event], now: float) -> tuple[float, float]:
     last = max(event.at for event in happened)
     is_over = any(event.result is not None for event in happened)
     return min(event.at for event in happened), last if is_over else max(last, now)
-
-
-def _removed_tasks(hostnames: Sequence[str], happened: Iterable[Event]) -> list[str]:
-    registered = dict.fromkeys(event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED)
-    present = {*hostnames}
-    return [name for name in registered if name not in present]
 
 
 def _is_auxiliary(hostname: str) -> bool:
@@ -98,7 +93,7 @@ class _Lanes:
     def finish(self, end: float) -> dict[str, list[TaskPhase]]:
         """All lanes up to this time, without phases of no length."""
         for lane in self._lanes.values():
-            lane[-1] = _until(lane[-1], end)
+            lane[-1] = replace(lane[-1], end=max(lane[-1].begin, end))
         return {
             name: [phase for phase in lane if phase.end > phase.begin or phase is lane[-1]]
             for name, lane in self._lanes.items()
@@ -129,21 +124,18 @@ class _Lanes:
             return state
         return states.STARTING if self._barrier_passed or _is_auxiliary(hostname) else states.WAITING
 
-    def _change(self, names: Iterable[str], states: Sequence[str], state: str, at: float) -> None:
+    def _change(self, names: Iterable[str], before: Sequence[str], state: str, at: float) -> None:
         for name in names:
-            if self._lanes[name][-1].state in states:
+            if self._lanes[name][-1].state in before:
                 self._begin(name, state, "", at)
 
     def _begin(self, hostname: str, state: str, note: str, at: float) -> None:
         lane = self._lanes[hostname]
         if lane[-1].state == state and not note:
             return
-        lane[-1] = _until(lane[-1], at)
-        lane.append(TaskPhase(state, lane[-1].end, lane[-1].end, note))
-
-
-def _until(phase: TaskPhase, end: float) -> TaskPhase:
-    return TaskPhase(phase.state, phase.begin, max(phase.begin, end), phase.note)
+        at = max(lane[-1].begin, at)
+        lane[-1] = replace(lane[-1], end=at)
+        lane.append(TaskPhase(state, at, at, note))
 
 
 _LANE = 46
@@ -158,16 +150,18 @@ def picture(timeline: Timeline) -> Html:
     lanes = [
         _lane(place, name, phases, timeline, across) for place, (name, phases) in enumerate(timeline.lanes.items())
     ]
-    height = _LANE * len(lanes)
+    ticks = [percent(across.place(tick)) for tick, _ in across.ticks]
     drawing = element(
         "svg",
         element("title", f"Phases of {len(lanes)} tasks from {moment(timeline.begin)} to {moment(timeline.end)}"),
-        *_columns(across),
+        *(element("line", x1=at, x2=at, y1="0", y2="100%", class_="grid") for at in ticks),
+        element("line", x1="0", x2="100%", y1="100%", y2="100%", class_="axis"),
+        *bottom(across),
         *_result(timeline, across),
         *lanes,
         class_="plot",
         role="img",
-        height=height,
+        height=_LANE * len(lanes),
     )
     return element(
         "figure",
@@ -176,14 +170,6 @@ def picture(timeline: Timeline) -> Html:
         _table(timeline),
         class_="timeline",
     )
-
-
-def _columns(across: Axis) -> Iterator[Html]:
-    for tick, _ in across.ticks:
-        at = percent(across.place(tick))
-        yield element("line", x1=at, x2=at, y1="0", y2="100%", class_="grid")
-    yield element("line", x1="0", x2="100%", y1="100%", y2="100%", class_="axis")
-    yield from bottom(across)
 
 
 def _result(timeline: Timeline, across: Axis) -> Iterator[Html]:
@@ -213,33 +199,25 @@ def _bar(name: str, phase: TaskPhase, top: int, timeline: Timeline, across: Axis
         return joined(
             element("line", x1=percent(begin), x2=percent(end), y1=middle, y2=middle, class_=f"after {kind}"), dot
         )
-    words = (
-        f"{phase.state} · {phase.note}"
-        if phase.state == states.RUNNING and phase.note not in ("", "attempt 1")
-        else phase.state
-    )
-    text = element("text", words, x="7", y=_BAR / 2, dy="0.35em") if _fits(words, end - begin, _NARROW) else Html("")
-    if not text and _fits(words, end - begin, _WIDE):
-        text = element("text", words, x="7", y=_BAR / 2, dy="0.35em", class_="roomy")
+    is_again = phase.state == states.RUNNING and phase.note not in ("", "attempt 1")
+    words = f"{phase.state} · {phase.note}" if is_again else phase.state
+    width = len(words) * _LETTER + 10
+    text = Html("")
+    if (end - begin) * _WIDE >= width:
+        roomy = "roomy" if (end - begin) * _NARROW < width else None
+        text = element("text", words, x="7", y=_BAR / 2, dy="0.35em", class_=roomy)
     bar = element("rect", title, width="100%", height="100%", rx="3")
     box = {"x": percent(begin), "y": top, "width": percent(max(end - begin, 0.003)), "height": _BAR}
     return element("svg", bar, text, **box, class_=f"phase {kind}")
 
 
-def _fits(words: str, share: float, width: int) -> bool:
-    return share * width >= len(words) * _LETTER + 10
-
-
 def _legend(timeline: Timeline) -> Html:
     seen = {phase.state for phases in timeline.lanes.values() for phase in phases}
+    swatches = {
+        state: element("i", class_=f"swatch {KINDS[state]}", aria_hidden="true") for state in KINDS if state in seen
+    }
     return element(
-        "span",
-        *(
-            element("span", element("i", class_=f"swatch {KINDS[state]}", aria_hidden="true"), state, class_="key")
-            for state in KINDS
-            if state in seen
-        ),
-        class_="keys",
+        "span", *(element("span", swatch, state, class_="key") for state, swatch in swatches.items()), class_="keys"
     )
 
 
