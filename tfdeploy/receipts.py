@@ -123,21 +123,16 @@ def reopen(cluster: Mapping[str, object], run: str) -> None:
 
 def read(cluster: Mapping[str, object], run: str) -> Receipt | None:
     """The receipt of a run; None if this computer has none that can be read."""
-    return _read(_path(cluster, run))
+    try:
+        return from_dict(json.loads(_path(cluster, run).read_bytes()))
+    except (OSError, *DAMAGED):
+        return None
 
 
 def read_all(cluster: Mapping[str, object]) -> dict[str, Receipt]:
     """Run to receipt, for all receipts of a cluster that can be read."""
-    paths = (_receipts_folder() / cluster_folder(cluster)).glob("*.json")
-    receipts = {path.stem: _read(path) for path in sorted(paths)}
-    return {run: receipt for run, receipt in receipts.items() if receipt is not None}
-
-
-def _read(path: Path) -> Receipt | None:
-    try:
-        return from_dict(json.loads(path.read_bytes()))
-    except (OSError, *DAMAGED):
-        return None
+    runs = sorted(path.stem for path in (_receipts_folder() / cluster_folder(cluster)).glob("*.json"))
+    return {run: receipt for run in runs if (receipt := read(cluster, run)) is not None}
 
 
 def from_dict(data: Mapping[str, Any]) -> Receipt:
@@ -188,25 +183,24 @@ def machine_counts(sizes: Iterable[str]) -> dict[str, int]:
 
 def store_code(name: str, archive: bytes) -> None:
     """Store a code archive under its content hash. A disk that is full or cannot be written is ignored."""
-    folder = _code_folder()
-    path = folder / f"{name}.zip"
+    path = _code_path(name)
     with suppress(OSError, BackendError):
         if len(archive) <= _MAX_BYTES:
-            make_private(folder)
+            make_private(path.parent)
             write_whole(path, archive, mode=0o600)
-            _remove_oldest(folder, "*.zip", _MAX_ARCHIVES, _MAX_BYTES)
+            _remove_oldest(path.parent, "*.zip", _MAX_ARCHIVES, _MAX_BYTES)
 
 
 def code_path(name: str) -> Path | None:
     """The stored archive of this name; None if there is none."""
-    path = _code_folder() / f"{name}.zip"
+    path = _code_path(name)
     return path if path.exists() else None
 
 
 def load_code(name: str) -> bytes | None:
     """The stored archive of this name; None if there is none that is whole."""
     try:
-        archive = (_code_folder() / f"{name}.zip").read_bytes()
+        archive = _code_path(name).read_bytes()
         with zipfile.ZipFile(io.BytesIO(archive)) as files:
             return archive if files.testzip() is None else None
     except UNREADABLE:
@@ -215,17 +209,16 @@ def load_code(name: str) -> bytes | None:
 
 def code_size(name: str) -> tuple[int, int]:
     """The number of files in a stored archive, and their size in bytes; 0 where there is none that can be read."""
-    path = code_path(name) if name else None
     try:
-        with zipfile.ZipFile(path or "") as archive:
+        with zipfile.ZipFile(_code_path(name)) as archive:
             sizes = [item.file_size for item in archive.infolist()]
     except UNREADABLE:
         return 0, 0
     return len(sizes), sum(sizes)
 
 
-def _code_folder() -> Path:
-    return state_folder() / "code"
+def _code_path(name: str) -> Path:
+    return state_folder() / "code" / f"{name}.zip"
 
 
 def _receipts_folder() -> Path:

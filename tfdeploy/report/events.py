@@ -104,9 +104,10 @@ def describe(event: Event) -> tuple[str, str]:
         return exit_text(event.exit), "not restarted" if event.kind == events.TASK_FAILED else when
     if event.kind == events.TASK_STARTED:
         return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
-    names, stored = ", ".join(event.tasks), names_of(event)
+    names, stored = ", ".join(event.tasks), named(event.artifacts, _NAMED)
+    step = f"it was at step {event.count:,}" if event.count else ""
     words = {
-        **_starts_of_run(event),
+        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
@@ -146,11 +147,6 @@ def describe(event: Event) -> tuple[str, str]:
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
 
 
-def names_of(event: Event) -> str:
-    """The artifacts that an event is about; of many the first ones."""
-    return named(event.artifacts, _NAMED)
-
-
 def _lost(event: Event) -> str:
     if event.delay:
         return f"the launcher did not respond for {text_of_seconds(event.delay)}"
@@ -161,15 +157,6 @@ def _pattern_disabled(event: Event) -> str:
     if event.tasks:
         return f"the metric {event.state} is slow in {', '.join(event.tasks)}, and switched off for other tasks"
     return f"the metric {event.state} is switched off"
-
-
-def _starts_of_run(event: Event) -> dict[str, tuple[str, str]]:
-    step = f"it was at step {event.count:,}" if event.count else ""
-    return {
-        events.RUN_SUBMITTED: ("run submitted", ""),
-        events.RUN_RESUMED: ("run resumed", ""),
-        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
-    }
 
 
 def _dropped(event: Event) -> str:

@@ -59,7 +59,7 @@ def store_outcomes(source: RecordSource, seconds: float) -> None:
 
 def _store_outcome(source: RecordSource, run_id: str, earlier: RunOutcome | None, deadline: float) -> None:
     state = source.record.load(run_id)
-    if state is None or _is_settled(source, _same_run(earlier, state)):
+    if state is None or _is_complete(source, _same_run(earlier, state)):
         return
     went = outcome(source, state, deadline, earlier)
     latest = replace(went, steps_per_second=speed(source.record, state))
@@ -72,7 +72,7 @@ def _same_run(earlier: RunOutcome | None, state: RunState) -> RunOutcome | None:
     return earlier if earlier is not None and earlier.submitted == state.submitted_at else None
 
 
-def _is_settled(source: RecordSource, earlier: RunOutcome | None) -> bool:
+def _is_complete(source: RecordSource, earlier: RunOutcome | None) -> bool:
     """Whether nothing changes any more of what is known of a run, and nothing more can be observed."""
     if earlier is None or not earlier.is_final:
         return False
@@ -83,30 +83,24 @@ def _is_settled(source: RecordSource, earlier: RunOutcome | None) -> bool:
 def outcome(source: RecordSource, state: RunState, deadline: float, earlier: RunOutcome | None = None) -> RunOutcome:
     """How a run went. `earlier` is what its receipt has: what cannot be observed any more is taken from there."""
     record, run_id = source.record, state.spec.id
-    stored, moves = _same_run(earlier, state), _moves(record, state)
+    stored = _same_run(earlier, state)
+    happened = record.events(run_id) if moves_after(state) else ()
+    moves = [event for event in happened if event.kind == events.RUN_MOVED]
     if stored is not None and len(stored.stays) > 1 + len(moves):
         return stored  # this is the record of a place that the run has left
     values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
-    former = stored.metrics if stored else {}
-    metrics = {name: values.get(name, former.get(name)) for name in source.patterns}
+    former = stored or RunOutcome(0.0)
+    metrics = {name: values.get(name, former.metrics.get(name)) for name in source.patterns}
     latest = outcome_of(state, metrics, run_id == source.current)
-    latest = replace(latest, steps_per_second=stored.steps_per_second if stored else None)
-    if moves:
-        stays = (*_former_stays(stored, moves), _last_stay(source, run_id, stored, latest, moves))
-        return replace(latest, stays=stays, cost=round(sum(cost or 0.0 for cost in stays), 4) or None)
-    if stored is not None and (not source.billed or _is_settled(source, stored)):
-        return replace(latest, cost=stored.cost)
-    was_resumed = bool(source.billed) and _resumptions(record, run_id) > 0
-    end = time.time() if latest.ended is None else latest.ended
-    # Other runs were between the two parts of a run that was resumed.
-    return latest if was_resumed else replace(latest, cost=run_cost(source.billed, latest.submitted, end))
-
-
-def _moves(record: Record, state: RunState) -> list[events.Event]:
-    """When a run has moved, from where to where; the first move first."""
-    if not moves_after(state):
-        return []
-    return [event for event in record.events(state.spec.id) if event.kind == events.RUN_MOVED]
+    latest = replace(latest, steps_per_second=former.steps_per_second)
+    last = _last_stay(source, run_id, latest, stored, moves)
+    if not moves:
+        return replace(latest, cost=last)
+    # What each stay before the last move cost was stored when the run left.
+    costs = [*_known_stays(stored), *[None] * len(moves)][: len(moves)]
+    billed = [cost if _is_billed(move.origin) else 0.0 for cost, move in zip(costs, moves, strict=True)]
+    stays = (*billed, last)
+    return replace(latest, stays=stays, cost=round(sum(cost or 0.0 for cost in stays), 4) or None)
 
 
 def _resumptions(record: Record, run_id: str) -> int:
@@ -116,24 +110,23 @@ def _resumptions(record: Record, run_id: str) -> int:
     return kinds[begin:].count(events.RUN_RESUMED)
 
 
-def _former_stays(stored: RunOutcome | None, moves: Sequence[events.Event]) -> list[float | None]:
-    """What each stay before the last move cost, as it was stored when the run left."""
-    stays = (stored.stays or (stored.cost,)) if stored else ()
-    costs = [*stays[: len(moves)], *[None] * (len(moves) - len(stays))]
-    return [cost if _is_billed(move.origin) else 0.0 for cost, move in zip(costs, moves, strict=True)]
-
-
 def _last_stay(
-    source: RecordSource, run_id: str, stored: RunOutcome | None, latest: RunOutcome, moves: Sequence[events.Event]
+    source: RecordSource, run_id: str, latest: RunOutcome, stored: RunOutcome | None, moves: Sequence[events.Event]
 ) -> float | None:
-    """What a run cost since its last move."""
-    begin, end = moves[-1].at, time.time() if latest.ended is None else latest.ended
-    if end <= begin or not _is_billed(moves[-1].place):
+    """What a run cost since its submission, or since its last move."""
+    known = _known_stays(stored)
+    begin, end = moves[-1].at if moves else latest.submitted, time.time() if latest.ended is None else latest.ended
+    if moves and (end <= begin or not _is_billed(moves[-1].place)):
         return 0.0  # a run that had ended before moves with its record
-    if not source.billed:
-        return stored.stays[-1] if stored and len(stored.stays) == 1 + len(moves) else None
-    was_resumed = _resumptions(source.record, run_id) > 1  # once when it arrived
-    return None if was_resumed else run_cost(source.billed, begin, end)
+    if len(known) == 1 + len(moves) and (not source.billed or _is_complete(source, stored)):
+        return known[-1]
+    # Other runs were between the two parts of a run that was resumed; a run that moves is resumed once, when it arrives.
+    is_whole = not source.billed or _resumptions(source.record, run_id) <= min(1, len(moves))
+    return run_cost(source.billed, begin, end) if is_whole else None
+
+
+def _known_stays(stored: RunOutcome | None) -> tuple[float | None, ...]:
+    return (stored.stays or (stored.cost,)) if stored else ()
 
 
 def _is_billed(backend: str) -> bool:
