@@ -135,15 +135,12 @@ class Training:
             if read.step is not None:
                 self._add_step(at, read.step)
             is_evaluation = self._in_epoch is False and read.done is not None and read.epoch is None
-            self._note_epoch(read)
+            if read.epoch is not None:
+                self._in_epoch = True
+            if read.done == 1 and self._in_epoch:
+                self._in_epoch = False
             if not is_evaluation:
                 self._choose_loss(read)
-
-    def _note_epoch(self, read: Reading) -> None:
-        if read.epoch is not None:
-            self._in_epoch = True
-        if read.done == 1 and self._in_epoch:
-            self._in_epoch = False
 
     def _choose_loss(self, read: Reading) -> None:
         """Add the line's value of the series. Another loss, such as that of an evaluation, never continues it."""
@@ -205,8 +202,8 @@ def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
 
 def progress_text(progress: Progress) -> str:
     """The progress of a running task, the most important first: `1200/2000  20s left  41.0 steps/s  loss 0.31 ▇▅▃▂▁`."""
-    parts = [step_text(progress), left_text(progress), rate_text(progress), loss_text(progress)]
-    return "  ".join(part for part in parts if part)
+    parts = (step_text(progress), left_text(progress), rate_text(progress), loss_text(progress))
+    return "  ".join(filter(None, parts))
 
 
 def step_text(progress: Progress) -> str:
@@ -229,6 +226,6 @@ def left_text(progress: Progress) -> str:
 
 def loss_text(progress: Progress) -> str:
     """The last loss and its curve: `loss 0.31 ▇▅▃▂▁`; empty if there is none."""
-    return (
-        "" if progress.loss is None else f"loss {progress.loss:.4g} {sparkline(progress.losses, _SHORT_WIDTH)}".rstrip()
-    )
+    if progress.loss is None:
+        return ""
+    return f"loss {progress.loss:.4g} {sparkline(progress.losses, _SHORT_WIDTH)}".rstrip()

@@ -14,7 +14,7 @@ from ..agent.record.metric_values import number_in
 from ..agent.run_state import RunState, TaskState
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
-from ..units import moment, named, text_of_seconds
+from ..units import moment, named, text_of_number, text_of_seconds
 from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
 from .program_problems import Failure, Finding, failures, program_problems
@@ -89,7 +89,10 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     failed = failures(observed)
     left = _time_left(run_state, observed)
     sentences = f"Run {state}{f': {reason}' if reason else ''}.{f' {left}' if left else ''}{_cause_text(failed)}"
-    timed = {task.hostname: _lines(observed, task.hostname) for task in expected.tasks}
+    timed = {
+        task.hostname: [(line.at, shown_text(line.text)) for line in observed.view.logs.get(task.hostname, [])]
+        for task in expected.tasks
+    }
     return Report(
         state=state,
         reason=reason,
@@ -184,8 +187,9 @@ def metric_value(text: str | None) -> Any:
     return shown_text(text) if number is None else number
 
 
-def _lines(observed: ObservedState, hostname: str) -> list[tuple[float, str]]:
-    return [(line.at, shown_text(line.text)) for line in observed.view.logs.get(hostname, [])]
+def metric_text(value: object, missing: str = "") -> str:
+    """The value of a metric as text."""
+    return missing if value is None else text_of_number(value) if isinstance(value, float) else str(value)
 
 
 def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..receipts import Receipt, RunOutcome
 from ..units import counted, dollars, moment, text_of_number, text_of_seconds, text_of_size
 from .events import result_text
-from .report import metric_value
+from .report import metric_text, metric_value
 
 UNFINISHED = "unfinished"
 """The state of a run without a result that another run has replaced."""
@@ -23,21 +23,18 @@ UNFINISHED = "unfinished"
 OTHER_CONTENT = "image, run_id or a secret"
 """What else determines a run. The record does not have their values."""
 
-_FIELDS = {
-    "command": "command",
-    "code": "code",
-    "requirements": "requirements",
-    "data_dir": "data_dir",
-    "context": "context",
-    "resume_from": "resume_from",
+_RENAMED = {
     "serve": "standalone_servers",
     "master": "tf_config_master",
-    "flags": "flags",
-    "success": "success",
-    "worker_timeout": "worker_timeout",
     "grace": "stop_grace_period",
-    "start_timeout": "start_timeout",
     "max_workers": "elastic",
+}
+_FIELDS = {
+    field: _RENAMED.get(field, field)
+    for field in (
+        *("command", "code", "requirements", "data_dir", "context", "resume_from", "serve", "master", "flags"),
+        *("success", "worker_timeout", "grace", "start_timeout", "max_workers"),
+    )
 }
 """Field of a run's specification to the argument that it is from."""
 
@@ -74,7 +71,7 @@ class StoredRun:
             "where": self.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
             "result": outcome.result,
-            **{metric_column(name): _cell(metric_value(text)) for name, text in outcome.metrics.items()},
+            **{metric_column(name): metric_text(metric_value(text)) for name, text in outcome.metrics.items()},
             "cost": cost_text(outcome),
         }
 
@@ -222,10 +219,6 @@ _POLICIES = ("success", "worker_timeout", "stop_grace_period", "start_timeout", 
 """Arguments that can change within a run."""
 
 
-def _cell(value: object) -> str:
-    return text_of_number(value) if isinstance(value, float) else str(value or "")
-
-
 def columns(rows: Sequence[StoredRun], is_of_all: bool) -> list[str]:
     """The columns of the table; the cluster's only where there are several, and the cost's only where one is known."""
     metrics = dict.fromkeys(metric_column(name) for row in rows for name in row.outcome.metrics)
@@ -250,23 +243,20 @@ def receipt_facts(
     commands = {f"command of {name}": shown_command(job.command) for name, job in spec.jobs.items() if job.command}
     steps = {item.name: checkpoint_step(item.name) for item in artifacts if item.kind == CHECKPOINT}
     checkpoints = [name if step is None else f"{name} (step {step:,})" for name, step in steps.items()]
+    size = ""
+    if spec.code and receipt is not None and receipt.code_files:
+        size = f" ({counted(receipt.code_files, 'file')}, {text_of_size(receipt.code_bytes)})"
     facts = {
         "command": shown_command(spec.command),
         **commands,
         "tasks": counts_text(outcome.tasks),
         "machines": counts_text(receipt.machines) if receipt else "",
-        "code": _code(spec.code, receipt),
+        "code": f"{spec.code}{size}",
         "checkpoint": ", ".join(checkpoints),
         "steps/s": speed_text(outcome),
         "cost": cost_text(outcome),
     }
     return {name: text for name, text in facts.items() if text}
-
-
-def _code(name: str, receipt: Receipt | None) -> str:
-    if not name or receipt is None or not receipt.code_files:
-        return name
-    return f"{name} ({counted(receipt.code_files, 'file')}, {text_of_size(receipt.code_bytes)})"
 
 
 def cost_text(outcome: RunOutcome) -> str:

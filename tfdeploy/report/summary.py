@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
-from ..units import dollars, named, text_of_number, text_of_seconds, text_of_size, wrapped
+from ..units import dollars, named, text_of_seconds, text_of_size, wrapped
 from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
-from .report import Report
+from .report import Report, metric_text
 from .tables import kind
 
 _SHOWN_ARTIFACTS = 3
@@ -29,9 +29,10 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
     written as ~; `width` is that of the terminal, 0 for no limit; without `with_cause`, the failure is explained elsewhere."""
     is_running = report.state == RUNNING and not report.decided
     took, spent = text_of_seconds(max(0.0, report.last_seen - report.submitted)), report.cost.get("spent")
+    missing = "not printed" if report.decided else "not printed yet"
     rows = {
         "run": f"{report.run}, took {took}" if report.decided else report.run,
-        **{name: _metric_text(value, report.decided) for name, value in report.metrics.items()},
+        **{name: metric_text(value, missing) for name, value in report.metrics.items()},
         "progress": "" if is_running else _progress_text(progress, report.decided),
         "cost": "" if spent is None else f"{dollars(spent)} so far",
         **_stored(report, home),
@@ -40,18 +41,11 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
     size = max(map(len, shown), default=0)
     lines = [f"{name:<{size}}  {text}" for name, text in shown.items()]
     if is_running:
-        detail = ", ".join(text for text in (report.reason, _progress_text(progress, decided=False)) if text)
+        detail = ", ".join(filter(None, (report.reason, _progress_text(progress, decided=False))))
         lines += wrapped(f"Run running for {took}{f': {detail}' if detail else ''}.", width)
     elif with_cause:
         lines += wrapped(report.sentences, width)
     return "\n".join(lines)
-
-
-def _metric_text(value: object, decided: bool) -> str:
-    """The value of a metric as text."""
-    if value is None:
-        return "not printed" if decided else "not printed yet"
-    return text_of_number(value) if isinstance(value, float) else str(value)
 
 
 def _progress_text(progress: Progress, decided: bool) -> str:
@@ -60,7 +54,7 @@ def _progress_text(progress: Progress, decided: bool) -> str:
     step = step if step.startswith("step") or not step else f"step {step}"
     part = "" if progress.part is None or decided else f" ({progress.part:.0%})"
     left = "" if decided else left_text(progress)
-    return ", ".join(text for text in (f"{step}{part}", rate_text(progress), left, loss_text(progress)) if text)
+    return ", ".join(filter(None, (f"{step}{part}", rate_text(progress), left, loss_text(progress))))
 
 
 def _stored(report: Report, home: str) -> Mapping[str, str]:
