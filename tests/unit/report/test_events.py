@@ -83,11 +83,7 @@ def test_who_came_earlier_has_waited_for_the_last() -> None:
     assert [
         (event.task, event.tasks, event.delay)
         for event in with_waits([*registered("ps-0", "worker-0", "ps-1"), ready])[3:]
-    ] == [
-        ("ps-0", ["ps-1"], 3.0),
-        ("worker-0", ["ps-1"], 2.0),
-        ("", ready.tasks, 0.0),
-    ]
+    ] == [("ps-0", ["ps-1"], 3.0), ("worker-0", ["ps-1"], 2.0), ("", ready.tasks, 0.0)]
 
 
 def test_no_task_waits_for_an_auxiliary_one() -> None:

@@ -187,14 +187,7 @@ def test_the_environment_may_have_the_steps() -> None:
     assert (known.goal, known.low, known.high) == (1000, 100, 121)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"rate": None},
-        {"rate": 1.0},
-        {"command": COMMAND + " --max_steps=7"},
-    ],
-)
+@pytest.mark.parametrize("other", [{"rate": None}, {"rate": 1.0}, {"command": COMMAND + " --max_steps=7"}])
 def test_other_steps_without_a_speed_that_fits_are_not_scaled(other: dict[str, Any]) -> None:
     command = other.get("command", COMMAND)
     assert expected([run(100, at=place, **other) for place in range(3)], run(steps=1100, command=command)) is None

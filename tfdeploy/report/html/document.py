@@ -313,10 +313,7 @@ def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
     last = printed[-LAST_LINES:]
     lines = [
         element(
-            "span",
-            element("span", clock(at), class_="clock"),
-            element("span", text, class_="text"),
-            class_="entry",
+            "span", element("span", clock(at), class_="clock"), element("span", text, class_="text"), class_="entry"
         )
         for at, text in last
     ]

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from tests.cli.made_up import BEGIN, content, paid
 from tfdeploy.agent.record.escapes import plain
 from tfdeploy.outputs import TaskRow
-from tfdeploy.report.html.document import (
-    LAST_LINES,
-    Content,
-    fragment,
-    page,
-    policy,
-    task_columns,
-)
+from tfdeploy.report.html.document import LAST_LINES, Content, fragment, page, policy, task_columns
 from tfdeploy.report.html.markup import element
 from tfdeploy.report.program_problems import Failure
 from tfdeploy.report.tables import Table, without_empty_columns
