@@ -1,6 +1,10 @@
 """The identity of a cluster: an id that no other cluster has, drawn in its first update and stored in the state of its stack.
 
 Two people, logins or computers that use the same project, stack and name either share one state, and so one cluster, or have two.
+
+While its run moves, the state has the cluster on several backends. The resources at a new place have other names, so that Pulumi
+creates them, and deletes the former ones only at the end of an update that succeeds. After one that fails, both are in the state, and
+an update that returns finds the former ones unchanged.
 """
 
 import getpass
@@ -16,10 +20,10 @@ from weakref import WeakKeyDictionary
 
 import pulumi
 
-from .backends.base import ClusterRef, DiscoveredCluster
+from .backends.base import Backend, ClusterRef, DiscoveredCluster, place_title
 from .errors import SpecError
-from .places import StoredPlace, find_places
-from .plan.inventory import Inventory, PlaceRef
+from .plan.inventory import PlaceRef
+from .spec.backends import is_this_computer
 from .units import moment
 
 _LENGTH = 10
@@ -30,6 +34,7 @@ _HALF_WRITTEN = "failed to load checkpoint"
 
 _READ_ATTEMPTS, _READ_PAUSE = 10, 0.2
 _STASH = "pulumi:index:Stash"
+_CLEANUP, _CLEANUP_END = "pulumi-python:dynamic/tfdeploy:Cleanup", "-cleanup"
 
 _names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """Monitor of a run of a Pulumi program to the names of its clusters; an entry is removed at the end of that run."""
@@ -41,6 +46,19 @@ class Identity:
 
     id: str
     owner: str
+
+
+@dataclass(frozen=True)
+class StoredPlace:
+    """A cluster on one backend, as the state of its stack has it."""
+
+    prefix: str
+    """The names of its resources begin with it."""
+    cluster: ClusterRef
+    place: PlaceRef
+    token: str
+    resources: frozenset[str] = frozenset()
+    """The names of its resources, without the prefix: `run` where a run was submitted there."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,45 @@ def find_stored(resources: Mapping[str, Any], name: str, component: str) -> Stor
     if not stash:
         return None
     identity = Identity(**stash["output"])
-    return StoredCluster(identity, find_places(by_name, name, component, identity.id))
+    return StoredCluster(identity, _find_places(by_name, name, component, identity.id))
+
+
+def _find_places(
+    by_name: Mapping[tuple[str, str], Mapping[str, Any]], name: str, component: str, cluster_id: str
+) -> tuple[StoredPlace, ...]:
+    """The places of a cluster among the outputs of resources by type and name. Another cluster may have a name that begins alike."""
+    own = [resource for kind, resource in by_name if kind.startswith(f"{component}$")]
+    places = []
+    for (kind, resource), outputs in by_name.items():
+        if kind != f"{component}${_CLEANUP}" or not resource.endswith(_CLEANUP_END):
+            continue
+        prefix, cluster = resource[: -len(_CLEANUP_END)], outputs["cluster"]
+        if prefix not in (name, f"{name}-{cluster['backend']}") or cluster["id"] != cluster_id:
+            continue
+        resources = frozenset(item[len(prefix) + 1 :] for item in own if item.startswith(f"{prefix}-"))
+        places.append(StoredPlace(prefix, cluster, outputs["place"], str(outputs.get("token") or ""), resources))
+    return tuple(places)
+
+
+def resource_prefix(name: str, backend: str, places: Sequence[StoredPlace]) -> str:
+    """What the names of the cluster's resources on this backend begin with: its name, if no other place has it already."""
+    prefixes = [place.prefix for place in places if place.cluster["backend"] == backend]
+    if prefixes:
+        return prefixes[0]
+    return name if name not in [place.prefix for place in places] else f"{name}-{backend}"
+
+
+def refuse_taken_prefix(name: str, prefix: str, clusters: Sequence[str]) -> None:
+    """Refuse a prefix that is another cluster's name.
+
+    Raises:
+        SpecError: with that name.
+    """
+    if prefix != name and prefix in clusters:
+        wrong = f"while the run moves, resources are named {prefix}-…, and this stack has a cluster {prefix!r}"
+        raise SpecError(
+            f"{name}: backend", wrong, f"Destroy {name!r} and create it on the other backend, or move it in two steps."
+        )
 
 
 def _type_of(urn: str) -> str:
@@ -142,15 +198,12 @@ def _name_of_alias(alias: Any) -> str:
     return former if isinstance(former, str) else ""
 
 
-def cluster_to_adopt(stored: StoredCluster | None, adopt: str, backend: str) -> str:
-    """The id of the cluster that this update adopts. It is empty once an update has done so, although the argument is still set.
-
-    On `docker` that is so when the network is in the state: an update that was interrupted before leaves the cluster with its former
-    network alone. Elsewhere it is so from the beginning, because what that update created is the cluster's. A cluster that moves to
-    another backend adopts nothing there.
+def cluster_to_adopt(stored: StoredCluster | None, adopt: str, backend: str, completed_by: frozenset[str]) -> str:
+    """The id of the cluster that this update adopts. It is empty once an update has done so, although the argument is still set: when
+    the state has a resource of `Backend.adoption_completed_by`. A cluster that moves to another backend adopts nothing there.
     """
-    stored_place = stored.at(backend) if stored else None
-    is_adopted = stored_place.has_network or backend != "docker" if stored_place else bool(stored and stored.places)
+    place = stored.at(backend) if stored else None
+    is_adopted = not completed_by or completed_by & place.resources if place else stored and stored.places
     return "" if is_adopted else adopt
 
 
@@ -176,48 +229,25 @@ def _resource_name(name: str) -> str:
     return f"{name}-id"
 
 
-def refuse_other_place(cluster: ClusterRef, stored: StoredCluster | None, inventory: Inventory) -> None:
+def refuse_other_place(backend: Backend, cluster: ClusterRef, stored: StoredCluster | None, place: PlaceRef) -> None:
     """Refuse a place that has the address of the stored one, but is another machine, engine or account.
-
-    So is another manager of the same Swarm: it has neither the controller's container nor its record. An engine that has left its
-    Swarm and created another is the same place.
 
     Raises:
         SpecError: with the names of both.
     """
     stored_place = stored.at(cluster["backend"]) if stored else None
-    place = stored_place.place if stored_place else None
-    if not stored_place or not place or not place["id"] or place["id"] == inventory.place_id:
+    former = stored_place.place if stored_place else None
+    if not stored_place or not former or not former["id"] or former["id"] == place["id"]:
         return
-    if not inventory.single_machine and stored_place.cluster["home"] != cluster["home"]:
+    if not is_this_computer(cluster["backend"]) and stored_place.cluster["home"] != cluster["home"]:
         return  # the user has chosen another place
-    responding = _title(place_of(inventory))
-    if inventory.place_swarm and place.get("swarm") == inventory.place_swarm:
-        wrong = (
-            f"the controller of {cluster['id']} and its record are on {_title(place)}, and this is {responding}, another manager of "
-            "its Swarm"
-        )
-        remedy = (
-            f"Make {cluster['home']} reach that manager again. If it no longer exists, `pulumi destroy` removes the cluster from "
-            "the Swarm, and keeps the copy of the record on this computer."
-        )
-    else:
-        wrong = f"the cluster {cluster['id']} is on {_title(place)}, and this is {responding}"
-        remedy = (
-            "Update or destroy it there. If that place no longer exists, `pulumi destroy` removes the cluster from the stack, and "
-            "changes nothing here."
-        )
-    raise SpecError(f"{cluster['name']}: backend", wrong, remedy)
-
-
-def place_of(inventory: Inventory) -> PlaceRef:
-    """The place that an inventory was taken of."""
-    place: PlaceRef = {"id": inventory.place_id, "name": inventory.place_name}
-    return {**place, "swarm": inventory.place_swarm} if inventory.place_swarm else place
-
-
-def _title(place: PlaceRef) -> str:
-    return f"{place['name']} ({place['id'][:12]})" if place["name"] else place["id"]
+    wrong = f"the cluster {cluster['id']} is on {place_title(former)}, and this is {place_title(place)}"
+    remedy = (
+        "Update or destroy it there. If that place no longer exists, `pulumi destroy` removes the cluster from the stack, and "
+        "changes nothing here."
+    )
+    described = backend.describe_other_place(cluster, former, place)
+    raise SpecError(f"{cluster['name']}: backend", *(described or (wrong, remedy)))
 
 
 def others_of_same_name(cluster: ClusterRef, discovered: Sequence[DiscoveredCluster]) -> list[str]:

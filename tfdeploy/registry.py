@@ -11,22 +11,24 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .agent.files import write_whole
+from .agent.json_data import JsonData
 from .backends.base import ClusterRef
 from .errors import SpecError
 from .paths import RECORDS_FOLDER, cluster_folder, make_private, pulumi_home, read_json, set_aside_at, state_folder
 from .report.expected import ExpectedState
+from .spec.backends import BACKENDS
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(JsonData):
     """One cluster."""
 
     cluster: ClusterRef
@@ -82,7 +84,7 @@ def write_for_update(entry: Entry) -> None:
         make_private(folder())
         write_whole(
             _moving_path(entry.cluster),
-            json.dumps(asdict(replace(entry, created=before.created)), indent=1),
+            json.dumps(replace(entry, created=before.created).to_dict(), indent=1),
             mode=0o600,
             sync=True,
             sync_name=False,
@@ -109,7 +111,7 @@ def write(entry: Entry) -> None:
     make_private(folder())
     created = latest(entry).created or entry.begun
     entry = replace(entry, created=entry.created or created)
-    write_whole(path_of(entry.cluster), json.dumps(asdict(entry), indent=1), mode=0o600, sync=True, sync_name=False)
+    write_whole(path_of(entry.cluster), json.dumps(entry.to_dict(), indent=1), mode=0o600, sync=True, sync_name=False)
 
 
 def read(path: Path) -> Entry:
@@ -126,7 +128,7 @@ def _entry(data: Any) -> Entry:
     missing = ClusterRef.__required_keys__ - set(data["cluster"])
     if missing:
         raise KeyError(*missing)
-    return Entry(**{**data, "expected": ExpectedState.from_dict(data["expected"])})
+    return Entry.from_dict(data)
 
 
 def find(project: str, stack: str, name: str) -> Entry | None:
@@ -234,9 +236,7 @@ PACKAGES = (
     "tensorflow",
     "tensorflow-cpu",
     "tensorboard",
-    "docker",
-    "pulumi-docker",
-    "pulumi-aws",
+    *(package for entry in BACKENDS.values() for package in entry.packages),
 )
 
 

@@ -58,7 +58,7 @@ Diagnostics:
 """
 
 BROKEN = {
-    "no record": (replace(GOOD, runs=[], ledger=Ledger()), "the_run_ends: there is no record of a run"),
+    "no record": (replace(GOOD, runs=[], ledger=Ledger(())), "the_run_ends: there is no record of a run"),
     "open": (run(state=""), "the_run_ends: 0 s after the last fault the run is open, and shown as succeeded"),
     "failed": (
         run(state="failed", cause="task_failed"),

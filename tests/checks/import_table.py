@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 ANYTHING = None
 
-BASE = ("errors", "paths", "units", "agent.files", "agent.polling")
+BASE = ("errors", "paths", "units", "agent.files", "agent.json_data", "agent.polling")
 SHARED_BY_BACKENDS = (
     "component.plugin_exit",
     "receipts",
@@ -73,7 +73,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.ec2": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "backends.ec2", "plan", "spec", "agent"),
     "report": (*BASE, "outputs", "receipts", "report", "backends.base", "backends.run_mover", "plan", "spec", "agent"),
     "report.html": (*BASE, "report", "agent.events", "agent.record.escapes", "agent.run_state"),
-    "registry": (*BASE, "report.expected", "backends.base"),
+    "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
         "receipts",
         "registry",
@@ -95,12 +95,10 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "outputs": (),
     "spec.arg_docs": (*BASE, "args", "spec"),
     "component.config": (*BASE, "args", "spec"),
-    "identity": (*BASE, "backends.base", "places", "plan.inventory"),
-    "places": ("errors", "backends.base", "plan.inventory"),
+    "identity": (*BASE, "backends.base", "plan.inventory", "spec.backends"),
     "component.run_moves": (
         "errors",
         "identity",
-        "places",
         "backends.base",
         "backends.carried_checkpoint",
         "backends.moving",
@@ -184,27 +182,27 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.task_access",
         "backends.task_files",
         "backends.thread_connection",
-        "agent",
-    ),
-    "cli.commands.doctor": (
-        *BASE,
-        "cli",
-        "registry",
-        "report",
-        "backends.base",
         "spec.backends",
         "agent",
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.aws.iam_policy", "spec.ec2"),
     "cli.commands.options": ("spec.arg_docs", "cli", "errors", "units"),
-    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle", "agent.record.escapes"),
+    "cli.run.command": (
+        *BASE,
+        "cli",
+        "registry",
+        "report",
+        "plan.code_bundle",
+        "spec.backends",
+        "agent.record.escapes",
+    ),
     "cli.run.pulumi_program": ("component.announcements", "cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""
 
 FOREIGN: Mapping[str, Sequence[str] | None] = {
     "": (),
-    "agent.launch.grpc_server": ("tensorflow",),
+    "agent.launch.servers": ("tensorflow",),
     "args": ("pulumi",),
     "component.awaited": ("pulumi",),
     "backends.base": ("pulumi",),  # for type checkers only

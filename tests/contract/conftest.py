@@ -50,7 +50,9 @@ def neighbour(backend: str, project: Project) -> Iterator[None]:
         other.clean()
 
 
-@pytest.fixture(scope="module", params=["local", "docker", "toy", pytest.param("ec2", marks=pytest.mark.full)])
+@pytest.fixture(
+    scope="module", params=["local", "docker", "toy", "toy-nodes", pytest.param("ec2", marks=pytest.mark.full)]
+)
 def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The project that all tests of a module use, with its stack."""
     folder = tmp_path_factory.mktemp(request.param) / "project"
@@ -65,8 +67,8 @@ def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             for name, value in box.environment.items():
                 patch.setenv(name, value)
             found = Ec2Project(folder, box, image)
-        elif request.param == "toy":
-            found = ToyProject(folder)
+        elif request.param.startswith("toy"):
+            found = ToyProject(folder, request.param)
         else:
             found = Project(folder)
         found.write('command=["python", "train.py"], code="code", workers=1')

@@ -102,7 +102,7 @@ class Ec2Project(AwsProject):
         """Machine to status, of those that a cluster of one ps and two workers has."""
         sight = self.look()
         names = ("test-ps-m0", "test-worker-m0", "test-worker-m1")
-        return {name: sight.machines.get(name, sight.others) for name in names}
+        return {name: sight.machines.status(name) for name in names}
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until a look says that these tasks run."""

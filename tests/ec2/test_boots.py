@@ -12,7 +12,7 @@ import pytest
 from tests.ec2.project import Ec2Project
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WATCHDOG, WORKER, resumed, until_resumed
 from tfdeploy.backends.ec2.backend import BACKEND
-from tfdeploy.backends.ec2.machine import boot_failures, model, ssh
+from tfdeploy.backends.ec2.machine import boot, model, ssh
 
 pytestmark = pytest.mark.full
 
@@ -115,4 +115,4 @@ def test_machines_that_are_gone_or_hang_are_destroyed(project: Ec2Project) -> No
         project.destroy()
     finally:
         project.box.resume(hung)
-    assert boot_failures.read(project.cluster) == {}
+    assert boot.read_failures(project.cluster) == {}

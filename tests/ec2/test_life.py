@@ -17,7 +17,7 @@ from tests.ec2.project import Ec2Project
 from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
 from tests.waiting import until
-from tfdeploy.backends.ec2.aws.aws_actions import OWN
+from tfdeploy.backends.ec2.aws.iam_policy import actions
 
 PROJECT = NetworkProject
 ZONE = "us-west-2b"
@@ -224,4 +224,4 @@ def test_destroy_leaves_the_users_volume_alone(project: Ec2Project, volume: str,
 
 def test_the_printed_policy_was_enough_for_all_of_it(box: Box) -> None:
     assert box.permissions.denied == {}
-    assert {*OWN} - {*box.permissions.used} <= ELSEWHERE
+    assert set(actions()["always"]["own"]) - {*box.permissions.used} <= ELSEWHERE

@@ -11,7 +11,7 @@ from pulumi.runtime import set_all_config
 from tests.clusters import ID, cluster_ref
 from tests.ec2.preparing import ARGS, EMPTY, REGION, arguments, prepare, refusal
 from tests.unit.cases import spec
-from tfdeploy.backends.ec2.aws import account, aws_api, aws_session
+from tfdeploy.backends.ec2.aws import account, api, session
 from tfdeploy.backends.ec2.machine import machines, ssh
 from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import SpecError
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("moto_account")
 
 
 def test_a_subnet_in_a_zone_that_lacks_the_type_is_refused(tmp_path: Path) -> None:
-    lacks = next(one for one in aws_api.subnets(REGION, "", "") if one.zone == "us-east-2c")
+    lacks = next(one for one in api.subnets(REGION, "", "") if one.zone == "us-east-2c")
     assert refusal(
         tmp_path, ec2={"subnet_id": lacks.subnet_id}, jobs={"worker": {"ec2": {"instance_type": "c5ad.large"}}}
     ) == (
@@ -33,7 +33,7 @@ def test_a_subnet_in_a_zone_that_lacks_the_type_is_refused(tmp_path: Path) -> No
 @pytest.fixture
 def volumes() -> Iterator[dict[str, str]]:
     """Zone to a volume of the user's there."""
-    ec2 = aws_session.client("ec2", REGION)
+    ec2 = session.client("ec2", REGION)
     zones = ("us-east-2a", "us-east-2b")
     found = {zone: ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"] for zone in zones}
     yield found
@@ -53,7 +53,7 @@ def test_a_volume_of_yours_chooses_the_zone(tmp_path: Path, volumes: dict[str, s
 
 def test_a_subnet_in_another_zone_than_its_volume_is_refused(tmp_path: Path, volumes: dict[str, str]) -> None:
     far, near = (
-        next(one.subnet_id for one in aws_api.subnets(REGION, "", "") if one.zone == zone)
+        next(one.subnet_id for one in api.subnets(REGION, "", "") if one.zone == zone)
         for zone in ("us-east-2a", "us-east-2b")
     )
     volume = volumes["us-east-2b"]
@@ -82,19 +82,19 @@ def test_a_volume_that_another_machine_has_is_refused(tmp_path: Path) -> None:
     volume = {"AvailabilityZone": "us-east-2a", "Attachments": [{"InstanceId": "i-0a"}]}
     answers.describe_volumes.return_value = {"Volumes": [volume]}
     asked = (REGION, "mnist: ec2.ebs_volumes", ["vol-0a1b2c3d"])
-    with patch.object(aws_session, "client", return_value=answers):
-        assert aws_api.volume_zone(*asked, ["i-0a"]) == "us-east-2a"
+    with patch.object(session, "client", return_value=answers):
+        assert api.volume_zone(*asked, ["i-0a"]) == "us-east-2a"
         with pytest.raises(SpecError) as error:
-            aws_api.volume_zone(*asked, ["i-0b"])
+            api.volume_zone(*asked, ["i-0b"])
     assert str(error.value) == (
         "mnist: ec2.ebs_volumes: vol-0a1b2c3d is attached to i-0a. Detach it, or choose another volume."
     )
 
 
 def test_a_region_without_a_default_vpc_is_refused(tmp_path: Path) -> None:
-    ec2 = aws_session.client("ec2", EMPTY)
+    ec2 = session.client("ec2", EMPTY)
     for vpc in ec2.describe_vpcs()["Vpcs"]:
-        for subnet in aws_api.subnets(EMPTY, vpc["VpcId"], ""):
+        for subnet in api.subnets(EMPTY, vpc["VpcId"], ""):
             ec2.delete_subnet(SubnetId=subnet.subnet_id)
         ec2.delete_vpc(VpcId=vpc["VpcId"])
     assert refusal(tmp_path, ec2={"region": EMPTY}) == (
@@ -122,7 +122,7 @@ def test_a_stack_that_does_not_say_how_often_to_try_is_told_what_that_costs(tmp_
 
 
 def test_a_vpc_without_a_subnet_is_refused(tmp_path: Path) -> None:
-    ec2 = aws_session.client("ec2", REGION)
+    ec2 = session.client("ec2", REGION)
     vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
     assert refusal(tmp_path, ec2={"vpc_id": vpc}) == (
         f"ec2.vpc_id: {vpc} has no subnet in {REGION}. Create one. "
@@ -150,7 +150,7 @@ def test_a_region_that_nobody_names_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_the_region_is_the_one_that_the_aws_command_would_take(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.setenv(name, EMPTY)
-    assert aws_session.default_region() == EMPTY
+    assert session.default_region() == EMPTY
 
 
 def test_a_key_that_is_missing_or_private_is_refused(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_key_that_is_missing_or_private_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_image_for_another_processor_is_refused(tmp_path: Path) -> None:
-    images = aws_session.client("ec2", REGION).describe_images()["Images"]
+    images = session.client("ec2", REGION).describe_images()["Images"]
     arm = next(one["ImageId"] for one in images if one["Architecture"] == "arm64")
     assert refusal(tmp_path, ec2={"ami": arm}) == (
         f"ec2.ami: {arm} is an image for arm64, but the instance type is x86_64. Choose another image or another instance_type."
@@ -185,7 +185,7 @@ def test_more_gpu_machines_than_the_account_may_have_are_refused(
         asked.append(wanted)
         return 4.0
 
-    monkeypatch.setattr(aws_api, "quota", quota)
+    monkeypatch.setattr(api, "quota", quota)
     jobs = {"worker": {"gpus": 1, "ec2": {"instance_type": "g6.xlarge", "spot": spot}}}
     assert refusal(tmp_path, jobs=jobs) == (
         f"mnist: ec2.instance_type: the machines with GPUs have 8 vCPUs, but the quota of the account is 4 ({code}). "
@@ -196,7 +196,7 @@ def test_more_gpu_machines_than_the_account_may_have_are_refused(
 
 
 def test_a_quota_that_aws_does_not_tell_refuses_nothing(tmp_path: Path) -> None:
-    assert aws_api.quota(REGION, "L-DB2E81BA") is None
+    assert api.quota(REGION, "L-DB2E81BA") is None
     assert prepare(tmp_path, **WITH_GPUS) == []
 
 

@@ -6,10 +6,12 @@ import platform
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pulumi
@@ -25,7 +27,6 @@ from tfdeploy.backends.base import (
     OK,
     Backend,
     Check,
-    ClusterDependencies,
     ClusterRef,
     DependencyRequest,
     DiscoveredCluster,
@@ -50,13 +51,14 @@ from tfdeploy.errors import BackendError
 from tfdeploy.paths import absolute, make_private, runtime_root, set_aside, state_folder
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan
-from tfdeploy.plan.scheduler import MANAGER_ROLE, Machine
+from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.cluster import ClusterSpec
 
 BROKEN = "broken"
 """The name of a project whose runs cannot move to the toy backend."""
 
 _STOP_MARGIN = 30.0
+_NODES = ("node-a", "node-b")
 _MACHINE = platform.node().partition(".")[0] or "localhost"
 
 
@@ -70,12 +72,10 @@ class ToyPlanner:
         home = Path(cluster["home"])
         memory, cpus = psutil.virtual_memory().total, float(psutil.cpu_count() or 1)
         return Inventory(
-            machines=(Machine(_MACHINE, MANAGER_ROLE, "toy", "", cpus, memory),),
-            command=spec.command,
+            machines=(Machine(_MACHINE, "Master", "toy", "", cpus, memory),),
             train_dir=absolute(spec.train_dir or str(home / "train"), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             task_machines={path.parent.name: _MACHINE for path in home.glob("tasks/*/task.json")},
-            single_machine=True,
             run=Record(home / "record").current() if home.exists() else None,
         )
 
@@ -89,8 +89,8 @@ class ToyPlanner:
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
         return Rendered()
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
-        return ClusterDependencies()
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+        return {}
 
 
 class _Home:
@@ -107,6 +107,14 @@ class _Home:
 
     def task(self, hostname: str) -> Path:
         return self.folder / "tasks" / hostname
+
+    def node(self, hostname: str) -> str:
+        """The node that has the task, else the one with the fewest tasks."""
+        nodes = {
+            path.parent.name: json.loads(path.read_text())["machine"] for path in self.folder.glob("tasks/*/task.json")
+        }
+        counts = Counter(nodes.values())
+        return nodes.get(hostname) or min(_NODES, key=lambda node: counts[node])
 
     def hostnames(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("tasks/*"))
@@ -170,7 +178,8 @@ class ToyTaskRunner:
             home.prepare(props["cluster"], props["token"])
             home.task(props["hostname"]).mkdir(parents=True, exist_ok=True)
         settings = {
-            **{key: props[key] for key in ("hostname", "job", "index", "machine", "memory", "port")},
+            **{key: props[key] for key in ("hostname", "job", "index", "memory", "port")},
+            "machine": props["machine"] or home.node(props["hostname"]),
             "gpus": ",".join(props["gpus"]),
             "controller": f"{UNIX}{home.socket}",
             "token": str(home.task(props["hostname"]) / "token"),

@@ -12,14 +12,15 @@ SITE = Path(__file__).parent / "site"
 
 
 class ToyProject(Project):
-    """A project whose processes know the toy backend."""
+    """A project whose processes know the toy backends, on one of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, backend: str = "toy") -> None:
         super().__init__(folder)
+        self._backend = backend
         self.env["PYTHONPATH"] = os.pathsep.join((str(SITE), str(ROOT)))
 
     def write(self, arguments: str, script: str = COUNTER, program: str = PROGRAM) -> None:
-        super().write(f'backend="toy", {arguments}', script, program)
+        super().write(f'backend="{self._backend}", {arguments}', script, program)
 
     def until_running(self, *hostnames: str) -> None:
         """Wait until the record has these tasks as running."""

@@ -37,10 +37,8 @@ def inventory(asked: ClusterSpec, *machines: Machine, **more: Any) -> Inventory:
     """What exists before the plan of this spec: these machines, or BOX."""
     known: dict[str, Any] = {
         "machines": machines or (BOX,),
-        "command": asked.command,
         "train_dir": asked.train_dir or "/train",
         "data_dir": asked.data_dir,
-        "single_machine": asked.backend == "local",
         **more,
     }
     return Inventory(**known)

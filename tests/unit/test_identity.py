@@ -9,20 +9,20 @@ import pulumi
 import pytest
 
 from tests.clusters import ID, OWNER, cluster_ref
-from tests.unit import cases
 from tfdeploy import identity
-from tfdeploy.backends.base import ClusterRef, DiscoveredCluster
+from tfdeploy.backends.base import ClusterRef, DiscoveredCluster, load
+from tfdeploy.backends.docker.engine.engine import EnginePlace
 from tfdeploy.errors import SpecError
-from tfdeploy.identity import Identity, StoredCluster
-from tfdeploy.places import StoredPlace
+from tfdeploy.identity import Identity, StoredCluster, StoredPlace, refuse_taken_prefix, resource_prefix
 from tfdeploy.plan.inventory import PlaceRef
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
 STASH = f"{TYPE}$pulumi:index:Stash"
-CLEANUP = f"{TYPE}$pulumi-python:dynamic/tfdeploy:Cleanup"
+CLEANUP, RUN = (f"{TYPE}$pulumi-python:dynamic/tfdeploy:{kind}" for kind in ("Cleanup", "Run"))
+NETWORK = f"{TYPE}$docker:index/network:Network"
 MINE = Identity(ID, OWNER)
 LAPTOP: PlaceRef = {"id": "m1", "name": "laptop"}
-DOCKER = StoredPlace("mnist", cluster_ref(home="unix:///d.sock"), LAPTOP, "secret", False, False)
+DOCKER = StoredPlace("mnist", cluster_ref(home="unix:///d.sock"), LAPTOP, "secret", frozenset({"cleanup"}))
 
 
 def state(*resources: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
@@ -72,69 +72,48 @@ def test_a_cluster_is_adopted_only_by_a_stack_that_has_none() -> None:
 def test_a_cluster_is_adopted_once_although_the_argument_remains() -> None:
     def adopted(backend: str) -> list[str]:
         created = replace(DOCKER, cluster=cluster_ref(backend=backend))
-        places = ((), (created,), (replace(created, has_network=True),))
+        places = ((), (created,), (replace(created, resources=frozenset({"cleanup", "network"})),))
         states = (None, *(StoredCluster(MINE, stored) for stored in places))
-        return [identity.cluster_to_adopt(stored, ID, backend) for stored in states]
+        completed_by = load(backend).adoption_completed_by
+        return [identity.cluster_to_adopt(stored, ID, backend, completed_by) for stored in states]
 
     assert adopted("docker") == [ID, ID, ID, ""], "an interrupted update has not replaced the former network"
     assert adopted("local") == [ID, ID, "", ""]
     moving = StoredCluster(MINE, (replace(DOCKER, cluster=cluster_ref(backend="local")),))
-    assert identity.cluster_to_adopt(moving, ID, "docker") == "", "what moves is the cluster's own"
-
-
-@pytest.mark.parametrize("network", ["mnist-network", "mnist-network-encrypted"])
-def test_the_state_has_the_network_of_the_cluster(network: str) -> None:
-    def has_network(name: str) -> bool:
-        stored = identity.find_stored(
-            state(stash(), cleanup(), (f"{TYPE}$docker:index/network:Network", name, {})), "mnist", TYPE
-        )
-        here = stored.at("docker") if stored else None
-        assert here is not None
-        return here.has_network
-
-    assert has_network(network)
-    assert not has_network(f"other-{network}")
+    assert identity.cluster_to_adopt(moving, ID, "docker", frozenset({"network"})) == "", (
+        "what moves is the cluster's own"
+    )
 
 
 @pytest.mark.parametrize(
-    ("single_machine", "home", "place_id", "swarms", "is_refused"),
+    ("backend", "home", "place_id", "swarms", "is_refused"),
     [
-        (False, "unix:///d.sock", "m1", ("", ""), False),
-        (False, "unix:///d.sock", "m2", ("", ""), True),
-        (False, "ssh://other", "m2", ("", ""), False),
-        (True, "/another/folder", "m2", ("", ""), True),
-        (False, "unix:///d.sock", "m2", ("s1", "s1"), True),  # another manager of the same Swarm
-        (False, "unix:///d.sock", "m1", ("s1", "s2"), False),  # the engine has left its Swarm and created another
-        (False, "unix:///d.sock", "m1", ("", "s1"), False),  # a state of an earlier version
-        (False, "unix:///d.sock", "m2", ("", "s1"), True),
-        (False, "unix:///d.sock", "m2", ("s1", "s2"), True),
+        ("docker", "unix:///d.sock", "m1", ("", ""), False),
+        ("docker", "unix:///d.sock", "m2", ("", ""), True),
+        ("docker", "ssh://other", "m2", ("", ""), False),
+        ("local", "/another/folder", "m2", ("", ""), True),
+        ("docker", "unix:///d.sock", "m2", ("s1", "s1"), True),  # another manager of the same Swarm
+        ("docker", "unix:///d.sock", "m1", ("s1", "s2"), False),  # the engine has left its Swarm and created another
+        ("docker", "unix:///d.sock", "m1", ("", "s1"), False),  # a state of an earlier version
+        ("docker", "unix:///d.sock", "m2", ("", "s1"), True),
+        ("docker", "unix:///d.sock", "m2", ("s1", "s2"), True),
     ],
 )
 def test_another_machine_or_engine_behind_the_same_address_is_refused(
-    single_machine: bool, home: str, place_id: str, swarms: tuple[str, str], is_refused: bool
+    backend: str, home: str, place_id: str, swarms: tuple[str, str], is_refused: bool
 ) -> None:
-    spec = cases.spec(workers=1)
-    inventory = cases.inventory(
-        spec, single_machine=single_machine, place_id=place_id, place_name="desktop", place_swarm=swarms[1]
-    )
-    place: PlaceRef = {"id": "m1", "name": "laptop", "swarm": swarms[0]}
-    stored = StoredCluster(MINE, (replace(DOCKER, place=place),))
+    former: EnginePlace = {"id": "m1", "name": "laptop", "swarm": swarms[0]}
+    place: EnginePlace = {"id": place_id, "name": "desktop", "swarm": swarms[1]}
+    stored = StoredCluster(MINE, (replace(DOCKER, cluster=cluster_ref(backend, "unix:///d.sock"), place=former),))
     if not is_refused:
-        identity.refuse_other_place(cluster_ref(home=home), stored, inventory)
+        identity.refuse_other_place(load(backend), cluster_ref(backend, home), stored, place)
         return
     with pytest.raises(SpecError, match=r"(is|are) on laptop \(m1\), and this is desktop \(m2\)") as refused:
-        identity.refuse_other_place(cluster_ref(home=home), stored, inventory)
+        identity.refuse_other_place(load(backend), cluster_ref(backend, home), stored, place)
     is_one_swarm = bool(swarms[0]) and swarms[0] == swarms[1]
     assert ("another manager of its Swarm" in refused.value.wrong) == is_one_swarm
     assert ("removes the cluster from the Swarm" in refused.value.remedy) == is_one_swarm
     assert ("changes nothing here" in refused.value.remedy) != is_one_swarm
-
-
-def test_the_place_is_that_of_the_inventory() -> None:
-    spec = cases.spec(workers=1)
-    inventory = cases.inventory(spec, place_id="m1", place_name="laptop", place_swarm="s2")
-    assert identity.place_of(inventory) == {"id": "m1", "name": "laptop", "swarm": "s2"}
-    assert identity.place_of(replace(inventory, place_swarm="")) == {"id": "m1", "name": "laptop"}
 
 
 def test_a_cluster_that_a_reader_could_take_for_this_one_is_named() -> None:
@@ -172,3 +151,59 @@ def test_a_state_that_is_being_written_is_read_again(monkeypatch: pytest.MonkeyP
     results[:] = [Exception("another error")]
     with pytest.raises(Exception, match="another error"):
         identity.stored_cluster("mnist", TYPE)
+
+
+def place(prefix: str, backend: str) -> StoredPlace:
+    return StoredPlace(prefix, cluster_ref(backend), LAPTOP, "secret", frozenset({"cleanup"}))
+
+
+def outputs(backend: str, **changed: Any) -> dict[str, Any]:
+    return {"cluster": {**cluster_ref(backend), **changed}, "place": LAPTOP, "token": "secret"}
+
+
+@pytest.mark.parametrize(
+    ("places", "backend", "prefix"),
+    [
+        ([], "local", "mnist"),
+        ([place("mnist", "local")], "local", "mnist"),
+        ([place("mnist", "local")], "docker", "mnist-docker"),
+        ([place("mnist", "local"), place("mnist-docker", "docker")], "docker", "mnist-docker"),
+        ([place("mnist", "local"), place("mnist-docker", "docker")], "local", "mnist"),
+        ([place("mnist-docker", "docker")], "docker", "mnist-docker"),
+        ([place("mnist-docker", "docker")], "local", "mnist"),
+        ([place("mnist", "local"), place("mnist-docker", "docker")], "ec2", "mnist-ec2"),
+    ],
+)
+def test_a_place_keeps_its_prefix_and_a_new_one_takes_the_name_if_it_is_free(
+    places: list[StoredPlace], backend: str, prefix: str
+) -> None:
+    assert resource_prefix("mnist", backend, places) == prefix
+
+
+def test_the_places_of_a_cluster_are_found_by_its_cleanups() -> None:
+    resources = [
+        stash(),
+        (CLEANUP, "mnist-cleanup", outputs("local")),
+        (RUN, "mnist-run", {}),
+        (CLEANUP, "mnist-docker-cleanup", outputs("docker")),
+        (NETWORK, "mnist-docker-network", {}),
+        (NETWORK, "mnist-two-network", {}),
+        (CLEANUP, "mnist-ec2-cleanup", outputs("ec2", id="another123")),
+        (CLEANUP, "mnist-two-cleanup", outputs("docker")),
+        (CLEANUP, "other-cleanup", outputs("docker", name="other")),
+    ]
+    found = identity.find_stored(state(*resources), "mnist", TYPE)
+    local, docker = place("mnist", "local"), place("mnist-docker", "docker")
+    assert found is not None
+    assert [replace(item, resources=frozenset()) for item in found.places] == [
+        replace(item, resources=frozenset()) for item in (local, docker)
+    ]
+    assert found.places[0].resources & {"run", "network"} == {"run"}
+    assert found.places[1].resources == {"cleanup", "network"}
+
+
+def test_the_name_of_another_cluster_is_no_prefix() -> None:
+    refuse_taken_prefix("mnist", "mnist", ["mnist", "mnist-docker"])
+    refuse_taken_prefix("mnist", "mnist-docker", ["mnist"])
+    with pytest.raises(SpecError, match="this stack has a cluster 'mnist-docker'"):
+        refuse_taken_prefix("mnist", "mnist-docker", ["mnist", "mnist-docker"])

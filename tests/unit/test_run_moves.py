@@ -20,14 +20,13 @@ from tfdeploy.agent.run_state import (
 )
 from tfdeploy.component import run_moves
 from tfdeploy.errors import SpecError
-from tfdeploy.identity import Identity, StoredCluster
-from tfdeploy.places import StoredPlace
+from tfdeploy.identity import Identity, StoredCluster, StoredPlace
 from tfdeploy.plan.inventory import PlaceRef
 from tfdeploy.plan.plan import make_plan
 
 HERE: PlaceRef = {"id": "m1", "name": "laptop"}
-LOCAL = StoredPlace("mnist", cluster_ref("local", "/home"), HERE, "token", False, has_run=True)
-DOCKER = StoredPlace("mnist-docker", cluster_ref("docker"), HERE, "token", True, has_run=True)
+LOCAL = StoredPlace("mnist", cluster_ref("local", "/home"), HERE, "token", frozenset({"run"}))
+DOCKER = StoredPlace("mnist-docker", cluster_ref("docker"), HERE, "token", frozenset({"network", "run"}))
 SPEC = spec(workers=1, backend="docker")
 RUN = replace(plan(workers=1).run, train_dir="/former/run", artifacts=["**/checkpoint"])
 

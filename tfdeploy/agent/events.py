@@ -1,8 +1,9 @@
 """What happens in a run, as data. `report.events` makes sentences of it. Pure."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional
+from dataclasses import dataclass, field
+from typing import List, Optional
 
+from .json_data import SparseJsonData
 from .run_state import RunResult, TaskExit
 
 RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
@@ -35,7 +36,7 @@ TASK_WAITED, ENGINE_STATE, TASK_LOST, MACHINE_LOST = "task_waited", "engine_stat
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(SparseJsonData):
     """One event. Fields that do not belong to its kind have their defaults, and are not in its JSON."""
 
     kind: str
@@ -65,15 +66,3 @@ class Event:
     """The backend that it has moved to."""
     artifacts: List[str] = field(default_factory=list)
     """The names of artifacts; for `artifacts_removed`, the runs that they were of."""
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return {name: value for name, value in asdict(self).items() if value not in ("", 0, None, [])}
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "Event":
-        """From JSON. Fields of a newer version are ignored."""
-        data = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        exit_ = TaskExit(**data["exit"]) if "exit" in data else None
-        result = RunResult.from_dict(data["result"]) if "result" in data else None
-        return cls(**{**data, "exit": exit_, "result": result})

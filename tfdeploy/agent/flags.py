@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Dict, List, Sequence, Tuple
 
+from .json_data import JsonData
 from .run_spec import RunSpec
 from .run_state import GPU_WORKER
 
@@ -24,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True)
-class TaskAddress:
+class TaskAddress(JsonData):
     """One task in the address book."""
 
     hostname: str

@@ -48,11 +48,11 @@ def _run(verb: str, rest: "list[str]") -> int:
     elif verb in ("exec", "file-server", "tcp-relay"):
         return _run_for_user(verb, rest)
     elif verb == "grpc-server":
-        from .launch.grpc_server import serve
+        from .launch.servers import serve_grpc
 
-        serve()
+        serve_grpc()
     elif verb == "tensorboard":
-        from .launch.tensorboard import run_tensorboard
+        from .launch.servers import run_tensorboard
 
         run_tensorboard()
     else:

@@ -1,7 +1,9 @@
 """The specification of a run: what the controller gets from the plan. Pure."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping
+
+from .json_data import JsonData
 
 _ALWAYS = ("id", "jobs", "command", "code", "env", "secret_env")
 """Members of a run that a state of Pulumi always has."""
@@ -15,7 +17,7 @@ def _default_artifacts() -> List[str]:
 
 
 @dataclass(frozen=True)
-class TaskSpec:
+class TaskSpec(JsonData):
     """One task of the run."""
 
     hostname: str
@@ -30,7 +32,7 @@ class TaskSpec:
 
 
 @dataclass(frozen=True)
-class RestartPolicy:
+class RestartPolicy(JsonData):
     """Which failures of a job's tasks are retried."""
 
     maximum: int = 0
@@ -42,7 +44,7 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
-class RunJob:
+class RunJob(JsonData):
     """One of TensorFlow's jobs."""
 
     env: Dict[str, str] = field(default_factory=dict)
@@ -54,7 +56,7 @@ class RunJob:
 
 
 @dataclass(frozen=True)
-class Condition:
+class Condition(JsonData):
     """A comparison of a metric with a number. When all conditions of a run hold, the run has succeeded."""
 
     metric: str
@@ -66,7 +68,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class RunSpec:
+class RunSpec(JsonData):
     """One run. Its `id` is a hash of what determines the training; counts, limits and policies can change within a run."""
 
     id: str
@@ -121,10 +123,6 @@ class RunSpec:
     content_id: str = ""
     """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""
 
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
     def to_inputs(self) -> Dict[str, Any]:
         """As JSON for a state of Pulumi, which shows all of it for each change: without members that have their default, and with the
         names of tasks alone."""
@@ -133,16 +131,7 @@ class RunSpec:
         return {**needed, "tasks": [task.hostname for task in self.tasks]}
 
     @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "RunSpec":
-        """From JSON."""
-        jobs = {
-            name: RunJob(job["env"], RestartPolicy(**job["restart"]), job.get("command", []), job.get("required", True))
-            for name, job in data["jobs"].items()
-        }
-        tasks = [TaskSpec.of(task) if isinstance(task, str) else TaskSpec(**task) for task in data["tasks"]]
-        plain = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        until = [
-            Condition(**{name: item[name] for name in Condition.__dataclass_fields__ if name in item})
-            for item in data.get("until", [])
-        ]
-        return cls(**{**plain, "tasks": tasks, "jobs": jobs, "until": until})
+    def from_dict(cls, data: Mapping[str, Any]) -> "RunSpec":
+        """From JSON; a task may be its hostname."""
+        tasks = [vars(TaskSpec.of(task)) if isinstance(task, str) else task for task in data["tasks"]]
+        return super().from_dict({**data, "tasks": tasks})

@@ -1,8 +1,9 @@
 """The states of tasks and runs, and what the controller remembers of them. Pure."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional
 
+from .json_data import JsonData
 from .run_spec import RunSpec
 
 SCHEDULED, STARTING, WAITING, RUNNING = "scheduled", "starting", "waiting", "running"
@@ -43,7 +44,7 @@ UNTIL, BUDGET, MOVED = "until", "budget", "moved"
 
 
 @dataclass(frozen=True)
-class TaskExit:
+class TaskExit(JsonData):
     """How a task's program ended."""
 
     code: int
@@ -63,7 +64,7 @@ class TaskExit:
 
 
 @dataclass
-class TaskState:
+class TaskState(JsonData):
     """What the controller remembers of one task in one run. Times are seconds since 1970."""
 
     hostname: str
@@ -137,22 +138,13 @@ class TaskState:
         """How its program ended last."""
         return None if self.exit_code is None else TaskExit(self.exit_code, self.signal, self.out_of_memory)
 
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "TaskState":
-        """From JSON. Fields of a newer version are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
-
 
 UPLOADING, UPLOADED, UPLOAD_LOST = "uploading", "uploaded", "lost"
 """States of an upload."""
 
 
 @dataclass
-class MachineUpload:
+class MachineUpload(JsonData):
     """The upload of what a run has in `train_dir` on one machine, which the tasks of the machine share."""
 
     task: str
@@ -165,14 +157,9 @@ class MachineUpload:
     again_at: float = 0.0
     """When a lost upload got more time: at once if it took too long, else when its launcher was there again. 0 for neither."""
 
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "MachineUpload":
-        """From JSON. Fields of a newer version are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
-
 
 @dataclass(frozen=True)
-class ReachedMetric:
+class ReachedMetric(JsonData):
     """A metric with the value by which a condition of `until` held."""
 
     metric: str
@@ -185,14 +172,9 @@ class ReachedMetric:
     step: Optional[int] = None
     """The step that the task had logged with it, or last before it; None if it had logged none."""
 
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "ReachedMetric":
-        """From JSON. Fields of a newer version are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
-
 
 @dataclass(frozen=True)
-class RunResult:
+class RunResult(JsonData):
     """How a run ended."""
 
     state: str
@@ -214,17 +196,33 @@ class RunResult:
     budget: float = 0.0
     """The budget, in USD."""
 
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "RunResult":
-        """From JSON. Fields of a newer version are ignored."""
-        values = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        reached = [ReachedMetric.from_dict(item) for item in data.get("reached", [])]
-        exit_ = TaskExit(**data["exit"]) if data["exit"] else None
-        return cls(**{**values, "exit": exit_, "reached": reached})
+
+@dataclass
+class FormerTask(JsonData):
+    """What is known of a task that was removed, or that has not reported since the run before."""
+
+    instance: str = ""
+    """The identity of its launcher, which must not register again; another one may."""
+    attempt: int = 0
+    """Its last attempt in this run: if it is added again, its log has this attempt already. 0 if this run did not have it."""
+    generation: int = 0
+    """That of its launcher. If it is added again, its next launcher has a higher one."""
+    seen: float = 0.0
+    """The last report of a launcher that was not at rest when its task was removed, or the run before ended: while its machine does not
+    respond, its program may still run. Else 0."""
+
+
+_STORED_FORMER = {
+    "removed": "instance",
+    "removed_attempts": "attempt",
+    "removed_generations": "generation",
+    "last_seen": "seen",
+}
+"""Member of a stored state to the field of `FormerTask`: 0.1.0 has stored each of them for itself."""
 
 
 @dataclass
-class RunState:
+class RunState(JsonData):
     """What the controller remembers of one run: its specification, its tasks, and its result once it has ended."""
 
     spec: RunSpec
@@ -244,15 +242,8 @@ class RunState:
     restarting_task: str = ""
     restart_from: float = 0.0
     """The rolling restart does not begin earlier."""
-    removed: Dict[str, str] = field(default_factory=dict)
-    """Hostname of a removed task to its launcher's identity. That launcher must not register again; another one may."""
-    removed_attempts: Dict[str, int] = field(default_factory=dict)
-    """Hostname of a removed task to its attempt. If it is added again, its log has this attempt already."""
-    removed_generations: Dict[str, int] = field(default_factory=dict)
-    """Hostname of a removed task to the generation of its launcher. If it is added again, its next launcher has a higher one."""
-    last_seen: Dict[str, float] = field(default_factory=dict)
-    """Hostname to the last report of a launcher that was not at rest when its task was removed, or the run before ended: while its
-    machine does not respond, its program may still run."""
+    former: Dict[str, FormerTask] = field(default_factory=dict)
+    """Hostname to what is known of a task that was removed, or that has not reported since the run before."""
     stop_requested: bool = False
     """The user has stopped the run, auxiliary tasks included."""
     stopped_at: float = 0.0
@@ -290,51 +281,50 @@ class RunState:
         """Whether all training tasks were ready at some moment, so that they may run."""
         return bool(self.address_book)
 
+    @property
+    def removed_attempts(self) -> Dict[str, int]:
+        """Hostname to the last attempt of each task that was removed from this run."""
+        removed = self.former.keys() - self.tasks.keys()
+        return {hostname: self.former[hostname].attempt for hostname in removed if self.former[hostname].attempt}
+
     def has_had(self, hostname: str) -> bool:
         """Whether this is a task of the run, or was one."""
-        former = (self.removed, self.removed_attempts, self.removed_generations, self.last_seen)
-        return hostname in self.tasks or any(hostname in names for names in former) or self._plans(hostname)
-
-    def _plans(self, hostname: str) -> bool:
-        return any(task.hostname == hostname for task in self.spec.tasks)
+        is_planned = any(task.hostname == hostname for task in self.spec.tasks)
+        return hostname in self.tasks or hostname in self.former or is_planned
 
     def seen(self, hostname: str) -> float:
         """The last report of this task's launcher, if its program may still run while its machine does not respond; else 0."""
         task = self.tasks.get(hostname)
         if task is not None and task.at_rest:
             return 0.0
-        return (task.seen if task else 0.0) or self.last_seen.get(hostname, 0.0)
+        former = self.former.get(hostname, FormerTask())
+        return (task.seen if task else 0.0) or former.seen
+
+    def as_former(self, hostname: str) -> FormerTask:
+        """What is known of this task when it is removed, or was before."""
+        task = self.tasks.get(hostname)
+        if task is None:
+            return self.former.get(hostname, FormerTask())
+        return FormerTask(task.instance, task.attempt, task.generation, self.seen(hostname))
 
     def to_dict(self) -> Dict[str, Any]:
         """As JSON; a copy that does not change with the run."""
-        return {
-            **vars(self),
-            "spec": self.spec.to_dict(),
-            "tasks": {hostname: task.to_dict() for hostname, task in self.tasks.items()},
-            "address_book": dict(self.address_book),
-            "reserved": dict(self.reserved),
-            "result": asdict(self.result) if self.result else None,
-            "reached": [asdict(metric) for metric in self.reached],
-            "until_problems": list(self.until_problems),
-            "uploads": {machine: dict(vars(upload)) for machine, upload in self.uploads.items()},
-            "restart_queue": list(self.restart_queue),
-            "removed": dict(self.removed),
-            "removed_attempts": dict(self.removed_attempts),
-            "removed_generations": dict(self.removed_generations),
-            "last_seen": dict(self.last_seen),
-        }
+        data = super().to_dict()
+        former = data.pop("former")
+        for member, name in _STORED_FORMER.items():
+            data[member] = {hostname: task[name] for hostname, task in former.items()}
+        return data
 
     @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "RunState":
+    def from_dict(cls, data: Mapping[str, Any]) -> "RunState":
         """From JSON. Fields of a newer version are ignored."""
-        data = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        spec = RunSpec.from_dict(data["spec"])
-        tasks = {hostname: TaskState.from_dict(task) for hostname, task in data["tasks"].items()}
-        result = RunResult.from_dict(data["result"]) if data["result"] else None
-        reached = [ReachedMetric.from_dict(metric) for metric in data.get("reached", [])]
-        uploads = {machine: MachineUpload.from_dict(upload) for machine, upload in data.get("uploads", {}).items()}
-        run = cls(**{**data, "spec": spec, "result": result, "reached": reached, "uploads": uploads})
-        run.tasks = tasks  # none, where all were removed
+        former: Dict[str, Dict[str, Any]] = {}
+        for member, name in _STORED_FORMER.items():
+            for hostname, value in data.get(member, {}).items():
+                former.setdefault(hostname, {})[name] = value
+        run = super().from_dict({**data, "former": former})
+        if not data["tasks"]:  # all were removed
+            run.tasks = {}
         return run
 
 

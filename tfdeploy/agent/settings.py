@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Optional
+
+from .json_data import JsonData
 
 SECRET_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 """A secret with such a name is also an environment variable."""
 
 
 @dataclass(frozen=True)
-class TaskSettings:
+class TaskSettings(JsonData):
     """The settings of one launcher."""
 
     hostname: str
@@ -35,12 +37,3 @@ class TaskSettings:
     container: str = ""
     lease: float = 0.0
     """The launcher stops its program when it has not reached its controller for so many seconds; 0: never."""
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "TaskSettings":
-        """From JSON. Entries of a newer version are ignored: a running launcher reads its settings again."""
-        return cls(**{name: value for name, value in data.items() if name in cls.__dataclass_fields__})

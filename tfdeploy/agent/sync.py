@@ -1,9 +1,10 @@
 """What launcher and controller exchange in a sync: the launcher's report, and the controller's order. Pure."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional
+from dataclasses import dataclass, field
+from typing import List, Optional
 
 from .flags import TaskAddress
+from .json_data import JsonData, SparseJsonData
 from .run_spec import RunSpec
 from .run_state import TaskExit
 
@@ -26,7 +27,7 @@ LEASE_ENDED = "it could not reach the controller until its lease ended"
 
 
 @dataclass(frozen=True)
-class ExitReport:
+class ExitReport(JsonData):
     """How the program of a launcher ended."""
 
     exit: TaskExit
@@ -42,7 +43,7 @@ class ExitReport:
 
 
 @dataclass(frozen=True)
-class LauncherReport:
+class LauncherReport(JsonData):
     """A launcher's state.
 
     A report of a new `instance` may have `run_id`, `attempt` and an `exit`: the program's end was stored on disk by the launcher
@@ -82,25 +83,9 @@ class LauncherReport:
     quiet_seconds: float = 0.0
     """For how long its program has done nothing (`activity`), where an order asks for that. Launchers of 0.1.0 do not report it."""
 
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "LauncherReport":
-        """From JSON."""
-        fields = _of(cls, data)
-        report = fields.get("exit")
-        exit_ = (
-            ExitReport(**{**_of(ExitReport, report), "exit": TaskExit(**_of(TaskExit, report["exit"]))})
-            if report
-            else None
-        )
-        return cls(**{**fields, "exit": exit_})
-
 
 @dataclass(frozen=True)
-class UploadRequest:
+class UploadRequest(JsonData):
     """What a launcher uploads before it exits."""
 
     run_id: str
@@ -110,7 +95,7 @@ class UploadRequest:
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(SparseJsonData):
     """What a launcher should do now. It describes a state, so that a repeated or a lost order does no harm."""
 
     action: str
@@ -132,24 +117,3 @@ class Order:
     """Upload this, and report again: before it ends, or before its machine is shut down."""
     observe_activity: bool = False
     """For `run`: report for how long the program has done nothing."""
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        spec = self.spec.to_dict() if self.spec else None
-        upload = {"upload": asdict(self.upload)} if self.upload else {}
-        plain = {name: value for name, value in vars(self).items() if name != "upload"}
-        return {**plain, "spec": spec, "address_book": [dict(vars(entry)) for entry in self.address_book], **upload}
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "Order":
-        """From JSON."""
-        fields = _of(cls, data)
-        spec = RunSpec.from_dict(fields["spec"]) if fields.get("spec") else None
-        book = [TaskAddress(**entry) for entry in fields.get("address_book", [])]
-        upload = UploadRequest(**_of(UploadRequest, fields["upload"])) if fields.get("upload") else None
-        return cls(**{**fields, "spec": spec, "address_book": book, "upload": upload})
-
-
-def _of(kind: Any, data: Dict[str, Any]) -> Dict[str, Any]:
-    """The entries that are fields of this class: a launcher and its controller may be of different versions."""
-    return {name: value for name, value in data.items() if name in kind.__dataclass_fields__}

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
 
 from ..errors import SpecError
-from ..spec.backends import BACKENDS, install_advice, refuse_platform
+from ..spec.backends import backend_entry, install_advice, refuse_platform
 
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
 
     from ..agent.record.record import RecordView, ViewRequest
     from ..plan.change import Change
-    from ..plan.inventory import Inventory
+    from ..plan.inventory import Inventory, PlaceRef
     from ..plan.plan import Plan
     from ..plan.replacement import Replacement
     from ..plan.retained_data import RetainedData
@@ -63,45 +63,6 @@ class Retain(TypedDict):
     record: bool
 
 
-class Reference(TypedDict):
-    """How the engine refers to an object that Pulumi created on it."""
-
-    id: str
-    name: str
-
-
-class TaskDependencies(TypedDict, total=False):
-    """The objects that a task's container, or the controller's, needs on its engine. Empty where tasks are processes."""
-
-    network: str
-    agent: Reference
-    token: Reference
-    launcher_token: Reference
-    """That of the task's launcher. The task runner creates it: it is not in a state."""
-    secrets: dict[str, Reference]
-    """Name of a variable to the secret that holds its value."""
-    image: str
-    """The image that was built for the job; missing where none is built."""
-    swarm: str
-    """The id of the Swarm: another Swarm needs its tasks created again."""
-    manager: str
-    """The private address of the machine that manages the Swarm."""
-
-
-@dataclass(frozen=True)
-class ClusterDependencies:
-    """All that a backend registers for one cluster, before its tasks are created. The values are Pulumi's outputs."""
-
-    shared: Mapping[str, Any] = field(default_factory=dict)
-    """What every task and the controller need: the keys of `TaskDependencies` but `image`."""
-    images: Mapping[str, Any] = field(default_factory=dict)
-    """Job to the image that is built for it."""
-
-    def of_job(self, job: str) -> dict[str, Any]:
-        """What the tasks of one job need."""
-        return {**self.shared, **({"image": self.images[job]} if job in self.images else {})}
-
-
 class TaskProps(TypedDict):
     """The inputs of one task: what its engine needs to run it."""
 
@@ -111,6 +72,7 @@ class TaskProps(TypedDict):
     job: str
     index: int
     machine: str
+    """Empty where the engine places the task."""
     memory: int
     cpus: float
     gpus: list[str]
@@ -120,7 +82,8 @@ class TaskProps(TypedDict):
     """The version of the agent; another version restarts the task's launcher."""
     container: Mapping[str, Any]
     """The task's part of `Rendered`, in one of the backend's types. Empty where tasks are processes."""
-    dependencies: TaskDependencies
+    dependencies: Mapping[str, Any]
+    """What `Planner.register_dependencies` has created for it, in another one of them."""
 
 
 class RunProps(TypedDict):
@@ -134,7 +97,8 @@ class RunProps(TypedDict):
     secrets: dict[str, str]
     container: Mapping[str, Any]
     """The controller's part of `Rendered`. Empty where the controller is a process."""
-    dependencies: TaskDependencies
+    dependencies: Mapping[str, Any]
+    """As those of a task of the first job."""
 
 
 class TaskOutputs(TypedDict):
@@ -210,6 +174,10 @@ class ObservedMachines:
     problems: tuple[str, ...] = ()
     """Why machines could not be observed, in sentences."""
 
+    def status(self, machine: str) -> str:
+        """The status of one machine."""
+        return self.statuses.get(machine, self.others)
+
 
 @dataclass(frozen=True)
 class ObservedState:
@@ -224,18 +192,9 @@ class ObservedState:
     """What the engine reports of each task; None when it does not respond. Ask it before the controller: else tasks may seem lost."""
     record_folder: str = ""
     """Where the record is, for people."""
-    machines: Mapping[str, str] = field(default_factory=dict)
-    """Machine to its status, where that is not `others`."""
+    machines: ObservedMachines = field(default_factory=ObservedMachines)
     problems: Sequence[str] = field(default_factory=tuple)
-    """What else is wrong, in sentences."""
-    addresses: Mapping[str, str] = field(default_factory=dict)
-    """Machine to its public address, where it has one."""
-    others: str = "connected"
-    """The status of the machines that `machines` does not list."""
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    """See `ObservedMachines.cost`."""
-    failures: Mapping[str, str] = field(default_factory=dict)
-    """See `ObservedMachines.failures`."""
+    """What is wrong, in sentences: with machines, and else."""
     installing: str = ""
     """`installing tensorflow==2.15.*, 40s` while an update installs the packages of `requirements`, before the run is submitted."""
 
@@ -300,8 +259,9 @@ class Planner(Protocol):
             SpecError: an argument is not valid.
         """
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
-        """Register, with Pulumi, what tasks and controller need before they can be created."""
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+        """Register, with Pulumi, what tasks and controller need before they can be created. Job to its `TaskProps.dependencies`, with
+        Pulumi's outputs among the values."""
 
 
 class TaskRunner(Protocol):
@@ -342,8 +302,9 @@ class TaskRunner(Protocol):
 class MachineProvider(Protocol):
     """Creates the machines that tasks run on. Only a backend that rents machines has one."""
 
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "Sequence[Machine]":
-        """The machines that the cluster needs: those that exist, and those that are to be created."""
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec") -> "tuple[Sequence[Machine], Sequence[str]]":
+        """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
+        exist, but are not needed."""
 
     def register(self, request: DependencyRequest) -> Any:
         """Register the machines with Pulumi; the resource that exists when they form a cluster."""
@@ -439,6 +400,11 @@ class Backend:
     machine_provider: MachineProvider | None = None
     make_mover: Callable[[], object] = lambda: None
     """Makes the `run_mover.RunMover`; None where runs cannot move."""
+    describe_other_place: "Callable[[ClusterRef, PlaceRef, PlaceRef], tuple[str, str] | None]" = lambda *_: None
+    """What is wrong with another place at the address of the stored one, and what to do; None for what is so on every backend."""
+    adoption_completed_by: frozenset[str] = frozenset()
+    """The names of resources, without the prefix. Until the state has one of them, an update after an interrupted one still adopts.
+    Empty: what an update creates is the cluster's from the beginning."""
 
     @property
     def planner(self) -> Planner:
@@ -461,6 +427,11 @@ class Backend:
         return self.make_mover()
 
 
+def place_title(place: "PlaceRef") -> str:
+    """A place for people: its name, and the beginning of its id."""
+    return f"{place['name']} ({place['id'][:12]})" if place["name"] else place["id"]
+
+
 def same_cluster(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two references are to one cluster at one place; its stack may have been renamed."""
     return all(old.get(key) == new.get(key) for key in ("id", "backend", "home"))
@@ -472,11 +443,10 @@ def load(name: str) -> Backend:
     Raises:
         SpecError: the name is not in the table, the backend needs Linux, or packages that it needs are not installed.
     """
-    if name not in BACKENDS:
-        raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
+    entry = backend_entry(name)
     refuse_platform(name, sys.platform)
     try:
-        backend: Backend = importlib.import_module(BACKENDS[name].module).BACKEND
+        backend: Backend = importlib.import_module(entry.module).BACKEND
     except ModuleNotFoundError as error:
         wrong = f"{name!r} needs the package {error.name}, which is not installed"
         raise SpecError("backend", wrong, f"Install what it needs: {install_advice(name)}.") from None

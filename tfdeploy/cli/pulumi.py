@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import BackendError, CommandError, NotFound
 from ..registry import login
+from ..spec.backends import BACKENDS
 
 NO_STACK = "no stack named"
 """In the error message of `pulumi` if a stack does not exist; tests/cli compare it with the installed version."""
@@ -176,7 +177,5 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
 
 def places(settings: Mapping[str, str]) -> dict[str, str]:
     """Backend to the address or region of its clusters; empty for the default of the backend's own tools."""
-    region = settings.get("tfdeploy:ec2.region") or settings.get("aws:region", "")
-    profile = settings.get("aws:profile", "")
-    ec2 = f"{profile}@{region}" if profile else region
-    return {"local": "", "docker": settings.get("tfdeploy:docker.host", ""), "ec2": ec2}
+    choices = {name: entry.configured_place for name, entry in BACKENDS.items()}
+    return {name: choice(settings) if choice else "" for name, choice in choices.items()}

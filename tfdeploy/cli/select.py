@@ -14,6 +14,7 @@ from ..errors import NotFound
 from ..paths import pulumi_home, state_folder
 from ..registry import Entry
 from ..report.expected import ExpectedState
+from ..spec.backends import is_this_computer
 from .parallel import call_in_parallel
 from .pulumi import places, project_name, settings
 
@@ -135,9 +136,9 @@ def _without_gone(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _place_of(entry: Entry) -> Place:
-    """Where to search for it. A local cluster is in its state folder, wherever that is."""
+    """Where to search for it. A cluster of this computer is in its state folder, wherever that is."""
     cluster = entry.cluster
-    return cluster["backend"], "" if cluster["backend"] == "local" else cluster["home"]
+    return cluster["backend"], "" if is_this_computer(cluster["backend"]) else cluster["home"]
 
 
 def _matching(query: ClusterQuery, project: str, stack: str, entries: Sequence[Entry]) -> list[Entry]:
@@ -172,9 +173,9 @@ def search_places(places: Sequence[Place], seconds: float) -> tuple[list[Discove
 
 
 def in_this_state_folder(discovered: DiscoveredCluster) -> bool:
-    """False for a `local` cluster of another state folder."""
+    """False for a cluster of this computer with another state folder."""
     cluster = discovered.cluster
-    return cluster["backend"] != "local" or Path(cluster["home"]).parent == state_folder() / "clusters"
+    return not is_this_computer(cluster["backend"]) or state_folder() in Path(cluster["home"]).parents
 
 
 def current_stack(query: ClusterQuery) -> tuple[Path | None, str]:

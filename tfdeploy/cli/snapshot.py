@@ -13,7 +13,7 @@ from ..agent.record import log
 from ..agent.record.log import PIPES, Reader
 from ..agent.record.record import Record, ViewRequest
 from ..agent.run_state import RunState
-from ..backends.base import GONE, ObservedState, load
+from ..backends.base import GONE, ObservedMachines, ObservedState, load
 from ..errors import NotFound
 from ..registry import Entry
 from ..report.diagnosis import is_gone
@@ -106,7 +106,7 @@ def _last_state(entry: Entry, request: ViewRequest) -> ObservedState:
         engine={},
         record_folder=str(folder),
         problems=[f"the cluster was destroyed at {moment(entry.ended)}"],
-        others=GONE,
+        machines=ObservedMachines(others=GONE),
     )
 
 

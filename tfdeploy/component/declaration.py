@@ -18,13 +18,12 @@ from ..identity import (
     choose_identity,
     cluster_to_adopt,
     others_of_same_name,
-    place_of,
     refuse_other_place,
     stored_cluster,
     stored_names,
 )
 from ..paths import cluster_folder
-from ..plan.inventory import Inventory, PlaceRef
+from ..plan.inventory import Inventory
 from ..plan.plan import Plan, make_plan
 from ..report.expected import expected_state
 from ..spec.cluster import ClusterSpec, cluster_spec
@@ -48,7 +47,6 @@ class Declaration:
     cluster: ClusterRef
     spec: ClusterSpec
     inventory: Inventory
-    place: PlaceRef
     plan: Plan
     rendered: Rendered
     warnings: tuple[str, ...]
@@ -76,10 +74,10 @@ def declare(
     stored = stored_cluster(name, component_type)
     identity = choose_identity(name, stored, spec.adopt)
     move = move_of(spec, stored, partial(stored_names, component_type))
-    spec = replace(spec, adopt=cluster_to_adopt(stored, spec.adopt, spec.backend))
+    spec = replace(spec, adopt=cluster_to_adopt(stored, spec.adopt, spec.backend, backend.adoption_completed_by))
     cluster = _cluster_ref(planner, identity, spec, providers)
     inventory = planner.inspect(cluster, spec, Path.cwd())
-    refuse_other_place(cluster, stored, inventory)
+    refuse_other_place(backend, cluster, stored, inventory.place)
     code_without = shipped_code.not_shipped(inventory)
     bundle = shipped_code.bundle(name, Path.cwd() / spec.code, code_without) if spec.code else None
     plan = make_plan(spec, inventory, bundle.name if bundle else "")
@@ -96,7 +94,6 @@ def declare(
         cluster=cluster,
         spec=spec,
         inventory=inventory,
-        place=place_of(inventory),
         plan=plan,
         rendered=rendered,
         warnings=(

@@ -14,7 +14,7 @@ from pulumi.resource import DependencyResource
 
 from .. import registry
 from ..backends import carried_record
-from ..backends.base import Backend, ClusterDependencies, DependencyRequest
+from ..backends.base import Backend, DependencyRequest
 from ..backends.zipapp import version
 from ..errors import TfdeployError, file_error
 from ..identity import refuse_other_name, refuse_second, register_identity
@@ -168,7 +168,7 @@ def _register(
     cleanup = Cleanup(
         f"{move.prefix}-cleanup",
         declaration.cluster,
-        declaration.place,
+        declaration.inventory.place,
         [task.hostname for task in plan.tasks],
         {"volumes": spec.container.retain_volumes, "record": spec.ec2.retain_record},
         pulumi.ResourceOptions(parent=component, depends_on=[identity, *after]),
@@ -288,7 +288,7 @@ def _errors_as_sentences(name: str) -> Iterator[None]:
 
 
 def _task_props(
-    declaration: Declaration, task: TaskPlan, token: pulumi.Output[str], dependencies: ClusterDependencies
+    declaration: Declaration, task: TaskPlan, token: pulumi.Output[str], dependencies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The inputs of a task: `backends.base.TaskProps`, with outputs among the values."""
     return {
@@ -299,12 +299,12 @@ def _task_props(
         "grace": declaration.spec.stop_grace_period,
         "agent": version(),
         "container": with_unknown_outputs(declaration.rendered.tasks.get(task.hostname, {})),
-        "dependencies": dependencies.of_job(task.job),
+        "dependencies": dependencies.get(task.job, {}),
     }
 
 
 def _run_props(
-    declaration: Declaration, token: pulumi.Output[str], dependencies: ClusterDependencies
+    declaration: Declaration, token: pulumi.Output[str], dependencies: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The inputs of the run: `backends.base.RunProps`, with outputs among the values."""
     bundle = declaration.bundle
@@ -316,7 +316,7 @@ def _run_props(
         "code_without": [str(path) for path in declaration.code_without],
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),
         "container": with_unknown_outputs(declaration.rendered.controller),
-        "dependencies": dependencies.of_job(declaration.spec.jobs[0].name),
+        "dependencies": dependencies.get(declaration.spec.jobs[0].name, {}),
         **_moved_props(declaration),
     }
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from ..agent.run_state import FAILED, STOPPED, RunState, continues
 from ..backends.base import ClusterRef, load
 from ..errors import SpecError
-from ..identity import StoredCluster
-from ..places import StoredPlace, refuse_taken_prefix, resource_prefix
+from ..identity import StoredCluster, StoredPlace, refuse_taken_prefix, resource_prefix
 from ..plan.inventory import Inventory
 from ..plan.plan import Plan, is_same_content
 from ..spec.cluster import ClusterSpec
@@ -71,7 +70,7 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
     from ..agent.control.run_move import moves_after  # few updates move a run
 
     newest = max(recorded, key=lambda item: moves_after(item[1]), default=None)
-    if newest is None and inventory.run is None and any(place.has_run for place in move.origins):
+    if newest is None and inventory.run is None and any("run" in place.resources for place in move.origins):
         wrong = f"the record of its run is on {_names(move)}, which this computer cannot read"
         raise SpecError(
             f"{spec.name}: backend", wrong, "Move it from the computer that has it, or destroy it there first."

@@ -19,7 +19,7 @@ from ..errors import SpecError
 from ..paths import output_files
 from ..plan import commands, old_programs
 from ..plan.inventory import Inventory
-from ..spec.backends import BACKENDS
+from ..spec.backends import is_this_computer
 from ..spec.cluster import ClusterSpec
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
     """
     read = partial(_text_of, code) if code else lambda _: None
     script = commands.script_of(run.command, read)
-    is_local = BACKENDS[spec.backend].needs_linux
+    is_local = is_this_computer(spec.backend)
     wrong, remedy = (
         commands.cannot_start(script, partial(_program_exists, spec) if is_local else None) if script else ("", "")
     )
@@ -102,7 +102,7 @@ def command_warnings(spec: ClusterSpec, run: RunSpec, code: "Bundle | None") -> 
 
 def _old_programs(spec: ClusterSpec, code: "Bundle") -> list[str]:
     """Warnings about programs for Keras 2 and TensorFlow 1, where the tasks will have a later TensorFlow."""
-    if old_programs.is_decided(spec) or (BACKENDS[spec.backend].needs_linux and not _has_keras_3()):
+    if old_programs.is_decided(spec) or (is_this_computer(spec.backend) and not _has_keras_3()):
         return []
     sources = ((name, _text_of(code, name)) for name in code.files if name.endswith(".py"))
     return old_programs.old_programs((name, text[0]) for name, text in sources if text)

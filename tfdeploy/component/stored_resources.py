@@ -11,9 +11,8 @@ import pulumi
 from ..identity import stored_urns
 
 _PROVIDER = "pulumi:providers:"
-_DOCKER = "docker"
-_KNOWN = ("pulumi:index:Stash", "pulumi-python:dynamic/tfdeploy:", f"{_PROVIDER}{_DOCKER}", f"{_DOCKER}:index/")
-"""The types of resources, or how they begin, that a program can register from their name alone."""
+_WITHOUT_PROVIDER = ("pulumi", "pulumi-python")
+"""The packages of resources that need no provider."""
 
 
 @dataclass(frozen=True)
@@ -23,24 +22,29 @@ class StoredResource:
     type: str
     name: str
 
+    @property
+    def package(self) -> str:
+        """The package that the resource is of, or that it is the provider of."""
+        return self.type.removeprefix(_PROVIDER).partition(":")[0]
+
 
 def register_stored(name: str, component: str, parent: pulumi.Resource) -> bool:
     """Register the stored resources of the cluster as they are; False where that is not possible.
 
-    The state has their names, but neither their options nor their providers. On `ec2` they may have a provider of the user's.
+    The state has their names, but neither their options nor their providers. Where a package has no provider among them, it may be one
+    of the user's.
     """
     resources = find_resources(stored_urns(), name, component)
-    if not resources or not all(resource.type.startswith(_KNOWN) for resource in resources):
-        return False
-    providers = [resource for resource in resources if resource.type.startswith(_PROVIDER)]
-    if len(providers) > 1:
+    stored = [resource for resource in resources if resource.type.startswith(_PROVIDER)]
+    packages = {*_WITHOUT_PROVIDER, *(resource.package for resource in stored)}
+    if not resources or len(stored) > 1 or not packages.issuperset(resource.package for resource in resources):
         return False
     unchanged = pulumi.ResourceOptions(parent=parent, ignore_changes=["*"])
-    provider = _Provider(_DOCKER, providers[0].name, {}, unchanged) if providers else None
+    providers = {resource.package: _Provider(resource.package, resource.name, {}, unchanged) for resource in stored}
     for resource in resources:
-        if resource not in providers:
-            own = provider if resource.type.startswith(f"{_DOCKER}:") else None
-            opts = pulumi.ResourceOptions.merge(unchanged, pulumi.ResourceOptions(provider=own))
+        if resource not in stored:
+            own = pulumi.ResourceOptions(provider=providers.get(resource.package))
+            opts = pulumi.ResourceOptions.merge(unchanged, own)
             pulumi.CustomResource(resource.type, resource.name, {}, opts)
     return True
 

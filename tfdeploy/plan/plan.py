@@ -22,7 +22,7 @@ from ..units import counted, text_of_number, text_of_seconds
 from .change import CREATE, DELETE, UPDATE, Change, detail
 from .constraints import Constraint, parse
 from .inventory import Inventory
-from .scheduler import MANAGER_ROLE, Demand, Machine, Place, place, spare_warnings
+from .scheduler import Demand, Machine, Place, place, spare_warnings
 
 LONGEST_HOSTNAME = 63
 """RFC 1123: a label of a hostname has at most 63 characters."""
@@ -42,6 +42,7 @@ class TaskPlan:
     job: str
     index: int
     machine: str
+    """Empty where the engine chooses it."""
     gpus: tuple[str, ...]
     memory: int
     cpus: float
@@ -90,7 +91,7 @@ class Plan:
         """A line for each machine with its tasks; none where there is only one machine."""
         tasks: dict[str, list[str]] = {machine.name: [] for machine in self.machines}
         for task in self.tasks:
-            tasks[task.machine].append(task.hostname)
+            tasks.setdefault(task.machine, []).append(task.hostname)
         return (
             [f"  {name}: {', '.join(hostnames) or '-'}" for name, hostnames in tasks.items()] if len(tasks) > 1 else []
         )
@@ -147,7 +148,8 @@ class Plan:
         own_address = next(entry for entry in addresses if entry.hostname == task.hostname)
         values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
         command = shlex.join(flags.task_command(self.run, task.job, values))
-        row = f"  {task.hostname} on {task.machine} {limits}\n    {command}"
+        machine = f" on {task.machine}" if task.machine else ""
+        row = f"  {task.hostname}{machine} {limits}\n    {command}"
         if not tf_config.has_tf_config(addresses, own_address, self.run):
             return row
         return f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
@@ -165,7 +167,7 @@ def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
         if len(f"{spec.name}-{hostname}") > LONGEST_HOSTNAME:
             wrong = f"with {hostname!r} it has more than {LONGEST_HOSTNAME} characters"
             raise SpecError(f"TensorFlowCluster {spec.name!r}: its name", wrong, "Choose a shorter one.")
-    constraints = {job.name: () if inventory.single_machine else _constraints(spec, job) for job in spec.jobs}
+    constraints = {job.name: _constraints(spec, job) for job in spec.jobs}
     demands = [
         Demand(hostname, job.cpus, job.memory, job.gpus, job.name, constraints[job.name])
         for job, _, hostname in hostnames
@@ -193,13 +195,11 @@ def _names(hostnames: Sequence[str]) -> str:
 
 
 def _unneeded(run: RunSpec, inventory: Inventory) -> frozenset[str]:
-    """The machines that are gone, where this run is finished; all machines, where the manager is one of them."""
+    """The machines that are lost, where this run is finished."""
     current = inventory.run
     if current is None or current.result is None or continues(current) or not is_same_content(current.spec, run):
         return frozenset()
-    gone = {machine.name for machine in inventory.machines if not machine.exists}
-    manager_gone = any(machine.role == MANAGER_ROLE and machine.name in gone for machine in inventory.machines)
-    return frozenset(machine.name for machine in inventory.machines if machine.name in gone or manager_gone)
+    return inventory.lost
 
 
 def is_same_content(current: RunSpec, run: RunSpec) -> bool:
@@ -218,7 +218,9 @@ def _places(
     spec: ClusterSpec, demands: Sequence[Demand], inventory: Inventory
 ) -> tuple[Mapping[str, Place], tuple[str, ...]]:
     """Places on the machines that accept tasks, and warnings. If the machine of a task does not respond and no other machine may run
-    the task, it stays there until its machine responds again."""
+    the task, it stays there until its machine responds again. No machines, where the engine places tasks."""
+    if inventory.places_tasks:
+        return {demand.hostname: Place("") for demand in demands}, ()
     machines, current, gpus = inventory.machines, inventory.task_machines, inventory.task_gpus
     ready = [machine for machine in machines if machine.ready]
     try:
@@ -306,7 +308,7 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
 
 def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
     content = {
-        "command": list(spec.command),
+        "command": list(spec.command),  # the entry point of an image is not known everywhere
         "code": code,
         "env": dict(spec.env),
         **({"secret_env": sorted(spec.secret_env)} if spec.secret_env else {}),
@@ -326,7 +328,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         id=digest if is_known(content) else _UNKNOWN_ID,
         tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
         jobs={job.name: _job(job) for job in spec.jobs},
-        command=list(inventory.command),
+        command=list(spec.command or inventory.entry_point),
         code=code,
         env=dict(spec.env),
         secret_env=sorted(spec.secret_env),

@@ -1,12 +1,12 @@
 """What an update does with a run when it replaces machines. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from ..agent.json_data import JsonData
 
 
 @dataclass(frozen=True)
-class Replacement:
+class Replacement(JsonData):
     """An update replaces machines of a run: before that it is stopped, and its record is brought to this computer. It continues on the
     new machines."""
 
@@ -20,12 +20,3 @@ class Replacement:
     """Whether the new machines see the run's `train_dir` too."""
     continues: bool = True
     """Whether this run, or one that resumes it, is submitted then."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**asdict(self), "machines": list(self.machines)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Replacement":
-        """From JSON."""
-        return cls(**{**data, "machines": tuple(data["machines"])})

@@ -14,9 +14,6 @@ from ..errors import PlacementError
 from ..units import text_of_size
 from .constraints import Constraint, Tally
 
-MANAGER_ROLE = "Master"
-"""The role of the machine that manages the others, as the table of machines shows it."""
-
 _ROUNDING = 1e-9
 """The error of subtracting fractions of a processor: five times 0.6 fit on three."""
 
@@ -46,8 +43,6 @@ class Machine:
     """The resources that are reserved for others."""
     kind: str = ""
     """The name of its type; empty where it has none."""
-    made_of: object = field(default=None, hash=False, repr=False)
-    """What a backend that creates machines needs to create this one; None where it creates none."""
     jobs: tuple[str, ...] = ()
     """The jobs that may run on it; empty for all."""
     ready: bool = True

@@ -162,14 +162,14 @@ def _connection(facts: Facts) -> Iterator[Finding]:
 
 
 def _machines(facts: Facts) -> Iterator[Finding]:
-    for machine, failure in facts.sight.failures.items():
+    for machine, failure in facts.sight.machines.failures.items():
         reason, _, console = failure.partition("\n")
         remedy = "`pulumi up` creates it again. If it fails again, choose another `ami`, `instance_type` or `subnet_id` in `ec2`."
         text = f"{machine} did not boot: {reason}."
         yield Finding(machine, text, remedy, console.splitlines()[-_SHOWN_LINES:])
     for row in facts.report.machines:
         machine, status = row["machine"], row["status"]
-        if status == _CONNECTED or machine in facts.sight.failures or facts.sight.engine is None:
+        if status == _CONNECTED or machine in facts.sight.machines.failures or facts.sight.engine is None:
             continue
         names = [task["hostname"] for task in facts.report.tasks if task["machine"] == machine]
         tasks = f" Its tasks: {', '.join(names)}." if names else ""
@@ -280,7 +280,7 @@ def is_gone(observed: ObservedState) -> bool:
     """Whether the place of the cluster responds and has nothing of it that could run: no controller, no task, no machine."""
     if observed.controller_silent_since is None or observed.problems:
         return False
-    statuses = {observed.others, *observed.machines.values()}
+    statuses = {observed.machines.others, *observed.machines.statuses.values()}
     return not observed.engine and (observed.engine == {} or statuses == {GONE})
 
 

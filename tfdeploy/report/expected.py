@@ -1,8 +1,10 @@
 """The expected state of a cluster: what a report needs of spec and plan, stored in the registry. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..agent.json_data import JsonData
 
 if TYPE_CHECKING:  # the registry needs this module, and the command the registry
     from ..agent.run_state import RunState
@@ -11,8 +13,8 @@ if TYPE_CHECKING:  # the registry needs this module, and the command the registr
 
 
 @dataclass(frozen=True)
-class ExpectedTask:
-    """One planned task, and its machine."""
+class ExpectedTask(JsonData):
+    """One planned task, and its machine, where the plan has placed it."""
 
     hostname: str
     job: str
@@ -23,19 +25,19 @@ class ExpectedTask:
 
 
 @dataclass(frozen=True)
-class ExpectedMachine:
-    """One planned machine: the columns of its row that do not depend on the observed state."""
+class ExpectedMachine(JsonData):
+    """One planned machine, or one that a task was placed on: the columns of its row that do not depend on the observed state."""
 
     machine: str
-    role: str
-    provider: str
-    region: str
-    size: str
-    public_ip: str
+    role: str = ""
+    provider: str = ""
+    region: str = ""
+    size: str = ""
+    public_ip: str = ""
 
 
 @dataclass(frozen=True)
-class ExpectedState:
+class ExpectedState(JsonData):
     """The tasks and machines of a cluster, and the arguments that a report uses."""
 
     tasks: Sequence[ExpectedTask]
@@ -48,16 +50,6 @@ class ExpectedState:
     idle: float = 0.0
     lifetime: float = 0.0
     """After how many seconds machines terminate themselves."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "ExpectedState":
-        """From JSON."""
-        tasks = [ExpectedTask(**task) for task in data["tasks"]]
-        return cls(**{**data, "tasks": tasks, "machines": [ExpectedMachine(**machine) for machine in data["machines"]]})
 
 
 def expected_state(plan: "Plan", spec: "ClusterSpec") -> ExpectedState:
@@ -84,7 +76,5 @@ def expected_of(run_state: "RunState | None") -> ExpectedState:
     """The expected state of a cluster of which only the run is known."""
     if run_state is None:
         return ExpectedState(tasks=())
-    tasks = [ExpectedTask(task.hostname, task.job, task.index, task.machine) for task in run_state.tasks.values()]
-    names = dict.fromkeys(task.machine for task in tasks if task.machine)
-    machines = [ExpectedMachine(name, "", "", "", "", "") for name in names]
-    return ExpectedState(tasks=tasks, machines=machines, serve=run_state.spec.serve)
+    tasks = [ExpectedTask(task.hostname, task.job, task.index) for task in run_state.tasks.values()]
+    return ExpectedState(tasks=tasks, serve=run_state.spec.serve)

@@ -84,7 +84,9 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     """The report on a cluster."""
     run_state = observed.view.run_state
     tasks = [_task_row(expected, run_state, task, observed) for task in expected.tasks]
-    machines = [_machine_row(machine, observed) for machine in expected.machines]
+    chosen = [row["machine"] for task, row in zip(expected.tasks, tasks, strict=True) if not task.machine]
+    placed = map(ExpectedMachine, dict.fromkeys(filter(None, chosen)))
+    machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
     failed = failures(observed)
     left = _time_left(run_state, observed)
@@ -146,7 +148,7 @@ def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
     begin, end = run_state.result.at - END_SECONDS, _end_of_time(run_state) + run_state.spec.grace + END_SECONDS
     open_tasks = [task for task in run_state.training_tasks if task.state not in states.FINAL]
     if begin < observed.view.at < end:
-        return all(observed.machines.get(task.machine, observed.others) == GONE for task in open_tasks)
+        return all(observed.machines.status(task.machine) == GONE for task in open_tasks)
     return not any(task_status(task, observed) == states.RUNNING for task in open_tasks)
 
 
@@ -229,7 +231,7 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
     if task.state in states.FINAL:
         return _final_status(task)
     engine = (observed.engine or {}).get(task.hostname)
-    if observed.machines.get(task.machine, observed.others) == GONE:
+    if observed.machines.status(task.machine) == GONE:
         engine = None  # a Swarm still lists it for a while
         if task.is_auxiliary:
             return f"{states.STOPPED} (with its machine)"
@@ -251,7 +253,9 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
 
 def _engine_knows_more(engine: EngineTask, task: TaskState, observed: ObservedState) -> bool:
     """Whether the engine is starting the task, or cannot: the controller does not see either."""
-    if engine.state == states.SCHEDULED and observed.machines.get(task.machine, "").startswith(states.UNREACHABLE):
+    if engine.state == states.SCHEDULED and observed.machines.statuses.get(task.machine, "").startswith(
+        states.UNREACHABLE
+    ):
         return False
     if engine.state in states.ENGINE_STARTING:
         return task.state != states.RUNNING or observed.view.at - task.seen > _JUST_NOW_SECONDS
@@ -288,7 +292,7 @@ def _task_row(
         "exit_code": task.exit_code,
         "created": moment(task.created),
         "address": task.address if task.port else "",
-        "public_ip": observed.addresses.get(task.machine or planned.machine, ""),
+        "public_ip": observed.machines.addresses.get(task.machine or planned.machine, ""),
     }
 
 
@@ -308,10 +312,10 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
         "provider": machine.provider,
         "region": machine.region,
         "size": machine.size,
-        "public_ip": observed.addresses.get(machine.machine, machine.public_ip),
-        "status": observed.machines.get(machine.machine, observed.others),
+        "public_ip": observed.machines.addresses.get(machine.machine, machine.public_ip),
+        "status": observed.machines.status(machine.machine),
     }
-    cost = observed.cost.get("machines", {}).get(machine.machine)
+    cost = observed.machines.cost.get("machines", {}).get(machine.machine)
     if cost:
         row["per_hour"], row["spent"] = cost["per_hour"], cost["spent"]
     return row
@@ -370,9 +374,9 @@ def _is_uploading(observed: ObservedState) -> bool:
 
 def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
     """The output `cost`: what the machines cost, and when they terminate themselves."""
-    if not observed.cost:
+    if not observed.machines.cost:
         return {}
-    cost = {key: value for key, value in observed.cost.items() if key not in ("machines", "billed")}
+    cost = {key: value for key, value in observed.machines.cost.items() if key not in ("machines", "billed")}
     return cast(CostSummary, {**cost, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime})
 
 

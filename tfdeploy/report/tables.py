@@ -7,6 +7,7 @@ from typing import Any
 
 from ..agent import run_state as states
 from ..outputs import MachineRow, TaskRow
+from ..spec.backends import is_this_computer
 from ..units import counted, dollars, from_moment
 
 REMOVED = "removed"
@@ -91,8 +92,8 @@ def task_table(tasks: Sequence[TaskRow], endpoints: Mapping[str, str] | None = N
 
 def _is_informative(machines: Sequence[MachineRow]) -> bool:
     """Whether the table of machines has anything to report: not of this computer alone, which is always connected."""
-    is_this_computer = len(machines) == 1 and machines[0]["provider"] == "local" and "spent" not in machines[0]
-    return not is_this_computer or machines[0]["status"] != "connected"
+    is_alone = len(machines) == 1 and is_this_computer(machines[0]["provider"])
+    return not is_alone or machines[0]["status"] != "connected"
 
 
 def without_empty_columns(table: Table, hidden: Sequence[str] = ()) -> Table:
@@ -114,7 +115,7 @@ def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow]) -> str
 def screen_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], now: float) -> list[Table]:
     """The tables of a terminal: tasks first, with their ages, and machines where they have anything to report. The id of a process on
     this computer is left out. In a log, with `now` 0, tasks have the times of their creation."""
-    hidden = ["container"] if all(machine["provider"] == "local" for machine in machines) else []
+    hidden = ["container"] if all(is_this_computer(machine["provider"]) for machine in machines) else []
     timed = with_ages(task_table(tasks), now) if now else task_table(tasks)
     tables = [timed, *([machine_table(machines)] if _is_informative(machines) else [])]
     return [without_empty_columns(table, hidden) for table in tables]

@@ -1,5 +1,6 @@
 """The table of backends. Pure: modules are named here, not imported."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..errors import SpecError
@@ -7,17 +8,28 @@ from ..errors import SpecError
 _PLATFORMS = {"darwin": "macOS", "win32": "Windows"}
 
 
+Settings = Mapping[str, str]
+"""The configuration of a stack, such as `tfdeploy:ec2.region`."""
+
+
 @dataclass(frozen=True)
 class BackendEntry:
-    """One backend."""
+    """What one backend can do."""
 
     module: str
     """The module that has `BACKEND`, a `backends.base.Backend`."""
     groups: tuple[str, ...] = ()
     """The groups of arguments that it uses; other groups are validated and left out."""
 
-    needs_linux: bool = False
-    """Whether its tasks are processes of this machine."""
+    configured_place: Callable[[Settings], str] | None = None
+    """The address or the region that the configuration names; empty for the default of the backend's own tools. None where tasks are
+    processes of this computer: then there is no other place, and clusters are folders of the user's state folder."""
+
+    packages: tuple[str, ...] = ()
+    """The packages of Python that it uses, whose versions a receipt has."""
+
+    has_users_of_this_computer: bool = False
+    """Whether the number of a user of this computer is that of the same user there."""
 
     is_billed: bool = False
     """Whether its machines cost money."""
@@ -27,13 +39,50 @@ class BackendEntry:
         """Whether tasks are containers: then the image may name the command."""
         return "container" in self.groups
 
+    @property
+    def is_this_computer(self) -> bool:
+        """Whether tasks are processes of this computer, which must be Linux."""
+        return self.configured_place is None
+
+
+def _ec2_place(settings: Settings) -> str:
+    region = settings.get("tfdeploy:ec2.region") or settings.get("aws:region", "")
+    profile = settings.get("aws:profile", "")
+    return f"{profile}@{region}" if profile else region
+
+
+DEFAULT_BACKEND = "local"
 
 BACKENDS: dict[str, BackendEntry] = {
-    "local": BackendEntry("tfdeploy.backends.local.backend", needs_linux=True),
-    "docker": BackendEntry("tfdeploy.backends.docker.backend", ("container", "docker")),
-    "ec2": BackendEntry("tfdeploy.backends.ec2.backend", ("container", "ec2"), is_billed=True),
+    "local": BackendEntry("tfdeploy.backends.local.backend"),
+    "docker": BackendEntry(
+        "tfdeploy.backends.docker.backend",
+        ("container", "docker"),
+        lambda settings: settings.get("tfdeploy:docker.host", ""),
+        ("docker", "pulumi-docker"),
+        has_users_of_this_computer=True,
+    ),
+    "ec2": BackendEntry(
+        "tfdeploy.backends.ec2.backend", ("container", "ec2"), _ec2_place, ("pulumi-aws",), is_billed=True
+    ),
 }
 """Each value of the argument `backend`. A new backend is one entry here."""
+
+
+def backend_entry(name: str) -> BackendEntry:
+    """The backend of that name.
+
+    Raises:
+        SpecError: the table has none.
+    """
+    if name not in BACKENDS:
+        raise SpecError("backend", f"{name!r} is unknown", f"It takes one of: {', '.join(BACKENDS)}.")
+    return BACKENDS[name]
+
+
+def is_this_computer(name: str) -> bool:
+    """Whether this is a backend whose tasks are processes of this computer."""
+    return name in BACKENDS and BACKENDS[name].is_this_computer
 
 
 def refuse_platform(name: str, platform: str) -> None:
@@ -42,7 +91,7 @@ def refuse_platform(name: str, platform: str) -> None:
     Raises:
         SpecError: with the backends that can be used from here.
     """
-    if not BACKENDS[name].needs_linux or platform == "linux":
+    if not is_this_computer(name) or platform == "linux":
         return
     remedy = (
         "Run the tasks as containers, or on machines of Amazon EC2. Both work from here: "

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..agent.control.until import COMPARISONS
 from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
@@ -13,7 +13,7 @@ from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
 from .arg_reader import ArgReader, refuse_deep
-from .backends import BACKENDS
+from .backends import BACKENDS, DEFAULT_BACKEND
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .environment import Restart, context, environment, refuse_too_long, restart_policy, secret_environment, secrets
@@ -27,6 +27,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.KEYS, "docker": doc
 JOB_GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.JOB_KEYS, "ec2": ec2.JOB_KEYS}
 """The same for the arguments of one job."""
 
+_JOB_FIELDS: Mapping[str, str] = {"container": "container", "ec2": "instance"}
+"""A group to the field of `JobSpec` that has it."""
 
 FLAG_RULES = (AUTO, ALWAYS, NEVER)
 """Whether the four flags are appended to the command."""
@@ -131,7 +133,7 @@ class ClusterSpec:
     resume_from: str = ""
     adopt: str = ""
     log_lines: int = 20
-    backend: str = "local"
+    backend: str = DEFAULT_BACKEND
     container: ContainerSpec = field(default_factory=ContainerSpec)
     written_container: ContainerSpec = field(default_factory=ContainerSpec)
     """The group as the user wrote it, also on a backend that does not use it: the image counts in the name of a run everywhere."""
@@ -229,20 +231,18 @@ def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
     set_groups = [group for group in GROUPS if args.args.get(group)]
     set_groups += [f"jobs.{job}.{group}" for job in own for group in JOB_GROUPS if own[job].get(group)]
     unused = tuple(group for group in set_groups if group.rpartition(".")[2] not in used)
-    jobs = spec.jobs
-    if "container" not in used:
-        jobs = tuple(replace(job, container=JobContainerSpec()) for job in jobs)
-    if "ec2" not in used:
-        jobs = tuple(replace(job, instance=InstanceSpec()) for job in jobs)
-    return replace(
-        spec,
-        jobs=jobs,
-        container=spec.container if "container" in used else ContainerSpec(),
-        written_container=spec.container,
-        docker=spec.docker if "docker" in used else DockerSpec(),
-        ec2=spec.ec2 if "ec2" in used else Ec2Spec(),
-        unused_groups=unused,
-    )
+    job_fields = [field for group, field in _JOB_FIELDS.items() if group not in used]
+    jobs = tuple(_emptied(job, job_fields) for job in spec.jobs)
+    written = replace(spec, jobs=jobs, written_container=spec.container, unused_groups=unused)
+    return _emptied(written, [group for group in GROUPS if group not in used])
+
+
+_Spec = TypeVar("_Spec", ClusterSpec, JobSpec)
+
+
+def _emptied(spec: _Spec, fields: Sequence[str]) -> _Spec:
+    """The specification with the defaults in these fields, which are specifications themselves."""
+    return replace(spec, **{name: type(getattr(spec, name))() for name in fields})
 
 
 def _command(args: ArgReader) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ def _command(args: ArgReader) -> tuple[str, ...]:
 
 
 JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
-_TENSORBOARD_KEYS = tuple(key for key in JOB_KEYS if key not in ("gpus", "required", "ec2"))
+_TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container")
 
 
 def _counts(args: ArgReader) -> dict[str, int]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .backends import BACKENDS
+from .backends import BACKENDS, DEFAULT_BACKEND
 
 _FOLDERS = ("train_dir", "data_dir")
 _PART_OF_RUN = re.compile(r"(env|jobs\.\w+\.env|context)\..+|command\[[1-9][0-9]*\]|run_id|train_dir|data_dir")
@@ -59,7 +59,7 @@ def undecided(args: Mapping[str, Any]) -> tuple[Unknown, ...]:
 
 def without_unused(args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments without the unknown ones of groups that the backend does not use."""
-    backend = args.get("backend") or "local"
+    backend = args.get("backend") or DEFAULT_BACKEND
     if backend not in BACKENDS:
         return dict(args)
     unused = {group for entry in BACKENDS.values() for group in entry.groups} - {*BACKENDS[backend].groups}

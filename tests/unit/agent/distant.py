@@ -18,7 +18,7 @@ from tfdeploy.agent.record.log_segments import Stream
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_sync import CopyChanges, CopyPosition
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.run_state import FormerTask, RunState
 
 _ENTRY = struct.Struct("<dBIQI")
 
@@ -67,7 +67,7 @@ class Distant:
         if self.job and len(self.job.tasks) > 1:
             hostname = [*self.job.tasks][-1]
             del self.job.tasks[hostname]
-            self.job.removed_attempts[hostname] = 1
+            self.job.former[hostname] = FormerTask(attempt=1)
             self.record.save(self.job)
 
     def tell(self, text: str) -> None:

@@ -291,6 +291,14 @@ def standing_plan(machines: list[Machine], standing: dict[str, str], **args: Any
     return make_plan(asked, inventory(asked, *machines, train_dir="/train", task_machines=standing))
 
 
+def test_a_cluster_that_places_tasks_itself_needs_no_machine() -> None:
+    asked = spec(ps=1, workers=2, container={"placement": ["hostname:UNIQUE"]})
+    made = make_plan(asked, inventory(asked, machines=(), places_tasks=True))
+    assert {task.machine for task in made.needed_tasks} == {""}
+    assert (made.needed_machines, made.placement, made.warnings) == ((), [], ())
+    assert "  worker-1 cpus=0 memory=0 gpus=\n" in str(made)
+
+
 AWAY = replace(BOX, name="away", ready=False)
 ON_AWAY = {"worker-0": "box", "worker-1": "away"}
 
@@ -355,4 +363,4 @@ def test_a_run_has_the_same_name_on_every_backend() -> None:
         names.add(make_plan(asked, resolved).run.id)
     assert len(names) == 1
     asked = spec(backend="docker", workers=1, command=[])
-    assert make_plan(asked, inventory(asked, command=("a",))).run.id == make_plan(asked, inventory(asked)).run.id
+    assert make_plan(asked, inventory(asked, entry_point=("a",))).run.id == make_plan(asked, inventory(asked)).run.id

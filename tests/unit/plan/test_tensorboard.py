@@ -14,10 +14,10 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.flags import TaskAddress
-from tfdeploy.agent.launch import tensorboard
+from tfdeploy.agent.launch.servers import tensorboard_arguments
 from tfdeploy.agent.launch.tf_config import environment
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import GONE
+from tfdeploy.backends.base import GONE, ObservedMachines
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart
 from tfdeploy.errors import BackendError, SpecError
@@ -272,7 +272,7 @@ def test_what_it_does_is_not_what_the_job_does() -> None:
 
 def test_it_is_gone_with_its_machine() -> None:
     made = over()
-    gone = replace(sight(made), controller_silent_since=made.now, machines={"box": GONE})
+    gone = replace(sight(made), controller_silent_since=made.now, machines=ObservedMachines({"box": GONE}))
     assert report(expected_state(plan(**WITH), spec(**WITH)), gone).tasks[-1]["status"] == "stopped (with its machine)"
 
 
@@ -294,7 +294,7 @@ def test_it_is_told_who_it_is_and_of_no_cluster() -> None:
 )
 def test_it_listens_where_tasks_do_and_shows_all_runs(address: str, train_dir: str, found: str) -> None:
     known = {"TFDEPLOY_ADDRESS": address, "TFDEPLOY_TRAIN_DIR": train_dir, "TFDEPLOY_HOSTNAME": BOARD}
-    assert " ".join(tensorboard.arguments(known)) == found
+    assert " ".join(tensorboard_arguments(known)) == found
 
 
 def test_in_a_container_it_has_its_port_at_its_name() -> None:

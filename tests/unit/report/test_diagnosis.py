@@ -10,7 +10,7 @@ from tests.unit.report.test_report import NOON, failed, finished, noon, read, si
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import TaskState
-from tfdeploy.backends.base import GONE, EngineTask, ObservedState
+from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.diagnosis import Facts, Trouble, explain
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.program_problems import Finding
@@ -79,8 +79,9 @@ def overdue() -> World:
 
 NO_PS = with_engine(sight(waiting(), engine=ALL), ps_0=rejected())
 NO_NODE = "no suitable node (scheduling constraints not satisfied on 1 node)"
-LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines={"box": "gone"})
-BOOT = replace(sight(waiting(), engine={}), failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
+LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines=ObservedMachines({"box": "gone"}))
+FAILED_BOOT = ObservedMachines(failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
+BOOT = replace(sight(waiting(), engine={}), machines=FAILED_BOOT)
 
 
 def test_packages_that_are_installed_are_no_problem() -> None:
@@ -269,22 +270,16 @@ def unobservable(engine: Any = ALL, silent: float | None = 0.0, **more: Any) -> 
     return replace(sight(world(), silent_since=silent, engine=engine), **more)
 
 
+NOTHING = "Nothing of the cluster exists any more"
+NO_MACHINES = ObservedMachines(others=GONE)
 CASES: dict[str, tuple[ObservedState, str, bool]] = {
     "all is well": (unobservable(silent=None), "", False),
     "supervisord is gone": (unobservable(engine=None), "The cluster's supervisord is gone", True),
     "the controller is dead": (unobservable(), "The controller does not respond", False),
-    "the engine is gone": (
-        unobservable(engine=None, problems=["connection refused"]),
-        "The engine does not respond",
-        False,
-    ),
-    "all services were removed": (unobservable(engine={}), "Nothing of the cluster exists any more", True),
-    "the machines are gone": (unobservable(engine={}, others=GONE), "Nothing of the cluster exists any more", True),
-    "folder and record are removed": (
-        replace(unobservable(engine={}), view=RecordView(0.0, None)),
-        "Nothing of the cluster exists any more",
-        True,
-    ),
+    "the engine is gone": (unobservable(engine=None, problems=["refused"]), "The engine does not respond", False),
+    "all services were removed": (unobservable(engine={}), NOTHING, True),
+    "the machines are gone": (unobservable(engine={}, machines=NO_MACHINES), NOTHING, True),
+    "folder and record are removed": (unobservable(engine={}, view=RecordView(0.0, None)), NOTHING, True),
     "one task is gone": (unobservable(engine={"worker-0": True}, silent=None), "", False),
 }
 

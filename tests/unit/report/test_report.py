@@ -14,7 +14,7 @@ from tfdeploy.agent.record.artifacts import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob, RunSpec
 from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
-from tfdeploy.backends.base import EngineTask, ObservedState
+from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
 from tfdeploy.report.tables import text_table
@@ -186,6 +186,15 @@ def test_a_task_that_the_plan_adds_is_scheduled_until_the_controller_knows_it() 
     assert [(row["hostname"], row["status"]) for row in rows][-1] == ("worker-2", "scheduled")
 
 
+def test_machines_appear_as_an_engine_that_places_tasks_itself_has_placed_them() -> None:
+    planned = replace(expected_state(plan(**ARGS), spec(**ARGS)), machines=())
+    expected = replace(planned, tasks=[replace(task, machine="") for task in planned.tasks])
+    assert report(expected, sight(None)).machines == []
+    (row,) = report(expected, sight(waiting())).machines
+    assert (row["machine"], row["provider"], row["status"]) == ("box", "", "connected")
+    assert {task["machine"] for task in report(expected, sight(world())).tasks} == {"box"}
+
+
 def test_times_are_absolute() -> None:
     assert read(sight(world())).observed_at == "2026-11-21 12:00:00Z"
 
@@ -216,7 +225,7 @@ COST: dict[str, Any] = {"currency": "USD", "per_hour": 0.12, "machines": {"box":
 
 
 def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
-    found = read(replace(sight(world()), cost=COST))
+    found = read(replace(sight(world()), machines=ObservedMachines(cost=COST)))
     assert found.cost == {"currency": "USD", "per_hour": 0.12, "idle_timeout": 900.0, "max_lifetime": 259200.0}
     assert found.machines[0] == {**read(sight(world())).machines[0], "per_hour": 0.12, "spent": 1.234}
     first, second = found.status.splitlines()[:2]
@@ -226,7 +235,11 @@ def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
 
 def test_a_price_that_is_unknown_is_not_nothing() -> None:
     unknown = {"machines": {"box": {"per_hour": None, "spent": None}}}
-    assert read(replace(sight(world()), cost=unknown)).status.splitlines()[1].endswith("connected   unknown")
+    assert (
+        read(replace(sight(world()), machines=ObservedMachines(cost=unknown)))
+        .status.splitlines()[1]
+        .endswith("connected   unknown")
+    )
 
 
 def test_where_nobody_is_paid_nothing_is_said_of_money() -> None:
@@ -318,7 +331,7 @@ def test_the_engine_says_where_a_task_is_that_it_brings(
 def test_on_a_machine_that_is_gone_nothing_is_on_its_way(
     engine: EngineTask, fields: dict[str, Any], status: str
 ) -> None:
-    assert task_status(worker(**fields), look(engine, others="gone")) == status
+    assert task_status(worker(**fields), look(engine, machines=ObservedMachines(others="gone"))) == status
 
 
 @pytest.mark.parametrize("engine", [SCHEDULED, UNFIT, PULLING, STARTING, RUNNING, REJECTED, FAILED, COMPLETE, None])
@@ -397,7 +410,7 @@ def test_problems_are_told_where_nothing_better_is_known(at: ObservedState, stat
 def test_a_machine_that_is_not_connected_says_why() -> None:
     words = {"box": "unreachable (heartbeat failure)"}
     assert [row["status"] for row in read(begun(world())).machines] == ["connected"]
-    assert [row["status"] for row in read(begun(world(), machines=words)).machines] == [
+    assert [row["status"] for row in read(begun(world(), machines=ObservedMachines(words))).machines] == [
         "unreachable (heartbeat failure)"
     ]
 

@@ -18,7 +18,7 @@ from tests.unit.simulation import World
 from tfdeploy.agent import polling
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
-from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedState
+from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report import wait
 from tfdeploy.report.report import END_SECONDS, Report
 from tfdeploy.report.wait import Arrival, Watch, follow, observed
@@ -139,7 +139,7 @@ def test_a_task_that_does_not_report_its_end_is_not_waited_for_long(gone: bool) 
     world = running(ps=1, workers=1)
     world.lose("ps-0")
     world.exit("worker-0")
-    early = replace(sight(world), engine={}, machines={"box": GONE} if gone else {})
+    early = replace(sight(world), engine={}, machines=ObservedMachines({"box": GONE} if gone else {}))
     late = replace(early, view=later(world, world.job.spec.grace + END_SECONDS))
     seen, count = followed([early, late], ps=1, workers=1)
     assert (seen.tasks[0]["status"], count) == ("lost", 1 if gone else 2)

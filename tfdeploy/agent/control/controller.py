@@ -11,12 +11,13 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .. import events
 from ..events import Event
 from ..files import write_whole
 from ..launch import workdir
+from ..launch.ports import PortReservations
 from ..record import artifact_restore, record_import, record_sync
 from ..record.artifact_manifest import read_part
 from ..record.record import Record, RecordView, ViewRequest
@@ -29,7 +30,6 @@ from ..transport.upload_calls import UploadCalls, UploadRefused
 from . import elastic, moved_train_dir, reconcile, run_move, until, uploads
 from .journal import Journal
 from .order_changes import OrderChanges
-from .port_reservations import PortReservations
 
 POLL_SOON, POLL_LATER = 0.2, 2.0
 """Seconds between a launcher's syncs: while something is about to happen, and when its program has run for long."""
@@ -101,13 +101,16 @@ class Controller:
         self._is_settled = True
         self._imported = ""
         self._settle_at = 0.0
-        self._spec_json = _SpecJson()
+        self._spec_json: Tuple[Optional[RunSpec], str] = (None, "")
         self._ports = PortReservations()
         self._changes = OrderChanges()
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` should be called after `seconds_until_due`."""
         self._upload_calls = UploadCalls(record, self._clock.steady)
-        self._run = _submitted_here(record.current())
+        run = record.current()
+        self._run = (
+            None if run is None or run.arrived_from else run
+        )  # one that has arrived must be submitted here first
         if self._run is not None:
             reconcile.recover_clock(self._run, self._clock.read(), record.last_alive())
             if not self._run.barrier_passed:
@@ -188,8 +191,11 @@ class Controller:
         data = json.dumps(replace(order, spec=None).to_dict())
         if order.spec is None:
             return data.encode()
-        # Of two members with one name, JSON readers take the last one.
-        return f'{data[:-1]}, "spec": {self._spec_json.encode(order.spec)}}}'.encode()
+        spec, text = self._spec_json
+        if spec is not order.spec:
+            text = json.dumps(order.spec.to_dict())
+            self._spec_json = (order.spec, text)
+        return f'{data[:-1]}, "spec": {text}}}'.encode()
 
     def queue_restarts(self, hostnames: List[str]) -> None:
         """Restart these tasks one at a time, in the order of job and index, so that new limits take effect."""
@@ -307,7 +313,7 @@ class Controller:
             values = self._record.logged_values(run, patterns, VIEW_SECONDS / 2)
             disabled = self._record.disabled_patterns(run, patterns)
         with self._lock:
-            if self._run is not None and _decide_alike(self._run.spec, run.spec):
+            if self._run is not None and (self._run.spec.id, self._run.spec.until) == (run.spec.id, run.spec.until):
                 until.apply_values(self._run, values, self._now())
                 self._commit(until.note_problems(self._run, values, disabled))
 
@@ -452,11 +458,6 @@ class Controller:
         self._settle_at = self._clock.steady() + pause
 
 
-def _submitted_here(run: Optional[RunState]) -> Optional[RunState]:
-    """The current run, unless its record was imported and it was not submitted here yet."""
-    return None if run is None or run.arrived_from else run
-
-
 def _order_before_save(order: Order, failing_seconds: float) -> Order:
     """What of an order is given before the record has the reason for it: where the record cannot be written, all but a start."""
     if order.action in (PREPARE, WAIT):
@@ -471,21 +472,3 @@ def _fields(run: RunState, hostname: str) -> Dict[str, Any]:
     """The state of one task, for comparison: without the time of the last report, which is not worth saving."""
     task = run.tasks.get(hostname)
     return {**vars(task), "seen": 0.0} if task else {}
-
-
-def _decide_alike(spec: RunSpec, other: RunSpec) -> bool:
-    """Whether values of metrics that were read for one specification may decide the other."""
-    return (spec.id, spec.until) == (other.id, other.until)
-
-
-class _SpecJson:
-    """The JSON of the specification that was encoded last."""
-
-    def __init__(self) -> None:
-        self._spec: Optional[RunSpec] = None
-        self._text = ""
-
-    def encode(self, spec: RunSpec) -> str:
-        if spec is not self._spec:
-            self._spec, self._text = spec, json.dumps(spec.to_dict())
-        return self._text

@@ -187,14 +187,9 @@ def _stop(controller: Controller, data: Dict[str, Any]) -> None:
 
 
 def _sync(controller: Controller, body: bytes, check: Callable[[str], None]) -> Any:
-    """The order for a report. A launcher from before there were generations does not understand them."""
-    data = json.loads(body)
-    report = LauncherReport.from_dict(data)
+    report = LauncherReport.from_dict(json.loads(body))
     check(report.hostname)
-    if "generation" in data:
-        return controller.sync_json(report)
-    order = controller.sync(report).to_dict()
-    return {name: value for name, value in order.items() if name != "generation"}
+    return controller.sync_json(report)
 
 
 def _position(body: bytes) -> CopyPosition:

@@ -72,12 +72,8 @@ def reserve_addresses(run: RunState, choose_port: Callable[[], int]) -> None:
             continue
         if task is not None and task.state not in FINAL and (not run.has_started or task.instance):
             continue
-        run.reserved[name] = f"{host}:{_worker_port(run, index) or (first.port if has_names else choose_port())}"
-
-
-def _worker_port(run: RunState, index: int) -> int:
-    """The port of a worker that the user has chosen; 0 for none."""
-    return run.spec.worker_port + index if run.spec.worker_port else 0
+        chosen = run.spec.worker_port + index if run.spec.worker_port else 0
+        run.reserved[name] = f"{host}:{chosen or (first.port if has_names else choose_port())}"
 
 
 def reserved_port(run: RunState, hostname: str) -> int:

@@ -22,16 +22,16 @@ from ..run_state import (
     SUCCEEDED,
     TENSORBOARD_PORT,
     TIME_LIMIT,
+    FormerTask,
     RunResult,
     RunState,
     TaskState,
 )
 from ..sync import LauncherReport, Order
 from . import elastic, uploads
-from .budget import over_budget
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
-from .success_policy import decide, has_nothing_to_do, is_observed, may_finish
+from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, over_budget
 from .until import until_result
 
 ROLLING_RESTART_SECONDS = 2.0
@@ -56,14 +56,15 @@ RESTARTED, REPLACED = "restarted", "replaced"
 def apply_report(run: RunState, report: LauncherReport, now: float) -> List[Event]:
     """Update the run's state by a launcher's report."""
     happened = _apply_report(run, report, now)
-    task = run.tasks.get(report.hostname)
+    task, former = run.tasks.get(report.hostname), run.former.get(report.hostname)
     runs = report.phase == sync.RUNNING
     if task is not None and task.instance == report.instance:
         has_ended = task.state in FINAL or run.result is not None
         task.at_rest = not runs and has_ended and not may_finish(run, task, now)
-        run.last_seen.pop(report.hostname, None)
-    elif report.hostname in run.last_seen and report.instance == run.removed.get(report.hostname):
-        run.last_seen[report.hostname] = now if runs else 0.0
+        if former is not None:
+            former.seen = 0.0
+    elif former is not None and report.instance == former.instance:
+        former.seen = now if runs else 0.0
     return happened
 
 
@@ -102,7 +103,7 @@ def _is_early(run: RunState, report: LauncherReport) -> bool:
     """Whether the report is of the first launcher of a task that the run does not have yet: an update creates tasks, then submits
     the run."""
     has_served = report.generation > 0 or report.phase != sync.IDLE
-    return not has_served and report.instance != run.removed.get(report.hostname)
+    return not has_served and report.instance != run.as_former(report.hostname).instance
 
 
 def _note_problems(task: TaskState, report: LauncherReport) -> List[Event]:
@@ -132,11 +133,8 @@ def remove_tasks(run: RunState, hostnames: List[str]) -> List[Event]:
     """Remove tasks from the run. In a run that has ended, training tasks stay as part of its account."""
     present = [name for name in hostnames if name in run.tasks]
     for name in present:
-        run.removed[name] = run.tasks[name].instance
-        run.removed_generations[name] = run.tasks[name].generation
-        run.last_seen[name] = run.seen(name)
+        run.former[name] = run.as_former(name)
         if run.result is None or run.tasks[name].is_auxiliary:
-            run.removed_attempts[name] = run.tasks[name].attempt
             del run.tasks[name]
     return [Event(events.TASK_REMOVED, task=name) for name in present]
 
@@ -164,7 +162,8 @@ def _is_over(run: RunState, task: TaskState) -> bool:
 
 def _restore_removed_task(run: RunState, report: LauncherReport) -> Optional[TaskState]:
     """Add a task again that was removed, when the run still has it and another launcher reports for it."""
-    if report.instance != run.removed.get(report.hostname, report.instance):
+    former = run.former.get(report.hostname)
+    if former is not None and report.instance != former.instance:
         for task in run.spec.tasks:
             if task.hostname == report.hostname:
                 run.tasks[task.hostname] = _added_task(run, task)
@@ -173,15 +172,15 @@ def _restore_removed_task(run: RunState, report: LauncherReport) -> Optional[Tas
 
 def _added_task(run: RunState, task: TaskSpec) -> TaskState:
     """A task at its beginning; one that was removed before continues with the next attempt, and its former launcher is fenced."""
-    added = TaskState(**vars(task), attempt=run.removed_attempts.get(task.hostname, 0) + 1)
-    _fence_removed(run, added)
+    former = run.as_former(task.hostname)
+    added = TaskState(**vars(task), attempt=former.attempt + 1)
+    _fence_former(added, former)
     return added
 
 
-def _fence_removed(run: RunState, task: TaskState) -> None:
+def _fence_former(task: TaskState, former: FormerTask) -> None:
     """Fence the launcher that the task had when it was removed: its machine may only be cut off."""
-    task.generation = run.removed_generations.get(task.hostname, 0)
-    task.fenced = list(filter(None, [run.removed.get(task.hostname)]))
+    task.generation, task.fenced = former.generation, list(filter(None, [former.instance]))
 
 
 def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
@@ -324,10 +323,7 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
     elastic run the others continue, if these are optional workers."""
     before = [task.hostname for task in run.training_tasks]
     planned = {task.hostname for task in spec.tasks}
-    absent = {name: task for name, task in run.tasks.items() if name not in planned}
-    run.removed_attempts.update({name: task.attempt for name, task in absent.items()})
-    run.removed_generations.update({name: task.generation for name, task in absent.items()})
-    run.last_seen.update({name: run.seen(name) for name in absent})
+    run.former.update({name: run.as_former(name) for name in run.tasks if name not in planned})
     is_elastic, is_resized = elastic.tasks_continue(run.spec, spec), run.spec.max_workers != spec.max_workers
     if run.spec.until != spec.until:
         run.reached, run.until_problems = [], []
@@ -351,17 +347,14 @@ def update_spec(run: RunState, spec: RunSpec, now: float) -> List[Event]:
 def inherit_fences(run: RunState, before: RunState) -> None:
     """Launchers that were fenced in the run before are fenced in this one: a launcher lives longer than a run. Its last report is known
     until it reports again."""
-    run.last_seen.update({name: before.seen(name) for name in {*before.tasks, *before.last_seen}})
-    instances = {**before.removed, **{hostname: task.instance for hostname, task in before.tasks.items()}}
-    generations = {**before.removed_generations, **{name: task.generation for name, task in before.tasks.items()}}
-    run.removed.update({name: instance for name, instance in instances.items() if name not in run.tasks})
-    run.removed_generations.update({name: number for name, number in generations.items() if name not in run.tasks})
-    for hostname, task in run.tasks.items():
-        earlier = before.tasks.get(hostname)
-        if earlier is None and hostname in {**before.removed, **before.removed_generations}:
-            _fence_removed(before, task)
+    for name in {*before.tasks, *before.former}:
+        run.former[name] = replace(before.as_former(name), attempt=run.as_former(name).attempt)
+    for name, task in run.tasks.items():
+        earlier = before.tasks.get(name)
         if earlier is not None:
             task.fenced, task.generation = list(earlier.fenced), earlier.generation
+        elif name in before.former:
+            _fence_former(task, before.former[name])
 
 
 def shift_clock(run: RunState, seconds: float) -> None:
@@ -376,7 +369,8 @@ def shift_clock(run: RunState, seconds: float) -> None:
         task.not_before += seconds
         task.since += seconds
         task.seen += seconds if task.seen else 0.0
-    run.last_seen = {name: seen + seconds if seen else 0.0 for name, seen in run.last_seen.items()}
+    for former in run.former.values():
+        former.seen += seconds if former.seen else 0.0
     if run.result is not None:
         run.result = replace(run.result, at=run.result.at + seconds)
 

@@ -49,7 +49,9 @@ def continue_run(run: RunState, now: float) -> None:
         return
     run.result, run.stopped_at, run.stop_requested = None, 0.0, False
     run.reached, run.restart_queue, run.restarting_task = [], [], ""
-    run.address_book, run.reserved, run.last_seen, run.uploads = {}, {}, {}, {}
+    run.address_book, run.reserved, run.uploads = {}, {}, {}
+    for former in run.former.values():
+        former.seen = 0.0
     for task in run.tasks.values():
         _begin_again(task)
     restart_barrier(run, now)

@@ -1,4 +1,4 @@
-"""The result of a run: from the states of its tasks and its success rule. Pure."""
+"""The result of a run: from the states of its tasks, its success rule and its budget. Pure."""
 
 import math
 from typing import List, Optional
@@ -12,6 +12,7 @@ from ..run_state import (
     LAUNCHERS_LOST,
     RUNNING,
     STARTING,
+    STOPPED,
     SUCCEEDED,
     TASK_FAILED,
     TASKS_SUCCEEDED,
@@ -28,6 +29,8 @@ CHIEF, WORKER_0, ALL_WORKERS = "chief", "worker-0", "all-workers"
 
 MAX_LOSSES = 10
 """So many launchers of one task that are lost in a row end the run."""
+
+_HOUR = 3600.0
 
 ENDED_EARLY_SECONDS = 60.0
 """A parameter server that has ended fails the run when the deciding tasks still run so much later."""
@@ -67,6 +70,20 @@ def decide(run: RunState, now: float) -> Optional[RunResult]:
     if early and not run.spec.serve and any(task.state not in FINAL for task in tasks):
         return RunResult(FAILED, ENDED_EARLY, now, early)
     return None
+
+
+def spent(run: RunState, now: float) -> float:
+    """What the machines of the cluster have cost, in USD: until the run was submitted, and since then at their price per hour."""
+    return run.spec.cost_before + run.spec.cost_per_hour * max(0.0, now - run.cost_since) / _HOUR
+
+
+def over_budget(run: RunState, now: float) -> Optional[RunResult]:
+    """The end of a run as soon as its machines have cost the budget; None before that, and without a budget."""
+    budget = run.spec.budget
+    cost = spent(run, now)
+    if not budget or cost < budget:
+        return None
+    return RunResult(STOPPED, BUDGET, now, spent=round(cost, 4), budget=budget)
 
 
 def may_fail(run: RunState, task: TaskState) -> bool:

@@ -30,6 +30,7 @@ from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, workdir
 from .lead import NOT_FOUND, die_with_parent, yield_to_programs
 from .lease import Lease, boot_seconds
+from .ports import Port, PortTaken
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
 
@@ -75,7 +76,7 @@ class Launcher:
             lease=settings.lease,
             can_upload=True,
         )
-        self._port = workdir.Port(settings.host)
+        self._port = Port(settings.host)
         self._program = Program(self._folder)
         self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
         self._backoff = Backoff(_FIRST_BACKOFF, _LONGEST_BACKOFF)
@@ -285,7 +286,7 @@ class Launcher:
         self._spec = spec
         try:
             self._port.choose(self._settings.port or order.port, fixed=bool(self._settings.port))
-        except workdir.PortTaken as error:
+        except PortTaken as error:
             problem = str(error)
         if problem:
             self._fail(order.attempt, problem, 1)

@@ -4,7 +4,7 @@ import json
 import signal
 import time
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
@@ -127,7 +127,7 @@ class Program:
         if self._is_stored or self.exit is None:
             return
         identity = {name: getattr(self, name) for name in ("run_id", "attempt", "port", "started")}
-        content = {**identity, "exit": asdict(self.exit), "ended_at": self._ended_at, "boot": boot_id()}
+        content = {**identity, "exit": self.exit.to_dict(), "ended_at": self._ended_at, "boot": boot_id()}
         try:
             write_whole(self._exit_file, json.dumps(content), sync=True)
         except OSError:
@@ -137,7 +137,7 @@ class Program:
     def _load(self) -> None:
         try:
             content = json.loads(self._exit_file.read_text())
-            self.exit = ExitReport(**{**content["exit"], "exit": TaskExit(**content["exit"]["exit"])})
+            self.exit = ExitReport.from_dict(content["exit"])
             self.run_id, self.attempt, self.port = content["run_id"], content["attempt"], content["port"]
             self.started = content["started"]
             self._ended_at = content["ended_at"] if content["boot"] == boot_id() else -1.0

@@ -3,10 +3,8 @@
 import errno
 import fcntl
 import os
-import random
 import re
 import shutil
-import socket
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +18,6 @@ from . import tf_config
 if TYPE_CHECKING:
     from ..record.record import Record  # no launcher has one, and it takes long to load
 
-PORTS = range(20000, 32000)
-"""The ports to choose from, below those that Linux uses for outgoing connections (32768 and up)."""
-
 _LIFE_DIGITS = 8
 _FOLDER_OF_A_LIFE = re.compile(rf"\w+-[0-9a-f]{{{_LIFE_DIGITS}}}")
 
@@ -31,63 +26,6 @@ _NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-
-
-class PortTaken(Exception):
-    """The port that the user has chosen is not free."""
-
-
-class Port:
-    """A port that no other task on this machine uses, reserved while the launcher runs.
-
-    The reservation is a Unix socket in Linux' abstract namespace: all users see it, it is not a file, and it ends with its process.
-    """
-
-    def __init__(self, host: str) -> None:
-        self._host = host
-        self._reservation: Optional[socket.socket] = None
-        self.number = 0
-
-    def choose(self, wanted: int, fixed: bool) -> int:
-        """Reserve `wanted` if it is free, else (unless `fixed`) any free port.
-
-        Raises:
-            PortTaken: the fixed port is not free.
-        """
-        if self.number and self.number == wanted:
-            return wanted
-        start = random.randrange(len(PORTS))
-        others: List[int] = [] if fixed else [*PORTS[start:], *PORTS[:start]]
-        for number in ([wanted] if wanted else []) + others:
-            reservation = reserve_port(number)
-            if reservation is not None:
-                self._reservation, self.number = reservation, number
-                return number
-        raise PortTaken(f"port {wanted} of {self._host} is in use by another program")
-
-
-def reserve_port(number: int) -> Optional[socket.socket]:
-    """The reservation of a port, which holds until it is closed; None where the port is in use or reserved."""
-    if not is_bindable(number):
-        return None
-    reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        reservation.bind(f"\0tfdeploy-port-{number}")
-    except OSError:
-        reservation.close()
-        return None
-    return reservation
-
-
-def is_bindable(number: int) -> bool:
-    """Whether a port is free on every address: TensorFlow's servers listen on all of them."""
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind(("", number))
-        except OSError:
-            return False
-        return True
 
 
 @contextmanager

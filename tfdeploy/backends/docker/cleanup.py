@@ -9,9 +9,9 @@ from typing import Any
 from docker.errors import APIError
 
 from ...errors import BackendError
-from ..base import TaskDependencies
 from ..controller_calls import wait_for
 from .labels import RECORD_VOLUME, TRAIN_VOLUME, cluster_filter, label_filter, search_labels
+from .swarm.services import ContainerDependencies
 from .swarm.swarm import Swarm
 from .volumes import volume_cleanup
 from .volumes.retained_volumes import remaining_volume_text, retained_volume_text
@@ -107,7 +107,7 @@ def _retained_checkpoints(swarm: Swarm, task_machines: Collection[str]) -> str:
     )
 
 
-def remove_unused(swarm: Swarm, used: TaskDependencies) -> None:
+def remove_unused(swarm: Swarm, used: ContainerDependencies) -> None:
     """Remove the cluster's networks, configs and secrets that were replaced. What is still in use is left to `remove_all`.
 
     A network is in use until the last container of the former services has ended. Its addresses are free only then, so this waits for

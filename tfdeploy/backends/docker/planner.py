@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...agent.run_state import RunState
 from ...paths import absolute
@@ -12,7 +12,7 @@ from ...plan.inventory import Inventory
 from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
-from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, Rendered
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import containers, diff, validate
@@ -53,22 +53,20 @@ class DockerPlanner:
         """The nodes of the Swarm; those that accept no tasks now are not `ready`."""
         engine = Engine(cluster["home"])
         sizes = VolumeSizes(engine)
-        command = spec.command or validate.entry_point(engine, spec)
+        entry_point = () if spec.command else validate.entry_point(engine, spec)
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
-        services, place = Swarm(engine, cluster).services(), engine.place()
+        services = Swarm(engine, cluster).services()
         return Inventory(
             machines=machines,
-            command=command,
             train_dir=folders[0] or containers.TRAIN_FOLDER,
             data_dir=folders[1],
+            entry_point=entry_point,
             image=named_image_content(spec),
             task_machines=task_machines(services),
             run=current_run(engine, cluster, services),
             results=RecordCopy(cluster).record.results(),
-            place_id=place.id,
-            place_name=place.name,
-            place_swarm=place.swarm,
+            place=engine.place(),
             facts=DockerFacts(
                 services,
                 containers.controller_placement(engine, cluster, spec),
@@ -91,12 +89,12 @@ class DockerPlanner:
         assert facts.placement is not None
         rendered = containers.containers(cluster, spec, plan, facts.placement)
         keeps, archive = spec.container.retain_volumes, record_archive(cluster)
-        retained = retained_data(cluster, plan, rendered, keeps, archive, facts.volume_sizes, inventory.place_name)
+        retained = retained_data(cluster, plan, rendered, keeps, archive, facts.volume_sizes, inventory.place["name"])
         larger = network_change(plan, facts.networks, network_subnet(spec, plan, facts.networks))
         changes: list[Change | str] = [*diff.changes(plan, rendered, facts.services), *([larger] if larger else [])]
         return replace(render_containers(rendered, changes), retained=retained)
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
         """Network, secrets, the agent and images, with Pulumi's Docker provider."""
         from .resources import EngineTarget, register_dependencies
 

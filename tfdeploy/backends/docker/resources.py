@@ -18,7 +18,7 @@ from docker.auth import load_config
 
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import OVERLAY
-from ..base import ClusterDependencies, ClusterRef, DependencyRequest
+from ..base import ClusterRef, DependencyRequest
 from ..image_content import context_hash
 from ..zipapp import application
 from . import images
@@ -42,8 +42,8 @@ class EngineTarget:
     """The addresses of the overlay network; empty where the argument, or else Docker, chooses them."""
 
 
-def register_dependencies(request: DependencyRequest, target: EngineTarget) -> ClusterDependencies:
-    """Register the resources; the references that services need."""
+def register_dependencies(request: DependencyRequest, target: EngineTarget, **more: Any) -> dict[str, dict[str, Any]]:
+    """Register the resources; for each job its `ContainerDependencies`, with `more`."""
     name, cluster, spec, opts = request.name, request.cluster, request.spec, request.opts
     provider_opts = pulumi.ResourceOptions(parent=opts.parent)
     auth = _registry_auth(spec)
@@ -60,12 +60,13 @@ def register_dependencies(request: DependencyRequest, target: EngineTarget) -> C
             key: _reference(_secret(f"{name}-secret-{key}", labels, value, retained))
             for key, value in request.secrets.items()
         },
+        **more,
     }
     if spec.container.network == OVERLAY:
         network = _network(name, labels, spec, target, retained)
         shared["network"] = network.id.apply(str)
-    builder = _ImageBuilder(name, cluster, spec, target, opts, retained)
-    return ClusterDependencies(shared, builder.register())
+    built = _ImageBuilder(name, cluster, spec, target, opts, retained).register()
+    return {job.name: {**shared, **({"image": built[job.name]} if job.name in built else {})} for job in spec.jobs}
 
 
 def _network(
@@ -186,5 +187,5 @@ def _base64(data: bytes) -> str:
 
 
 def _reference(created: docker.ServiceConfig | docker.Secret) -> dict[str, pulumi.Output[str]]:
-    """A `base.Reference`; only the content of a secret is secret."""
+    """A `swarm.services.Reference`; only the content of a secret is secret."""
     return {"id": pulumi.Output.unsecret(created.id), "name": pulumi.Output.unsecret(created.name)}

@@ -40,7 +40,7 @@ from .requirements_image import build_image, has_image
 from .swarm import nodes
 from .swarm.lease_wait import wait_for_lease
 from .swarm.rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
-from .swarm.services import Service, controller_service, stop_timeout, task_service, token_secret_name
+from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
 from .swarm.start_clock import wait_for_start
 from .swarm.swarm import Swarm, is_scaled_to_zero
 
@@ -188,7 +188,7 @@ class DockerTaskRunner:
             accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
         RecordCopy(cluster).update(controller)
-        cleanup.remove_unused(swarm, props["dependencies"])
+        cleanup.remove_unused(swarm, dependencies_of(props))
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
     @contextmanager
@@ -290,12 +290,8 @@ class DockerTaskRunner:
             controller_silent_since=silent_since,
             engine=tasks,
             record_folder=str(record_copy.folder),
-            machines=machines.statuses,
+            machines=machines,
             problems=problems,
-            addresses=machines.addresses,
-            others=machines.others,
-            cost=machines.cost,
-            failures=machines.failures,
             installing=installing(cluster, time.time()),
         )
 

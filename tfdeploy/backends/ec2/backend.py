@@ -3,8 +3,7 @@
 from importlib.util import find_spec
 
 from ..base import Backend, Discovery, Planner, TaskAccess
-from .discover import discover_clusters
-from .health import health
+from .discover import discover_clusters, health
 from .machine.machine_provider import Ec2MachineProvider
 from .task_runner import Ec2TaskRunner
 

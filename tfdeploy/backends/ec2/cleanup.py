@@ -8,32 +8,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ...errors import BackendError
-from ...paths import cluster_folder
-from ..base import ClusterRef
-from .aws import aws_api, aws_session
-from .aws.aws_error_table import Kind
-from .aws.aws_errors import AwsFailure, aws_errors, kind_of, translated
-from .machine import boot_failures, machines, ssh
+from .aws import api, session
+from .aws.errors import AwsFailure, Kind, aws_errors, kind_of, translated
 
 SECONDS = 600.0
 ROLE_SECONDS = 60.0
 """IAM learns late what was detached. https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html"""
 
 POLL_SECONDS = 1.0
-
-
-def delete_all(cluster: ClusterRef, keep_files: bool) -> list[str]:
-    """Delete all resources with the cluster's tags, except the record in S3. `keep_files` keeps the shared file systems and
-    removes their tags, so that they are the user's own from then on; their ids.
-
-    Raises:
-        BackendError: a resource could not be deleted; the message names it.
-    """
-    region = ssh.region(cluster)
-    retained = delete_tagged(region, machines.id_tag(cluster), keep_files)
-    boot_failures.remove_all(cluster)
-    delete_roles(region, aws_api.role_path(cluster_folder(cluster)))
-    return retained
 
 
 def terminate(region: str, instance_ids: Sequence[str]) -> None:
@@ -44,19 +26,19 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
     """
     if not instance_ids:
         return
-    aws_api.retry_throttled(lambda: _terminate(region, instance_ids))
+    api.retry_throttled(lambda: _terminate(region, instance_ids))
     _wait(lambda: _are_terminated(region, instance_ids), f"{', '.join(instance_ids)}: not terminated")
 
 
 def _terminate(region: str, instance_ids: Sequence[str]) -> None:
     with aws_errors(region):
-        aws_session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
+        session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
 
 
 def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
     """True when no instance exists; False also while EC2 refuses the call."""
     try:
-        states = aws_api.instance_states(region, instance_ids)
+        states = api.instance_states(region, instance_ids)
     except AwsFailure as error:
         if not error.is_throttled:
             raise
@@ -65,17 +47,17 @@ def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
 
 
 def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> list[str]:
-    """Delete the instances, volumes, shared file systems, security groups and key pairs with these tags; the ids of the file
-    systems that are retained.
+    """Delete the instances, volumes, shared file systems, security groups and key pairs with these tags, except the record in S3.
+    `keep_files` keeps the shared file systems and removes their tags, so that they are the user's own from then on; their ids.
 
     Raises:
         BackendError: a resource could not be deleted; the message names it.
     """
-    ec2 = aws_session.client("ec2", region)
-    terminate(region, [instance.instance_id for instance in aws_api.instances(region, tags)])
+    ec2 = session.client("ec2", region)
+    terminate(region, [instance.instance_id for instance in api.instances(region, tags)])
     retained = _delete_file_systems(region, tags, keep_files)
     with aws_errors(region):
-        filters = aws_api.tag_filters(tags)
+        filters = api.tag_filters(tags)
         for volume in ec2.describe_volumes(Filters=filters)["Volumes"]:
             _delete(volume["VolumeId"], partial(ec2.delete_volume, VolumeId=volume["VolumeId"]))
         for group in ec2.describe_security_groups(Filters=filters)["SecurityGroups"]:
@@ -86,8 +68,8 @@ def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> lis
 
 
 def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
-    efs = aws_session.client("efs", region)
-    systems = list(aws_api.file_systems(region, tags))
+    efs = session.client("efs", region)
+    systems = list(api.file_systems(region, tags))
     with aws_errors(region):
         for system in systems:
             for target in _mount_targets(efs, system):
@@ -110,10 +92,10 @@ def _has_no_mount_target(efs: Any, system: str) -> bool:
 
 def delete_roles(region: str, path: str) -> None:
     """Delete the roles and instance profiles below an IAM path."""
-    iam = aws_session.client("iam", region)
+    iam = session.client("iam", region)
     with aws_errors(region):
-        profiles = aws_api.empty_if_denied(lambda: _listed(iam, "list_instance_profiles", "InstanceProfiles", path))
-        roles = aws_api.empty_if_denied(lambda: _listed(iam, "list_roles", "Roles", path))
+        profiles = api.empty_if_denied(lambda: _listed(iam, "list_instance_profiles", "InstanceProfiles", path))
+        roles = api.empty_if_denied(lambda: _listed(iam, "list_roles", "Roles", path))
         for profile in profiles:
             name = profile["InstanceProfileName"]
             for role in profile["Roles"]:
@@ -130,7 +112,7 @@ def delete_roles(region: str, path: str) -> None:
 
 def _listed(iam: Any, operation: str, key: str, path: str) -> list[Any]:
     """Those of this path alone, whatever the service makes of the prefix."""
-    return [item for item in aws_api.pages(iam, operation, key, PathPrefix=path) if item["Path"] == path]
+    return [item for item in api.pages(iam, operation, key, PathPrefix=path) if item["Path"] == path]
 
 
 def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
@@ -147,7 +129,7 @@ def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
 def _delete_in_iam(delete: Callable[[], Any]) -> None:
     """Delete something in IAM. "Not found" is success; while it is in use the call is repeated."""
     try:
-        aws_api.repeat(delete, ROLE_SECONDS, POLL_SECONDS)
+        api.repeat(delete, ROLE_SECONDS, POLL_SECONDS)
     except ClientError as error:
         if kind_of(error) is not Kind.GONE:
             raise

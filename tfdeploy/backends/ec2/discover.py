@@ -1,34 +1,37 @@
-"""The clusters of a region, from the tags of their AWS resources; any computer may have created them.
+"""The clusters of a region, from the tags of their AWS resources; any computer may have created them. And the checks of
+`tfdeploy doctor`: can this computer create machines on EC2, and reach them?
 
 IAM cannot list by tag and has no region: roles are found by their path, and records by their folder in tfdeploy's bucket. The
 retained record of a destroyed cluster is not part of a cluster.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from ...errors import BackendError
+from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
-from ..base import ClusterRef, DiscoveredCluster
+from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
+from ..docker.health import provider
 from . import record_bucket, shared_bucket
-from .aws import account, aws_api, aws_session
-from .aws.aws_api import pages, tag_values
-from .aws.aws_errors import AwsRefusal, aws_errors, refuse_no_region
-from .machine import ssh
+from .aws import account, api, session
+from .aws.api import pages, tag_values
+from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
+from .aws.iam_policy import ROLES_PATH
+from .machine import model, ssh
 from .machine.model import LIVE
 from .price import prices
 from .price.prices import Amount, BillableMachine, Disk
 
 _CLUSTER_TAGS = (
-    aws_api.CLUSTER_ID,
-    aws_api.OWNER,
-    *(f"{aws_api.PREFIX}{key}" for key in ("project", "stack", "cluster")),
+    model.CLUSTER_ID,
+    model.OWNER,
+    *(f"{model.PREFIX}{key}" for key in ("project", "stack", "cluster")),
 )
 _UNKNOWN = "?"
 """The project and the stack, where no resource has them."""
 
-_ROLE_PATH = "/tfdeploy/"
 _GIB = 1 << 30
 _FREE = Amount()
 
@@ -62,15 +65,15 @@ def tagged_resources(region: str) -> list[TaggedResource]:
     refuse_no_region(region)
     with aws_errors(region):
         resources = list(_in_ec2(region))
-        resources += aws_api.empty_if_denied(lambda: list(_file_systems(region)))
-        resources += aws_api.empty_if_denied(lambda: list(_roles(region)))
-        resources += aws_api.empty_if_denied(lambda: list(_records(region)))
+        resources += api.empty_if_denied(lambda: list(_file_systems(region)))
+        resources += api.empty_if_denied(lambda: list(_roles(region)))
+        resources += api.empty_if_denied(lambda: list(_records(region)))
     return resources
 
 
 def _in_ec2(region: str) -> Iterator[TaggedResource]:
-    ec2 = aws_session.client("ec2", region)
-    tagged = [{"Name": "tag-key", "Values": [aws_api.CLUSTER_ID]}]
+    ec2 = session.client("ec2", region)
+    tagged = [{"Name": "tag-key", "Values": [model.CLUSTER_ID]}]
     live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
     for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
         for item in reservation["Instances"]:
@@ -91,7 +94,7 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
 
 
 def _file_systems(region: str) -> Iterator[TaggedResource]:
-    for item in pages(aws_session.client("efs", region), "describe_file_systems", "FileSystems"):
+    for item in pages(session.client("efs", region), "describe_file_systems", "FileSystems"):
         if _has_cluster_tags(item.get("Tags", [])):
             gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
             cost = _amount(prices.storage_price("efs", gib, region), "efs")
@@ -99,13 +102,13 @@ def _file_systems(region: str) -> Iterator[TaggedResource]:
 
 
 def _roles(region: str) -> Iterator[TaggedResource]:
-    iam = aws_session.client("iam", region)
+    iam = session.client("iam", region)
     for kind, operation, key in (
         ("role", "list_roles", "Roles"),
         ("profile", "list_instance_profiles", "InstanceProfiles"),
     ):
-        for item in pages(iam, operation, key, PathPrefix=_ROLE_PATH):
-            name, _, cluster_id = item["Path"].removeprefix(_ROLE_PATH).strip("/").rpartition("-")
+        for item in pages(iam, operation, key, PathPrefix=ROLES_PATH):
+            name, _, cluster_id = item["Path"].removeprefix(ROLES_PATH).strip("/").rpartition("-")
             if name:
                 yield TaggedResource(kind, cluster_id, cluster=name, created=item["CreateDate"].timestamp())
 
@@ -126,7 +129,7 @@ def _records(region: str) -> Iterator[TaggedResource]:
 
 
 def _has_cluster_tags(tags: Sequence[Mapping[str, str]]) -> bool:
-    return aws_api.CLUSTER_ID in tag_values(tags)
+    return model.CLUSTER_ID in tag_values(tags)
 
 
 def _resource(
@@ -190,3 +193,36 @@ def _cluster(region: str, cluster_id: str, resources: Sequence[TaggedResource]) 
     cost = prices.total(resource.cost for resource in resources)
     since = min((resource.created for resource in resources if resource.created), default=0.0)
     return DiscoveredCluster(cluster, counts, since, cost.known)
+
+
+def health(place: str = "") -> list[Check]:
+    """Pulumi's providers, the region, the credentials, ssh."""
+    with account.at(place) as region:
+        return [provider("aws"), provider("docker"), _region(region), _credentials(region), _ssh()]
+
+
+def _region(region: str) -> Check:
+    try:
+        refuse_no_region(region)
+    except SpecError as error:
+        return Check("aws region", FAIL, error.wrong, error.remedy)
+    return Check("aws region", OK, region)
+
+
+def _credentials(region: str) -> Check:
+    name = "aws credentials"
+    if not region:
+        return Check(name, FAIL, "not checked without a region", "Set a region first.")
+    try:
+        with aws_errors(region):
+            identity = session.client("sts", region).get_caller_identity()
+    except (AwsRefusal, AwsFailure) as error:
+        return Check(name, FAIL, error.wrong, error.remedy)
+    return Check(name, OK, str(identity["Arn"]))
+
+
+def _ssh() -> Check:
+    path = shutil.which("ssh")
+    if path is None:
+        return Check("ssh", FAIL, "is not installed", "Install the OpenSSH client: apt install openssh-client")
+    return Check("ssh", OK, path)

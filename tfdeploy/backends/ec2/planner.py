@@ -1,11 +1,11 @@
 """From a spec to a plan on machines of EC2. Nothing here writes, except that an update stores what it has found out:
 how this computer reaches the machines, the record, and the plan's part of the ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pulumi
 
@@ -15,10 +15,11 @@ from ...errors import SpecError, Unreachable
 from ...plan.change import Change
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan
+from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
-from ..base import CONTROLLER, ClusterDependencies, ClusterRef, DependencyRequest, MachineProvider, Rendered
+from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
 from ..docker import containers, diff, images
 from ..docker.container_settings import ContainerSettings
 from ..docker.planner import current_run, render_containers, task_machines
@@ -28,12 +29,13 @@ from ..docker.volumes import mounts
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
-from .aws import account, aws_api, aws_session
-from .machine import boot_failures, machines, replaced_machines, ssh, status, user_data
+from .aws import account, api, session
+from .machine import boot, machines, replaced_machines, ssh, user_data
+from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
-from .retained_data import retained_data
 
+_GIB = 1 << 30
 _HOST_PORT = 20000
 """Where the controller listens on the host network; the Swarm has no other controller."""
 
@@ -44,6 +46,8 @@ class Ec2Facts:
 
     services: Services | None
     """Hostname to service; None where the Swarm does not exist, or does not respond."""
+    surplus: Sequence[str]
+    """The machines that exist, but are not needed."""
     file_systems: Mapping[str, int]
     """The file systems that were created for the cluster: id to bytes."""
 
@@ -64,27 +68,27 @@ class Ec2Planner:
             wrong = "is missing, and on ec2 the entry point of an image cannot be read before there is a machine"
             raise SpecError(f"{spec.name}: command", wrong, 'Give it, such as ["python", "train.py"].')
         folders = [_folder(cluster, spec, key) for key in ("train_dir", "data_dir")]
-        machines_of_cluster = tuple(self._machine_provider.inspect(cluster, spec))
+        needed, surplus = self._machine_provider.inspect(cluster, spec)
         services, file_systems = _services(cluster), _file_systems(cluster, spec)
         validate.refuse_file_systems(spec, file_systems)
         return Inventory(
-            machines=machines_of_cluster,
-            command=spec.command,
+            machines=tuple(needed),
             train_dir=folders[0],
             data_dir=folders[1],
             image=named_image_content(spec),
             task_machines=task_machines(services or {}),
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
-            place_id=aws_session.account(ssh.region(cluster)),
-            facts=Ec2Facts(services, file_systems if spec.ec2.efs == NEW else {}),
+            lost=machines.lost(needed),
+            place={"id": session.account(ssh.region(cluster)), "name": ""},
+            facts=Ec2Facts(services, surplus, file_systems if spec.ec2.efs == NEW else {}),
         )
 
     def validate(
         self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse what cannot work; the warnings."""
-        validate.refuse_failed_boots(spec, plan, boot_failures.read(cluster))
+        validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
         costs.refuse(cluster, spec, plan)
         notices = images.version_notices(spec, images.installed_version())
@@ -98,17 +102,17 @@ class Ec2Planner:
         replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
-            *status.plan_lines(cluster, plan),
+            *machines.plan_lines(plan, facts.surplus),
             *replaced_machines.lines(cluster, plan, inventory, replaced),
-            *capacity.plan_lines(machines.planned_instance(machine) for machine in plan.needed_machines),
+            *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(diff.changes(plan, rendered, services) if services else ()),
         ]
         stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
-        retained = retained_data(spec, plan, stored, facts.file_systems)
+        retained = _retained_data(spec, plan, stored, facts.file_systems)
         return replace(render_containers(rendered, changes), retained=retained, replacement=replaced)
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
         """The machines, their Swarm, and what `docker` needs on it."""
         from ..docker.resources import EngineTarget, register_dependencies
 
@@ -121,9 +125,7 @@ class Ec2Planner:
         manager = machines.manager(request.plan.needed_machines).name
         config = ["-F", str(ssh.config_file(request.cluster))]
         target = EngineTarget(swarm.swarm.apply(lambda _: f"ssh://{manager}"), swarm.swarm, config)
-        dependencies = register_dependencies(request, target)
-        shared = {**dependencies.shared, "swarm": swarm.swarm, "manager": swarm.manager}
-        return replace(dependencies, shared=shared)
+        return register_dependencies(request, target, swarm=swarm.swarm, manager=swarm.manager)
 
 
 def _services(cluster: ClusterRef) -> Services | None:
@@ -134,7 +136,7 @@ def _services(cluster: ClusterRef) -> Services | None:
 
 def _file_systems(cluster: ClusterRef, spec: ClusterSpec) -> Mapping[str, int]:
     is_needed = spec.ec2.efs == NEW or (spec.adopt and spec.ec2.efs)
-    return aws_api.file_systems(ssh.region(cluster), machines.id_tag(cluster)) if is_needed else {}
+    return api.file_systems(ssh.region(cluster), machines.id_tag(cluster)) if is_needed else {}
 
 
 def _current_run(cluster: ClusterRef, services: Services) -> RunState | None:
@@ -181,3 +183,50 @@ def _with_disks(job: JobSpec) -> JobSpec:
     """The job, so that its containers mount its machines' further disks."""
     disks = (f"{disk_folder(number)}:{volume.target}" for number, volume in enumerate(job.instance.ebs_volumes))
     return replace(job, container=replace(job.container, volumes=(*job.container.volumes, *disks)))
+
+
+def _retained_data(
+    spec: ClusterSpec, plan: Plan, records: tuple[str, str], file_systems: Mapping[str, int]
+) -> tuple[RetainedData, ...]:
+    """What `pulumi destroy` keeps, and what it removes: the record in S3 and on this computer (`records`), the checkpoints, and the
+    disks; `file_systems` are those that were created for the cluster, id to bytes."""
+    return (
+        RetainedData("record", records[1], True),
+        RetainedData("record", records[0], spec.ec2.retain_record),
+        *_checkpoints(spec, plan, file_systems),
+        *_disks(plan),
+    )
+
+
+def _checkpoints(spec: ClusterSpec, plan: Plan, file_systems: Mapping[str, int]) -> Iterator[RetainedData]:
+    train_dir, retain = plan.run.train_dir, spec.container.retain_volumes
+    if not train_dir:
+        return
+    if not f"{train_dir}/".startswith(f"{SHARED}/"):
+        is_url = "://" in train_dir
+        place = train_dir if is_url else f"{train_dir} on {', '.join(sorted({task.machine for task in plan.tasks}))}"
+        yield RetainedData("checkpoints", place, is_url or _is_on_users_volume(plan, train_dir))
+    elif spec.ec2.efs != NEW:
+        yield RetainedData("checkpoints", f"{train_dir} on the file system {spec.ec2.efs}", True)
+    elif not file_systems:
+        yield RetainedData("checkpoints", f"{train_dir} on the new file system (EFS)", retain)
+    for name, size in file_systems.items():
+        yield RetainedData("checkpoints", f"{train_dir} on the file system {name}", retain, size)
+
+
+def _is_on_users_volume(plan: Plan, train_dir: str) -> bool:
+    return any(
+        volume.volume_id and f"{train_dir}/".startswith(f"{disk_folder(number)}/")
+        for machine in plan.machines
+        for number, volume in enumerate(planned_instance(machine).request.volumes)
+    )
+
+
+def _disks(plan: Plan) -> Iterator[RetainedData]:
+    """The further disks. The user's own volumes are detached when their machine ends."""
+    for machine in plan.machines:
+        for volume in planned_instance(machine).request.volumes:
+            if volume.volume_id:
+                yield RetainedData("volume", f"{volume.volume_id} of {machine.name}", True)
+            elif machine.name not in plan.unneeded:
+                yield RetainedData("disk", f"{volume.target} of {machine.name}", False, volume.size * _GIB)

@@ -1,6 +1,7 @@
 """Registers the resources of a cluster's machines: key pair, security group, shared file system, bucket, roles, instances and Swarm."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 
 import pulumi
@@ -8,23 +9,59 @@ import pulumi_aws as aws
 
 from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
-from ...spec.ec2 import NEW, PRIVATE, PUBLIC, SSM
+from ...spec.docker import HOST
+from ...spec.ec2 import ANYWHERE, NEW, PRIVATE, PUBLIC, SSM, Ec2Spec
 from ..base import ClusterRef
+from ..docker.labels import name_prefix
 from ..zipapp import watchdog
 from . import record_bucket
-from .aws import account, aws_api, iam
-from .machine import address_pools, ssh, user_data
-from .machine.machines import planned_instance, shared_folder
-from .machine.model import PlannedInstance
-from .machine.security_group import security_group
+from .aws import account, api, iam_policy
+from .machine import model, ssh, user_data
+from .machine.machines import planned_instance, role_path, shared_folder, tags
+from .machine.model import PlannedInstance, Subnet
 from .price import capacity
 from .record_bucket import RecordBucket
-from .resource_context import ResourceContext
+from .shared_bucket import BucketFolder
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
 
 _NEW_DISK = "gp3"
 _INSTANCE = "aws:ec2/instance:Instance"
+_NFS, _SSH = 2049, 22
+
+_TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}],
+}
+
+_PURPOSES = {model.MASTER: "stores the record", model.WORKER: "reached through SSM"}
+
+
+@dataclass(frozen=True)
+class ResourceContext:
+    """A cluster, and the options of its resources."""
+
+    name: str
+    cluster: ClusterRef
+    spec: ClusterSpec
+    planned_instances: Mapping[str, PlannedInstance]
+    region: str | None
+    """The argument of regional resources; None where it is the provider's region."""
+    opts: pulumi.ResourceOptions
+
+    @property
+    def ec2(self) -> Ec2Spec:
+        """The properties of all machines."""
+        return self.spec.ec2
+
+    @property
+    def subnet(self) -> Subnet:
+        """The subnet, which all machines are in."""
+        return next(iter(self.planned_instances.values())).subnet
+
+    def tags(self, name: str = "") -> dict[str, str]:
+        """The tags of a resource."""
+        return {**self.ec2.tags, **tags(self.cluster), "Name": name or name_prefix(self.cluster)}
 
 
 @dataclass(frozen=True)
@@ -53,15 +90,15 @@ def register(
     # The provider is the parent's, else the stack's default one.
     provider = opts.parent.get_provider(_INSTANCE) if opts.parent else None
     context = ResourceContext(name, cluster, spec, planned, account.region_argument(cluster, provider), opts)
-    context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(context)))
+    context = replace(context, opts=pulumi.ResourceOptions.merge(opts, capacity.error_hook(name, cluster, planned)))
     key = SshKey(key_name(name), opts)
     pair = aws.ec2.KeyPair(
         f"{name}-key", public_key=key.public_key, tags=context.tags(), region=context.region, opts=context.opts
     )
-    group, rules = security_group(context)
+    group, rules = _security_group(context)
     file_system, mount_targets = _file_system(context, group)
     bucket = RecordBucket(f"{name}-record-bucket", cluster, context.tags(), opts)
-    profiles = iam.instance_profiles(context, bucket, {machine.role for machine in machines})
+    profiles = _instance_profiles(context, bucket, {machine.role for machine in machines})
     after = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[*rules, *mount_targets]))
     dependencies = _Dependencies(pair.key_name, group.id, file_system, profiles, after)
     instances = {machine.name: _instance(context, machine, dependencies) for machine in machines}
@@ -73,12 +110,12 @@ def register(
             "cluster": cluster,
             "user": _after_key(context, key),
             "public_key": public_key,
-            "address_pool": address_pools.overlay_pool(context.any_instance.vpc_cidrs, spec.container.subnet),
-            "subnet_size": address_pools.OVERLAY_MASK,
+            "address_pool": model.overlay_pool(context.subnet.vpc_cidrs, spec.container.subnet),
+            "subnet_size": model.OVERLAY_MASK,
             "lifetime": context.ec2.max_lifetime,
             "idle": context.ec2.idle_timeout,
         },
-        [_member(machine, instances[machine.name]) for machine in machines],
+        [_member(machine, instances[machine.name], context.ec2.connectivity) for machine in machines],
         opts,
     )
 
@@ -92,6 +129,80 @@ def _after_key(context: ResourceContext, key: SshKey) -> pulumi.Output[str]:
         return context.ec2.ssh_user
 
     return pulumi.Output.unsecret(key.private_key.apply(user))
+
+
+def _security_group(context: ResourceContext) -> tuple[aws.ec2.SecurityGroup, list[pulumi.Resource]]:
+    """The group and its rules."""
+    group = aws.ec2.SecurityGroup(
+        f"{context.name}-members",
+        description=f"Machines of the TensorFlow cluster {context.name}",
+        vpc_id=context.subnet.vpc_id,
+        tags=context.tags(),
+        region=context.region,
+        opts=context.opts,
+    )
+    rules: list[pulumi.Resource] = [
+        aws.vpc.SecurityGroupIngressRule(
+            f"{context.name}-from-members-{name}",
+            security_group_id=group.id,
+            referenced_security_group_id=group.id,
+            description=description,
+            ip_protocol=protocol,
+            from_port=first,
+            to_port=last,
+            tags=context.tags(),
+            region=context.region,
+            opts=context.opts,
+        )
+        for name, description, protocol, first, last in _ports_between_members(context)
+    ]
+    egress = aws.vpc.SecurityGroupEgressRule(
+        f"{context.name}-out",
+        security_group_id=group.id,
+        description="Images, packages and data from anywhere",
+        ip_protocol="-1",
+        cidr_ipv4="0.0.0.0/0",
+        tags=context.tags(),
+        region=context.region,
+        opts=context.opts,
+    )
+    return group, [*rules, *_ssh_rules(context, group), egress]
+
+
+def _ports_between_members(context: ResourceContext) -> list[tuple[str, str, str, int, int]]:
+    """Name, description, protocol, and the first and the last port of each rule."""
+    ports = [
+        ("swarm", "Swarm: joining and management", "tcp", 2377, 2377),
+        ("gossip-tcp", "Swarm: nodes find each other", "tcp", 7946, 7946),
+        ("gossip-udp", "Swarm: nodes find each other", "udp", 7946, 7946),
+        ("overlay", "Swarm: the overlay network", "udp", 4789, 4789),
+    ]
+    if context.ec2.efs:
+        ports.append(("efs", "Shared files", "tcp", _NFS, _NFS))
+    if context.spec.container.network == HOST:
+        ports.append(("tasks", "TensorFlow and the controller on the network of the machines", "tcp", 1024, 65535))
+    return ports
+
+
+def _ssh_rules(context: ResourceContext, group: aws.ec2.SecurityGroup) -> list[pulumi.Resource]:
+    """None with access through SSM, where `ssh_cidrs` is refused."""
+    anywhere = ["0.0.0.0/0"] if ANYWHERE in context.ec2.ssh_cidrs else []
+    cidrs = [*(cidr for cidr in context.ec2.ssh_cidrs if cidr != ANYWHERE), *anywhere]
+    return [
+        aws.vpc.SecurityGroupIngressRule(
+            f"{context.name}-ssh-{number}",
+            security_group_id=group.id,
+            description="ssh from the addresses in ssh_cidrs",
+            ip_protocol="tcp",
+            from_port=_SSH,
+            to_port=_SSH,
+            tags=context.tags(),
+            region=context.region,
+            opts=context.opts,
+            **({"cidr_ipv6": cidr} if ":" in cidr else {"cidr_ipv4": cidr}),
+        )
+        for number, cidr in enumerate(cidrs)
+    ]
 
 
 def _file_system(
@@ -112,12 +223,66 @@ def _file_system(
     target = aws.efs.MountTarget(
         f"{context.name}-efs-target",
         file_system_id=file_system.id,
-        subnet_id=context.any_instance.subnet_id,
+        subnet_id=context.subnet.subnet_id,
         security_groups=[group.id],
         region=context.region,
         opts=context.opts,
     )
     return file_system.id, [target]
+
+
+def _instance_profiles(
+    context: ResourceContext, bucket: record_bucket.RecordBucket, roles: Set[str]
+) -> Mapping[str, pulumi.Input[str]]:
+    """Role of a machine (`MASTER`, `WORKER`) to the name of its instance profile: the user's own, else one that is created for
+    the roles that need it."""
+    profile = context.ec2.instance_profile
+    if profile:
+        return dict.fromkeys(roles, profile)
+    needing = [role for role in sorted(roles) if role == model.MASTER or context.ec2.connectivity == SSM]
+    return {role: _instance_profile(context, bucket, role) for role in needing}
+
+
+def _instance_profile(
+    context: ResourceContext, bucket: record_bucket.RecordBucket, machine_role: str
+) -> pulumi.Output[str]:
+    name = f"{context.name}-{'manager' if machine_role == model.MASTER else 'worker'}"
+    path = role_path(context.cluster)
+    role = aws.iam.Role(
+        name,
+        description=f"A machine of the TensorFlow cluster {context.name}: {_PURPOSES[machine_role]}",
+        path=path,
+        assume_role_policy=json.dumps(_TRUST),
+        # A killed update may have created a policy that no state knows, and AWS deletes no role that has one.
+        force_detach_policies=True,
+        tags=context.tags(),
+        opts=context.opts,
+    )
+    policies: list[pulumi.Resource] = []
+    if machine_role == model.MASTER:
+        after_bucket = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[bucket]))
+        document = put_record(record_bucket.bucket_of(context.cluster))
+        policies.append(aws.iam.RolePolicy(f"{name}-record", role=role.name, policy=document, opts=after_bucket))
+    if context.ec2.connectivity == SSM:
+        arn = f"arn:{iam_policy.partition(ssh.region(context.cluster))}:iam::aws:{iam_policy.SSM_POLICY}"
+        policies.append(aws.iam.RolePolicyAttachment(f"{name}-ssm", role=role.name, policy_arn=arn, opts=context.opts))
+    # SSM's agent sleeps for a long time when it starts without its permissions.
+    after_policies = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=policies))
+    profile = aws.iam.InstanceProfile(
+        f"{name}-profile", path=path, role=role.name, tags=context.tags(), opts=after_policies
+    )
+    return pulumi.Output.from_input(profile.name)
+
+
+def put_record(bucket: BucketFolder) -> str:
+    """The policy of the manager's machine: it may write its cluster's record, and neither read nor list anything."""
+    statement = {
+        "Effect": "Allow",
+        "Action": "s3:PutObject",
+        "Resource": f"{bucket.arn}{record_bucket.PREFIX}*",
+        "Condition": {"StringEquals": {"s3:ResourceAccount": bucket.owner}},
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Input[str]) -> pulumi.Output[str]:
@@ -128,18 +293,18 @@ def _boot_script(context: ResourceContext, machine: str, file_system: pulumi.Inp
         machine,
         planned.generation,
         spec.ec2.ssh_user,
-        address_pools.bridge_pool(planned.vpc_cidrs, spec.container.subnet),
-        planned.gpus,
+        model.bridge_pool(context.subnet.vpc_cidrs, spec.container.subnet),
+        planned.request.instance_type.gpus,
         train=shared_folder(cluster, spec),
-        disks=tuple(volume.volume_id for volume in planned.volumes),
-        spot=planned.spot,
+        disks=tuple(volume.volume_id for volume in planned.request.volumes),
+        spot=planned.request.spot,
         lifetime=spec.ec2.max_lifetime,
         idle=spec.ec2.idle_timeout,
         region=ssh.region(cluster),
         bucket=bucket.name,
         folder=bucket.folder,
         ssm=spec.ec2.connectivity == SSM,
-        endpoint=aws_api.custom_endpoint("s3", ssh.region(cluster)),
+        endpoint=api.custom_endpoint("s3", ssh.region(cluster)),
     )
     return pulumi.Output.from_input(file_system).apply(
         lambda efs: user_data.user_data(replace(settings, efs=efs), watchdog())
@@ -155,15 +320,15 @@ def _instance(context: ResourceContext, machine: Machine, dependencies: _Depende
         # Other disks are another generation. After a refresh the provider would take an attached volume for one of these.
         ignore_changes=["userData", "ebsBlockDevices"] if planned.can_stay else [],
     )
-    market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if planned.spot else None
+    market = aws.ec2.InstanceInstanceMarketOptionsArgs(market_type="spot") if planned.request.spot else None
     return aws.ec2.Instance(
         machine.name,
         ami=planned.image_id,
-        instance_type=planned.instance_type,
+        instance_type=machine.kind,
         key_name=dependencies.key_name,
-        subnet_id=planned.subnet_id,
+        subnet_id=context.subnet.subnet_id,
         vpc_security_group_ids=[dependencies.group_id],
-        associate_public_ip_address=planned.access == PUBLIC,
+        associate_public_ip_address=context.ec2.connectivity == PUBLIC,
         # Without a value the present profile would stay; an empty name removes it.
         iam_instance_profile=dependencies.profiles.get(machine.role, ""),
         placement_group=context.ec2.placement_group or None,
@@ -175,30 +340,30 @@ def _instance(context: ResourceContext, machine: Machine, dependencies: _Depende
         root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
             encrypted=True,
             delete_on_termination=True,
-            volume_type=planned.root_volume_type,
-            volume_size=planned.root_volume_size,
+            volume_type=planned.request.spec.root_volume_type,
+            volume_size=planned.request.spec.root_volume_size,
             tags=context.tags(machine.name),
         ),
         ebs_block_devices=_new_disks(planned, context.tags(machine.name)),
         instance_market_options=market,
         instance_initiated_shutdown_behavior="terminate",
-        tags={**context.tags(machine.name), **_instance_tags(machine)},
+        tags={**context.tags(machine.name), **_instance_tags(machine, context.ec2)},
         region=context.region,
         opts=pulumi.ResourceOptions.merge(dependencies.opts, opts),
     )
 
 
-def _instance_tags(machine: Machine) -> dict[str, str]:
+def _instance_tags(machine: Machine, fleet: Ec2Spec) -> dict[str, str]:
     """What a later plan needs to know of the instance."""
     planned = planned_instance(machine)
     return {
-        aws_api.MACHINE: machine.name,
-        aws_api.GENERATION: planned.generation,
-        aws_api.ROLE: machine.role,
-        aws_api.IMAGE: planned.image,
-        aws_api.FILES: planned.files,
-        aws_api.DISKS: " ".join(planned.disks),
-        aws_api.ACCESS: planned.access,
+        model.MACHINE: machine.name,
+        model.GENERATION: planned.generation,
+        model.ROLE: machine.role,
+        model.IMAGE: planned.request.image,
+        model.FILES: fleet.efs,
+        model.DISKS: " ".join(planned.disks),
+        model.ACCESS: fleet.connectivity,
     }
 
 
@@ -213,7 +378,7 @@ def _new_disks(planned: PlannedInstance, tags: Mapping[str, str]) -> list[aws.ec
             delete_on_termination=True,
             tags=tags,
         )
-        for number, volume in enumerate(planned.volumes)
+        for number, volume in enumerate(planned.request.volumes)
         if not volume.volume_id
     ]
     return disks or None
@@ -223,7 +388,7 @@ def _attach_volumes(
     planned: PlannedInstance, machine: str, instance_id: pulumi.Output[str], context: ResourceContext
 ) -> None:
     """Attach the user's own volumes. They are detached only when the instance ends: until then its system writes to them."""
-    for number, volume in enumerate(planned.volumes):
+    for number, volume in enumerate(planned.request.volumes):
         if volume.volume_id:
             aws.ec2.VolumeAttachment(
                 f"{machine}-{volume.volume_id}",
@@ -236,17 +401,17 @@ def _attach_volumes(
             )
 
 
-def _member(machine: Machine, instance: aws.ec2.Instance) -> Mapping[str, object]:
+def _member(machine: Machine, instance: aws.ec2.Instance, access: str) -> Mapping[str, object]:
     """The machine as the Swarm needs it (`boot.Member`)."""
     planned = planned_instance(machine)
     addresses = {PUBLIC: instance.public_ip, PRIVATE: instance.private_ip, SSM: instance.id}
     return {
         "machine": machine.name,
         "instance_id": instance.id,
-        "address": addresses[planned.access],
+        "address": addresses[access],
         "private_ip": instance.private_ip,
         "generation": planned.generation,
-        "is_manager": machine.role == aws_api.MASTER,
+        "is_manager": machine.role == model.MASTER,
         "kind": asdict(planned.boot_kind),
         "labels": dict(machine.labels),
     }

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from ...errors import SpecError
-from .aws import aws_api, aws_session
-from .aws.aws_api import tag_values
-from .aws.aws_error_table import Kind
-from .aws.aws_errors import aws_errors, error_code, error_message, kind_of
+from .aws import api, iam_policy, session
+from .aws.api import tag_values
+from .aws.errors import Kind, aws_errors, error_code, error_message, kind_of
+from .machine import model
 
-PURPOSE = f"{aws_api.PREFIX}purpose"
+PURPOSE = f"{model.PREFIX}purpose"
 """The tag of the bucket; it has no tag of a cluster."""
 
 _RECORDS = "records"
@@ -60,7 +60,7 @@ class BucketFolder:
 
 def locate(region: str, folder: str) -> BucketFolder:
     """The folder of a cluster in the bucket, whether it exists or not."""
-    return BucketFolder(region, aws_session.account(region), folder)
+    return BucketFolder(region, session.account(region), folder)
 
 
 def create(bucket: BucketFolder) -> None:
@@ -203,11 +203,11 @@ def s3_errors(bucket: BucketFolder) -> Iterator[None]:
 
 def _repeat(call: Callable[[], object]) -> None:
     """Call until no other call changes the bucket at the same time."""
-    aws_api.repeat(call, CONFLICT_SECONDS, PAUSE_SECONDS)
+    api.repeat(call, CONFLICT_SECONDS, PAUSE_SECONDS)
 
 
 def _s3(bucket: BucketFolder) -> Any:
-    return aws_session.client("s3", bucket.region)
+    return session.client("s3", bucket.region)
 
 
 def _arguments(bucket: BucketFolder) -> dict[str, str]:
@@ -215,7 +215,7 @@ def _arguments(bucket: BucketFolder) -> dict[str, str]:
 
 
 def _arn(bucket: BucketFolder) -> str:
-    return f"arn:{aws_api.partition(bucket.region)}:s3:::{bucket.name}"
+    return f"arn:{iam_policy.partition(bucket.region)}:s3:::{bucket.name}"
 
 
 def _none_if_not_found(call: Callable[[], T]) -> T | None:

@@ -19,10 +19,8 @@ from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..stack_config import StackProvider
 from ..state_values import plain_values
 from . import cleanup
-from .aws import aws_api
 from .machine import machines, ssh
-from .machine.boot import Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
-from .machine.instance_poll import InstancePoll
+from .machine.boot import InstancePoll, Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
 
 JOIN_SECONDS = 180.0
 _PORT = 2377
@@ -111,7 +109,7 @@ def exists(props: SwarmProps, swarm_id: str) -> bool:
 def _terminate_unlisted(cluster: ClusterRef, members: Sequence[Member]) -> None:
     """Terminate instances of the cluster that the plan does not have: no Swarm may contain them."""
     listed = {member["instance_id"] for member in members}
-    instances = aws_api.instances(ssh.region(cluster), machines.id_tag(cluster))
+    instances = machines.existing(cluster)
     unlisted = [instance.instance_id for instance in instances if instance.instance_id not in listed]
     cleanup.terminate(ssh.region(cluster), unlisted)
 

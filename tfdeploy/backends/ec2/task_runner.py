@@ -81,7 +81,7 @@ class Ec2TaskRunner:
         with suppress(BackendError, SpecError):  # the observation reports it
             account.store(cluster)
         state = self._docker.observe(cluster, token, query)
-        if state.controller_silent_since is None or any(status != GONE for status in state.machines.values()):
+        if state.controller_silent_since is None or any(status != GONE for status in state.machines.statuses.values()):
             return state
         try:
             changed = record_bucket.download(cluster)

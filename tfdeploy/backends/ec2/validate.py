@@ -13,10 +13,10 @@ from ...units import counted
 from ..docker.addresses import refuse_few_addresses
 from ..docker.validate import refuse_builds
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
-from .aws import aws_api
+from .aws import api
 from .machine import layout, model, ssh
 from .machine.machines import planned_instance
-from .machine.model import BootFailure, Ec2Inventory
+from .machine.model import MOST_BOOT_FAILURES, BootFailure, Ec2Inventory
 from .machine.user_data import SHARED, disk_folder
 
 _QUOTAS = {
@@ -112,7 +112,7 @@ def refuse_file_systems(spec: ClusterSpec, names: Collection[str]) -> None:
     wrong = f"the cluster {spec.adopt} has the file system {', '.join(refused)}, which the state of this stack does not have"
     remedy = (
         "To keep its checkpoints, restore the state with `pulumi stack import`, or make the file system your own: remove the tag "
-        f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {aws_api.CLUSTER_ID}`, give it a mount target that "
+        f"with `aws efs untag-resource --resource-id {refused[0]} --tag-keys {model.CLUSTER_ID}`, give it a mount target that "
         f'accepts connections from the machines, and set ec2={{"efs": "{refused[0]}"}} and the `train_dir` of the checkpoints. '
         f"`tfdeploy ls --leftovers --delete --cluster {spec.adopt}` deletes it with the checkpoints."
     )
@@ -128,7 +128,7 @@ def _refuse_above_quota(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
         if codes:
             needed[codes[request.spot]] += instance_type.cpus
     for code, cpus in needed.items():
-        quota = aws_api.quota(inventory.region, code)
+        quota = api.quota(inventory.region, code)
         if quota is not None and cpus > quota:
             wrong = f"the machines with GPUs have {cpus} vCPUs, but the quota of the account is {quota:g} ({code})"
             remedy = "Request an increase in AWS Service Quotas, or use fewer machines."
@@ -153,17 +153,23 @@ def refuse_folder(spec: ClusterSpec, key: str, folder: str) -> None:
 
 
 def refuse_failed_boots(spec: ClusterSpec, plan: Plan, failures: Mapping[str, BootFailure]) -> None:
-    """Machines that failed to boot several times are not created once more.
+    """Machines that failed to boot too often are not created once more.
 
     Raises:
-        SpecError: one would be.
+        SpecError: one would be; the message has the reason and the end of its console.
     """
-    created = {
-        machine.name: planned_instance(machine).boot_kind
-        for machine in plan.machines
-        if machine.name not in plan.unneeded and not planned_instance(machine).can_stay
-    }
-    model.refuse_failed_too_often(f"{spec.name}: ec2.instance_type", created, failures)
+    for machine in plan.needed_machines:
+        planned, failure = planned_instance(machine), failures.get(machine.name)
+        kind = planned.boot_kind
+        if planned.can_stay or not failure or failure.kind != kind or failure.times < MOST_BOOT_FAILURES:
+            continue
+        wrong = (
+            f"{machine.name} failed to boot {failure.times} times in a row "
+            f"({kind.instance_type}, {kind.image_id}, {kind.subnet_id}): {failure.reason}"
+        )
+        remedy = "Choose another ami, instance_type or subnet_id, or run `pulumi destroy` to start over."
+        console = f"The end of its console:\n{failure.console}" if failure.console else "Its console was empty."
+        raise SpecError(f"{spec.name}: ec2.instance_type", wrong, f"{remedy} {console}")
 
 
 def _refuse_unshared_train_dir(spec: ClusterSpec, machine_count: int) -> None:
@@ -205,7 +211,7 @@ def refuse_plan(spec: ClusterSpec, plan: Plan, code_files: Sequence[str]) -> lis
     is_shared = "://" in train_dir or (spec.ec2.efs and (not train_dir or f"{train_dir}/".startswith(f"{SHARED}/")))
     if not is_shared and not spec.standalone_servers:
         _refuse_unshared_train_dir(spec, len({task.machine for task in plan.tasks}))
-    spot = {machine.name for machine in plan.machines if planned_instance(machine).spot}
+    spot = {machine.name for machine in plan.machines if planned_instance(machine).request.spot}
     if any(task.job == "ps" and task.machine in spot for task in plan.tasks):
         return ["ps tasks run on spot instances: an interruption loses their variables until the machine is replaced"]
     return []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
@@ -18,7 +18,7 @@ from ...plan.retained_data import RetainedData
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
-from ..base import ClusterDependencies, ClusterRef, DependencyRequest, Rendered
+from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import record_archive
 from . import machine, validate
@@ -68,17 +68,14 @@ class LocalPlanner:
         record = Record(places.record)
         return Inventory(
             machines=(this_machine,),
-            command=spec.command,
             train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             image=named_image_content(spec),
             task_machines=dict.fromkeys(tasks, this_machine.name),
             task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
-            single_machine=True,
             run=record.current(),
             results=record.results(),
-            place_id=machine_id(),
-            place_name=this_machine.name,
+            place={"id": machine_id(), "name": this_machine.name},
             facts=LocalFacts(tasks),
         )
 
@@ -104,9 +101,9 @@ class LocalPlanner:
         ]
         return Rendered(changes=grouped(changes), retained=tuple(_retained_data(cluster, plan)))
 
-    def register_dependencies(self, request: DependencyRequest) -> ClusterDependencies:
+    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
         """Processes need nothing."""
-        return ClusterDependencies()
+        return {}
 
 
 def _retained_data(cluster: ClusterRef, plan: Plan) -> Iterator[RetainedData]:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from ...agent.launch.workdir import is_bindable
+from ...agent.launch.ports import is_bindable
 from ...agent.record.record import Record
 from ...agent.run_state import TENSORBOARD
 from ...errors import SpecError

@@ -17,7 +17,7 @@ from ...backends.base import FAIL, OK, WARN, Check, health
 from ...errors import BackendError, NotFound, SpecError
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import versions
-from ...spec.backends import BACKENDS
+from ...spec.backends import BACKENDS, DEFAULT_BACKEND
 from ...units import text_of_size, wrapped
 from ..common import FAILED, print_json, print_result
 from ..output import screen_width
@@ -31,7 +31,6 @@ _VERSION_SECONDS = 15.0
 _CHECK_SECONDS = 20.0
 _LOW_SPACE, _NO_SPACE = 5 << 30, 256 << 20
 _NOT_NEEDED = "-"
-_DEFAULT_BACKEND = "local"
 _INSTALL = "Install it: https://www.pulumi.com/docs/install/"
 
 
@@ -97,7 +96,7 @@ def _backend_of(query: ClusterQuery, stack: str, configuration: Mapping[str, str
         project = ""
     clusters = [entry.cluster for entry in registry.entries()]
     used = [item["backend"] for item in clusters if (item["project"], item["stack"]) == (project, stack)]
-    return configuration.get("tfdeploy:backend") or (used[0] if used else _DEFAULT_BACKEND)
+    return configuration.get("tfdeploy:backend") or (used[0] if used else DEFAULT_BACKEND)
 
 
 def _print(rows: Sequence[CheckRow], backend: str) -> None:

@@ -17,6 +17,7 @@ from ...errors import BackendError, NotFound, SpecError, TfdeployError, Unreacha
 from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
 from ...report.tables import ago
+from ...spec.backends import is_this_computer
 from ...units import counted, dollars, moment, text_of_size
 from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..output import print_table
@@ -160,9 +161,8 @@ def _search(query: ClusterQuery) -> tuple[list[_Row], list[str]]:
     entries = registry.entries()
     file, stack = current_stack(query)
     searched = set(places(settings(file, stack)).items())
-    searched |= {
-        (entry.cluster["backend"], entry.cluster["home"]) for entry in entries if entry.cluster["backend"] != "local"
-    }
+    known = [entry.cluster for entry in entries if not is_this_computer(entry.cluster["backend"])]
+    searched |= {(cluster["backend"], cluster["home"]) for cluster in known}
     discovered, errors = search_places(sorted(searched), _TIME_LIMIT)
     problems = [
         f"cannot search {backend}: {error}"

@@ -10,6 +10,7 @@ from ...agent.control.success_policy import may_fail
 from ...agent.flags import FLAGS
 from ...agent.run_state import DEAD, SUCCEEDED, RunState
 from ...errors import SpecError
+from ...spec.backends import DEFAULT_BACKEND, BackendEntry, backend_entry
 
 CLUSTER = "run"
 PLACEHOLDERS = (*FLAGS, "chief_hosts", "hostname", "address", "data_dir", "train_dir", "context")
@@ -36,7 +37,7 @@ class RunRequest:
     command: Sequence[str]
     workers: Share
     ps: Share = field(default_factory=lambda: Share(0))
-    backend: str = "local"
+    backend: str = DEFAULT_BACKEND
     code: str = ""
     """Absolute; empty for none."""
     image: str = ""
@@ -56,12 +57,13 @@ def arguments(request: RunRequest) -> dict[str, Any]:
     Raises:
         SpecError: the options are not valid together.
     """
-    _check(request)
+    backend = backend_entry(request.backend)
+    _check(request, backend)
     jobs = {"worker": _job(request.workers), **({"ps": _job(request.ps)} if request.ps.count else {})}
     container = {
         "image": request.image,
-        "user": request.user if request.backend == "docker" else "",
-        "volumes": list(request.volumes) if request.backend != "local" else [],
+        "user": request.user if backend.has_users_of_this_computer else "",
+        "volumes": list(request.volumes) if backend.runs_containers else [],
     }
     overridden = settings(request.settings)
     options = {
@@ -145,7 +147,7 @@ def exit_code(run: RunState | None) -> int:
     return first.exit_code or 1 if first else 1
 
 
-def _check(request: RunRequest) -> None:
+def _check(request: RunRequest, backend: BackendEntry) -> None:
     for part in request.command:
         match = _WHOLE.fullmatch(part)
         if match and match[1] not in PLACEHOLDERS:
@@ -153,12 +155,12 @@ def _check(request: RunRequest) -> None:
             raise SpecError("command", f"{{{match[1]}}} is not a placeholder", f"There are: {placeholders}.")
     if request.workers.count < 1:
         raise SpecError("--workers", f"is {request.workers.count}", "At least one worker runs the command.")
-    if request.in_terminal and request.backend != "local":
+    if request.in_terminal and not backend.is_this_computer:
         wrong = (
             f"cannot be with --on {request.backend}: a worker in this terminal is out of the other tasks' reach there"
         )
         raise SpecError("--here", wrong, "Leave one of them out.")
-    if request.backend == "local":
+    if not backend.runs_containers:
         _check_no_containers(request)
 
 

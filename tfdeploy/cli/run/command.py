@@ -15,6 +15,7 @@ from ... import registry
 from ...agent.record.escapes import safe
 from ...errors import BundleError, EmptyBundle, SpecError
 from ...report.remedies import in_words_of_run
+from ...spec.backends import DEFAULT_BACKEND
 from ..commands.status import to_dict
 from ..common import FAILED, parse_timeout, print_json, print_message
 from ..output import prefix
@@ -81,7 +82,7 @@ def run(
     volume: _Volumes = None,
     env: _Env = None,
     settings: _Settings = None,
-    on: _On = "local",
+    on: _On = DEFAULT_BACKEND,
     image: _Image = "",
     code: _Code = ".",
     in_terminal: _Here = False,

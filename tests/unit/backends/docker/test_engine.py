@@ -58,7 +58,7 @@ def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
     monkeypatch: pytest.MonkeyPatch, swarm: dict[str, Any], swarm_id: str
 ) -> None:
     monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
-    assert Engine(ADDRESS).place() == ("e1", "m1", swarm_id)
+    assert Engine(ADDRESS).place() == {"id": "e1", "name": "m1", **({"swarm": swarm_id} if swarm_id else {})}
 
 
 def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:

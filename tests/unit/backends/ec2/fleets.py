@@ -53,4 +53,7 @@ def plan(*there: Instance, run: RunState | None = None, **args: Any) -> Plan:
     """A plan on the machines that the cluster shall have, of which these are there."""
     asked = spec(**args)
     known = machines.plan_machines(asked, facts(*there))
-    return make_plan(asked, cases.inventory(asked, *known, train_dir="/tfdeploy/train", data_dir="", run=run))
+    lost = machines.lost(known)
+    return make_plan(
+        asked, cases.inventory(asked, *known, train_dir="/tfdeploy/train", data_dir="", run=run, lost=lost)
+    )

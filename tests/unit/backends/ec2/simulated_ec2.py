@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
-from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.machine import model
 from tfdeploy.backends.ec2.machine.boot import Member
 from tfdeploy.backends.ec2.machine.user_data import GENERATION_LABEL, HOST_KEY
 from tfdeploy.errors import Unreachable
@@ -147,7 +147,7 @@ def _described(member: Member) -> dict[str, Any]:
         "InstanceType": "m7i.large",
         "ImageId": "ami-1",
         "LaunchTime": datetime.datetime.fromtimestamp(1000, datetime.UTC),
-        "Tags": [{"Key": aws_api.MACHINE, "Value": member["machine"]}],
+        "Tags": [{"Key": model.MACHINE, "Value": member["machine"]}],
     }
 
 

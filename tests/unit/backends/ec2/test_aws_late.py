@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +11,9 @@ from botocore.awsrequest import AWSResponse
 from tests.clusters import cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import cleanup, shared_bucket
-from tfdeploy.backends.ec2.aws import aws_api, aws_session
+from tfdeploy.backends.ec2.aws import api, session
 from tfdeploy.backends.ec2.machine import boot
-from tfdeploy.backends.ec2.machine.instance_poll import InstancePoll
+from tfdeploy.backends.ec2.machine.boot import InstancePoll
 from tfdeploy.backends.ec2.machine.model import InstanceType, Subnet
 from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import BackendError, SpecError
@@ -46,9 +45,7 @@ class Before:
         self._body = (
             f"<ErrorResponse><Error><Code>{code}</Code><Message>late</Message></Error></ErrorResponse>".encode()
         )
-        aws_session.client(service, region).meta.events.register_first(
-            f"before-send.{service}.{operation}", self._answer
-        )
+        session.client(service, region).meta.events.register_first(f"before-send.{service}.{operation}", self._answer)
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse | None:
         if self.given >= self._times:
@@ -121,7 +118,7 @@ def test_a_bucket_that_denies_access_may_be_of_another_account() -> None:
 
 def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "POLL_SECONDS", 0.01)
-    iam = aws_session.client("iam", REGION)
+    iam = session.client("iam", REGION)
     iam.create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
     allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::bucket/record/*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
@@ -133,7 +130,7 @@ def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.Mon
 
 def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "ROLE_SECONDS", 0.0)
-    aws_session.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
+    session.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
     Before("iam", "DeleteRole", 409, "DeleteConflict")
     with pytest.raises(BackendError, match="DeleteConflict"):
         cleanup.delete_roles(REGION, PATH)
@@ -145,11 +142,11 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    ec2 = aws_session.client("ec2", NOT_OF_THE_BOX)
+    ec2 = session.client("ec2", NOT_OF_THE_BOX)
     launched = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
     throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9, NOT_OF_THE_BOX)
     if operation == "DescribeInstances":
-        assert aws_api.instances(NOT_OF_THE_BOX, {}) != []
+        assert api.instances(NOT_OF_THE_BOX, {}) != []
     else:
         cleanup.terminate(NOT_OF_THE_BOX, [launched])
     assert throttled.given == 9
@@ -157,11 +154,11 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
 
 
 def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aws_api, "_THROTTLED_SECONDS", 0.0)
+    monkeypatch.setattr(api, "_THROTTLED_SECONDS", 0.0)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     throttled = Before("ec2", "DescribeInstances", 503, "RequestLimitExceeded", 20)
     with pytest.raises(BackendError, match=r"too many calls in us-west-2 \(RequestLimitExceeded"):
-        aws_api.instances(REGION, {})
+        api.instances(REGION, {})
     assert throttled.given in (5, 10), "as often as the client tries it, once or twice"
 
 
@@ -170,7 +167,7 @@ def member() -> Any:
 
 
 def test_a_new_instance_that_ec2_does_not_know_yet_is_not_lost() -> None:
-    assert aws_api.console(REGION, NOWHERE) == ""
+    assert api.console(REGION, NOWHERE) == ""
     boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), 1.0)
 
 
@@ -184,7 +181,7 @@ OTHERS = [Subnet(f"subnet-{name}", "vpc-1", f"{REGION}{name[0]}", ()) for name i
 
 
 def kind(name: str) -> InstanceType:
-    return aws_api.instance_types(REGION, "instance_type", [name])[name]
+    return api.instance_types(REGION, "instance_type", [name])[name]
 
 
 def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
@@ -203,16 +200,15 @@ def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
 
 
 def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = {"mnist-ps-m0": SimpleNamespace(instance_type="m7i.large")}
-    context: Any = SimpleNamespace(cluster=cluster_ref("ec2", f"ec2://{REGION}/x"), planned_instances=planned)
+    context: tuple[Any, Any] = (cluster_ref("ec2", f"ec2://{REGION}/x"), {"mnist-ps-m0": None})
     text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
-    said = capacity.explanation(context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
+    said = capacity.explanation(*context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
     assert said.startswith('mnist-group: AWS: the quota "Inbound or outbound rules per security group"')
     monkeypatch.setattr(capacity, "_message", lambda *_: "zones and types")
     refused = text.format("InsufficientInstanceCapacity")
-    assert capacity.explanation(context, "mnist-ps-m0", refused) == "zones and types"
-    assert capacity.explanation(context, "mnist-group", "timeout while waiting for a state") == ""
-    assert capacity.explanation(context, "mnist-group", text.format("InternalError")) == ""
+    assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"
+    assert capacity.explanation(*context, "mnist-group", "timeout while waiting for a state") == ""
+    assert capacity.explanation(*context, "mnist-group", text.format("InternalError")) == ""
 
 
 def test_where_the_zone_cannot_change_only_types_are_told() -> None:
@@ -241,7 +237,7 @@ def test_a_type_is_alike_that_has_no_less_and_can_be_had_the_same_way() -> None:
 
 def created_files(tags: dict[str, str]) -> str:
     """A file system with a mount target, as the AWS provider creates it."""
-    efs, ec2 = aws_session.client("efs", REGION), aws_session.client("ec2", REGION)
+    efs, ec2 = session.client("efs", REGION), session.client("ec2", REGION)
     listed = [{"Key": key, "Value": value} for key, value in tags.items()]
     created = str(efs.create_file_system(CreationToken=str(tags), Tags=listed)["FileSystemId"])
     subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
@@ -252,19 +248,19 @@ def created_files(tags: dict[str, str]) -> str:
 def test_shared_files_that_are_kept_are_the_users_own_from_then_on() -> None:
     mine, others = ({"tfdeploy:cluster": name} for name in ("mnist", "other"))
     kept, other = created_files(mine), created_files(others)
-    efs = aws_session.client("efs", REGION)
+    efs = session.client("efs", REGION)
     assert cleanup.delete_tagged(REGION, mine, keep_files=True) == [kept]
-    assert (aws_api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == (
+    assert (api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == (
         {},
         [],
     )
-    assert list(aws_api.file_systems(REGION, others)) == [other]
+    assert list(api.file_systems(REGION, others)) == [other]
     assert cleanup.delete_tagged(REGION, others, keep_files=False) == []
     assert [item["FileSystemId"] for item in efs.describe_file_systems()["FileSystems"]] == [kept]
 
 
 def test_a_profile_of_another_cluster_remains() -> None:
-    iam = aws_session.client("iam", REGION)
+    iam = session.client("iam", REGION)
     other = "/tfdeploy/mnist-another-id/"
     for name, path in (("mine", PATH), ("other", other)):
         iam.create_instance_profile(InstanceProfileName=name, Path=path)

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.backends.ec2.fleets import CLUSTER, facts, instance, spec
 from tests.unit.cases import inventory
 from tfdeploy.backends.ec2 import swarm
-from tfdeploy.backends.ec2.machine import boot, boot_failures, machines, model, ssh
+from tfdeploy.backends.ec2.machine import boot, machines, ssh
+from tfdeploy.backends.ec2.machine.machines import _lines
 from tfdeploy.backends.ec2.machine.model import BootFailure, BootKind, Instance
-from tfdeploy.backends.ec2.machine.status import _lines
 from tfdeploy.backends.ec2.machine.user_data import READY
 from tfdeploy.backends.ec2.validate import refuse_failed_boots
 from tfdeploy.errors import BackendError, SpecError
@@ -53,45 +53,19 @@ def test_another_kind_begins_anew(key: str) -> None:
     assert in_a_row(FIRST, SECOND, other).times == 1
 
 
-def test_the_failure_of_another_instance_is_not_that_of_the_one_that_stands() -> None:
-    assert model.failure_of_instance(FIRST, "") == model.failure_of_instance(FIRST, "i-0a") == FIRST
-    assert model.failure_of_instance(FIRST, "i-0b") is model.failure_of_instance(None, "") is None
-
-
-def test_after_three_none_is_made() -> None:
-    given_up = {"mnist-worker-m0": in_a_row(FIRST, SECOND, THIRD)}
-    with pytest.raises(SpecError) as error:
-        model.refuse_failed_too_often(
-            "mnist: ec2.instance_type", {"mnist-ps-m0": KIND, "mnist-worker-m0": KIND}, given_up
-        )
-    assert str(error.value) == (
-        "mnist: ec2.instance_type: mnist-worker-m0 failed to boot 3 times in a row (m7i.large, ami-0c, subnet-0a): "
-        "did not boot: lost. Choose another ami, instance_type or subnet_id, "
-        "or run `pulumi destroy` to start over. "
-        "The end of its console:\n  line 7: mount"
-    )
-    model.refuse_failed_too_often("mnist: ec2.instance_type", {"mnist-ps-m0": KIND}, given_up)
-    model.refuse_failed_too_often(
-        "mnist: ec2.instance_type", {"mnist-worker-m0": replace(KIND, image_id="ami-0d")}, given_up
-    )
-    model.refuse_failed_too_often(
-        "mnist: ec2.instance_type", {"mnist-worker-m0": KIND}, {"mnist-worker-m0": in_a_row(FIRST, SECOND)}
-    )
-
-
 def test_what_failed_is_remembered_until_the_machine_is_ready_or_the_cluster_goes() -> None:
-    assert boot_failures.read(CLUSTER) == {}
-    boot_failures.remove(CLUSTER, "mnist-ps-m0")
-    boot_failures.remove_all(CLUSTER)
+    assert boot.read_failures(CLUSTER) == {}
+    boot._remove_failure(CLUSTER, "mnist-ps-m0")
+    boot.forget_failures(CLUSTER)
     for failed in (FIRST, SECOND):
-        boot_failures.add(CLUSTER, "mnist-ps-m0", failed)
-    boot_failures.add(CLUSTER, "mnist-worker-m0", FIRST)
-    assert boot_failures.read(CLUSTER) == {"mnist-ps-m0": in_a_row(FIRST, SECOND), "mnist-worker-m0": FIRST}
+        boot._add_failure(CLUSTER, "mnist-ps-m0", failed)
+    boot._add_failure(CLUSTER, "mnist-worker-m0", FIRST)
+    assert boot.read_failures(CLUSTER) == {"mnist-ps-m0": in_a_row(FIRST, SECOND), "mnist-worker-m0": FIRST}
     assert ssh.folder(CLUSTER).stat().st_mode & 0o777 == 0o700
-    boot_failures.remove(CLUSTER, "mnist-ps-m0")
-    assert boot_failures.read(CLUSTER) == {"mnist-worker-m0": FIRST}
-    boot_failures.remove_all(CLUSTER)
-    assert boot_failures.read(CLUSTER) == {}
+    boot._remove_failure(CLUSTER, "mnist-ps-m0")
+    assert boot.read_failures(CLUSTER) == {"mnist-worker-m0": FIRST}
+    boot.forget_failures(CLUSTER)
+    assert boot.read_failures(CLUSTER) == {}
 
 
 PAIR: dict[str, Any] = {"ps": 1, "workers": 1}
@@ -120,12 +94,23 @@ def test_a_machine_whose_boot_failed_is_made_anew() -> None:
     assert told(after_failures(PS, replace(WORKER, instance_id="i-another"))) == []
 
 
-def refused_failing(made: Plan, failed: BootFailure) -> bool:
+def refused_failing(made: Plan, failed: BootFailure) -> str:
+    """The refusal; empty where there is none."""
     try:
         refuse_failed_boots(spec(**PAIR), made, {"mnist-worker-m0": failed})
-    except SpecError:
-        return True
-    return False
+    except SpecError as error:
+        return str(error)
+    return ""
+
+
+def test_a_refusal_has_the_last_failure_and_the_end_of_the_console() -> None:
+    thrice = replace(FAILED, times=3, reason="did not boot: lost", console="  line 7: mount")
+    assert refused_failing(after_failures(PS, failed=thrice), thrice) == (
+        "mnist: ec2.instance_type: mnist-worker-m0 failed to boot 3 times in a row (m7i.large, ami-0c, subnet-0a): "
+        "did not boot: lost. Choose another ami, instance_type or subnet_id, "
+        "or run `pulumi destroy` to start over. "
+        "The end of its console:\n  line 7: mount"
+    )
 
 
 def test_a_machine_is_given_up_only_where_it_would_be_made_once_more() -> None:
@@ -166,10 +151,10 @@ def test_a_boot_that_fails_is_remembered_with_the_end_of_the_console() -> None:
     )
     tail = "\n".join(f"  {number}" for number in range(15, 40))
     kept = BootFailure("i-0a", "a1", KIND, "was not ready: ssh timed out", tail)
-    assert boot_failures.read(CLUSTER) == {"mnist-worker-m0": kept}
+    assert boot.read_failures(CLUSTER) == {"mnist-worker-m0": kept}
 
 
 def test_a_machine_that_has_booted_or_was_in_the_swarm_has_not_failed_to() -> None:
     assert "was not ready: ssh timed out" in boots(f"booting\n{READY}\n", set())
     assert "was not ready: ssh timed out" in boots("booting", {"i-0a"})
-    assert boot_failures.read(CLUSTER) == {}
+    assert boot.read_failures(CLUSTER) == {}

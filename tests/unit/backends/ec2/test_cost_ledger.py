@@ -46,7 +46,7 @@ def test_the_end_is_read_from_what_ec2_says(reason: str, at: float | None) -> No
 
 
 def test_a_look_adds_those_that_are_new_and_keeps_those_that_are_known() -> None:
-    first = updated(Ledger(), [A], {}, NOON)
+    first = updated(Ledger(()), [A], {}, NOON)
     second = updated(first, [replace(A, lifetime=1.0, launched=0.0), B], {}, NOON + HOUR)
     assert (first.entries, second.entries) == ((A,), (A, B))
     assert updated(second, [A, B], {}, NOON + 2 * HOUR) == second
@@ -148,7 +148,7 @@ def test_however_often_it_is_looked_nobody_is_lost_counted_twice_or_refunded(
     looks: list[tuple[float, bool, bool]],
 ) -> None:
     """Each look has its time (in order), and whether each of two machines is there."""
-    known, before = Ledger(), 0.0
+    known, before = Ledger(()), 0.0
     for later, *there in sorted(looks):
         now = NOON + later
         live = [one for one, here in zip((A, B), there, strict=True) if here]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, GPUS, instance, plan, spec
-from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.ec2.price import costs
@@ -46,7 +46,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Aws:
     made = Aws()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(time, "time", made.time)
-    monkeypatch.setattr(aws_api, "transition_reasons", made.tell)
+    monkeypatch.setattr(api, "transition_reasons", made.tell)
     return made
 
 

@@ -18,9 +18,9 @@ from tests.unit.backends.ec2.fleets import SMALL
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.ec2 import cleanup
-from tfdeploy.backends.ec2.aws import aws_api, aws_session
+from tfdeploy.backends.ec2.aws import session
 from tfdeploy.backends.ec2.backend import BACKEND
-from tfdeploy.backends.ec2.machine import machine_provider, machines, ssh
+from tfdeploy.backends.ec2.machine import machine_provider, machines, model, ssh
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import Unreachable
@@ -36,7 +36,7 @@ PREVIEW = {
     "GetCallerIdentity": 1,
     "DescribeInstanceTypes": 1,
     "DescribeInstanceTypeOfferings": 1,
-    "DescribeInstances": 2,
+    "DescribeInstances": 1,
     "DescribeVpcs": 1,
     "DescribeSubnets": 1,
     "GetParameter": 1,
@@ -44,7 +44,7 @@ PREVIEW = {
     "GetObject": 1,
     "ListAccountAliases": 1,
 }
-"""It inspects, plans, validates and renders. The second call of `DescribeInstances` finds machines that are no longer planned."""
+"""It inspects, plans, validates and renders."""
 
 LOOK = {"DescribeInstances": 1}
 LOOK_AFTER_AN_END = {"DescribeInstances": 2}
@@ -101,18 +101,18 @@ def launch(plan: Plan) -> list[str]:
         planned = machines.planned_instance(machine)
         own = {
             **machines.tags(CLUSTER),
-            aws_api.MACHINE: machine.name,
-            aws_api.GENERATION: planned.generation,
-            aws_api.ROLE: machine.role,
-            aws_api.IMAGE: planned.image,
-            aws_api.FILES: planned.files,
-            aws_api.ACCESS: planned.access,
+            model.MACHINE: machine.name,
+            model.GENERATION: planned.generation,
+            model.ROLE: machine.role,
+            model.IMAGE: planned.request.image,
+            model.FILES: "new",
+            model.ACCESS: "public",
         }
         tags = [{"Key": key, "Value": value} for key, value in own.items()]
-        made = aws_session.client("ec2", REGION).run_instances(
+        made = session.client("ec2", REGION).run_instances(
             ImageId=planned.image_id,
             InstanceType=SMALL.name,
-            SubnetId=planned.subnet_id,
+            SubnetId=planned.subnet.subnet_id,
             MinCount=1,
             MaxCount=1,
             TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
@@ -133,7 +133,7 @@ def test_a_preview_makes_as_many_calls_for_many_machines(tmp_path: Path, calls: 
     assert calls == PREVIEW
     launch(plan)
     calls.clear()
-    aws_session.forget()
+    session.forget()
     again = preview(tmp_path, workers)
     assert all(machine.exists for machine in again.machines)
     assert calls == PREVIEW
@@ -146,13 +146,13 @@ def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
     plan = preview(tmp_path, workers)
     ids = launch(plan)
     costs.save_plan(CLUSTER, fleets.spec(workers=workers), plan)
-    aws_session.forget()
+    session.forget()
     calls.clear()
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
-    assert len(state.machines) == workers
+    assert len(state.machines.statuses) == workers
     assert calls == LOOK
 
-    aws_session.client("ec2", REGION).terminate_instances(InstanceIds=ids[: len(ids) // 2])
+    session.client("ec2", REGION).terminate_instances(InstanceIds=ids[: len(ids) // 2])
     calls.clear()
     BACKEND.runner.observe(CLUSTER, "", ViewRequest())
     assert calls == LOOK_AFTER_AN_END

@@ -8,8 +8,8 @@ import pytest
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
-from tfdeploy.backends.ec2.aws import aws_api, aws_session
-from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.machine import machines, model
 from tfdeploy.backends.ec2.price import prices
 
 REGION = "eu-west-1"
@@ -21,21 +21,21 @@ def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A volume, a security group, a role and a record with our tags, and a volume that has our words but no cluster's id."""
     monkeypatch.setenv("AWS_REGION", REGION)
     with moto_account(tmp_path, monkeypatch):
-        ec2, iam = aws_session.client("ec2", REGION), aws_session.client("iam", REGION)
+        ec2, iam = session.client("ec2", REGION), session.client("iam", REGION)
         own = [{"Key": key, "Value": value} for key, value in machines.tags(CLUSTER).items()]
-        others = [tag for tag in own if tag["Key"] != aws_api.CLUSTER_ID]
+        others = [tag for tag in own if tag["Key"] != model.CLUSTER_ID]
         for size, tags in ((10, own), (1, others)):
             tagged = [{"ResourceType": "volume", "Tags": tags}]
             zone = f"{REGION}a"
             ec2.create_volume(AvailabilityZone=zone, Size=size, VolumeType="gp3", TagSpecifications=tagged)
         tagged = [{"ResourceType": "security-group", "Tags": own}]
         ec2.create_security_group(GroupName="tagged", Description="x", TagSpecifications=tagged)
-        path = aws_api.role_path(f"mnist-{ID}")
+        path = machines.role_path(CLUSTER)
         iam.create_role(RoleName="tagged", Path=path, AssumeRolePolicyDocument="{}")
         stored = record_bucket.bucket_of(CLUSTER)
         shared_bucket.create(stored)
         # moto is reached without TLS, which the policy refuses.
-        aws_session.client("s3", REGION).delete_bucket_policy(Bucket=stored.name)
+        session.client("s3", REGION).delete_bucket_policy(Bucket=stored.name)
         shared_bucket.write_json(stored, record_bucket.TAGS, machines.tags(CLUSTER))
         yield
 

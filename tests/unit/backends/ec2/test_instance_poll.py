@@ -9,10 +9,10 @@ from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.fleets import CLUSTER
 from tfdeploy.backends.ec2 import cleanup
-from tfdeploy.backends.ec2.aws import aws_api
-from tfdeploy.backends.ec2.aws.aws_errors import translated
+from tfdeploy.backends.ec2.aws import api
+from tfdeploy.backends.ec2.aws.errors import translated
 from tfdeploy.backends.ec2.machine import boot
-from tfdeploy.backends.ec2.machine.instance_poll import INTERVAL, LONGEST_INTERVAL, InstancePoll
+from tfdeploy.backends.ec2.machine.boot import INTERVAL, LONGEST_INTERVAL, InstancePoll
 from tfdeploy.errors import BackendError, SpecError
 
 IDS = [f"i-{number}" for number in range(20)]
@@ -53,8 +53,8 @@ class Ec2:
 @pytest.fixture
 def ec2(monkeypatch: pytest.MonkeyPatch) -> Ec2:
     found = Ec2()
-    monkeypatch.setattr(aws_api, "instance_states", found.instance_states)
-    monkeypatch.setattr(aws_api, "console", found.console)
+    monkeypatch.setattr(api, "instance_states", found.instance_states)
+    monkeypatch.setattr(api, "console", found.console)
     monkeypatch.setattr(cleanup, "terminate", lambda region, names: found.terminated.extend(names))
     monkeypatch.setattr(time, "monotonic", lambda: found.now)
     return found

@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 
 from tests.unit.backends.ec2.fleets import GIB, GPUS, TYPES, instance, spec
 from tfdeploy.backends.ec2.machine import layout
-from tfdeploy.backends.ec2.machine.layout import (
-    MachineRequest,
-    choose_manager,
-    machine_requests,
-    pools,
-    usable_memory,
-)
-from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.ec2.machine.layout import choose_manager, machine_requests, pools
+from tfdeploy.backends.ec2.machine.model import Instance, MachineRequest, usable_memory
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Demand, Machine, place
 

@@ -11,9 +11,9 @@ from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.ec2.machine import machines
-from tfdeploy.backends.ec2.machine.layout import usable_memory
-from tfdeploy.backends.ec2.machine.model import Instance, InstanceType
-from tfdeploy.backends.ec2.machine.status import _lines, _new_swarm, machine_status
+from tfdeploy.backends.ec2.machine.machine_provider import machine_status
+from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
+from tfdeploy.backends.ec2.machine.model import Instance, InstanceType, usable_memory
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import SpecError
@@ -46,7 +46,7 @@ def test_a_machine_is_what_its_type_says() -> None:
     assert (made.role, made.provider, made.region, made.size) == ("Worker", "Amazon", "us-west-2", "g6.12xlarge")
     assert made.labels == {"pool": "worker", "instance_type": GPUS.name, "zone": "us-west-2a", "market": "spot"}
     planned = machines.planned_instance(made)
-    assert (planned.image_id, planned.instance_id, planned.spot) == ("ami-0d", "", True)
+    assert (planned.image_id, planned.instance_id, planned.request.spot) == ("ami-0d", "", True)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from tests.unit.backends.ec2.simulated_ec2 import BOOT_SECONDS, Ec2
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
 from tfdeploy.backends import parallel_calls
 from tfdeploy.backends.ec2 import swarm
-from tfdeploy.backends.ec2.aws import aws_session
-from tfdeploy.backends.ec2.machine import boot, known_hosts, ssh
-from tfdeploy.backends.ec2.machine.boot import Member
-from tfdeploy.backends.ec2.machine.instance_poll import CONSOLES_PER_SECOND, INTERVAL
+from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.machine import boot, machine_provider, ssh
+from tfdeploy.backends.ec2.machine.boot import CONSOLES_PER_SECOND, INTERVAL, Member
 
 MANY = 100
 
@@ -47,7 +46,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulate:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"{id(ec2)}"))
         monkeypatch.setattr(time, "monotonic", clock.monotonic)
         monkeypatch.setattr(time, "sleep", clock.sleep)
-        monkeypatch.setattr(aws_session, "client", lambda service, region: ec2)
+        monkeypatch.setattr(session, "client", lambda service, region: ec2)
         monkeypatch.setattr(ssh, "run", ec2.run)
         for module in (swarm, boot):
             monkeypatch.setattr(module, "engine_of", ec2.engine_of)
@@ -132,7 +131,7 @@ def test_another_computer_reads_the_consoles_of_several_machines_at_the_same_tim
     ec2.clock.sleep(simulated_ec2.KEY_SECONDS)
     begin = ec2.clock.now
     running = [instance(f"m{number}", number == 0, instance_id=f"i-{number}") for number in range(MANY)]
-    hosts = known_hosts.discover(CLUSTER, spec(workers=1), running)
+    hosts = machine_provider.discover_hosts(CLUSTER, spec(workers=1), running)
     assert (len(hosts.hosts), hosts.manager) == (MANY, "m0")
     assert (ec2.count("GetConsoleOutput"), ec2.throttled) == (MANY, 0)
     assert ec2.clock.now - begin <= MANY / 10 * simulated_ec2.API_SECONDS + 1

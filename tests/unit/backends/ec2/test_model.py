@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.backends.ec2.fleets import GPUS, GRAVITON, SMALL
-from tfdeploy.backends.ec2.machine import address_pools
-from tfdeploy.backends.ec2.machine.model import InstanceType, is_parameter, requested_image
+from tfdeploy.backends.ec2.machine import model
+from tfdeploy.backends.ec2.machine.model import InstanceType, requested_image
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.51.0.0/16")
 
@@ -33,30 +33,28 @@ def meets(pool: str, *others: str) -> bool:
 @example(["10.200.0.0/16", "172.31.0.0/16", "192.168.0.0/16"])
 @example(["10.199.0.0/16", "10.200.0.0/16", "172.20.0.0/16", "172.24.0.0/16"])
 def test_docker_never_takes_an_address_of_the_vpc(cidrs: list[str]) -> None:
-    assert not meets(address_pools.overlay_pool(cidrs), *cidrs)
-    assert not meets(address_pools.bridge_pool(cidrs), *cidrs)
+    assert not meets(model.overlay_pool(cidrs), *cidrs)
+    assert not meets(model.bridge_pool(cidrs), *cidrs)
 
 
 @given(st.lists(CIDRS, max_size=4))
 def test_overlays_and_bridges_never_take_each_others(cidrs: list[str]) -> None:
-    assert not meets(address_pools.overlay_pool(cidrs), address_pools.bridge_pool(cidrs))
+    assert not meets(model.overlay_pool(cidrs), model.bridge_pool(cidrs))
 
 
 @given(st.lists(CIDRS, min_size=1, max_size=3), CIDRS)
 def test_a_subnet_that_is_asked_for_is_left_alone(cidrs: list[str], subnet: str) -> None:
-    assert not meets(address_pools.overlay_pool(cidrs, subnet), subnet, *cidrs)
-    assert not meets(address_pools.bridge_pool(cidrs, subnet), subnet, *cidrs)
+    assert not meets(model.overlay_pool(cidrs, subnet), subnet, *cidrs)
+    assert not meets(model.bridge_pool(cidrs, subnet), subnet, *cidrs)
 
 
 def test_ipv6_is_of_no_concern() -> None:
-    assert address_pools.overlay_pool(["2001:db8::/56", "172.31.0.0/16"]) == address_pools.overlay_pool(
-        ["172.31.0.0/16"]
-    )
-    assert address_pools.bridge_pool(["2001:db8::/56"]) == address_pools.bridge_pool([])
+    assert model.overlay_pool(["2001:db8::/56", "172.31.0.0/16"]) == model.overlay_pool(["172.31.0.0/16"])
+    assert model.bridge_pool(["2001:db8::/56"]) == model.bridge_pool([])
 
 
 def test_the_default_vpc_gets_the_first_choice() -> None:
-    assert (address_pools.overlay_pool(["172.31.0.0/16"]), address_pools.bridge_pool(["172.31.0.0/16"])) == (
+    assert (model.overlay_pool(["172.31.0.0/16"]), model.bridge_pool(["172.31.0.0/16"])) == (
         "10.200.0.0/14",
         "172.20.0.0/16",
     )
@@ -64,7 +62,7 @@ def test_the_default_vpc_gets_the_first_choice() -> None:
 
 def test_the_same_vpc_gets_the_same_addresses_whatever_the_order() -> None:
     cidrs = ["10.200.0.0/16", "172.20.0.0/16", "100.64.0.0/16"]
-    found = [(address_pools.overlay_pool(order), address_pools.bridge_pool(order)) for order in (cidrs, cidrs[::-1])]
+    found = [(model.overlay_pool(order), model.bridge_pool(order)) for order in (cidrs, cidrs[::-1])]
     assert all(one == other for one, other in pairwise(found))
 
 
@@ -86,4 +84,3 @@ _DLAMI = "base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 )
 def test_an_image_is_named_by_what_is_asked_for_and_by_the_type(ami: str, kind: InstanceType, name: str) -> None:
     assert requested_image(ami, kind) == name
-    assert is_parameter(name) == (not ami.startswith("ami-"))

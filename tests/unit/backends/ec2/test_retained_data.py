@@ -7,7 +7,7 @@ import pytest
 from tests.unit.backends.ec2.fleets import facts, spec
 from tests.unit.cases import inventory
 from tfdeploy.backends.ec2.machine import machines
-from tfdeploy.backends.ec2.retained_data import retained_data
+from tfdeploy.backends.ec2.planner import _retained_data
 from tfdeploy.plan import retained_data as texts
 from tfdeploy.plan.plan import make_plan
 
@@ -19,7 +19,7 @@ def told(train_dir: str, file_systems: dict[str, int] | None = None, **args: Any
     asked = spec(workers=1, **args)
     planned = machines.plan_machines(asked, facts())
     plan = make_plan(asked, inventory(asked, *planned, train_dir=train_dir))
-    found = retained_data(asked, plan, ("s3://records/mnist-id", "/home/ada/retained"), file_systems or {})
+    found = _retained_data(asked, plan, ("s3://records/mnist-id", "/home/ada/retained"), file_systems or {})
     lines = list(texts.lines(found))
     assert lines[:3] == ["`pulumi destroy` keeps:", "  record: /home/ada/retained", "  record: s3://records/mnist-id"]
     return [line.strip() for line in lines[3:]]

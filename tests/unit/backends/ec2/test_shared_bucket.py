@@ -13,8 +13,8 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
-from tfdeploy.backends.ec2.aws import aws_session, iam
+from tfdeploy.backends.ec2 import discover, record_bucket, resources, shared_bucket
+from tfdeploy.backends.ec2.aws import session
 from tfdeploy.backends.ec2.machine.machines import tags
 from tfdeploy.errors import SpecError
 
@@ -116,7 +116,7 @@ def test_a_folder_of_more_objects_than_a_page_is_removed(s3: Any, monkeypatch: p
 def test_what_cannot_be_removed_is_an_error(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = stored(ID)
     errors = [{"Key": "one", "Code": "AccessDenied", "Message": "Access Denied"}]
-    monkeypatch.setattr(aws_session.client("s3", REGION), "delete_objects", lambda **_: {"Errors": errors})
+    monkeypatch.setattr(session.client("s3", REGION), "delete_objects", lambda **_: {"Errors": errors})
     with pytest.raises(SpecError, match=f"{bucket.url}: DeleteObjects failed: one: Access Denied"):
         record_bucket.retire(cluster(ID), keep=False)
 
@@ -139,7 +139,7 @@ def test_parts_without_a_list_are_kept(s3: Any) -> None:
 
 def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
     mine, other = (record_bucket.bucket_of(cluster(one)) for one in (ID, OTHER_ID))
-    (statement,) = json.loads(iam.put_record(mine))["Statement"]
+    (statement,) = json.loads(resources.put_record(mine))["Statement"]
     assert statement["Action"] == "s3:PutObject"
     assert statement["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
 

@@ -10,9 +10,10 @@ from tfdeploy.backends.base import access
 from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
 from tfdeploy.backends.docker.labels import MACHINE_LABEL
 from tfdeploy.backends.docker.swarm.swarm import Swarm
-from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.machine import ssh
-from tfdeploy.backends.ec2.machine.known_hosts import discover, host_key
+from tfdeploy.backends.ec2.machine.boot import host_key
+from tfdeploy.backends.ec2.machine.machine_provider import discover_hosts
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.errors import NotFound, SpecError, Unreachable
 
@@ -106,9 +107,9 @@ def test_a_jump_host_of_the_users_own_leads_to_private_addresses(tmp_path: Path)
 def test_a_machine_is_met_as_it_was_made_to_be_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: str, address: str
 ) -> None:
-    monkeypatch.setattr(aws_api, "console", lambda region, name: f"tfdeploy: host key: {KEY}\n")
+    monkeypatch.setattr(api, "console", lambda region, name: f"tfdeploy: host key: {KEY}\n")
     stands = instance("mnist-ps-m0", is_manager=True, private_ip="172.31.0.9", access=access)
-    found = discover(CLUSTER, spec(workers=1, ec2={"ssh_public_key": write_key(tmp_path, KEY)}), [stands])
+    found = discover_hosts(CLUSTER, spec(workers=1, ec2={"ssh_public_key": write_key(tmp_path, KEY)}), [stands])
     assert found.hosts["mnist-ps-m0"] == Host("i-mnist-ps-m0", address, KEY)
 
 

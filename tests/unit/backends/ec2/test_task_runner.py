@@ -15,7 +15,7 @@ from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.backends.base import RunProps
 from tfdeploy.backends.ec2 import record_bucket
-from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.errors import BackendError, Unreachable
@@ -25,12 +25,12 @@ from tfdeploy.errors import BackendError, Unreachable
 def test_only_what_is_no_preview_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_preview: bool) -> None:
     asked: list[Any] = []
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(aws_api, "instances", lambda *_: [instance("mnist-ps-m0", state="stopped")])
+    monkeypatch.setattr(api, "instances", lambda *_: [instance("mnist-ps-m0", state="stopped")])
     monkeypatch.setattr(record_bucket, "download", asked.append)
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
-    assert state.machines == {"mnist-ps-m0": "stopped"}
-    monkeypatch.setattr(aws_api, "instances", lambda *_: [])
-    monkeypatch.setattr(aws_api, "transition_reasons", lambda *_: {})
+    assert state.machines.statuses == {"mnist-ps-m0": "stopped"}
+    monkeypatch.setattr(api, "instances", lambda *_: [])
+    monkeypatch.setattr(api, "transition_reasons", lambda *_: {})
     BACKEND.runner.observe(CLUSTER, "", ViewRequest(), is_preview)
     assert (tmp_path / "state").exists() != is_preview
     assert asked == ([] if is_preview else [CLUSTER])
@@ -56,12 +56,12 @@ def test_a_run_with_a_budget_gets_the_cost_of_all_machines(
     monkeypatch.setattr(time, "time", lambda: now)
     machine = replace(instance("mnist-worker-m0"), launched=now - 3600)
     earlier = replace(machine, instance_id="i-earlier", launched=now - 3 * 3600)
-    monkeypatch.setattr(aws_api, "instances", lambda *_: [earlier])
+    monkeypatch.setattr(api, "instances", lambda *_: [earlier])
     costs.save_plan(CLUSTER, fleets.spec(workers=1), fleets.plan(workers=1))
     BACKEND.runner.observe(CLUSTER, "", ViewRequest())
-    monkeypatch.setattr(aws_api, "instances", lambda *_: [machine])
+    monkeypatch.setattr(api, "instances", lambda *_: [machine])
     ended = datetime.datetime.fromtimestamp(now - 2 * 3600, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S GMT")
-    monkeypatch.setattr(aws_api, "transition_reasons", lambda *_: {"i-earlier": f"User initiated ({ended})"})
+    monkeypatch.setattr(api, "transition_reasons", lambda *_: {"i-earlier": f"User initiated ({ended})"})
     BACKEND.runner.submit_run(run(ec2={"budget": 20}))
     [made] = submitted
     spec = RunSpec.from_dict(made["run"])
@@ -79,7 +79,7 @@ def test_a_machine_that_is_no_longer_planned_costs_the_run_nothing_more(
     machines = [
         replace(instance(f"mnist-worker-m{index}"), instance_id=f"i-{index}", launched=now - 3600) for index in (0, 1)
     ]
-    monkeypatch.setattr(aws_api, "instances", lambda *_: machines)
+    monkeypatch.setattr(api, "instances", lambda *_: machines)
     for workers in (2, 1):
         costs.save_plan(CLUSTER, fleets.spec(workers=workers), fleets.plan(workers=workers))
         BACKEND.runner.submit_run(run(ec2={"budget": 20}))
@@ -89,7 +89,7 @@ def test_a_machine_that_is_no_longer_planned_costs_the_run_nothing_more(
 
 
 def test_a_run_without_a_budget_asks_nobody(submitted: list[RunProps], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aws_api, "instances", lambda *_: pytest.fail("EC2 was asked"))
+    monkeypatch.setattr(api, "instances", lambda *_: pytest.fail("EC2 was asked"))
     BACKEND.runner.submit_run(run())
     assert RunSpec.from_dict(submitted[0]["run"]).cost_per_hour == 0
 
@@ -100,7 +100,7 @@ def test_a_run_with_a_budget_is_not_submitted_while_its_cost_is_not_known(
     def silent(*_: Any) -> None:
         raise Unreachable("EC2 does not respond")
 
-    monkeypatch.setattr(aws_api, "instances", silent)
+    monkeypatch.setattr(api, "instances", silent)
     with pytest.raises(BackendError, match="EC2 does not respond"):
         BACKEND.runner.submit_run(run(ec2={"budget": 20}))
     assert submitted == []

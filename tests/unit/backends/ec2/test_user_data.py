@@ -25,7 +25,7 @@ from tfdeploy.backends.ec2.machine.user_data import (
     disk_folder,
     user_data,
 )
-from tfdeploy.backends.ec2.watchdog.settings import DEFAULTS
+from tfdeploy.backends.ec2.watchdog.main import DEFAULTS
 from tfdeploy.spec.ec2 import MOST_VOLUMES
 
 PLAIN = Boot("mnist-worker-m0", "a1b2c3d4", "ec2-user", "172.20.0.0/16")

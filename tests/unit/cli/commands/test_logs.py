@@ -10,7 +10,7 @@ from tests.unit.printing import write
 from tfdeploy.agent.record.log import STDERR, STDOUT, Log, entry
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.cli.commands.logs import LineFilter, _containers, _previous_attempts, select_tasks
 from tfdeploy.cli.snapshot import LogLine, read_lines
 from tfdeploy.errors import NotFound
@@ -45,8 +45,7 @@ def test_a_task_that_was_removed_can_be_named(tmp_path: Path) -> None:
     record = Record(tmp_path)
     run = RunState(RunSpec("one", [TaskSpec("worker-0", "worker", 0)], {}), 1.0)
     run.tasks["worker-0"].container = "abc123"
-    run.removed_attempts = {"worker-1": 2}
-    run.removed = {"worker-9": "of an earlier run"}
+    run.former = {"worker-1": FormerTask(attempt=2), "worker-9": FormerTask("of an earlier run")}
     record.save(run)
     for attempt, text in ((1, b"first\n"), (2, b"last words\n")):
         streams = record.log("one", "worker-1").streams

@@ -16,7 +16,7 @@ from tests.unit.report.test_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import ClusterRef, ObservedState
+from tfdeploy.backends.base import ClusterRef, ObservedMachines, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import ls
 from tfdeploy.cli.main import app
@@ -62,7 +62,7 @@ def running(cost: bool = False) -> ObservedState:
     made = World(workers=1)
     made.come()
     costs: dict[str, Any] = {"spent": 0.35, "per_hour": None, "machines": {}} if cost else {}
-    return replace(sight(made), cost=costs)
+    return replace(sight(made), machines=ObservedMachines(cost=costs))
 
 
 def gone() -> ObservedState:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 import docker
@@ -147,15 +147,15 @@ class _Connections:
 _CONNECTIONS = _Connections()
 
 
-class EnginePlace(NamedTuple):
-    """What identifies an engine; empty where it reports none."""
+class EnginePlace(TypedDict):
+    """What identifies an engine, a `PlaceRef`; empty where it reports none."""
 
     id: str
     """The engine's id, which its data folder has."""
     name: str
     """The hostname of its machine."""
-    swarm: str
-    """The id of the Swarm that it manages."""
+    swarm: NotRequired[str]
+    """The id of the Swarm that it manages; missing where there is none, and in older states."""
 
 
 class Engine:
@@ -248,7 +248,8 @@ class Engine:
     def place(self) -> EnginePlace:
         """Which engine it is, and which Swarm it manages."""
         swarm = self._info["Swarm"].get("Cluster") or {}
-        return EnginePlace(self._info.get("ID", ""), self._info["Name"], swarm.get("ID", ""))
+        place: EnginePlace = {"id": self._info.get("ID", ""), "name": self._info["Name"]}
+        return {**place, "swarm": swarm["ID"]} if swarm.get("ID") else place
 
     def disk_usage(self, seconds: float) -> dict[str, Any]:
         """What the engine's data takes, where it computes that in so many seconds.

@@ -7,12 +7,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
-from ...base import CONTROLLER, ClusterRef, Reference, RunProps, TaskDependencies, TaskProps
+from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps
 from ..container_settings import ContainerSettings
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
@@ -64,6 +64,36 @@ _STOP_MARGIN = 30.0
 _MIN_STOP_TIMEOUT = 60.0
 
 
+class Reference(TypedDict):
+    """How the engine refers to an object that Pulumi created on it."""
+
+    id: str
+    name: str
+
+
+class ContainerDependencies(TypedDict, total=False):
+    """The objects that a container needs on its engine: what `TaskProps.dependencies` stores in Pulumi's state."""
+
+    network: str
+    agent: Reference
+    token: Reference
+    launcher_token: Reference
+    """That of the task's launcher. The task runner creates it: it is not in a state."""
+    secrets: dict[str, Reference]
+    """Name of a variable to the secret that holds its value."""
+    image: str
+    """The image that was built for the job; missing where none is built."""
+    swarm: str
+    """The id of the Swarm: another Swarm needs its tasks created again."""
+    manager: str
+    """The private address of the machine that manages the Swarm."""
+
+
+def dependencies_of(props: TaskProps | RunProps) -> ContainerDependencies:
+    """The objects that a task's container, or the controller's, needs."""
+    return cast(ContainerDependencies, props["dependencies"])
+
+
 @dataclass(frozen=True)
 class Service:
     """The desired definition of a service."""
@@ -76,11 +106,12 @@ class Service:
 def task_service(props: TaskProps) -> Service:
     """The service of a task: its launcher in the task's image. The Swarm restarts it unless it exits with 0."""
     container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
+    dependencies = dependencies_of(props)
     on_overlay = container.network == OVERLAY
     settings = {
         **{key: props[key] for key in ("hostname", "job", "index", "memory")},
         "port": props["port"] or (_PORTS.get(props["job"], TASK_PORT) if on_overlay else 0),
-        "controller": _controller_address(container, props["dependencies"]),
+        "controller": _controller_address(container, dependencies),
         "token": TOKEN_FILE,
         "folder": TASK_FOLDER,
         "secrets": SECRETS_FOLDER,
@@ -92,7 +123,7 @@ def task_service(props: TaskProps) -> Service:
         "Env": _environment(props),
         "Mounts": [*container.mounts, *shm(container.shm_size)],
         "StopGracePeriod": int(stop_timeout(props["grace"]) * _SECOND),
-        "Secrets": _secrets(props["dependencies"]),
+        "Secrets": _secrets(dependencies),
         **({"CapabilityDrop": list(container.dropped_capabilities)} if container.dropped_capabilities else {}),
     }
     template = {
@@ -100,7 +131,7 @@ def task_service(props: TaskProps) -> Service:
         "Resources": _resources(props, container.gpu_kind),
         "RestartPolicy": {"Condition": "on-failure", "Delay": _RESTART_DELAY},
         "Placement": {"Constraints": [f"node.hostname=={props['machine']}"]},
-        "Networks": _networks(container.network, props["dependencies"], props["hostname"]),
+        "Networks": _networks(container.network, dependencies, props["hostname"]),
     }
     labels = {HOSTNAME_LABEL: props["hostname"], MACHINE_LABEL: props["machine"]}
     return _service(props, service_name(cluster, props["hostname"]), labels, template)
@@ -109,7 +140,8 @@ def task_service(props: TaskProps) -> Service:
 def controller_service(props: RunProps) -> Service:
     """The service of the controller, on the machine that manages the Swarm, because it is reached through that engine."""
     container, cluster = ContainerSettings.from_dict(props["container"]), props["cluster"]
-    host, _, port = _controller_address(container, props["dependencies"]).rpartition(":")
+    dependencies = dependencies_of(props)
+    host, _, port = _controller_address(container, dependencies).rpartition(":")
     labels = own_volume_labels(cluster, RECORD_VOLUME)
     record = volume("record", volume_name(cluster, RECORD_VOLUME), RECORD_FOLDER, labels)
     spec = {
@@ -117,7 +149,7 @@ def controller_service(props: RunProps) -> Service:
         "Env": ["NVIDIA_VISIBLE_DEVICES=void"],
         "Mounts": [record, *container.mounts],
         "StopGracePeriod": int(_STOP_MARGIN * _SECOND),
-        "Secrets": [_secret(props["dependencies"]["token"], TOKEN_FILE)],
+        "Secrets": [_secret(dependencies["token"], TOKEN_FILE)],
         "CapabilityDrop": ["ALL"],
         "CapabilityAdd": ["CAP_DAC_OVERRIDE"],  # `train_dir` may be owned by another user
         "User": "0",
@@ -127,7 +159,7 @@ def controller_service(props: RunProps) -> Service:
         "Resources": {},
         "RestartPolicy": {"Condition": "any", "Delay": _RESTART_DELAY},
         "Placement": {"Constraints": [f"node.{container.constraint}"]},
-        "Networks": _networks(container.network, props["dependencies"], CONTROLLER),
+        "Networks": _networks(container.network, dependencies, CONTROLLER),
     }
     service_labels = {HOSTNAME_LABEL: CONTROLLER, PORT_LABEL: port}
     if container.cleanup_image:
@@ -135,7 +167,7 @@ def controller_service(props: RunProps) -> Service:
     return _service(props, service_name(cluster, CONTROLLER), service_labels, template)
 
 
-def _controller_address(container: ContainerSettings, dependencies: TaskDependencies) -> str:
+def _controller_address(container: ContainerSettings, dependencies: ContainerDependencies) -> str:
     return container.controller_address.replace(MANAGER_PLACEHOLDER, dependencies.get("manager", ""))
 
 
@@ -165,9 +197,10 @@ def _service(props: TaskProps | RunProps, name: str, labels: Mapping[str, str], 
 
 
 def _container(props: TaskProps | RunProps, container: ContainerSettings, hostname: str) -> dict[str, Any]:
-    agent = props["dependencies"]["agent"]
+    dependencies = dependencies_of(props)
+    agent = dependencies["agent"]
     return {
-        "Image": props["dependencies"].get("image") or container.image,
+        "Image": dependencies.get("image") or container.image,
         "Hostname": hostname,
         "User": container.user,
         "Labels": dict(cluster_labels(props["cluster"])),
@@ -190,11 +223,11 @@ def _resources(props: TaskProps, gpu_kind: str) -> dict[str, Any]:
     return {"Limits": nonzero, "Reservations": {**nonzero, **gpus}}
 
 
-def _networks(network: str, dependencies: TaskDependencies, alias: str) -> list[dict[str, Any]]:
+def _networks(network: str, dependencies: ContainerDependencies, alias: str) -> list[dict[str, Any]]:
     return [{"Target": HOST}] if network == HOST else [{"Target": dependencies["network"], "Aliases": [alias]}]
 
 
-def _secrets(dependencies: TaskDependencies) -> list[dict[str, Any]]:
+def _secrets(dependencies: ContainerDependencies) -> list[dict[str, Any]]:
     user_secrets = sorted(dependencies.get("secrets", {}).items())
     mounted = [_secret(reference, f"{SECRETS_FOLDER}/{name}") for name, reference in user_secrets]
     return [_secret(dependencies["launcher_token"], TOKEN_FILE), *mounted]

@@ -8,11 +8,11 @@ from docker.errors import APIError, NotFound
 
 from .... import errors
 from ....errors import BackendError
-from ...base import ClusterRef, EngineTask, Reference
+from ...base import ClusterRef, EngineTask
 from ...controller_calls import wait_for
 from ..engine.engine import Engine, engine_errors, ignore_conflict, retry_conflicts
 from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, cluster_filter, cluster_labels
-from .services import Service, ServiceJson, Services
+from .services import Reference, Service, ServiceJson, Services
 
 _STARTING_STATES = {
     "new": "scheduled",

@@ -6,8 +6,8 @@ An update stores, without credentials, how it asked (`aws.json`), so that the co
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -20,33 +20,21 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import SSM
 from ...base import ClusterRef
 from ..machine import ssh
-from . import aws_login, aws_session
-from .aws_errors import refuse_no_region
-from .aws_login import Login
-from .aws_settings import AssumedRole, AwsSettings
+from . import session, settings
+from .errors import refuse_no_region
+from .settings import AssumedRole, AwsSettings, Login
 
 PACKAGE = "aws"
 _FILE = "aws.json"
 _SSM_SERVICES = {"ssm", "sts"}
 """What `aws ssm start-session` calls: the second for a profile with a role."""
 
-_STORED = (
-    "profile",
-    "config_file",
-    "credentials_file",
-    "endpoints",
-    "sts_region",
-    "proxies",
-    "ca_bundle",
-    "insecure",
-    "fips",
-    "dualstack",
-)
+_PAIRS, _FLAGS = ("endpoints", "proxies"), ("insecure", "fips", "dualstack")
+_STORED = ("profile", "config_file", "credentials_file", "sts_region", "ca_bundle", *_PAIRS, *_FLAGS)
 """The settings that are stored beside the roles: never credentials, nor the URL of a proxy that contains them."""
 
 
-@dataclass(frozen=True)
-class ProviderPlace:
+class ProviderPlace(NamedTuple):
     """What an explicit provider of the program uses."""
 
     account: str
@@ -65,14 +53,14 @@ def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
     Raises:
         SpecError: no region is set, the account is not allowed, or the provider uses another one.
     """
-    settings = aws_login.use_stack()
+    present = settings.use_stack()
     place = _place_of(spec.name, provider) if provider else None
-    region = spec.ec2.region or _provider_region(place, settings)
+    region = spec.ec2.region or _provider_region(place, present)
     refuse_no_region(region)
-    aws_session.refuse_forbidden(settings, region)
-    account = aws_session.account(region)
+    session.refuse_forbidden(present, region)
+    account = session.account(region)
     if place and place.account != account:
-        source = settings.title or "the environment"
+        source = present.title or "the environment"
         wrong = f"the provider of the program uses the account {place.account}, but tfdeploy's own calls use {account} (by {source})"
         remedy = (
             "Set aws:profile or aws:assumeRoles of the stack, or AWS_PROFILE, to a login of the provider's account: the settings of "
@@ -80,28 +68,28 @@ def connect(spec: ClusterSpec, provider: pulumi.ProviderResource | None) -> str:
         )
         raise SpecError(f"{spec.name}: opts.provider", wrong, remedy)
     if spec.ec2.connectivity == SSM:
-        _refuse_unknown_to_ssm(spec.name, settings)
+        _refuse_unknown_to_ssm(spec.name, present)
     return region
 
 
-def _refuse_unknown_to_ssm(name: str, settings: AwsSettings) -> None:
+def _refuse_unknown_to_ssm(name: str, present: AwsSettings) -> None:
     """Check that the command `aws`, by which ssh connects, asks as this process does: it gets the profile alone.
 
     Raises:
         SpecError: with what the command would not know.
     """
-    if settings.access_key or settings.roles or settings.web_identity:
+    if present.access_key or present.roles or present.web_identity:
         wrong = f'"{SSM}" connects by the command `aws`, which gets a profile, but no keys and no roles of the stack'
         remedy = (
             "Set aws:profile to a profile that has them (role_arn, source_profile), or choose another connectivity."
         )
         raise SpecError(f"{name}: ec2.connectivity", wrong, remedy)
-    services = {service for service, _ in settings.endpoints}
+    services = {service for service, _ in present.endpoints}
     unknown = {
-        "sharedConfigFiles": settings.config_file,
-        "sharedCredentialsFiles": settings.credentials_file,
+        "sharedConfigFiles": present.config_file,
+        "sharedCredentialsFiles": present.credentials_file,
         "endpoints": services & _SSM_SERVICES,
-        "customCaBundle": settings.ca_bundle,
+        "customCaBundle": present.ca_bundle,
     }
     names = [f"aws:{setting}" for setting, value in unknown.items() if value]
     if names:
@@ -113,8 +101,8 @@ def _refuse_unknown_to_ssm(name: str, settings: AwsSettings) -> None:
         raise SpecError(f"{name}: ec2.connectivity", wrong, remedy)
 
 
-def _provider_region(place: ProviderPlace | None, settings: AwsSettings) -> str:
-    return place.region if place else settings.region or aws_session.default_region()
+def _provider_region(place: ProviderPlace | None, present: AwsSettings) -> str:
+    return place.region if place else present.region or session.default_region()
 
 
 def _place_of(name: str, provider: pulumi.ProviderResource) -> ProviderPlace:
@@ -123,8 +111,16 @@ def _place_of(name: str, provider: pulumi.ProviderResource) -> ProviderPlace:
     Raises:
         SpecError: it does not respond, or a preview cannot know it.
     """
+    import pulumi_aws as aws
+
     if provider not in _places:
-        account, region = _ask(name, provider)
+        opts = pulumi.InvokeOptions(provider=provider)
+        try:
+            account = aws.get_caller_identity(opts=opts).account_id
+            region = aws.get_region(opts=opts).region if account else ""
+        except Exception as error:  # Pulumi has no other class for it
+            wrong = f"it cannot be asked for its account ({str(error).splitlines()[0]})"
+            raise SpecError(f"{name}: opts.provider", wrong, "Correct the settings of the provider.") from None
         if not account:
             wrong = "its account is not known in this preview, because the provider is configured by a resource that does not exist yet"
             remedy = "Run `pulumi up --skip-preview`, or configure the provider with plain values."
@@ -133,50 +129,32 @@ def _place_of(name: str, provider: pulumi.ProviderResource) -> ProviderPlace:
     return _places[provider]
 
 
-def _ask(name: str, provider: pulumi.ProviderResource) -> tuple[str, str]:
-    """The account and the region of a provider; empty where a preview cannot know them."""
-    import pulumi_aws as aws
-
-    opts = pulumi.InvokeOptions(provider=provider)
-    try:
-        account = aws.get_caller_identity(opts=opts).account_id
-        return (account, aws.get_region(opts=opts).region) if account else ("", "")
-    except Exception as error:  # Pulumi has no other class for it
-        wrong = f"it cannot be asked for its account ({str(error).splitlines()[0]})"
-        raise SpecError(f"{name}: opts.provider", wrong, "Correct the settings of the provider.") from None
-
-
 def region_argument(cluster: ClusterRef, provider: pulumi.ProviderResource | None) -> str | None:
     """The argument `region` of the cluster's AWS resources: None where it is the provider's."""
     region = ssh.region(cluster)
     place = _place_of(cluster["name"], provider) if provider else None
-    return None if _provider_region(place, aws_login.current()) == region else region
+    return None if _provider_region(place, settings.current()) == region else region
 
 
 def plan_line(region: str) -> str:
     """The account, with its alias where the user may read it, for the preview."""
-    source = aws_login.current().title
-    names = ", ".join(_aliases(region))
-    return f"AWS account {aws_session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
-
-
-def _aliases(region: str) -> list[str]:
+    source = settings.current().title
     try:
-        return list(aws_session.client("iam", region).list_account_aliases()["AccountAliases"])
+        names = ", ".join(session.client("iam", region).list_account_aliases()["AccountAliases"])
     except (ClientError, BotoCoreError):
-        return []
+        names = ""
+    return f"AWS account {session.account(region)}{f' ({names})' if names else ''} in {region}{f', by {source}' if source else ''}"
 
 
 def store(cluster: ClusterRef) -> None:
     """Store how a program asks AWS about the cluster, for the command. In the command it does nothing."""
-    own = aws_login.own()
+    own = settings.own()
     if own is None:
         return
     proxies = tuple((scheme, url) for scheme, url in own.proxies if "@" not in url)
-    stored = {name: getattr(replace(own, proxies=proxies), name) for name in _STORED}
     data = {
-        "account": aws_session.account(ssh.region(cluster)),
-        "settings": stored,
+        "account": session.account(ssh.region(cluster)),
+        "settings": {**{name: getattr(own, name) for name in _STORED}, "proxies": proxies},
         "roles": [asdict(replace(role, token="")) for role in own.roles],
     }
     text = json.dumps(data, indent=1)
@@ -201,12 +179,9 @@ def _stored(home: str) -> Login:
 
 def _login(name: str, data: Any) -> Login:
     roles = tuple(AssumedRole(**role) for role in data["roles"])
-    settings = {key: _tuples(value) for key, value in data["settings"].items() if key in _STORED}
-    return Login(AwsSettings(**settings, roles=roles), str(data["account"]), name)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(tuple, value)) if isinstance(value, list) else value
+    values: dict[str, Any] = {key: value for key, value in data["settings"].items() if key in _STORED}
+    values |= {key: tuple(map(tuple, values.get(key, ()))) for key in _PAIRS}
+    return Login(AwsSettings(**values, roles=roles), str(data["account"]), name)
 
 
 @contextmanager
@@ -216,7 +191,7 @@ def of(cluster: ClusterRef, account: str = "") -> Iterator[None]:
     login = _stored(cluster["home"])
     if account:
         login = replace(login, account=account, cluster=cluster["home"].rpartition("/")[2])
-    with aws_login.logged_in(login):
+    with settings.logged_in(login):
         yield
 
 
@@ -224,17 +199,17 @@ def of(cluster: ClusterRef, account: str = "") -> Iterator[None]:
 def at(place: str) -> Iterator[str]:
     """Ask AWS at a place: a cluster's home, else `REGION` or `PROFILE@REGION`. The region."""
     if place.startswith(f"{ssh.SCHEME}://"):
-        with aws_login.logged_in(_stored(place)):
+        with settings.logged_in(_stored(place)):
             yield place.removeprefix(f"{ssh.SCHEME}://").partition("/")[0]
         return
     profile, _, region = place.rpartition("@")
-    with aws_login.logged_in(Login(AwsSettings(profile=profile))):
-        yield region or aws_session.default_region()
+    with settings.logged_in(Login(AwsSettings(profile=profile))):
+        yield region or session.default_region()
 
 
 def remember(home: str) -> None:
     """Have the command ask about a discovered cluster by the settings of now, if no update on this computer stored others."""
-    _discovered[home] = aws_login.current()
+    _discovered[home] = settings.current()
 
 
 def verify(cluster: ClusterRef, account: str = "") -> None:
@@ -246,4 +221,4 @@ def verify(cluster: ClusterRef, account: str = "") -> None:
         Unreachable: AWS does not respond.
     """
     with of(cluster, account):
-        aws_session.client("ec2", ssh.region(cluster))
+        session.client("ec2", ssh.region(cluster))

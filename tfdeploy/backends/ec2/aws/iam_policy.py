@@ -1,37 +1,29 @@
-"""The least IAM policy for the user of a cluster on EC2: the actions of `aws_actions` that its arguments need, each with the
+"""The least IAM policy for the user of a cluster on EC2: the actions of `actions.toml` that its arguments need, each with the
 resources and conditions to which tfdeploy's names and tags allow to limit it.
 
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html has the resource types and condition keys.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
-from . import aws_api
-from .aws_actions import (
-    ATTACHMENT,
-    FILE_SYSTEM,
-    MOUNT_TARGET,
-    OWN,
-    OWN_WITH_FILES,
-    OWN_WITH_ROLES,
-    PROFILE,
-    PROVIDER,
-    ROLE,
-    ROLE_ATTACHMENT,
-    ROLE_POLICY,
-    SESSIONS,
-    SPOT,
-    SSM_POLICY,
-)
+from ..machine.model import CLUSTER_ID
 
 ANY = "*"
 
-_TAGGED = {"StringLike": {f"aws:ResourceTag/{aws_api.CLUSTER_ID}": "?*"}}
-_TAGS_IT = {"StringLike": {f"aws:RequestTag/{aws_api.CLUSTER_ID}": "?*"}}
-_ROLES = "tfdeploy"
-"""The first part of the IAM path of all roles (`aws_api.role_path`)."""
+SSM_POLICY = "policy/AmazonSSMManagedInstanceCore"
+"""The policy that the roles of machines have with `connectivity="ssm"`: the permissions of SSM's agent.
+https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSSMManagedInstanceCore.html"""
+
+ROLES_PATH = "/tfdeploy/"
+"""The beginning of the IAM path of all roles."""
+
+_TAGGED = {"StringLike": {f"aws:ResourceTag/{CLUSTER_ID}": "?*"}}
+_TAGS_IT = {"StringLike": {f"aws:RequestTag/{CLUSTER_ID}": "?*"}}
 
 _PUBLIC_PARAMETERS = "aws/service"
 _PARAMETER = "ssm:/"
@@ -73,35 +65,58 @@ def everything(account: str = "", region: str = "") -> PolicyRequest:
     return PolicyRequest(account, region, new_files=True, spot=True, ssm=True, volumes=(ANY,), placement_group=ANY)
 
 
+def partition(region: str) -> str:
+    """The partition of AWS that has a region, as in ARNs.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html
+    """
+    return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+
+@cache
+def actions() -> Mapping[str, Mapping[str, Collection[str]]]:
+    """The table `actions.toml`: section and key to actions in IAM's words."""
+    table = tomllib.loads(files(__package__).joinpath("actions.toml").read_text(encoding="utf-8"))
+    return {
+        section: {
+            key: {f"{service}:{name}" for service, names in services.items() for name in names.split()}
+            for key, services in part.items()
+        }
+        for section, part in table.items()
+    }
+
+
 def needed_actions(request: PolicyRequest) -> frozenset[str]:
     """The actions that the arguments need."""
-    types = set(PROVIDER)
-    actions = set(OWN)
-    if request.instance_profile:
-        types -= {ROLE, PROFILE, ROLE_POLICY}
-    else:
-        actions |= {*OWN_WITH_ROLES}
-    if request.new_files:
-        actions |= {*OWN_WITH_FILES}
-    else:
-        types -= {FILE_SYSTEM, MOUNT_TARGET}
-    if not request.ssm or request.instance_profile:
-        types.discard(ROLE_ATTACHMENT)
-    if not request.volumes:
-        types.discard(ATTACHMENT)
-    actions |= {action for kind in types for action in PROVIDER[kind].actions}
-    actions |= {*SPOT.actions} if request.spot else set()
-    return frozenset(actions | ({*SESSIONS} if request.ssm else set()))
+    has_roles = not request.instance_profile
+    sections = {
+        "always": True,
+        "roles": has_roles,
+        "roles_with_ssm": has_roles and request.ssm,
+        "ssm": request.ssm,
+        "new_files": request.new_files,
+        "volumes": bool(request.volumes),
+        "spot": request.spot,
+    }
+    needed = (part for section, is_needed in sections.items() if is_needed for part in actions()[section].values())
+    return frozenset().union(*needed)
 
 
 def document(request: PolicyRequest) -> dict[str, Any]:
     """The policy, as IAM's JSON. Actions of several services share a statement where each of them takes only its own resources,
-    because the length of a policy is limited."""
+    because the length of a policy is limited. A statement without actions or resources is left out."""
     needed = needed_actions(request)
+    limits = {**_machines(request), **_files(request), **_roles(request), **_others(request)}
     statements = [
-        statement
-        for scope in (*_machines(request), *_files(request), *_roles(request), *_others(request))
-        if (statement := scope.statement(needed))
+        {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Action": sorted(allowed),
+            "Resource": limit.resources[0] if len(limit.resources) == 1 else list(limit.resources),
+            **({"Condition": dict(limit.condition)} if limit.condition else {}),
+        }
+        for sid, limit in limits.items()
+        if (allowed := needed.intersection(actions()["statements"][sid])) and limit.resources
     ]
     return {"Version": "2012-10-17", "Statement": statements}
 
@@ -111,101 +126,24 @@ def allowed_actions(policy: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(action for statement in policy["Statement"] for action in statement["Action"])
 
 
-@dataclass(frozen=True)
-class _Scope:
-    """Where some actions are allowed."""
+class _Limit(NamedTuple):
+    """Where the actions of a statement are allowed."""
 
-    sid: str
-    actions: Sequence[str]
-    """In IAM's words; those that the arguments do not need are left out."""
     resources: Sequence[str]
-    condition: Mapping[str, Any] = field(default_factory=dict)
-
-    def statement(self, needed: frozenset[str]) -> dict[str, Any]:
-        """The statement of a policy; empty where no action or no resource is left."""
-        actions = sorted(needed.intersection(self.actions))
-        if not actions or not self.resources:
-            return {}
-        resource = self.resources[0] if len(self.resources) == 1 else list(self.resources)
-        condition = {"Condition": dict(self.condition)} if self.condition else {}
-        return {"Sid": self.sid, "Effect": "Allow", "Action": actions, "Resource": resource, **condition}
+    condition: Mapping[str, Any] = {}
 
 
 def _arn(request: PolicyRequest, service: str, *resources: str, account: str | None = None) -> list[str]:
-    partition = aws_api.partition(request.region)
+    place = "" if service == "iam" else request.region or ANY
     owner = (request.account or ANY) if account is None else account
-    return [f"arn:{partition}:{service}:{request.region or ANY}:{owner}:{resource}" for resource in resources]
-
-
-def _iam(request: PolicyRequest, *resources: str, account: str | None = None) -> list[str]:
-    partition = aws_api.partition(request.region)
-    owner = (request.account or ANY) if account is None else account
-    return [f"arn:{partition}:iam::{owner}:{resource}" for resource in resources]
+    return [f"arn:{partition(request.region)}:{service}:{place}:{owner}:{resource}" for resource in resources]
 
 
 def _in_region(request: PolicyRequest) -> dict[str, Any]:
     return {"StringEquals": {"aws:RequestedRegion": request.region}} if request.region else {}
 
 
-_READ = tuple(
-    sorted(
-        action
-        for action in {*OWN, *SPOT.actions, *(action for kind in PROVIDER.values() for action in kind.actions)}
-        if action.startswith("ec2:Describe") and action != "ec2:DescribeInstanceAttribute"
-    )
-)
-"""EC2 limits these neither to resources nor by tags."""
-
-_OF_TAGGED = (
-    "ec2:AssociateIamInstanceProfile",
-    "ec2:AttachVolume",
-    "ec2:AuthorizeSecurityGroupEgress",
-    "ec2:AuthorizeSecurityGroupIngress",
-    "ec2:CreateNetworkInterface",
-    "ec2:CreateTags",
-    "ec2:DeleteKeyPair",
-    "ec2:DeleteSecurityGroup",
-    "ec2:DeleteTags",
-    "ec2:DeleteVolume",
-    "ec2:DescribeInstanceAttribute",
-    "ec2:DisassociateIamInstanceProfile",
-    "ec2:GetConsoleOutput",
-    "ec2:ModifyInstanceAttribute",
-    "ec2:ModifySecurityGroupRules",
-    "ec2:ModifyVolume",
-    "ec2:ReplaceIamInstanceProfileAssociation",
-    "ec2:RevokeSecurityGroupEgress",
-    "ec2:RevokeSecurityGroupIngress",
-    # With the cluster's key pair and security group.
-    "ec2:RunInstances",
-    "ec2:TerminateInstances",
-    "elasticfilesystem:CreateMountTarget",
-    "elasticfilesystem:DeleteFileSystem",
-    "elasticfilesystem:DeleteMountTarget",
-    "elasticfilesystem:DescribeLifecycleConfiguration",
-    "elasticfilesystem:DescribeMountTargetSecurityGroups",
-    "elasticfilesystem:DescribeMountTargets",
-    "elasticfilesystem:TagResource",
-    "elasticfilesystem:UntagResource",
-    "ssm:StartSession",
-)
-"""What is allowed with everything that has the tag of a cluster."""
-
-_OF_PARTS = (
-    "ec2:AuthorizeSecurityGroupEgress",
-    "ec2:AuthorizeSecurityGroupIngress",
-    "ec2:CreateNetworkInterface",
-    "ec2:CreateSecurityGroup",
-    "ec2:DeleteNetworkInterface",
-    "ec2:ModifySecurityGroupRules",
-    "ec2:RevokeSecurityGroupEgress",
-    "ec2:RevokeSecurityGroupIngress",
-    "ec2:RunInstances",
-)
-"""What needs further resources, beside an instance or a security group with the tag. Each of these actions is for some of them only."""
-
-
-def _machines(request: PolicyRequest) -> list[_Scope]:
+def _machines(request: PolicyRequest) -> dict[str, _Limit]:
     any_tagged = _arn(request, "ec2", "*/*")
     files = _arn(request, "elasticfilesystem", "file-system/*") if request.new_files else []
     creating = {"StringEquals": {"ec2:CreateAction": list(_CREATING)}}
@@ -214,120 +152,55 @@ def _machines(request: PolicyRequest) -> list[_Scope]:
     network = ["network-interface/*", f"subnet/{request.subnet_id or ANY}", f"vpc/{request.vpc_id or ANY}"]
     # The group of a rule must be the cluster's, by the statement `Tagged`. A rule has no tags when it is created.
     parts = [*network, "security-group-rule/*", "volume/*", *group, *spot]
-    volumes = [f"volume/{volume_id}" for volume_id in request.volumes]
-    return [
-        _Scope("Describe", _READ, [ANY], _in_region(request)),
-        _Scope("CreateMachines", ["ec2:RunInstances"], _arn(request, "ec2", "instance/*"), _TAGS_IT),
-        _Scope(
-            "CreateGroupAndKey",
-            ["ec2:CreateSecurityGroup", "ec2:ImportKeyPair"],
-            _arn(request, "ec2", "key-pair/*", "security-group/*"),
-            _TAGS_IT,
-        ),
-        _Scope(
-            "Parts", _OF_PARTS, [*_arn(request, "ec2", *parts), *_arn(request, "ec2", *_images(request), account="")]
-        ),
-        _Scope("TagNew", ["ec2:CreateTags"], any_tagged, {**_TAGS_IT, **creating}),
-        # The provider tags these in a second call.
-        _Scope("TagParts", ["ec2:CreateTags"], _arn(request, "ec2", "security-group-rule/*", "volume/*"), _TAGS_IT),
-        _Scope("Tagged", _OF_TAGGED, [*any_tagged, *files], _TAGGED),
-        _Scope("Volumes", ["ec2:AttachVolume"], _arn(request, "ec2", *volumes)),
-    ]
-
-
-def _images(request: PolicyRequest) -> list[str]:
-    """The images as resources: each one where all are named by their id."""
+    # Each image where all are named by their id.
     are_ids = request.images and all(image.startswith("ami-") for image in request.images)
-    return [f"image/{image}" for image in request.images] if are_ids else ["image/*"]
+    images = [f"image/{image}" for image in request.images] if are_ids else ["image/*"]
+    return {
+        "Describe": _Limit([ANY], _in_region(request)),
+        "CreateMachines": _Limit(_arn(request, "ec2", "instance/*"), _TAGS_IT),
+        "CreateGroupAndKey": _Limit(_arn(request, "ec2", "key-pair/*", "security-group/*"), _TAGS_IT),
+        "Parts": _Limit([*_arn(request, "ec2", *parts), *_arn(request, "ec2", *images, account="")]),
+        "TagNew": _Limit(any_tagged, {**_TAGS_IT, **creating}),
+        "TagParts": _Limit(_arn(request, "ec2", "security-group-rule/*", "volume/*"), _TAGS_IT),
+        "Tagged": _Limit([*any_tagged, *files], _TAGGED),
+        "Volumes": _Limit(_arn(request, "ec2", *(f"volume/{volume_id}" for volume_id in request.volumes))),
+    }
 
 
-def _files(request: PolicyRequest) -> list[_Scope]:
+def _files(request: PolicyRequest) -> dict[str, _Limit]:
     creating = {**_TAGS_IT, "StringEquals": {"elasticfilesystem:CreateAction": "CreateFileSystem"}}
-    return [
-        _Scope("CreateFiles", ["elasticfilesystem:CreateFileSystem"], [ANY], {**_TAGS_IT, **_in_region(request)}),
-        _Scope(
-            "TagFiles",
-            ["elasticfilesystem:TagResource"],
-            _arn(request, "elasticfilesystem", "file-system/*"),
-            creating,
-        ),
-    ]
+    return {
+        "CreateFiles": _Limit([ANY], {**_TAGS_IT, **_in_region(request)}),
+        "TagFiles": _Limit(_arn(request, "elasticfilesystem", "file-system/*"), creating),
+    }
 
 
-_OF_ROLES = (
-    "iam:AddRoleToInstanceProfile",
-    "iam:CreateInstanceProfile",
-    "iam:CreateRole",
-    "iam:DeleteInstanceProfile",
-    "iam:DeleteRole",
-    "iam:DeleteRolePolicy",
-    "iam:DetachRolePolicy",
-    "iam:PutRolePolicy",
-    "iam:RemoveRoleFromInstanceProfile",
-    "iam:TagInstanceProfile",
-    "iam:TagRole",
-    "iam:UntagInstanceProfile",
-    "iam:UntagRole",
-)
-_READ_ROLES = (
-    "iam:GetInstanceProfile",
-    "iam:GetRole",
-    "iam:GetRolePolicy",
-    "iam:ListAttachedRolePolicies",
-    "iam:ListInstanceProfilesForRole",
-    "iam:ListRolePolicies",
-)
-
-
-def _roles(request: PolicyRequest) -> list[_Scope]:
-    own = [f"instance-profile/{_ROLES}/*", f"role/{_ROLES}/*"]
+def _roles(request: PolicyRequest) -> dict[str, _Limit]:
+    own = [f"{kind}{ROLES_PATH}*" for kind in ("instance-profile", "role")]
     # IAM does not know the path of a role that does not exist, or not yet, and then checks its name alone. A path matches, too.
     machines = ("manager", "worker") if request.ssm else ("manager",)
     by_name = [f"{kind}/*-{machine}-*" for kind in ("instance-profile", "role") for machine in machines]
-    passed = f"role/{request.instance_profile}" if request.instance_profile else f"role/{_ROLES}/*"
-    domain = "amazonaws.com.cn" if aws_api.partition(request.region) == "aws-cn" else "amazonaws.com"
+    passed = f"role/{request.instance_profile}" if request.instance_profile else f"role{ROLES_PATH}*"
+    domain = "amazonaws.com.cn" if partition(request.region) == "aws-cn" else "amazonaws.com"
     services = [*([_FILES_SERVICE] if request.new_files else []), *([_SPOT_SERVICE] if request.spot else [])]
-    return [
-        _Scope("ListRoles", ["iam:ListAccountAliases", "iam:ListInstanceProfiles", "iam:ListRoles"], [ANY]),
-        _Scope("ReadRoles", _READ_ROLES, _iam(request, *by_name)),
-        _Scope("Roles", _OF_ROLES, _iam(request, *own)),
-        _Scope(
-            "RolesForSessions",
-            ["iam:AttachRolePolicy"],
-            _iam(request, f"role/{_ROLES}/*"),
-            {"ArnEquals": {"iam:PolicyARN": _iam(request, SSM_POLICY, account="aws")[0]}},
+    ssm_policy = _arn(request, "iam", SSM_POLICY, account="aws")[0]
+    return {
+        "ListRoles": _Limit([ANY]),
+        "ReadRoles": _Limit(_arn(request, "iam", *by_name)),
+        "Roles": _Limit(_arn(request, "iam", *own)),
+        "RolesForSessions": _Limit(
+            _arn(request, "iam", f"role{ROLES_PATH}*"), {"ArnEquals": {"iam:PolicyARN": ssm_policy}}
         ),
-        _Scope(
-            "PassRole",
-            ["iam:PassRole"],
-            _iam(request, passed),
-            {"StringEquals": {"iam:PassedToService": f"ec2.{domain}"}},
+        "PassRole": _Limit(_arn(request, "iam", passed), {"StringEquals": {"iam:PassedToService": f"ec2.{domain}"}}),
+        "RolesOfServices": _Limit(
+            _arn(request, "iam", "role/aws-service-role/*"), {"StringEquals": {"iam:AWSServiceName": services}}
         ),
-        _Scope(
-            "RolesOfServices",
-            ["iam:CreateServiceLinkedRole"],
-            _iam(request, "role/aws-service-role/*"),
-            {"StringEquals": {"iam:AWSServiceName": services}},
-        ),
-    ]
+    }
 
 
-_ON_ITS_OWN = (
-    "elasticfilesystem:DescribeFileSystems",
-    "s3:CreateBucket",
-    "servicequotas:GetServiceQuota",
-    "ssm:GetParameter",
-    "ssm:ResumeSession",
-    "ssm:StartSession",
-    "ssm:TerminateSession",
-)
-"""Actions of several services, each of which takes one of the resources only."""
-
-
-def _others(request: PolicyRequest) -> list[_Scope]:
+def _others(request: PolicyRequest) -> dict[str, _Limit]:
     account = request.account or _ACCOUNT_VARIABLE
-    bucket = f"arn:{aws_api.partition(request.region)}:s3:::tfdeploy-{account}-{request.region or ANY}"
-    in_bucket = [action for action in OWN if action.startswith("s3:") and action not in _ON_ITS_OWN]
+    bucket = f"arn:{partition(request.region)}:s3:::tfdeploy-{account}-{request.region or ANY}"
     parameters = {image.removeprefix(_PARAMETER) for image in request.images if image.startswith(_PARAMETER)}
     own = [f"parameter/{name}" for name in sorted(parameters) if not name.startswith(f"{_PUBLIC_PARAMETERS}/")]
     sessions = _arn(request, "ssm", "document/AWS-StartSSHSession", account=ANY)
@@ -341,7 +214,4 @@ def _others(request: PolicyRequest) -> list[_Scope]:
         *(sessions if request.ssm else []),
     ]
     owned = {"StringEquals": {"s3:ResourceAccount": account}}
-    return [
-        _Scope("Records", in_bucket, [bucket, f"{bucket}/*"], owned),
-        _Scope("Others", _ON_ITS_OWN, resources),
-    ]
+    return {"Records": _Limit([bucket, f"{bucket}/*"], owned), "Others": _Limit(resources)}

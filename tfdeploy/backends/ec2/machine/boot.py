@@ -1,25 +1,34 @@
-"""Waits until machines have booted, and stores the failures.
+"""Waits until machines have booted, and stores the failures (`failures.json`, in the cluster's folder on this computer).
 
-A machine is ready when its engine has the label that the boot script sets last. Its console is read for its host key, and where
-it is late or has ended.
+A machine is ready when its engine has the label that the boot script sets last. Its console is read for its host key, and where it is
+late or has ended: only EC2 can report the console. EC2 is asked on behalf of all machines, and no more often than it allows. A refused
+call is repeated later; what was reported before counts until then.
+https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
 """
 
+import json
+import re
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypedDict, TypeVar
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Generic, TypedDict, TypeVar
 
+from ....agent.files import write_whole
+from ....agent.launch.workdir import locked
 from ....agent.polling import wait_until
 from ....errors import BackendError, Unreachable
+from ....paths import make_private, read_json
 from ...base import ClusterRef
 from ...docker.engine.engine import Engine
 from .. import cleanup
-from ..aws import aws_api
-from . import boot_failures, ssh
-from .instance_poll import InstancePoll
-from .known_hosts import host_key
+from ..aws import api
+from ..aws.errors import AwsFailure
+from . import ssh
 from .model import LIVE, BootFailure, BootKind
-from .user_data import FAILED, GENERATION_LABEL, READY, STARTED
+from .user_data import FAILED, GENERATION_LABEL, HOST_KEY, READY, STARTED
 
 BOOT_SECONDS = 900.0
 UNKNOWN_SECONDS = 60.0
@@ -29,6 +38,18 @@ LATE_SECONDS = 60.0
 """After so long the console of a machine that is not ready is read: its boot script may have failed."""
 
 _POLL_SECONDS, _TAIL_LINES = 1.0, 25
+
+INTERVAL = 5.0
+"""Seconds between two calls that ask the same."""
+
+LONGEST_INTERVAL = 60.0
+"""An interval is doubled, up to this, each time that EC2 refuses the call."""
+
+CONSOLES_PER_SECOND = 10.0
+"""How many consoles are read in a second, of all machines. EC2 refills 20 calls of one kind a second, for the whole account."""
+
+_KEY = re.compile(rf"{HOST_KEY}(ssh-ed25519 [A-Za-z0-9+/]{{68}})(\s|$)")
+"""A whole key: the console may be read while the line is being printed."""
 
 T = TypeVar("T")
 
@@ -57,6 +78,79 @@ class BootFailed(BackendError):
         self.console = console
 
 
+class _Rate:
+    """Allows so many calls in a second, of all threads."""
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second, self._tokens = per_second, per_second
+        self._at = time.monotonic()
+        self._lock = threading.Lock()
+
+    def allows(self) -> bool:
+        """Whether a call may be made now, which then counts."""
+        with self._lock:
+            now = time.monotonic()
+            self._tokens = min(self._per_second, self._tokens + (now - self._at) * self._per_second)
+            self._at = now
+            is_allowed = self._tokens >= 1.0
+            self._tokens -= is_allowed
+            return is_allowed
+
+
+class _PacedCall(Generic[T]):
+    """One call of the API, made by whichever thread asks first after an interval; meanwhile its last response."""
+
+    def __init__(self, call: Callable[[], T], response: T, usual: float = INTERVAL, rate: _Rate | None = None) -> None:
+        """`usual` is the interval while EC2 does not refuse the call; `rate` is that of several calls."""
+        self._call, self._response = call, response
+        self._usual, self._rate = usual, rate
+        self._interval, self._next = usual, 0.0
+        self._lock = threading.Lock()
+
+    def response(self) -> T:
+        """The last response, which is renewed if the interval is over and no other thread does that already."""
+        if time.monotonic() >= self._next and self._lock.acquire(blocking=False):
+            if self._rate is not None and not self._rate.allows():
+                self._lock.release()
+                return self._response
+            try:
+                self._response, self._interval = self._call(), self._usual
+            except AwsFailure as error:
+                if not error.is_throttled:
+                    raise
+                self._interval = min(2 * self._interval, LONGEST_INTERVAL)
+            finally:
+                self._next = time.monotonic() + self._interval
+                self._lock.release()
+        return self._response
+
+
+class InstancePoll:
+    """The states and the consoles of some instances of a region."""
+
+    def __init__(self, region: str, instance_ids: Sequence[str]) -> None:
+        nothing: dict[str, str] | None = None
+        self._states = _PacedCall[dict[str, str] | None](lambda: api.instance_states(region, instance_ids), nothing)
+        # Each machine gets its turn although all of them share the rate.
+        rate, usual = _Rate(CONSOLES_PER_SECOND), max(INTERVAL, len(instance_ids) / CONSOLES_PER_SECOND)
+        self._consoles = {
+            instance_id: _PacedCall(_console(region, instance_id), "", usual, rate) for instance_id in instance_ids
+        }
+
+    def state(self, instance_id: str) -> str | None:
+        """The state of an instance; empty where EC2 does not know it, None where EC2 has not responded yet."""
+        states = self._states.response()
+        return None if states is None else states.get(instance_id, "")
+
+    def console(self, instance_id: str) -> str:
+        """The console output of an instance; empty where EC2 has not responded yet."""
+        return self._consoles[instance_id].response()
+
+
+def _console(region: str, instance_id: str) -> Callable[[], str]:
+    return lambda: api.console(region, instance_id)
+
+
 def engine_of(cluster: ClusterRef, member: Member) -> Engine:
     """The engine of a machine, over ssh."""
     return ssh.engine(cluster, member["machine"])
@@ -70,7 +164,7 @@ def stored_failure(cluster: ClusterRef, member: Member) -> Iterator[None]:
     except BootFailed as error:
         kind = BootKind(**member["kind"])
         failure = BootFailure(member["instance_id"], member["generation"], kind, error.reason, error.console)
-        boot_failures.add(cluster, member["machine"], failure)
+        _add_failure(cluster, member["machine"], failure)
         raise
 
 
@@ -105,7 +199,7 @@ def wait_until_ready(cluster: ClusterRef, member: Member, poll: InstancePoll, lo
         return f"{GENERATION_LABEL}={member['generation']}" in labels, "was not ready: its boot script is still running"
 
     _wait(cluster, member, poll, check)
-    boot_failures.remove(cluster, member["machine"])
+    _remove_failure(cluster, member["machine"])
     log(f"{member['machine']}: connected after {time.monotonic() - begin:.0f} s")
 
 
@@ -147,7 +241,7 @@ def _late(cluster: ClusterRef, member: Member, problem: str) -> BackendError:
     """The error for a machine that has not become ready. It is terminated if its boot script has never run, because then
     nothing on it terminates it."""
     region, instance_id = ssh.region(cluster), member["instance_id"]
-    console = aws_api.console(region, instance_id)
+    console = api.console(region, instance_id)
     reason = f"{problem}, within {BOOT_SECONDS:g} s"
     if console and STARTED not in console:
         cleanup.terminate(region, [instance_id])
@@ -161,3 +255,57 @@ def failure_of(member: Member, reason: str, console: str) -> BackendError:
     end = f"The end of its console:\n{tail}" if tail else "Its console is empty."
     message = f"{member['machine']} {reason}. {end}"
     return BackendError(message) if READY in console else BootFailed(message, reason, tail)
+
+
+def host_key(console: str) -> str:
+    """The host key in the output of a console; empty before the machine has printed it."""
+    match = _KEY.search(console)
+    return match[1] if match else ""
+
+
+def read_failures(cluster: ClusterRef) -> Mapping[str, BootFailure]:
+    """Machine to its last failed boot.
+
+    Raises:
+        SpecError: the file is damaged, or of another version.
+    """
+    try:
+        return read_json(_failures_file(cluster), _failures)
+    except FileNotFoundError:
+        return {}
+
+
+def _failures(data: Mapping[str, Any]) -> dict[str, BootFailure]:
+    return {name: BootFailure(**{**item, "kind": BootKind(**item["kind"])}) for name, item in data.items()}
+
+
+def _add_failure(cluster: ClusterRef, machine: str, failure: BootFailure) -> None:
+    """Store a failed boot."""
+    make_private(ssh.folder(cluster))
+    with locked(ssh.folder(cluster)):
+        failures = read_failures(cluster)
+        _write_failures(cluster, {**failures, machine: failure.following(failures.get(machine))})
+
+
+def _remove_failure(cluster: ClusterRef, machine: str) -> None:
+    """Forget the failures of a machine that has become ready."""
+    if machine in read_failures(cluster):
+        with locked(ssh.folder(cluster)):
+            _write_failures(
+                cluster, {name: failure for name, failure in read_failures(cluster).items() if name != machine}
+            )
+
+
+def forget_failures(cluster: ClusterRef) -> None:
+    """Forget all failures; the cluster is destroyed."""
+    _failures_file(cluster).unlink(missing_ok=True)
+
+
+def _failures_file(cluster: ClusterRef) -> Path:
+    return ssh.folder(cluster) / "failures.json"
+
+
+def _write_failures(cluster: ClusterRef, failures: Mapping[str, BootFailure]) -> None:
+    write_whole(
+        _failures_file(cluster), json.dumps({name: asdict(failure) for name, failure in failures.items()}, indent=1)
+    )

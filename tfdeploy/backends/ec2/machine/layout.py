@@ -3,58 +3,14 @@
 import itertools
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ....agent.run_state import TENSORBOARD
 from ....errors import SpecError
 from ....spec.cluster import ClusterSpec, JobSpec
-from ....spec.ec2 import PER_TASK, EbsVolume, InstanceSpec
+from ....spec.ec2 import PER_TASK, InstanceSpec
 from ....units import counted, text_of_size
-from .model import Instance, InstanceType, requested_image
-
-POOL = "pool"
-"""The label of a machine that names its pool: the tasks of a job run on the machines of one pool."""
-
-_SYSTEM_MEMORY = 0.08
-"""The part of a machine's memory that tasks cannot have: Linux shows about 95 % of what AWS names, and needs some itself."""
-
-
-@dataclass(frozen=True)
-class MachineRequest:
-    """A machine that the cluster needs."""
-
-    machine: str
-    pool: str
-    jobs: tuple[str, ...]
-    """The jobs that may have tasks on it: those of its pool, and TensorBoard on the manager or where it is placed."""
-    instance_type: InstanceType
-    spec: InstanceSpec
-    is_manager: bool = False
-
-    @property
-    def spot(self) -> bool:
-        """True for a spot instance. The manager of the Swarm never is one."""
-        return self.spec.spot and not self.is_manager
-
-    @property
-    def image(self) -> str:
-        """The requested image: an id, or the path of a parameter."""
-        return requested_image(self.spec.ami, self.instance_type)
-
-    @property
-    def volumes(self) -> tuple[EbsVolume, ...]:
-        """The requested further disks."""
-        return self.spec.ebs_volumes
-
-    @property
-    def memory(self) -> int:
-        """The memory that tasks can have, in bytes."""
-        return usable_memory(self.instance_type)
-
-
-def usable_memory(instance_type: InstanceType) -> int:
-    """The memory of a machine that tasks can have, in bytes."""
-    return int(instance_type.memory * (1 - _SYSTEM_MEMORY))
+from .model import Instance, InstanceType, MachineRequest, usable_memory
 
 
 def pools(spec: ClusterSpec) -> Mapping[str, tuple[JobSpec, ...]]:

@@ -1,31 +1,47 @@
 """The machines of a cluster on EC2: discovered, created, observed and deleted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from ....agent.run_state import UNKNOWN
-from ....errors import BackendError, SpecError
+from ....errors import BackendError, SpecError, Unreachable
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
+from ....spec.ec2 import PRIVATE, SSM
 from ...base import GONE, ClusterRef, DependencyRequest, ObservedMachines, Retain
+from ...docker.swarm.nodes import node_status
+from ...parallel_calls import for_all
 from .. import cleanup, record_bucket, validate
-from ..aws import account
+from ..aws import account, api
 from ..price import costs
 from ..ssh_key import read_stored_key
 from ..swarm import MachineSwarm
-from . import boot_failures, known_hosts, machines, ssh, status
+from . import boot, machines, ssh
+from .model import Instance
+
+_READERS = 10
+"""How many consoles are read at the same time."""
+
+_STATUS = {"pending": "booting", "stopping": "stopping", "stopped": "stopped"}
+"""EC2's state of an instance to the machine's status, where the Swarm is not needed to know it."""
 
 
 class Ec2MachineProvider:
     """The contract is `backends.base.MachineProvider`."""
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> Sequence[Machine]:
-        """The machines that the cluster needs. From then on this process reaches those that run."""
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec) -> tuple[Sequence[Machine], Sequence[str]]:
+        """The machines that the cluster needs, and the surplus. From then on this process reaches those that run."""
         validate.refuse_spec(spec)
         inventory = machines.take_inventory(cluster, spec)
         validate.refuse_inventory(spec, inventory)
-        hosts = known_hosts.discover(cluster, spec, inventory.instances.values())
+        hosts = discover_hosts(cluster, spec, inventory.instances.values())
         ssh.use(cluster, hosts, read_stored_key(cluster) if hosts.hosts else "")
-        return machines.plan_machines(spec, inventory)
+        needed = machines.plan_machines(spec, inventory)
+        surplus = inventory.instances.keys() - {machine.name for machine in needed}
+        return needed, [
+            f"{name} ({instance.instance_id})" for name, instance in inventory.instances.items() if name in surplus
+        ]
 
     def register(self, request: DependencyRequest) -> MachineSwarm:
         """Key, security group, shared files, bucket, machines, and their Swarm."""
@@ -38,10 +54,10 @@ class Ec2MachineProvider:
         """What EC2 and the Swarm report, what the machines cost, and which of them could not boot."""
         problems: tuple[str, ...] = ()
         try:
-            statuses, addresses = status.observe_machines(cluster, is_preview)
+            statuses, addresses = _observe(cluster, is_preview)
         except (BackendError, SpecError) as error:
             statuses, addresses, problems = {}, {}, (str(error),)
-        failures = boot_failures.read(cluster)
+        failures = boot.read_failures(cluster)
         return ObservedMachines(
             statuses=statuses,
             others=UNKNOWN if problems else GONE,
@@ -57,8 +73,74 @@ class Ec2MachineProvider:
 
     def delete_all(self, cluster: ClusterRef, retain: Retain) -> str:
         """Remove all that has the cluster's tags; what is on the machines is deleted with them."""
-        file_systems = cleanup.delete_all(cluster, retain["volumes"])
+        region = ssh.region(cluster)
+        file_systems = cleanup.delete_tagged(region, machines.id_tag(cluster), retain["volumes"])
+        boot.forget_failures(cluster)
+        cleanup.delete_roles(region, machines.role_path(cluster))
         record = record_bucket.retire(cluster, retain["record"])
         return "; ".join(
             filter(None, [record, *(f"the shared files are retained: efs={name}" for name in file_systems)])
         )
+
+
+def discover_hosts(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[Instance]) -> ssh.SshHosts:
+    """How ssh reaches the machines that run, whichever computer created them. Stores nothing."""
+    running = [instance for instance in instances if instance.state == "running"]
+    keys = dict(ssh.read(cluster).host_keys)
+    keys.update(_printed_keys(cluster, [instance for instance in running if instance.instance_id not in keys]))
+    hosts = {
+        instance.machine: ssh.Host(instance.instance_id, _address(instance), key)
+        for instance in running
+        if (key := keys[instance.instance_id])
+    }
+    if not hosts:
+        return ssh.SshHosts()
+    managers = (instance.machine for instance in running if instance.is_manager and instance.machine in hosts)
+    return ssh.SshHosts(next(managers, ""), spec.ec2.ssh_user, hosts)
+
+
+def _address(instance: Instance) -> str:
+    """The host name for ssh, by the access with which the instance was created."""
+    return {PRIVATE: instance.private_ip, SSM: instance.instance_id}.get(instance.access, instance.public_ip)
+
+
+def _printed_keys(cluster: ClusterRef, instances: Sequence[Instance]) -> dict[str, str]:
+    """Instance id to host key, read from several consoles at the same time."""
+    keys = for_all(instances, lambda instance: _printed_key(cluster, instance), _READERS)
+    return {instance.instance_id: key for instance, key in zip(instances, keys, strict=True)}
+
+
+def _printed_key(cluster: ClusterRef, instance: Instance) -> str:
+    with suppress(Unreachable):
+        return boot.host_key(api.retry_throttled(lambda: api.console(ssh.region(cluster), instance.instance_id)))
+    return ""
+
+
+def _observe(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The status and the public address of each existing machine. The ledger of costs gets the observation too, but not that of
+    a preview.
+
+    Raises:
+        Unreachable: EC2 does not respond.
+    """
+    existing = machines.existing(cluster)
+    if not is_preview:
+        costs.record_observation(cluster, existing)
+    instances = {instance.machine: instance for instance in existing}
+    nodes: Mapping[str, Any] = {}
+    with suppress(Unreachable, SpecError):
+        listed = ssh.engine(cluster).call(lambda api: api.nodes())
+        nodes = {node["Description"]["Hostname"]: node for node in listed}
+    status = {name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()}
+    return status, {name: instance.public_ip for name, instance in instances.items()}
+
+
+def machine_status(instance: Instance, node: Mapping[str, Any] | None) -> str:
+    """The status of a machine, from its instance and its node of the Swarm (None before it has joined)."""
+    if instance.state in _STATUS:
+        return _STATUS[instance.state]
+    if node is None:
+        return "connecting"
+    if node["Status"]["State"] != "ready":
+        return f"unreachable since {node['UpdatedAt'][:19].replace('T', ' ')}Z"
+    return node_status(node) or "connected"

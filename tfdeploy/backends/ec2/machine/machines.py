@@ -1,55 +1,74 @@
-"""From AWS's inventory to the machines of a plan, each with its `PlannedInstance`."""
+"""From AWS's inventory to the machines of a plan, each with its `PlannedInstance`, and what the plan does to them."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ....errors import SpecError
 from ....paths import NO_ID, cluster_folder
+from ....plan.plan import Plan
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC, Ec2Spec
 from ...base import ClusterRef
-from ..aws import aws_api
-from . import boot_failures, layout, ssh
-from .layout import MachineRequest
+from ..aws import api
+from ..aws.iam_policy import ROLES_PATH
+from . import boot, layout, model, ssh
 from .model import (
     Ec2Inventory,
     Instance,
     InstanceType,
+    MachineRequest,
     PlannedInstance,
     Subnet,
-    failure_of_instance,
-    is_parameter,
     requested_image,
 )
-from .user_data import SHARED
+from .user_data import GPU, SHARED
 
 PROVIDER = "Amazon"
 _GENERATION_BYTES = 4
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ec2Machine(Machine):
+    """A machine in a plan, with what is created for it on EC2."""
+
+    planned: PlannedInstance = field(hash=False, repr=False)
+
+
 def planned_instance(machine: Machine) -> PlannedInstance:
     """The EC2 side of a machine in a plan."""
-    if not isinstance(machine.made_of, PlannedInstance):
+    if not isinstance(machine, Ec2Machine):
         raise TypeError(f"{machine.name} was not planned for EC2")
-    return machine.made_of
+    return machine.planned
 
 
 def manager(machines: Iterable[Machine]) -> Machine:
     """The machine that manages the Swarm."""
-    return next(machine for machine in machines if machine.role == aws_api.MASTER)
+    return next(machine for machine in machines if machine.role == model.MASTER)
+
+
+def lost(machines: Sequence[Machine]) -> frozenset[str]:
+    """The machines that are gone; all of them, where the one that manages the Swarm is."""
+    manager_exists = manager(machines).exists
+    return frozenset(machine.name for machine in machines if not (machine.exists and manager_exists))
 
 
 def tags(cluster: ClusterRef) -> dict[str, str]:
     """The tags of all AWS resources of a cluster, for people too."""
     values = {"project": cluster["project"], "stack": cluster["stack"], "cluster": cluster["name"]}
-    named = {f"{aws_api.PREFIX}{key}": value for key, value in values.items()}
-    return {**named, aws_api.CLUSTER_ID: cluster["id"], aws_api.OWNER: cluster["owner"]}
+    named = {f"{model.PREFIX}{key}": value for key, value in values.items()}
+    return {**named, model.CLUSTER_ID: cluster["id"], model.OWNER: cluster["owner"]}
 
 
 def id_tag(cluster: ClusterRef) -> dict[str, str]:
     """The tag that decides what belongs to a cluster; before it has an id, one that nothing has."""
-    return {aws_api.CLUSTER_ID: cluster["id"] or NO_ID}
+    return {model.CLUSTER_ID: cluster["id"] or NO_ID}
+
+
+def role_path(cluster: ClusterRef) -> str:
+    """The IAM path of a cluster's roles and instance profiles."""
+    return f"{ROLES_PATH}{cluster_folder(cluster)}/"
 
 
 def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
@@ -57,6 +76,15 @@ def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
     prefix = f"{SHARED}/"
     requested = spec.train_dir.removeprefix(prefix) if spec.train_dir.startswith(prefix) else ""
     return requested or cluster_folder(cluster)
+
+
+def existing(cluster: ClusterRef) -> list[Instance]:
+    """The existing instances of a cluster, the oldest first.
+
+    Raises:
+        Unreachable: AWS does not respond.
+    """
+    return api.instances(ssh.region(cluster), id_tag(cluster))
 
 
 def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
@@ -69,15 +97,15 @@ def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:
     region_name, fleet = ssh.region(cluster), spec.ec2
     _refuse_no_type(spec)
     type_names = {job.instance.instance_type for job in spec.training_jobs}
-    types = aws_api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
-    instances = {instance.machine: instance for instance in aws_api.instances(region_name, id_tag(cluster))}
-    subnets = aws_api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
+    types = api.instance_types(region_name, f"{spec.name}: ec2.instance_type", type_names)
+    instances = {instance.machine: instance for instance in existing(cluster)}
+    subnets = api.subnets(region_name, fleet.vpc_id, fleet.subnet_id)
     near = _near_volumes(region_name, spec, subnets, [instance.instance_id for instance in instances.values()])
     present = {instance.subnet_id for instance in instances.values()}
     offered = frozenset.intersection(*(instance_type.zones for instance_type in types.values()))
     subnet = _choose_subnet(spec, sorted(near, key=lambda subnet: subnet.subnet_id not in present), offered)
     images = _images(region_name, spec, types)
-    return Ec2Inventory(region_name, subnet, types, images, instances, boot_failures.read(cluster))
+    return Ec2Inventory(region_name, subnet, types, images, instances, boot.read_failures(cluster))
 
 
 def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceType]) -> dict[str, str]:
@@ -86,10 +114,10 @@ def _images(region_name: str, spec: ClusterSpec, types: Mapping[str, InstanceTyp
     for job in spec.training_jobs:
         instance_type = types[job.instance.instance_type]
         image = requested_image(job.instance.ami, instance_type)
-        if is_parameter(image):
-            images[image] = images.get(image) or aws_api.image_parameter(region_name, image)
+        if image.startswith("/"):
+            images[image] = images.get(image) or api.image_parameter(region_name, image)
         else:
-            aws_api.refuse_image(region_name, image, instance_type.architecture)
+            api.refuse_image(region_name, image, instance_type.architecture)
             images[image] = image
     return images
 
@@ -124,41 +152,30 @@ def _market(spot: bool) -> str:
 def _planned_instance(
     request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None
 ) -> PlannedInstance:
-    subnet = inventory.subnet
-    failure = failure_of_instance(inventory.failures.get(request.machine), instance.instance_id if instance else "")
-    failed = failure.summary if failure else ""
+    failure = inventory.failures.get(request.machine)
+    # It is that of this instance, or there is none.
+    failed = failure.summary if failure and (instance is None or instance.instance_id == failure.instance_id) else ""
     changes: list[str] = []
     if instance:
-        changes = [*([failed] if failed else []), *_changes(request, fleet, subnet.subnet_id, instance)]
+        changes = [*filter(None, [failed]), *_changes(request, fleet, inventory.subnet.subnet_id, instance)]
     staying = instance if instance and not changes else None
     return PlannedInstance(
-        instance_type=request.instance_type.name,
+        request,
+        inventory.subnet,
         # One that stays keeps its image, even if the parameter has another value by now.
         image_id=staying.image_id if staying else inventory.images[request.image],
-        gpus=request.instance_type.gpus,
-        spot=request.spot,
-        root_volume_size=request.spec.root_volume_size,
-        root_volume_type=request.spec.root_volume_type,
-        subnet_id=subnet.subnet_id,
-        vpc_id=subnet.vpc_id,
-        vpc_cidrs=subnet.vpc_cidrs,
         generation=staying.generation if staying else secrets.token_hex(_GENERATION_BYTES),
-        instance_id=instance.instance_id if instance else "",
-        state=instance.state if instance else "",
+        instance=instance,
         changes=tuple(changes),
-        image=request.image,
-        files=fleet.efs,
-        volumes=request.volumes,
-        access=fleet.connectivity,
         failed=failed,
     )
 
 
-def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Machine:
+def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None) -> Ec2Machine:
     instance_type = request.instance_type
-    return Machine(
+    return Ec2Machine(
         name=request.machine,
-        role=aws_api.MASTER if request.is_manager else aws_api.WORKER,
+        role=model.MASTER if request.is_manager else model.WORKER,
         provider=PROVIDER,
         region=inventory.region,
         cpus=instance_type.cpus,
@@ -167,7 +184,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
         public_ip=instance.public_ip if instance else "",
         address=instance.private_ip if instance else "",
         labels={
-            layout.POOL: request.pool,
+            model.POOL: request.pool,
             "instance_type": instance_type.name,
             "zone": inventory.subnet.zone,
             "market": _market(request.spot),
@@ -175,7 +192,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
         kind=instance_type.name,
         jobs=request.jobs,
         exists=instance is not None,
-        made_of=_planned_instance(request, fleet, inventory, instance),
+        planned=_planned_instance(request, fleet, inventory, instance),
     )
 
 
@@ -195,7 +212,7 @@ def _near_volumes(
         volume.volume_id for job in spec.training_jobs for volume in job.instance.ebs_volumes if volume.volume_id
     ]
     volume_ids = list(dict.fromkeys(volumes))
-    zone = aws_api.volume_zone(region_name, where, volume_ids, instance_ids)
+    zone = api.volume_zone(region_name, where, volume_ids, instance_ids)
     near = [subnet for subnet in subnets if zone in ("", subnet.zone)]
     if zone and not near:
         wrong = f"{volume_ids[0]} is in {zone}, but the subnets are in: {_zones(subnets)}"
@@ -217,3 +234,46 @@ def _choose_subnet(spec: ClusterSpec, subnets: Sequence[Subnet], offered: frozen
 
 def _zones(subnets: Sequence[Subnet]) -> str:
     return ", ".join(sorted({subnet.zone for subnet in subnets})) or "no zone"
+
+
+def plan_lines(plan: Plan, surplus: Sequence[str]) -> list[str]:
+    """One line for each machine that is created, replaced or terminated (`surplus`), with the tasks that restart."""
+    lines = [line for machine in plan.needed_machines for line in _lines(plan, machine)]
+    return [*lines, *_new_swarm(plan), *(f"{machine}: will be terminated" for machine in surplus)]
+
+
+def _lines(plan: Plan, machine: Machine) -> list[str]:
+    planned = planned_instance(machine)
+    if not planned.instance_id:
+        again = f" again ({planned.failed})" if planned.failed else ""
+        return [f"{machine.name}: will be created{again}: {_properties(machine)}"]
+    if planned.changes:
+        tasks = ", ".join(task.hostname for task in plan.tasks if task.machine == machine.name)
+        return [
+            f"{machine.name}: will be replaced ({', '.join(planned.changes)}); tasks that restart: {tasks or 'none'}"
+        ]
+    if planned.state in ("stopping", "stopped"):
+        start = f"aws ec2 start-instances --instance-ids {planned.instance_id}"
+        return [
+            f"{machine.name}: is stopped and will not be started. Run `{start}`, or terminate it to have it replaced"
+        ]
+    return []
+
+
+def _properties(machine: Machine) -> str:
+    planned = planned_instance(machine)
+    labels = ", ".join(f"{key}={value}" for key, value in machine.labels.items())
+    gpus = f"; {GPU}={len(machine.gpus)}" if machine.gpus else ""
+    disks = f"; ebs_volumes: {', '.join(planned.disks)}" if planned.disks else ""
+    return f"{machine.kind}, {planned.image_id}; {labels}{gpus}{disks}"
+
+
+def _new_swarm(plan: Plan) -> list[str]:
+    """The effect of a lost or replaced manager on the other machines."""
+    staying = {machine.name for machine in plan.machines if planned_instance(machine).can_stay}
+    name = manager(plan.machines).name
+    if not staying or name in staying or name in plan.unneeded:
+        return []
+    is_gone = not any(planned_instance(machine).instance_id for machine in plan.machines if machine.name == name)
+    lost = "; checkpoints that were only on its disk are lost" if is_gone else ""
+    return [f"{name}: manages the Swarm, so a new Swarm is created, and all tasks restart{lost}"]

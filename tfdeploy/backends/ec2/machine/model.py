@@ -1,16 +1,34 @@
 """What AWS reports about types, images, networks and instances, and what a plan makes of it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network
 
-from ....errors import SpecError
-from ....spec.ec2 import DEEP_LEARNING, EbsVolume
+from ....spec.ec2 import DEEP_LEARNING, EbsVolume, InstanceSpec
 
 LIVE = ("pending", "running", "stopping", "stopped")
 """States of an instance that exists.
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-lifecycle.html"""
 
+PREFIX = "tfdeploy:"
+CLUSTER_ID, OWNER = f"{PREFIX}cluster-id", f"{PREFIX}owner"
+"""The tags that identify a cluster, and who created it."""
+
+MACHINE, GENERATION, ROLE, IMAGE, FILES, DISKS, ACCESS = (
+    f"{PREFIX}{key}" for key in ("machine", "generation", "role", "image", "files", "disks", "access")
+)
+"""The tags that only instances have, beside those of all resources of a cluster."""
+
+MASTER, WORKER = "Master", "Worker"
+"""The values of the tag ROLE."""
+
 X86, ARM = "x86_64", "arm64"
+
+POOL = "pool"
+"""The label of a machine that names its pool: the tasks of a job run on the machines of one pool."""
+
+_SYSTEM_MEMORY = 0.08
+"""The part of a machine's memory that tasks cannot have: Linux shows about 95 % of what AWS names, and needs some itself."""
 
 MOST_BOOT_FAILURES = 3
 """A machine that failed to boot so many times in a row is not created again."""
@@ -71,51 +89,83 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class PlannedInstance:
-    """The EC2 side of a machine in a plan (`Machine.made_of`): what to create, and what exists already."""
+class MachineRequest:
+    """A machine that the cluster needs."""
 
-    instance_type: str
+    machine: str
+    pool: str
+    jobs: tuple[str, ...]
+    """The jobs that may have tasks on it: those of its pool, and TensorBoard on the manager or where it is placed."""
+    instance_type: InstanceType
+    spec: InstanceSpec
+    is_manager: bool = False
+
+    @property
+    def spot(self) -> bool:
+        """True for a spot instance. The manager of the Swarm never is one."""
+        return self.spec.spot and not self.is_manager
+
+    @property
+    def image(self) -> str:
+        """The requested image: an id, or the path of a parameter."""
+        return requested_image(self.spec.ami, self.instance_type)
+
+    @property
+    def volumes(self) -> tuple[EbsVolume, ...]:
+        """The requested further disks."""
+        return self.spec.ebs_volumes
+
+    @property
+    def memory(self) -> int:
+        """The memory that tasks can have, in bytes."""
+        return usable_memory(self.instance_type)
+
+
+def usable_memory(instance_type: InstanceType) -> int:
+    """The memory of a machine that tasks can have, in bytes."""
+    return int(instance_type.memory * (1 - _SYSTEM_MEMORY))
+
+
+@dataclass(frozen=True)
+class PlannedInstance:
+    """The EC2 side of a machine in a plan (`machines.Ec2Machine`): what to create, and what exists already."""
+
+    request: MachineRequest
+    subnet: Subnet
     image_id: str
-    gpus: int
-    spot: bool
-    root_volume_size: int
-    root_volume_type: str
-    subnet_id: str
-    vpc_id: str
-    vpc_cidrs: tuple[str, ...]
     generation: str
     """A random word. A new one makes Pulumi replace the instance."""
-    instance_id: str
-    """The existing instance; empty for none."""
-    state: str
-    """The state of that instance, as EC2 reports it."""
+    instance: Instance | None
+    """The existing instance."""
     changes: tuple[str, ...]
     """Why the existing instance must be replaced; empty when it can stay, or when there is none."""
-    image: str
-    """The image as requested: an id, or the path of a public parameter."""
-    files: str
-    """The shared file system as requested (`efs`)."""
-    volumes: tuple[EbsVolume, ...]
-    """The further disks as requested."""
-    access: str
-    """How the machine is reached: `public`, `private` or `ssm`."""
     failed: str
     """A sentence about its last failed boot; empty when there is none."""
 
     @property
+    def instance_id(self) -> str:
+        """The existing instance; empty for none."""
+        return self.instance.instance_id if self.instance else ""
+
+    @property
+    def state(self) -> str:
+        """The state of that instance, as EC2 reports it."""
+        return self.instance.state if self.instance else ""
+
+    @property
     def disks(self) -> tuple[str, ...]:
         """The further disks as text, such as `200GiB` and `vol-…`."""
-        return tuple(volume.source for volume in self.volumes)
+        return tuple(volume.source for volume in self.request.volumes)
 
     @property
     def boot_kind(self) -> "BootKind":
         """What decides whether it boots."""
-        return BootKind(self.instance_type, self.image_id, self.subnet_id)
+        return BootKind(self.request.instance_type.name, self.image_id, self.subnet.subnet_id)
 
     @property
     def can_stay(self) -> bool:
         """True when the instance exists and needs no replacement."""
-        return bool(self.instance_id) and not self.changes
+        return self.instance is not None and not self.changes
 
 
 @dataclass(frozen=True)
@@ -152,29 +202,6 @@ class BootFailure:
         return replace(self, times=previous.times + (previous.instance_id != self.instance_id))
 
 
-def failure_of_instance(failure: BootFailure | None, instance_id: str) -> BootFailure | None:
-    """The failure if it is that of this instance, or if no instance exists (empty id)."""
-    return failure if failure and instance_id in ("", failure.instance_id) else None
-
-
-def refuse_failed_too_often(where: str, created: Mapping[str, BootKind], failures: Mapping[str, BootFailure]) -> None:
-    """Machines that failed to boot too often are not created once more; `created` is machine to kind.
-
-    Raises:
-        SpecError: one would be; the message has the reason and the end of its console.
-    """
-    for machine, kind in created.items():
-        failure = failures.get(machine)
-        if failure and failure.kind == kind and failure.times >= MOST_BOOT_FAILURES:
-            wrong = (
-                f"{machine} failed to boot {failure.times} times in a row "
-                f"({kind.instance_type}, {kind.image_id}, {kind.subnet_id}): {failure.reason}"
-            )
-            remedy = "Choose another ami, instance_type or subnet_id, or run `pulumi destroy` to start over."
-            console = f"The end of its console:\n{failure.console}" if failure.console else "Its console was empty."
-            raise SpecError(where, wrong, f"{remedy} {console}")
-
-
 @dataclass(frozen=True)
 class Ec2Inventory:
     """What AWS reports, as far as a plan needs it."""
@@ -200,7 +227,7 @@ _PARAMETER = "ssm:"
 
 
 def requested_image(ami: str, instance_type: InstanceType) -> str:
-    """The image for `ami` and a type: an id, or the path of the public parameter that has the id."""
+    """The image for `ami` and a type: an id, or the path of the public parameter that has the id, which begins with a slash."""
     if ami.startswith(_PARAMETER):
         return ami.removeprefix(_PARAMETER)
     if ami == DEEP_LEARNING:
@@ -211,6 +238,28 @@ def requested_image(ami: str, instance_type: InstanceType) -> str:
     return _ECS.format(flavour=flavour)
 
 
-def is_parameter(image: str) -> bool:
-    """True for the path of a parameter; its value is the image's id."""
-    return image.startswith("/")
+OVERLAY_MASK = 24
+"""The size of an overlay network: 253 tasks."""
+
+# Docker's defaults (10.0.0.0/8 for overlays, 172.17.0.0/12 for bridges) are the usual addresses of VPCs:
+# https://docs.docker.com/engine/swarm/networking/#configure-the-default-address-pools.
+_OVERLAYS = ("10.200.0.0/14", "172.24.0.0/14", "192.168.128.0/17", "10.64.0.0/14", "100.96.0.0/14")
+_BRIDGES = ("172.20.0.0/16", "10.199.0.0/16", "192.168.0.0/17", "10.63.0.0/16", "100.95.0.0/16")
+
+
+def overlay_pool(vpc_cidrs: Sequence[str], subnet: str = "") -> str:
+    """A pool for overlay networks that overlaps neither with the VPC nor with `subnet`, the requested network."""
+    return _free(_OVERLAYS, [*vpc_cidrs, *([subnet] if subnet else [])])
+
+
+def bridge_pool(vpc_cidrs: Sequence[str], subnet: str = "") -> str:
+    """A pool for the bridges of each machine that overlaps neither with the VPC nor with `subnet`."""
+    return _free(_BRIDGES, [*vpc_cidrs, *([subnet] if subnet else [])])
+
+
+def _free(candidates: Sequence[str], taken: Sequence[str]) -> str:
+    networks = [IPv4Network(cidr) for cidr in taken if ":" not in cidr]
+    return next(
+        (pool for pool in candidates if not any(IPv4Network(pool).overlaps(network) for network in networks)),
+        candidates[-1],
+    )

@@ -22,7 +22,7 @@ from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
 from ...docker.engine.engine import Engine
 from ...docker.engine.ssh_tunnel import SshTarget
-from ..aws import aws_login
+from ..aws import settings
 
 SCHEME = "ec2"
 
@@ -232,7 +232,7 @@ def _proxy(host: Host, region_name: str) -> str:
     """https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-getting-started-enable-ssh-connections.html"""
     if host.address != host.instance_id:
         return ""
-    profile = aws_login.current().profile
+    profile = settings.current().profile
     quoted = shlex.quote(profile).replace("%", "%%")  # for the shell, and for ssh's tokens
     target = f"--target {host.instance_id} --region {region_name}{f' --profile {quoted}' if profile else ''}"
     session = "--document-name AWS-StartSSHSession --parameters portNumber=%p"

@@ -1,19 +1,18 @@
 """What a user can do when a zone has no capacity for an instance type."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.settings import monitor_supports_feature
 
 from ....errors import TfdeployError
-from ..aws import aws_api, aws_login
-from ..aws.aws_error_table import Kind
-from ..aws.aws_errors import AwsRefusal, provider_error
+from ...base import ClusterRef
+from ..aws import api, settings
+from ..aws.errors import AwsRefusal, Kind, provider_error
 from ..machine import ssh
 from ..machine.model import InstanceType, PlannedInstance, Subnet
-from ..resource_context import ResourceContext
 from . import prices
 
 _CODE = "InsufficientInstanceCapacity"
@@ -75,11 +74,11 @@ def _similar_in_zone(region: str, zone: str, instance_type: InstanceType, spot: 
     price = prices.instance_price(instance_type.name, region)
     if price is None:
         return []
-    offered = [(prices.instance_price(name, region), name) for name in aws_api.types_in_zone(region, zone)]
+    offered = [(prices.instance_price(name, region), name) for name in api.types_in_zone(region, zone)]
     nearest = sorted(
         (abs(usd - price), name) for usd, name in offered if usd is not None and name != instance_type.name
     )
-    candidates = aws_api.describe_types(region, [name for _, name in nearest[:_CANDIDATES]])
+    candidates = api.describe_types(region, [name for _, name in nearest[:_CANDIDATES]])
     return similar_types(instance_type, region, candidates, spot)
 
 
@@ -92,48 +91,46 @@ def _one_per_zone(subnets: Iterable[Subnet]) -> list[Subnet]:
 
 def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:
     """How to have missing capacity reported sooner, where machines are created and the stack does not set the number of attempts."""
-    if aws_login.current().max_retries or all(machine.can_stay for machine in planned):
+    if settings.current().max_retries or all(machine.can_stay for machine in planned):
         return []
     setting = f"`pulumi config set aws:maxRetries {_ATTEMPTS}`, or max_retries={_ATTEMPTS} of an explicit provider"
     return [f"a zone without capacity is reported after up to 50 minutes; after some minutes with {setting}"]
 
 
-def error_hook(context: ResourceContext) -> pulumi.ResourceOptions:
-    """Options for AWS's resources that add a sentence and a remedy to AWS's error; for missing capacity the zones and types that would
-    do. An engine without error hooks shows AWS's error alone."""
+def error_hook(name: str, cluster: ClusterRef, planned: Mapping[str, PlannedInstance]) -> pulumi.ResourceOptions:
+    """Options for the AWS resources of the cluster `name` that add a sentence and a remedy to AWS's error; for missing capacity the
+    zones and types that would do. An engine without error hooks shows AWS's error alone."""
     if not monitor_supports_feature(resource_pb2.RESOURCE_MONITOR_FEATURE_ERROR_HOOKS):
         return pulumi.ResourceOptions()
 
     async def on_error(failed: pulumi.ErrorHookArgs) -> bool:
         if failed.failed_operation == "create":
-            text = await asyncio.to_thread(explanation, context, failed.name, failed.errors[0])
+            text = await asyncio.to_thread(explanation, cluster, planned, failed.name, failed.errors[0])
             if text:
                 pulumi.log.error(text)
         return False
 
-    hook = pulumi.ErrorHook(f"{context.name}-capacity", on_error)
+    hook = pulumi.ErrorHook(f"{name}-capacity", on_error)
     return pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(on_error=[hook]))
 
 
-def explanation(context: ResourceContext, name: str, text: str) -> str:
-    """What a user can do about an error of Pulumi's AWS provider; empty where its text is all that is known."""
-    planned = context.planned_instances.get(name)
-    if planned and _CODE in text:
+def explanation(cluster: ClusterRef, planned: Mapping[str, PlannedInstance], name: str, text: str) -> str:
+    """What a user can do about an error of Pulumi's AWS provider for the resource `name`; empty where its text is all that is known."""
+    region = ssh.region(cluster)
+    if name in planned and _CODE in text:
         try:
-            return _message(context, name, planned)
+            return _message(region, name, planned)
         except TfdeployError as error:
-            return f"{name}: no capacity for {planned.instance_type} now ({error})"
-    refused = provider_error(text, ssh.region(context.cluster))
+            return f"{name}: no capacity for {planned[name].request.instance_type.name} now ({error})"
+    refused = provider_error(text, region)
     return f"{name}: {refused}" if isinstance(refused, AwsRefusal) and refused.kind in _EXPLAINED else ""
 
 
-def _message(context: ResourceContext, machine: str, planned: PlannedInstance) -> str:
-    region = ssh.region(context.cluster)
-    names = {instance.instance_type for instance in context.planned_instances.values()}
-    types = aws_api.instance_types(region, f"{context.name}: ec2.instance_type", names)
-    subnets = aws_api.subnets(region, planned.vpc_id, "")
-    present = next(subnet for subnet in subnets if subnet.subnet_id == planned.subnet_id)
-    has_own_volumes = any(volume.volume_id for job in context.spec.training_jobs for volume in job.instance.ebs_volumes)
-    zones = frozenset.intersection(*(instance_type.zones for instance_type in types.values())) - {present.zone}
-    others = [] if has_own_volumes else [subnet for subnet in subnets if subnet.zone in zones]
-    return message(region, machine, types[planned.instance_type], present, others, planned.spot)
+def _message(region: str, machine: str, planned: Mapping[str, PlannedInstance]) -> str:
+    requests = [instance.request for instance in planned.values()]
+    request, present = planned[machine].request, planned[machine].subnet
+    zones = frozenset.intersection(*(each.instance_type.zones for each in requests)) - {present.zone}
+    has_own_volumes = any(volume.volume_id for each in requests for volume in each.volumes)
+    subnets = [] if has_own_volumes else api.subnets(region, present.vpc_id, "")
+    others = [subnet for subnet in subnets if subnet.zone in zones]
+    return message(region, machine, request.instance_type, present, others, request.spot)

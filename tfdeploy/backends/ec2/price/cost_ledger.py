@@ -7,16 +7,16 @@ until the end of its lifetime, when it terminated itself at the latest.
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from .prices import ENDING_SECONDS, LEAST_SECONDS, Amount, BillableMachine, Disk, cost_over, hourly_cost, total
+from ....agent.json_data import JsonData
+from .prices import ENDING_SECONDS, LEAST_SECONDS, Amount, BillableMachine, cost_over, hourly_cost, total
 
 _MOMENT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 
 @dataclass(frozen=True)
-class LedgerEntry:
+class LedgerEntry(JsonData):
     """One instance. Times are in seconds since 1970."""
 
     instance_id: str
@@ -32,34 +32,15 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(JsonData):
     """All observed instances, and the last plan, which knows what EC2 does not report of new ones."""
 
-    entries: tuple[LedgerEntry, ...] = ()
+    entries: tuple[LedgerEntry, ...]
     planned: Mapping[str, BillableMachine] = field(default_factory=dict)
     """The machines of the last plan, by name."""
     lifetime: float = 0.0
     billed_after: tuple[str, ...] = ()
     """What AWS still bills when the machines are terminated."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ledger as JSON can hold it."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Ledger":
-        """The inverse of `to_dict`, also after JSON."""
-        return cls(
-            tuple(LedgerEntry(**{**entry, "billable": _billable(entry["billable"])}) for entry in data["entries"]),
-            {name: _billable(item) for name, item in data["planned"].items()},
-            data["lifetime"],
-            tuple(data["billed_after"]),
-        )
-
-
-def _billable(data: Mapping[str, Any]) -> BillableMachine:
-    disks = None if data["disks"] is None else tuple(Disk(**disk) for disk in data["disks"])
-    return BillableMachine(**{**data, "disks": disks})
 
 
 def end_time(reason: str) -> float | None:

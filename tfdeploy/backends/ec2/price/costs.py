@@ -18,7 +18,7 @@ from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
 from ....units import text_of_seconds
 from ...base import ClusterRef
-from ..aws import aws_api
+from ..aws import api
 from ..machine import ssh
 from ..machine.machines import planned_instance
 from ..machine.model import Instance
@@ -35,7 +35,7 @@ def refuse(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
     Raises:
         SpecError: the machines may cost more, or the update would create machines although those before them have cost as much.
     """
-    needed, budget = _needed(plan), spec.ec2.budget
+    needed, budget = plan.needed_machines, spec.ec2.budget
     if needed and budget:
         where = f"{spec.name}: ec2.budget"
         prices.refuse_over_budget(where, _hourly_cost(spec, plan), spec.ec2.max_lifetime, budget)
@@ -46,7 +46,7 @@ def refuse(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
 
 def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:
     """The lines of a preview about cost; none where the plan needs no machine."""
-    needed = _needed(plan)
+    needed = plan.needed_machines
     if not needed:
         return []
     billed_after = "; ".join(_billed_after(spec, needed))
@@ -63,7 +63,7 @@ def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:
 
 def save_plan(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
     """Store what the plan knows of the machines that `pulumi up` creates: EC2 does not report their disks with them."""
-    needed = _needed(plan)
+    needed = plan.needed_machines
     planned = {machine.name: _billable_machine(spec, machine) for machine in needed}
     ledger = _read(cluster)
     billed_after = tuple(_billed_after(spec, needed)) if needed else ledger.billed_after
@@ -74,7 +74,7 @@ def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> No
     """Add the existing instances to the ledger, and the end of those that no longer exist."""
     ledger = _read(cluster)
     live = [_entry(ledger, instance) for instance in instances]
-    reasons = aws_api.transition_reasons(ssh.region(cluster), cost_ledger.vanished(ledger, live))
+    reasons = api.transition_reasons(ssh.region(cluster), cost_ledger.vanished(ledger, live))
     _write(cluster, ledger, cost_ledger.updated(ledger, live, reasons, time.time()))
 
 
@@ -117,18 +117,14 @@ def _machine_cost(entries: Iterable[LedgerEntry], name: str, region: str, now: f
     return {"per_hour": live.known, "spent": cost_ledger.spent(instances, region, now).known}
 
 
-def _needed(plan: Plan) -> list[Machine]:
-    return [machine for machine in plan.machines if machine.name not in plan.unneeded]
-
-
 def _hourly_cost(spec: ClusterSpec, plan: Plan) -> prices.Amount:
     return prices.total(
-        prices.hourly_cost(_billable_machine(spec, machine), machine.region) for machine in _needed(plan)
+        prices.hourly_cost(_billable_machine(spec, machine), machine.region) for machine in plan.needed_machines
     )
 
 
 def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
-    volumes = (volume for machine in machines for volume in planned_instance(machine).volumes)
+    volumes = (volume for machine in machines for volume in planned_instance(machine).request.volumes)
     volume_ids = list(dict.fromkeys(volume.volume_id for volume in volumes if volume.volume_id))
     keep_record, keep_files = spec.ec2.retain_record, spec.container.retain_volumes
     return prices.billed_after_machines(machines[0].region, spec.ec2.efs, keep_record, keep_files, volume_ids)
@@ -136,11 +132,11 @@ def _billed_after(spec: ClusterSpec, machines: Sequence[Machine]) -> list[str]:
 
 def _billable_machine(spec: ClusterSpec, machine: Machine) -> prices.BillableMachine:
     """The user's own volumes are not counted: they exist without the machine."""
-    planned = planned_instance(machine)
-    root = prices.Disk(planned.root_volume_type, planned.root_volume_size)
-    new_disks = (prices.Disk(_NEW_DISK, volume.size) for volume in planned.volumes if not volume.volume_id)
+    request = planned_instance(machine).request
+    root = prices.Disk(request.spec.root_volume_type, request.spec.root_volume_size)
+    new_disks = (prices.Disk(_NEW_DISK, volume.size) for volume in request.volumes if not volume.volume_id)
     public_ip = spec.ec2.connectivity == PUBLIC
-    return prices.BillableMachine(planned.instance_type, planned.spot, (root, *new_disks), public_ip)
+    return prices.BillableMachine(machine.kind, request.spot, (root, *new_disks), public_ip)
 
 
 def _entry(ledger: Ledger, instance: Instance) -> LedgerEntry:
@@ -164,7 +160,7 @@ def _read(cluster: ClusterRef) -> Ledger:
     try:
         return read_json(_file(cluster), Ledger.from_dict)
     except FileNotFoundError:
-        return Ledger()
+        return Ledger(())
 
 
 def _write(cluster: ClusterRef, before: Ledger, after: Ledger) -> None:

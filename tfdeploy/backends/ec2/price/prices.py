@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from ....agent.json_data import JsonData
 from ....errors import SpecError
 from ....spec.ec2 import NEW
 from ....units import counted, dollars, text_of_seconds
@@ -39,7 +40,7 @@ class PriceTable:
 
 
 @dataclass(frozen=True)
-class Disk:
+class Disk(JsonData):
     """A disk that is created with a machine."""
 
     kind: str
@@ -47,7 +48,7 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class BillableMachine:
+class BillableMachine(JsonData):
     """The properties of a machine that AWS bills."""
 
     instance_type: str

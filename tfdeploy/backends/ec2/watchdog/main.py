@@ -3,6 +3,7 @@
 `prepare` is its other command; it runs before Docker starts, at each boot.
 """
 
+import json
 import subprocess
 import sys
 import time
@@ -16,7 +17,6 @@ from .imds import Metadata, block_metadata
 from .policy import END, ENGINE_SILENT, REST, SAVE, STOP, Action, Limits, MachineFacts, decide
 from .record_upload import RecordUpload
 from .s3 import S3Folder
-from .settings import read_settings
 
 STATE = Path("/var/lib/tfdeploy")
 """The times of these files are the machine's state: `born`, `watched` by the watchdog, boot script `ready`, a task was `busy`,
@@ -34,11 +34,30 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-no
 BLOCK = 60.0
 """Seconds between two checks of the firewall's rules: a restart of the machine's own firewall removes them."""
 
+SETTINGS = Path("/etc/tfdeploy/watchdog.json")
+"""The present settings; `pulumi up` replaces the file (`backends.ec2.swarm`)."""
+
+CREATED_WITH = Path("/usr/local/lib/tfdeploy/settings.json")
+"""The settings that the machine was created with."""
+
+DEFAULTS: Dict[str, Any] = {
+    "lifetime": 72 * 3600.0,
+    "idle": 900.0,
+    "boot": 1800.0,
+    "spot": False,
+    "region": "",
+    "bucket": "",
+    "folder": "",
+    "endpoint": "",
+    "ssm": False,
+}
+"""Where no file can be read. The limits are the arguments' own defaults."""
+
 T = TypeVar("T")
 
 
 class Watchdog:
-    """The watchdog of a machine; see `settings` for its settings."""
+    """The watchdog of a machine; `DEFAULTS` has the names of its settings."""
 
     def __init__(self, settings: Mapping[str, Any], engine: LocalEngine, metadata: Metadata) -> None:
         self._limits = Limits.from_settings(settings)
@@ -170,6 +189,23 @@ def cancel_boot_guard() -> None:
     if not (STATE / "watched").exists():
         subprocess.run(["shutdown", "-c"], check=False)
         (STATE / "watched").touch()
+
+
+def read_settings(log: Callable[[str], None]) -> Dict[str, Any]:
+    """The present settings; else those that the machine was created with; else the defaults. What cannot be read never keeps a machine
+    from ending."""
+    return _read_file(SETTINGS, log) or _read_file(CREATED_WITH, log) or DEFAULTS
+
+
+def _read_file(path: Path, log: Callable[[str], None]) -> Dict[str, Any]:
+    """The settings in a file; empty where it cannot be read."""
+    try:
+        settings = {**DEFAULTS, **json.loads(path.read_text())}
+        Limits.from_settings(settings)
+    except (OSError, ValueError, TypeError) as error:
+        log(f"{path} cannot be read: {error!r}")
+        return {}
+    return settings
 
 
 def main() -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.ec2.watchdog import settings
-from tfdeploy.backends.ec2.watchdog.settings import DEFAULTS, read_settings
+from tfdeploy.backends.ec2.watchdog import main
+from tfdeploy.backends.ec2.watchdog.main import DEFAULTS, read_settings
 from tfdeploy.spec.ec2 import Ec2Spec
 
 CREATED = {**DEFAULTS, "lifetime": 3600.0, "bucket": "records"}
@@ -15,8 +15,8 @@ CREATED = {**DEFAULTS, "lifetime": 3600.0, "bucket": "records"}
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(settings, "SETTINGS", tmp_path / "present")
-    monkeypatch.setattr(settings, "CREATED_WITH", tmp_path / "created")
+    monkeypatch.setattr(main, "SETTINGS", tmp_path / "present")
+    monkeypatch.setattr(main, "CREATED_WITH", tmp_path / "created")
     (tmp_path / "present").write_text(json.dumps({**CREATED, "lifetime": 7200.0}))
     (tmp_path / "created").write_text(json.dumps(CREATED))
     return tmp_path

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from tfdeploy.backends.ec2.aws import aws_api
+from tfdeploy.backends.ec2.aws import api
 
 
 def refused(code: str) -> list[str]:
@@ -12,10 +12,10 @@ def refused(code: str) -> list[str]:
 
 @pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
 def test_who_may_not_even_list_has_made_none(code: str) -> None:
-    assert aws_api.empty_if_denied(lambda: refused(code)) == []
+    assert api.empty_if_denied(lambda: refused(code)) == []
 
 
 def test_any_other_no_is_one() -> None:
-    assert aws_api.empty_if_denied(lambda: ["one"]) == ["one"]
+    assert api.empty_if_denied(lambda: ["one"]) == ["one"]
     with pytest.raises(ClientError, match="Throttling"):
-        aws_api.empty_if_denied(lambda: refused("Throttling"))
+        api.empty_if_denied(lambda: refused("Throttling"))

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tfdeploy.backends.ec2.aws.aws_settings import AwsSettings, settings
+from tfdeploy.backends.ec2.aws.settings import AwsSettings, stack_settings
 from tfdeploy.errors import SpecError
 
 ROLE = "arn:aws:iam::210987654321:role/deploy"
 
 
 def read(**values: Any) -> AwsSettings:
-    return settings(values.get)
+    return stack_settings(values.get)
 
 
 def test_without_settings_the_environment_decides() -> None:

@@ -1,4 +1,7 @@
-"""TensorBoard as a task: it shows all runs in `train_dir`, at the task's own address."""
+"""The programs of tasks that are part of the agent: TensorFlow's gRPC server, and TensorBoard.
+
+The only module of the agent that imports TensorFlow.
+"""
 
 import importlib.util
 import os
@@ -9,7 +12,19 @@ from typing import List, Mapping
 MISSING = "tfdeploy: TensorBoard is not installed. Add the package tensorboard to the image, or to `requirements`"
 
 
-def arguments(env: Mapping[str, str]) -> List[str]:
+def serve_grpc() -> None:
+    """Serve TensorFlow's gRPC at this task's address in `TF_CONFIG` until stopped: a client drives all tasks (in-graph replication)."""
+    import tensorflow as tf
+
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    server = tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+    )
+    print(f"serving at {server.target}", flush=True)
+    server.join()
+
+
+def tensorboard_arguments(env: Mapping[str, str]) -> List[str]:
     """TensorBoard's arguments, from the task's environment.
 
     The log folder is the parent of the run's folder, so that runs can be compared. If a task's address is its hostname, it has its own
@@ -23,9 +38,9 @@ def arguments(env: Mapping[str, str]) -> List[str]:
 
 
 def run_tensorboard() -> None:
-    """Become TensorBoard; exit code 1 where it is not installed."""
+    """Become TensorBoard, which shows all runs in `train_dir`, at the task's own address; exit code 1 where it is not installed."""
     if importlib.util.find_spec("tensorboard") is None:
         sys.exit(MISSING)
-    command = [sys.executable, "-m", "tensorboard.main", *arguments(os.environ)]
+    command = [sys.executable, "-m", "tensorboard.main", *tensorboard_arguments(os.environ)]
     os.chdir("/")  # modules of the user's code in the working directory could be imported instead of TensorBoard's
     os.execv(sys.executable, command)

@@ -1,17 +1,22 @@
-"""AWS's errors as sentences, each with a remedy, by the table of `aws_error_table`.
+"""AWS's errors as sentences, each with a remedy, by the table of `errors.toml`.
 
 `Unreachable` is an error only where nothing responded: a login, a clock, a region or a configuration that cannot be used does not
 show that a cluster no longer exists.
 """
 
 import re
+import tomllib
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from enum import Enum
 from functools import cache
+from importlib.resources import files
 from string import Formatter
+from typing import Any
 
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError, ProxyConnectionError, WaiterError
@@ -21,36 +26,12 @@ from botocore.regions import EndpointResolver
 
 from ....errors import BackendError, SpecError, TfdeployError, Unreachable, nearest
 from ....units import text_of_seconds
-from . import aws_login
-from .aws_actions import OWN, OWN_WITH_FILES, OWN_WITH_ROLES, PROVIDER
-from .aws_error_table import (
-    ACTIONS,
-    CLOCK,
-    DEFAULT_REGIONS,
-    DISABLED_REGION,
-    FOREIGN,
-    NO_CREDENTIALS,
-    NO_FIPS,
-    NO_REGION,
-    OTHER,
-    QUOTAS,
-    TABLE,
-    UNKNOWN_REGION,
-    ErrorRow,
-    Kind,
-)
+from . import iam_policy, settings
 
 _SKEW_SECONDS = 240.0
 """AWS does not accept signatures that are older than 5 minutes."""
 
 _LONGEST_DETAIL = 600
-_ACTIONS = {
-    action.partition(":")[2]: action
-    for actions in (OWN, OWN_WITH_ROLES, OWN_WITH_FILES, *(kind.actions for kind in PROVIDER.values()))
-    for action in actions
-} | dict(ACTIONS)
-"""Operation to the action of IAM that it needs."""
-
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: *(\S+)")
 _ACTION = re.compile(r"perform: ([\w-]+:[\w*]+)")
 _VALUE = re.compile("^Invalid|Malformed|^Validation")
@@ -67,13 +48,61 @@ _OF_PROVIDER = re.compile(
 """AWS's error in a message of Pulumi's AWS provider, and in one of boto3."""
 
 
+class Kind(Enum):
+    """What an error of AWS is about. It decides the class of the exception, and whether the call is repeated."""
+
+    LOGIN = "login"
+    CLOCK = "clock"
+    PERMISSION = "permission"
+    REGION = "region"
+    CONFIGURATION = "configuration"
+    THROTTLING = "throttling"
+    CAPACITY = "capacity"
+    QUOTA = "quota"
+    CONFLICT = "conflict"
+    """Something is in use, or is changed by another call at the same time."""
+    GONE = "gone"
+    FAILURE = "failure"
+    """AWS responded that it failed itself, or its response did not arrive completely."""
+    UNREACHABLE = "unreachable"
+    """Nothing responded."""
+    REFUSED = "refused"
+    """A value that AWS does not accept, or an unknown code."""
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """Errors that have one sentence and one remedy: a row of `errors.toml`.
+
+    Fields of the texts: `of` (" of profile ml"), `at` (" in us-west-2"), `region`, `detail` (AWS's message with its code), `login` (how
+    to log in), `skew` (of the clock), `action` and `ask` (for a permission), `quota`, `raise_quota`, `zones` (those that AWS names),
+    `nearest_region`.
+    """
+
+    kind: Kind
+    wrong: str
+    remedy: str = "{login}"
+    name: str = ""
+    """The name of a row that `_row` or `_in_context` chooses."""
+    exceptions: str = ""
+    """Names of classes, separated by spaces; a class that is in no row has the row of its nearest base class."""
+    codes: str = ""
+    pattern: str = ""
+    """A regular expression for codes that are in no row; the first row that matches counts."""
+    statuses: Sequence[int] = ()
+    """HTTP statuses of codes that match no pattern. S3 has nothing else in the response to a HEAD."""
+    when: str = ""
+    """A regular expression that the message must match. Such a row counts before the one without."""
+    where: str = "AWS"
+
+
 class AwsRefusal(SpecError):
     """AWS, or boto3 before it asked AWS, refused a call; the same call will not succeed later."""
 
     def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
         super().__init__(row.where, wrong, remedy)
         self.kind = row.kind
-        self.is_not_set_up = row in (NO_CREDENTIALS, NO_REGION)
+        self.is_not_set_up = row.name in ("no credentials", "no region")
         """True where this computer has no settings for AWS."""
 
 
@@ -90,12 +119,8 @@ class AwsFailure(BackendError):
         return self.kind is Kind.THROTTLING
 
 
-class AwsUnreachable(Unreachable):
+class AwsUnreachable(AwsFailure, Unreachable):
     """Nothing responded to a call of AWS."""
-
-    def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
-        super().__init__(f"{wrong}. {remedy.rstrip('.')}")
-        self.kind, self.wrong, self.remedy = row.kind, wrong, remedy
 
 
 _CLASSES = {
@@ -104,6 +129,21 @@ _CLASSES = {
     Kind.CONFLICT: AwsFailure,
     Kind.FAILURE: AwsFailure,
 }
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("errors.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def table() -> Sequence[ErrorRow]:
+    """All rows."""
+    return [ErrorRow(kind, **row) for kind in Kind for row in _data()[kind.value]]
+
+
+def _named(name: str) -> ErrorRow:
+    return next(row for row in table() if row.name == name)
 
 
 def refuse_no_region(region: str) -> None:
@@ -145,14 +185,10 @@ def value_errors(region: str, where: str, wrong: str, remedy: str) -> Iterator[N
         try:
             yield
         except ClientError as error:
-            if not _is_about_value(error):
+            kind = kind_of(error)
+            if kind is not Kind.GONE and not (kind is Kind.REFUSED and _VALUE.search(error_code(error))):
                 raise
             raise SpecError(where, f"{wrong} ({error_message(error)})", remedy) from None
-
-
-def _is_about_value(error: ClientError) -> bool:
-    kind = kind_of(error)
-    return kind is Kind.GONE or (kind is Kind.REFUSED and bool(_VALUE.search(error_code(error))))
 
 
 def _is_of_aws(error: Exception) -> bool:
@@ -203,36 +239,36 @@ def _row(error: Exception) -> ErrorRow:
     text = _text(error)
     if isinstance(error, ClientError):
         if not error_code(error):
-            return FOREIGN
+            return _named("foreign")
         code = re.sub(r"^(Client|Server)\.", "", error_code(error))
         status = code if code.isdecimal() else error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return (
             _first(lambda row: code in row.codes.split(), text)
             or _first(lambda row: bool(row.pattern and re.search(row.pattern, code)), text)
             or _first(lambda row: int(status) in row.statuses, text)
-            or OTHER
+            or _named("other")
         )
     names = [base.__name__ for base in type(error).__mro__]
     rows = (_first(lambda row, name=name: name in row.exceptions.split(), text) for name in names)  # type: ignore[misc]
-    return next(filter(None, rows), OTHER)
+    return next(filter(None, rows), _named("other"))
 
 
 def _first(names_it: Callable[[ErrorRow], bool], text: str) -> ErrorRow | None:
     """The row of an error: one that also fits its message, else the one for any message."""
-    rows = [row for row in TABLE if names_it(row) and re.search(row.when, text)]
+    rows = [row for row in table() if names_it(row) and re.search(row.when, text)]
     return min(rows, key=lambda row: not row.when, default=None)
 
 
 def _in_context(row: ErrorRow, error: Exception, region: str) -> ErrorRow:
     """The row, where the clock or the region shows that another one is meant."""
     if row.kind is Kind.LOGIN and abs(_skew(error)) > _SKEW_SECONDS:
-        return CLOCK
+        return _named("clock")
     if row.kind is Kind.LOGIN and row.statuses and region in _later_regions():
-        return DISABLED_REGION
+        return _named("disabled region")
     if row.kind is Kind.UNREACHABLE and region and region not in _regions() and region in str(error):
-        return UNKNOWN_REGION
+        return _named("unknown region")
     if row.kind is Kind.UNREACHABLE and f"-fips.{region}." in str(error) and not region.startswith(("us-", "ca-")):
-        return NO_FIPS
+        return _named("no fips")
     return row
 
 
@@ -246,7 +282,9 @@ def _regions() -> tuple[str, ...]:
 
 def _later_regions() -> set[str]:
     """The regions that an account must enable."""
-    return {region for region in _regions() if not region.startswith(("cn-", "us-gov-"))} - {*DEFAULT_REGIONS.split()}
+    return {region for region in _regions() if not region.startswith(("cn-", "us-gov-"))} - {
+        *_data()["default_regions"].split()
+    }
 
 
 def _skew(error: Exception) -> float:
@@ -282,17 +320,18 @@ def _detail(error: Exception) -> str:
 def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
     """The sentence and the remedy."""
     fields: Mapping[str, Callable[[], str]] = {
-        "of": lambda: f" of {title}" if (title := aws_login.title()) else "",
+        "of": lambda: f" of {title}" if (title := settings.title()) else "",
         "at": lambda: f" in {region}" if region else "",
         "region": lambda: region or "this region",
         "detail": lambda: _detail(error),
-        "login": aws_login.remedy,
+        "login": settings.remedy,
         "skew": lambda: f" by {text_of_seconds(60 * round(abs(skew) / 60))}" if (skew := _skew(error)) else "",
         "action": lambda: _action(error)[0],
         "ask": lambda: _ask(error),
         "quota": lambda: f"the quota {quota[1]}" if (quota := _quota(error)) else "a quota",
         "raise_quota": lambda: _raise_quota(_quota(error), region),
-        "zones": lambda: _zones(error),
+        # The zones that AWS proposes, as the beginning of a list.
+        "zones": lambda: f"a subnet in {' or '.join(zones)}, or " if (zones := _zones(error)) else "",
         "nearest_region": lambda: nearest(
             region, _regions(), "Set ec2.region, aws:region or AWS_REGION to one of AWS's."
         ),
@@ -307,7 +346,9 @@ def _action(error: Exception) -> tuple[str, bool]:
     if match := _ACTION.search(_text(error)):
         return match[1], True
     operation = error.operation_name if isinstance(error, ClientError) else "signin:CreateOAuth2Token"
-    return _ACTIONS.get(operation, operation), False
+    tables = [part for section in iam_policy.actions().values() for part in section.values()]
+    named = {action.partition(":")[2]: action for part in tables for action in part} | _data()["actions"]
+    return str(named.get(operation, operation)), False
 
 
 def _ask(error: Exception) -> str:
@@ -325,7 +366,7 @@ def _ask(error: Exception) -> str:
 
 def _quota(error: Exception) -> tuple[str, str] | None:
     """The service and the name of the quota that is reached."""
-    return QUOTAS.get(error_code(error)) if isinstance(error, ClientError) else None
+    return _data()["quotas"].get(error_code(error)) if isinstance(error, ClientError) else None
 
 
 def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
@@ -336,7 +377,5 @@ def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
     return f"Request an increase in AWS Service Quotas (https://{host}/servicequotas/home{page}), or use less."
 
 
-def _zones(error: Exception) -> str:
-    """The zones that AWS proposes, as the beginning of a list."""
-    zones = dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2]))
-    return f"a subnet in {' or '.join(zones)}, or " if zones else ""
+def _zones(error: Exception) -> Sequence[str]:
+    return list(dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2])))

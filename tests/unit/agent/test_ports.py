@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tfdeploy.agent.control.port_reservations import MAX_HELD, PortReservations
-from tfdeploy.agent.launch.workdir import PORTS, Port, PortTaken
+from tfdeploy.agent.launch.ports import MAX_HELD, PORTS, Port, PortReservations, PortTaken
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.credentials import (
     AssumeRoleCredentialFetcher,
@@ -19,10 +18,9 @@ from botocore.exceptions import NoCredentialsError
 
 from ....errors import SpecError
 from ...docker.task_runner import DELETE_UNREACHABLE
-from . import aws_login
-from .aws_errors import aws_errors
-from .aws_login import Login, current, current_login
-from .aws_settings import AssumedRole, AwsSettings
+from . import settings
+from .errors import aws_errors
+from .settings import AssumedRole, AwsSettings, Login, core_session, current, current_login
 
 _TIMEOUT_SECONDS = 20
 _ENDPOINT_NAMES = {"service-quotas": "servicequotas"}
@@ -85,7 +83,7 @@ def default_region() -> str:
 
 def forget() -> None:
     """Forget sessions, accounts and the program's login: for another program in the same process, and for tests."""
-    aws_login.forget()
+    settings.forget()
     for cached in (_session, _client, _account):
         cached.cache_clear()
 
@@ -98,14 +96,9 @@ def _account(present: AwsSettings, region: str) -> str:
 
 @cache
 def _client(present: AwsSettings, service: str, region: str) -> Any:
+    place = present.sts_region if service == "sts" and present.sts_region else region
     with aws_errors(region):
-        return _session(present).client(
-            service, region_name=_region(present, service, region), **_options(present, service)
-        )
-
-
-def _region(present: AwsSettings, service: str, region: str) -> str:
-    return present.sts_region if service == "sts" and present.sts_region else region
+        return _session(present).client(service, region_name=place, **_options(present, service))
 
 
 def _options(present: AwsSettings, service: str) -> dict[str, Any]:
@@ -126,16 +119,10 @@ def _options(present: AwsSettings, service: str) -> dict[str, Any]:
 @cache
 def _session(present: AwsSettings) -> boto3.Session:
     """A session with the credentials of these settings, with all roles assumed."""
-    core = botocore.session.Session(profile=present.profile or None)
-    if present.config_file:
-        core.set_config_variable("config_file", str(Path(present.config_file).expanduser()))
-    if present.credentials_file:
-        core.set_config_variable("credentials_file", str(Path(present.credentials_file).expanduser()))
+    core = core_session(present)
     if present.access_key:
         core.set_credentials(present.access_key, present.secret_key, present.token or None)
-    if present.web_identity:
-        _assume(core, present, present.web_identity)
-    for role in present.roles:
+    for role in (*filter(None, [present.web_identity]), *present.roles):
         _assume(core, present, role)
     # boto3 does not read AWS_REGION.
     environment = os.environ.get("AWS_REGION")
