@@ -163,10 +163,8 @@ def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
             in_traceback = True
         elif in_traceback and (not text.strip() or text.startswith("  ")):
             continue
-        elif in_traceback and (
-            _LOG_LINE.match(text) or is_noise(text)
-        ):  # a thread of TensorFlow's prints at the same time
-            others += [] if is_noise(text) else [text]
+        elif in_traceback and (_LOG_LINE.match(text) or is_noise(text)):
+            others += [] if is_noise(text) else [text]  # a thread of TensorFlow's prints at the same time
         elif in_traceback:
             in_traceback = False
             if not is_ignored:

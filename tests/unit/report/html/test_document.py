@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.made_up import BEGIN, content, paid
-from tfdeploy.agent.record.escapes import plain
 from tfdeploy.outputs import TaskRow
 from tfdeploy.report.html.document import LAST_LINES, Content, fragment, page, policy, task_columns
 from tfdeploy.report.html.markup import element
@@ -203,23 +202,6 @@ def test_no_text_is_too_much(lines: list[tuple[float, str]], text: str, options:
     shown = page(replace(made, name=text, report=odd, lines={"ps-0": lines}, options=options))
     assert Outline(shown).open == []
     shown.encode()
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x1b]0;a title\x07after", "after"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-        (" 10%\r 50%\r100%\r\n", "100%"),
-        ("a\x00b\x08c\td", "ac\td"),
-        ("\x1b]never ended", ""),
-        ("caf\u00e9 \U0001f600", "caf\u00e9 \U0001f600"),
-        ("\udcff", "\ufffd"),
-    ],
-)
-def test_text_is_shown_as_a_terminal_would(text: str, shown: str) -> None:
-    assert plain(text) == shown
 
 
 def test_attributes_are_escaped_too() -> None:
