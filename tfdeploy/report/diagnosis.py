@@ -29,7 +29,6 @@ _CONNECTED = "connected"
 class Facts:
     """What a diagnosis is made of."""
 
-    title: str
     report: Report
     sight: ObservedState
     heal: str

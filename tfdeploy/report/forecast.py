@@ -55,11 +55,6 @@ class Forecast:
     cost: tuple[float, float] | None = None
     """In USD; None where the cost of the latest comparable run is not known."""
 
-    @property
-    def width(self) -> float:
-        """The quotient of the two ends."""
-        return self.high / self.low
-
 
 @dataclass(frozen=True)
 class _Estimate:

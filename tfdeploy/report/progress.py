@@ -33,8 +33,7 @@ _MAX_STEPS = 4096
 """So many steps are stored for it: the speed of a program that prints more is measured over a shorter period."""
 
 _LOSSES = ("loss", "cost", "entropy")
-_WIDTH = 32
-_SHORT_WIDTH = 16
+_WIDTH = 16
 _LARGEST = 1e300
 """Larger values are not in a curve: their sum would not be finite."""
 
@@ -188,12 +187,12 @@ def _loss(read: Reading) -> tuple[int, str]:
     return max(ranks, key=itemgetter(0), default=(0, ""))
 
 
-def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
-    """Values as at most `width` blocks in a row; each block is the mean of the values in its place."""
+def sparkline(values: Sequence[float]) -> str:
+    """Values as at most 16 blocks in a row; each block is the mean of the values in its place."""
     numbers = [value for value in values if abs(value) <= _LARGEST]
     if not numbers:
         return ""
-    count = min(width, len(numbers))
+    count = min(_WIDTH, len(numbers))
     bounds = [round(place * len(numbers) / count) for place in range(count + 1)]
     means = [sum(numbers[begin:end]) / (end - begin) for begin, end in pairwise(bounds) if end > begin]
     low, span = min(means), max(means) - min(means)
@@ -228,4 +227,4 @@ def loss_text(progress: Progress) -> str:
     """The last loss and its curve: `loss 0.31 ▇▅▃▂▁`; empty if there is none."""
     if progress.loss is None:
         return ""
-    return f"loss {progress.loss:.4g} {sparkline(progress.losses, _SHORT_WIDTH)}".rstrip()
+    return f"loss {progress.loss:.4g} {sparkline(progress.losses)}".rstrip()

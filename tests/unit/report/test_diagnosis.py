@@ -23,7 +23,7 @@ NO_IMAGE = "No such image: registry.example.com/team/train:1"
 
 
 def facts(look: ObservedState, **more: Any) -> Facts:
-    return Facts("p/s/mnist", read(look), look, "pulumi up --refresh", **more)
+    return Facts(read(look), look, "pulumi up --refresh", **more)
 
 
 def why(look: ObservedState, hostname: str = "", **more: Any) -> list[Finding]:
@@ -176,13 +176,13 @@ def test_nobody_waits_for_tensorboard() -> None:
     made.begin_at(NOON)
     made.come("worker-0")
     look = with_engine(sight(made, engine={"ps-0": True, "worker-0": True}), tensorboard_0=rejected())
-    found = explain(Facts("p/s/mnist", report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))
+    found = explain(Facts(report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))
     assert found[0].text == f"tensorboard-0 cannot start (rejected): {NO_IMAGE}."
     assert found[1].text == "Starting: ps-0 (scheduled). Waiting for that: worker-0."
     made.come("ps-0")
     made.exit("worker-0", 3)
     look = sight(made, engine={})
-    found = explain(Facts("p/s/mnist", report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))
+    found = explain(Facts(report(expected_state(plan(**asked), spec(**asked)), look), look, "heal"))
     assert [one.about for one in found] == ["", "worker-0"]
 
 

@@ -48,7 +48,7 @@ def explain(
 def _facts(snapshot: Snapshot) -> Facts:
     entry = snapshot.entry
     heal = load(entry.cluster["backend"]).heal_command
-    return Facts(entry.title, snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
+    return Facts(snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
 
 
 def _print(findings: Sequence[Finding]) -> None:
