@@ -279,7 +279,7 @@ def _tile(name: str, value: str, source: str) -> Html:
 
 
 def _timeline(content: Content) -> Html:
-    hostnames = [str(row["hostname"]) for row in content.report.tasks]
+    hostnames = [row["hostname"] for row in content.report.tasks]
     drawn = timeline(hostnames, content.events, from_moment(content.report.observed_at))
     if drawn is None:
         return Html("")
@@ -304,8 +304,8 @@ def _events(events: Sequence[Event], begin: float) -> Html:
 
 def _logs(content: Content) -> Html:
     """The last lines of each task; unfolded if the task failed, or if it is the only one."""
-    rows = [row for row in content.report.tasks if content.lines.get(str(row["hostname"]))]
-    return joined(*(_log(content, str(row["hostname"]), str(row["status"]), len(rows) == 1) for row in rows))
+    rows = [row for row in content.report.tasks if content.lines.get(row["hostname"])]
+    return joined(*(_log(content, row["hostname"], row["status"], len(rows) == 1) for row in rows))
 
 
 def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
