@@ -111,13 +111,13 @@ def _failed_task(facts: Facts, task: TaskState) -> Finding:
         how = "ran out of memory"
     elif task.signal:
         how = f"was killed by {task.signal}"
-    found = failure_of(task, facts.sight)
-    how += found.place
+    failure = failure_of(task, facts.sight)
+    how += failure.place
     run = facts.run
     if run is not None and run.result is None and may_fail(run, task):
         how += ". The training continues without it"
         how += f"; `tfdeploy restart {task.hostname}` starts it again" if is_left_out(run, task) else ""
-    return Finding(task.hostname, f"{task.hostname} {how}.", found.remedy, found.lines)
+    return Finding(task.hostname, f"{task.hostname} {how}.", failure.remedy, failure.lines)
 
 
 def _unfinished(facts: Facts) -> Iterator[Finding]:
@@ -199,10 +199,10 @@ def _task_problems(facts: Facts) -> Iterator[Finding]:
         if task is None or (engine is not None and engine.reason):
             continue
         if task.state == states.RESTARTING:
-            found = failure_of(task, facts.sight)
+            failure = failure_of(task, facts.sight)
             when = restart_text(task.restart_delay, task.failures, task.max_failures)
             text = f"{hostname} ended ({exit_text(task.exit)}) and restarts {when}."
-            yield Finding(hostname, text, found.remedy, found.lines)
+            yield Finding(hostname, text, failure.remedy, failure.lines)
         elif task.state in states.DEAD:
             yield _failed_task(facts, task)
         elif status == states.LOST:

@@ -221,7 +221,7 @@ def _session_waits(observed: ObservedState) -> list[Finding]:
 
 
 def _never_trained(run: RunState, observed: ObservedState) -> list[Finding]:
-    lines = {name: [line for line in found if line.text.strip()] for name, found in observed.view.logs.items()}
+    lines = {name: [line for line in printed if line.text.strip()] for name, printed in observed.view.logs.items()}
     others = deciding_tasks(run) if run.spec.success == WORKER_0 else []
     others_train = any(_has_step(lines.get(other.hostname, [])) for other in others)
     waits = []

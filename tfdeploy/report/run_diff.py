@@ -58,11 +58,12 @@ class RunDiff:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
+        tables, names = self.value_tables(), ("name", "older", "newer")
         return {
             "older": self.older.to_dict(),
             "newer": self.newer.to_dict(),
             "changed": self.changed,
-            **{title.lower(): [_row_dict(row) for row in rows] for title, rows in self.value_tables().items()},
+            **{title.lower(): [dict(zip(names, row, strict=True)) for row in rows] for title, rows in tables.items()},
             "code": None
             if self.code is None
             else [
@@ -124,10 +125,6 @@ _NOT_ALWAYS_KNOWN = ("cost", "steps/s")
 def _table(title: str, rows: Sequence[tuple[str, str, str]]) -> str:
     cells = [{title: name, "older": safe(before, False), "newer": safe(after, False)} for name, before, after in rows]
     return text_table(cells, [title, "older", "newer"])
-
-
-def _row_dict(row: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("name", "older", "newer"), row, strict=True))
 
 
 def file_text(change: FileChange) -> str:

@@ -114,12 +114,12 @@ def _last_stay(
     source: RecordSource, run_id: str, latest: RunOutcome, stored: RunOutcome | None, moves: Sequence[events.Event]
 ) -> float | None:
     """What a run cost since its submission, or since its last move."""
-    known = _known_stays(stored)
+    stays = _known_stays(stored)
     begin, end = moves[-1].at if moves else latest.submitted, time.time() if latest.ended is None else latest.ended
     if moves and (end <= begin or not _is_billed(moves[-1].place)):
         return 0.0  # a run that had ended before moves with its record
-    if len(known) == 1 + len(moves) and (not source.billed or _is_complete(source, stored)):
-        return known[-1]
+    if len(stays) == 1 + len(moves) and (not source.billed or _is_complete(source, stored)):
+        return stays[-1]
     # Other runs were between the two parts of a run that was resumed; a run that moves is resumed once, when it arrives.
     is_whole = not source.billed or _resumptions(source.record, run_id) <= min(1, len(moves))
     return run_cost(source.billed, begin, end) if is_whole else None

@@ -270,9 +270,9 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     width = display.text_columns
     tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
     progress = replace(progress_of(latest), losses=())  # of the last lines alone a curve is flat
-    known = summary(latest, progress, str(Path.home()), width, with_cause=not has_failed)
+    facts = summary(latest, progress, str(Path.home()), width, with_cause=not has_failed)
     more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
-    pulumi.log.info("\n".join([name, tables, "", known, *more]).rstrip())
+    pulumi.log.info("\n".join([name, tables, "", facts, *more]).rstrip())
     if is_new:
         _warn_of_program(watch, latest)
     if watch.is_gone and watch.trouble.was_well:

@@ -244,8 +244,8 @@ def read_progress(snapshot: Snapshot) -> Progress:
     """The progress of the first task that prints steps or losses, from the last lines of its log; the chief first."""
     run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
     commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
-    found = stored_progress(record, run.spec.id, leaders_first(run.tasks), commands) if run else ()
-    return next((item for item in found if item.step is not None or item.loss is not None), Progress())
+    of_tasks = stored_progress(record, run.spec.id, leaders_first(run.tasks), commands) if run else ()
+    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
 
 def _destroyed(entry: Entry) -> list[str]:

@@ -52,8 +52,8 @@ def task_columns(tasks: Table, elsewhere: Collection[str] = ()) -> Table:
     """The tasks in the order of the page, without the columns that are `elsewhere` on it and the same in each row."""
     others = [name for name in tasks.columns if name not in (*_FIRST_COLUMNS, *_LAST_COLUMNS)]
     columns = [name for name in (*_FIRST_COLUMNS, *others, *_LAST_COLUMNS) if name in tasks.columns]
-    told = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
-    return replace(tasks, columns=[name for name in columns if name not in told])
+    repeated = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
+    return replace(tasks, columns=[name for name in columns if name not in repeated])
 
 
 def table(content: Table) -> Html:
