@@ -72,7 +72,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.docker": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "plan", "spec", "agent"),
     "backends.ec2": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "backends.ec2", "plan", "spec", "agent"),
     "report": (*BASE, "outputs", "receipts", "report", "backends.base", "backends.move", "plan", "spec", "agent"),
-    "report.html": (*BASE, "report", "agent.events", "agent.run_state"),
+    "report.html": (*BASE, "report", "agent.events", "agent.record.escapes", "agent.run_state"),
     "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
         "receipts",
@@ -84,7 +84,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.stack_config",
         "backends.state_values",
         "plan.replacement",
-        "report.arrival",
         "report.run_outcomes",
         "spec.arg_reader",
         "spec.environment",
@@ -188,7 +187,15 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.aws.iam_policy", "spec.ec2"),
     "cli.commands.options": ("spec.arg_docs", "cli", "errors", "units"),
-    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle", "spec.backends"),
+    "cli.run.command": (
+        *BASE,
+        "cli",
+        "registry",
+        "report",
+        "plan.code_bundle",
+        "spec.backends",
+        "agent.record.escapes",
+    ),
     "cli.run.pulumi_program": ("component.announcements", "cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from ..agent.record.escapes import safe
 from ..errors import SpecError
-from ..report.escapes import safe
 from ..units import DURATION_FORM, seconds, wrapped
 from . import completion
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..agent.record.escapes import RESET, safe
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
-from ..report.escapes import RESET, safe
-from ..report.tables import Table, fit, heading, machine_table, screen_tables, task_table, text_table, with_ages
+from ..report.tables import Table, fit, heading, kind, machine_table, screen_tables, task_table, text_table, with_ages
 from .common import has_colours, print_styled
 from .snapshot import LogLine
 
@@ -110,12 +110,8 @@ def _to_dict(line: LogLine) -> dict[str, object]:
     return {"at": line.at, "task": line.hostname, "stream": line.pipe, "attempt": line.attempt, "text": text}
 
 
-_STATE_STYLES = {
-    "green": ("running", "succeeded", "connected", "ok"),
-    "red": ("failed", "killed", "out of memory", "lost", "gone", "unreachable", "rejected", "left over"),
-    "dim": ("stopped", "ended", "destroyed"),
-}
-"""Colour to the beginnings of states; every other state is on its way to one of these."""
+_STYLES = {"run": "green", "good": "green", "bad": "red", "over": "dim"}
+"""Kind of a state to its colour; every other state is on its way to one of these."""
 
 
 def screen_width(wide: bool = False) -> int:
@@ -172,7 +168,7 @@ def _style(column: str, text: str) -> str:
     """The colour of a cell: that of its state if it has one."""
     if column not in ("status", "state"):
         return ""
-    return next((style for style, states in _STATE_STYLES.items() if text.startswith(states)), "yellow")
+    return _STYLES.get(kind(text), "yellow")
 
 
 def _one_line(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

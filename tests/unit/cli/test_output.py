@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfdeploy.agent.record.escapes import safe
 from tfdeploy.cli.output import prefix
-from tfdeploy.report.escapes import safe
 
 RED, RESET = "\x1b[31m", "\x1b[0m"
 

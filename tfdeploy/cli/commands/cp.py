@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ...agent.record.escapes import shown_text
 from ...errors import SpecError
-from ...report.escapes import shown_text
 from ...units import counted, text_of_size
 from .. import completion
 from ..common import FAILED, print_json, print_message, print_result

@@ -15,7 +15,7 @@ from ...backends.base import ClusterRef
 from ...paths import cluster_folder
 from ...receipts import Receipt, RunOutcome
 from ...registry import Entry
-from ...report.run_history import UNFINISHED, RunSummary, StoredRun, columns, summaries
+from ...report.run_history import UNFINISHED, StoredRun, columns, summaries
 from ...report.run_outcomes import RecordSource, observed_source, outcome, store_outcomes
 from ..common import print_json, print_message, print_result
 from ..output import print_table
@@ -129,14 +129,14 @@ def _run(
     )
 
 
-def _print(rows: Sequence[RunSummary], everything: bool, wide: bool) -> None:
+def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:
     if not rows:
         print_result("There are no runs. `pulumi up` submits one.")
         return
     now = time.time()
     shown = columns(rows, everything)
     print_table([{**dict.fromkeys(shown, ""), **row.cells(now)} for row in rows], shown, wide)
-    newest = {row.run.key: row for row in reversed(rows)}
+    newest = {row.key: row for row in reversed(rows)}
     for row in rows:
-        if row.run.is_current and row is not newest[row.run.key]:
-            print_message(f"{row.run.cluster}: the current run is {row.run.spec.id}.")
+        if row.is_current and row is not newest[row.key]:
+            print_message(f"{row.cluster}: the current run is {row.spec.id}.")

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import registry
+from ...agent.record.escapes import safe
 from ...agent.record.record import Record
 from ...registry import Entry
-from ...report.escapes import safe
-from ...report.progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
-from ...report.summary import LEADERS, leader, next_steps, summary
+from ...report.progress import Progress, leaders_first, left_text, loss_text, rate_text, step_text
+from ...report.run_outcomes import stored_progress
+from ...report.summary import leader, next_steps, summary
 from ...units import moment, wrapped
 from ..common import console, has_colours, print_json, print_message, print_result, print_styled
 from ..output import cluster_tables, screen_width, wide_tables
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
-_PROGRESS_LINES = 1000
-"""So many last lines of a task are read for its progress."""
 
 
 class WatchedCluster:
@@ -244,16 +243,9 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
 def read_progress(snapshot: Snapshot) -> Progress:
     """The progress of the first task that prints steps or losses, from the last lines of its log; the chief first."""
     run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
-    for hostname in dict.fromkeys(
-        name for name in (*LEADERS, *(run.tasks if run else ())) if run and name in run.tasks
-    ):
-        command = next((row["command"] for row in snapshot.report.tasks if row["hostname"] == hostname), "")
-        training = Training(goal(command))
-        lines = record.log(run.spec.id if run else "", hostname).tail(_PROGRESS_LINES)
-        training.add_lines((line.at, line.text) for line in lines)
-        if training.progress.step is not None or training.progress.loss is not None:
-            return training.progress
-    return Progress()
+    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
+    of_tasks = stored_progress(record, run.spec.id, leaders_first(run.tasks), commands) if run else ()
+    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
 
 def _destroyed(entry: Entry) -> list[str]:
@@ -267,7 +259,7 @@ def _destroyed(entry: Entry) -> list[str]:
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     """A cluster as JSON: its identity and the component's outputs."""
     without = (
-        *("status", "timed", "logs", "finished", "failures", "session_waits", "until_problems", "sentences"),
+        *("status", "timed", "logs", "finished", "failures", "problems", "sentences"),
         *("submitted", "last_seen", "time_left"),
     )
     outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...agent.record.escapes import shown_text
 from ...errors import BackendError, SpecError
-from ...report.escapes import shown_text
 
 STDOUT = "-"
 """As DEST: standard output."""

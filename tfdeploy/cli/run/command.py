@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from ... import registry
+from ...agent.record.escapes import safe
 from ...errors import BundleError, EmptyBundle, SpecError
-from ...report.escapes import safe
-from ...report.run_words import in_words_of_run
+from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND
 from ..commands.status import to_dict
 from ..common import FAILED, parse_timeout, print_json, print_message

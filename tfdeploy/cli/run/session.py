@@ -12,7 +12,7 @@ from ... import registry
 from ...agent.run_state import STOPPED
 from ...backends.base import access
 from ...errors import BackendError, CommandError, NotFound
-from ...report.run_words import in_words_of_run
+from ...report.remedies import in_words_of_run
 from ..common import FAILED, TIMED_OUT, UNREACHABLE, print_message
 from ..snapshot import Follower, LogLine, Snapshot
 from .arguments import CLUSTER, exit_code
