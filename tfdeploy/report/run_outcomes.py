@@ -15,7 +15,7 @@ from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from ..backends.base import ClusterRef, ObservedState
-from ..backends.run_mover import StoppedRun
+from ..backends.move import StoppedRun
 from ..receipts import RunOutcome
 from ..spec.backends import BACKENDS
 from .progress import LEADERS, Progress, read_progress

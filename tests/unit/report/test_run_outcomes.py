@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.backends.move import StoppedRun
 
 from tests.clusters import cluster_ref
 from tests.unit.printing import write
