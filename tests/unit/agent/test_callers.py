@@ -36,6 +36,7 @@ ADMIN_CALLS = [
     ("PUT", "/import/0", {}),
     ("GET", "/import", {}),
     ("POST", "/view", {}),
+    ("POST", "/files", {"runs": [""]}),
     ("POST", "/copy", {"record_id": ""}),
     ("POST", "/restarts", {"hostnames": []}),
     ("POST", "/new-launcher", {"hostname": "worker-0", "action": "restarted"}),

@@ -26,12 +26,22 @@ from ..launch.lead import die_with_parent, yield_to_programs
 from ..launch.process import wait_for_signal, wake_main_thread
 from ..record.artifact_store import UploadUnknown
 from ..record.record import Record, ViewRequest
+from ..record.record_files import Range
 from ..record.record_import import ImportRequest
-from ..record.record_sync import CopyPosition
+from ..record.replica import pack
 from ..run_spec import RunSpec
 from ..sync import LauncherReport
 from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
-from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, launcher_token, task_token
+from ..transport.rpc import (
+    GONE,
+    INTERRUPTED_CODE,
+    PROTOCOL,
+    TOKEN_HEADER,
+    UNIX,
+    hostname_of,
+    launcher_token,
+    task_token,
+)
 from ..transport.upload_calls import UploadRefused
 from .controller import Controller, TaskUnknown
 
@@ -133,7 +143,11 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         AllowedCall(LAUNCHER, "POST", f"{upload}/{number}", _SHORT, finish_file),
         AllowedCall(LAUNCHER, "POST", upload, MAX_BODY, end_upload),
         admin("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
-        admin("POST", "/copy", lambda body: controller.changes_since(_position(body)).to_dict()),
+        admin(
+            "POST", "/files", lambda body: {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
+        ),
+        admin("POST", "/ranges", lambda body: _ranges(controller, **json.loads(body))),
+        admin("POST", "/copy", lambda body: controller.changes_since(json.loads(body))),
         admin("POST", "/artifact", lambda body: controller.read_artifact(**json.loads(body)), _SHORT * 4),
         admin("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
         admin("PUT", f"/code/{name}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
@@ -197,8 +211,8 @@ def _sync(controller: Controller, body: bytes, check: Callable[[str], None]) -> 
     return {name: value for name, value in order.items() if name != "generation"}
 
 
-def _position(body: bytes) -> CopyPosition:
-    return CopyPosition.from_dict(json.loads(body))
+def _ranges(controller: Controller, record_id: str, ranges: List[List[Any]]) -> bytes:
+    return pack(controller.read_ranges(record_id, [Range(*part) for part in ranges]))
 
 
 class _Handler(BaseHTTPRequestHandler):

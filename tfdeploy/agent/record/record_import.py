@@ -19,8 +19,9 @@ from ..launch.workdir import RunRefused
 from ..run_state import RunState
 from . import artifact_precedence
 from .artifact_manifest import ArtifactList, is_complete, load_manifest, save_manifest
-from .artifacts import NOT_COPIED, LeftOut, is_valid_name
+from .artifacts import NOT_COPIED, LeftOut
 from .record import NAME, Record
+from .record_files import is_valid_name
 
 PART_BYTES = 16 * 1024 * 1024
 _PIECE = 1024 * 1024

@@ -47,7 +47,7 @@ _TRIES, _PAUSE = 5, 2.0
 
 
 @dataclass(frozen=True)
-class RecordFile:
+class StoredFile:
     """A complete file of a record, as the manifest lists it."""
 
     size: int
@@ -57,7 +57,7 @@ class RecordFile:
     """The content, for small files that change; the bucket has no object for these."""
 
     @classmethod
-    def from_list(cls, item: Any) -> "RecordFile":
+    def from_list(cls, item: Any) -> "StoredFile":
         """From the manifest's list."""
         size, md5, *text = item
         return cls(int(size), str(md5), text[0] if text else None)
@@ -70,7 +70,7 @@ class Manifest:
     record_id: str
     at: float
     """When it was written, in seconds since 1970."""
-    files: Mapping[str, RecordFile]
+    files: Mapping[str, StoredFile]
     """By path in the record."""
     part: int = 0
     """The bytes of a part of a file; 0 where each file is one object."""
@@ -87,7 +87,7 @@ class Manifest:
         """From the watchdog's JSON (`watchdog.record_upload`), or from that of `mark_ended`."""
         if "ended" in data:
             return cls(str(data["ended"]), 0.0, {}, ended=True)
-        files = {path: RecordFile.from_list(item) for path, item in data["files"].items()}
+        files = {path: StoredFile.from_list(item) for path, item in data["files"].items()}
         return cls(str(data["record_id"]), float(data["at"]), files, int(data.get("part", 0)))
 
 
@@ -139,7 +139,7 @@ def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: 
     return _write(target, (shared_bucket.read_object(bucket, name) for name in names), file)
 
 
-def _copy_local(source: Path, target: Path, file: RecordFile) -> bool:
+def _copy_local(source: Path, target: Path, file: StoredFile) -> bool:
     """Write a file from an older copy; False where it differs. A log may have grown there beyond the manifest."""
     if not source.is_file() or source.stat().st_size < file.size:
         return False
@@ -147,7 +147,7 @@ def _copy_local(source: Path, target: Path, file: RecordFile) -> bool:
         return _write(target, iter(lambda: content.read(_READ), b""), file)
 
 
-def _write(target: Path, parts: Iterable[bytes | None], file: RecordFile) -> bool:
+def _write(target: Path, parts: Iterable[bytes | None], file: StoredFile) -> bool:
     """Write as many bytes as the file has; whether these are its content."""
     md5, missing = hashlib.md5(usedforsecurity=False), file.size
     with target.open("wb") as content:
