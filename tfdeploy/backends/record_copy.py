@@ -114,7 +114,7 @@ class RecordCopy:
         deadline = time.monotonic() + seconds
         replica = Replica(self.folder, read, lambda: time.monotonic() >= deadline)
         missing = replica.update(listed.files)
-        if listed.run:
+        if listed.run and not missing:
             self.record.touch(listed.at)
         with suppress(CallError):
             return missing + replica.fetch_artifacts(listed.files)

@@ -87,9 +87,11 @@ class Replica:
         while lacking and lacking != before:
             before, wanted = lacking, _first_part(lacking)
             for part, data in zip(wanted, self._read(wanted)):
+                if not data:  # the original has deleted the file meanwhile
+                    gone.add(part.name)
+                    break
                 self._append_data(self._folder / part.name, data[: part.size])
-                if len(data) < part.size:  # it returns less in one call, or the original has deleted the file meanwhile
-                    gone |= set() if data else {part.name}
+                if len(data) < part.size:
                     break
             lacking = [part for part in self._lacking(files) if part.name not in gone]
         differing = [file for file in files if self._differs(file) and not self._replace(file)]
