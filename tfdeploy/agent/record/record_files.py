@@ -2,7 +2,7 @@
 
 Output and events grow; states and artifacts are replaced. The list goes over what is in the folder, never over the tasks that a run
 has today: what a removed task has printed is in every copy. The content of small files that are replaced is in the list itself, so that
-they agree with each other. This module is part of the agent and of the watchdog on EC2, and imports nothing of either.
+they agree with each other. The watchdog on EC2 makes the same list for a bucket: it has no room for this module.
 """
 
 import hashlib
