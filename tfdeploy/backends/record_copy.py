@@ -238,7 +238,7 @@ class _Original:
         if self._is_former:
             return self._former.read(ranges)
         response = self._post("/ranges", {"record_id": self._record_id, "ranges": ranges})
-        return understood(lambda _: unpack(response), {"protocol": PROTOCOL})
+        return understood(lambda _: [data for _, data in unpack(response)], {"protocol": PROTOCOL})
 
     def _post(self, path: str, body: dict[str, Any]) -> bytes:
         return self._controller.call("POST", path, json.dumps(body).encode())

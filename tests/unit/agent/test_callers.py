@@ -33,7 +33,7 @@ ADMIN_CALLS = [
     ("PUT", "/code/0123", {}),
     ("POST", "/stop", {}),
     ("POST", "/moved", {"to": "docker"}),
-    ("PUT", "/import/0", {}),
+    ("PUT", "/import", {"record_id": "", "at": 0, "files": {}}),
     ("GET", "/import", {}),
     ("POST", "/view", {}),
     ("POST", "/files", {"runs": [""]}),

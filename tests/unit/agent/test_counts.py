@@ -170,7 +170,7 @@ class Direct:
 
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
         assert (method, path) == ("POST", "/ranges")
-        return _ranges(self._controller, **json.loads(body))
+        return _ranges(self._controller.record, **json.loads(body))
 
     def json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         assert (method, path) == ("POST", "/files")

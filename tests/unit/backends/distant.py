@@ -14,7 +14,7 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.printing import Chunk, folder, write
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.controller_server import _ranges
+from tfdeploy.agent.control.controller_server import _artifact, _ranges
 from tfdeploy.agent.events import TASK_INTERRUPTED, Event
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.log import NAMES, PIPES
@@ -102,9 +102,9 @@ class Distant:
         controller, data = Controller(self.record), json.loads(body)
         controller._run = self.run
         if path == "/ranges":
-            return _ranges(controller, **data)
+            return _ranges(controller.record, **data)
         if path == "/artifact":
-            return controller.read_artifact(**data)
+            return _artifact(controller.record, **data)
         reply = controller.list_files(**data).to_dict() if path == "/files" else controller.changes_since(data)
         return json.dumps(reply).encode()
 

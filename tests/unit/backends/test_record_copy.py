@@ -28,6 +28,7 @@ from tfdeploy.agent.record.artifact_manifest import (
 from tfdeploy.agent.record.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
 from tfdeploy.agent.record.log import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
+from tfdeploy.agent.record.record_files import Range
 from tfdeploy.agent.record.replica import Replica, pack
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.transport.rpc import CallError
@@ -256,7 +257,7 @@ def test_a_cluster_names_no_file_outside_of_the_record(
 
     def listed(distant: Distant, method: str, path: str, body: bytes = b"") -> bytes:
         if path == "/ranges":
-            return pack([b"x"] * 9)
+            return pack([Range(name, 0, 1)], [b"x"])
         response = json.loads(call(distant, method, path, body))
         response["files"][name] = [1, "", *(["x"] if "logs" not in name else [])]
         return json.dumps(response).encode()

@@ -19,7 +19,7 @@ from ..files import write_whole
 from ..launch import workdir
 from ..record import artifact_restore, former_calls, record_import
 from ..record.record import Record, RecordView, ViewRequest
-from ..record.record_files import Range, RecordList, list_files, read_ranges, small_file
+from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
@@ -218,10 +218,6 @@ class Controller:
                 self._run.moved_to = backend
                 self._commit([])
 
-    def put_import(self, position: int, data: bytes) -> Dict[str, int]:
-        """Store a part of another controller's record."""
-        return {"end": record_import.put(self._record.folder, position, data)}
-
     def finish_import(self, request: ImportRequest) -> None:
         """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted."""
         with self._metrics_lock, self._lock:
@@ -276,6 +272,11 @@ class Controller:
         finally:
             self._metrics_lock.release()
 
+    @property
+    def record(self) -> Record:
+        """For calls that decide nothing."""
+        return self._record
+
     def list_files(self, runs: Sequence[str]) -> RecordList:
         """The files of these runs in the record; of the current run, whose state is as it is now, where an id is empty."""
         run, record_id = self._snapshot(), self._record.record_id()
@@ -285,12 +286,6 @@ class Controller:
         files = [file for file in list_files(self._record.folder, wanted) if file.name not in state]
         files += [small_file(name, text) for name, text in state.items()]
         return RecordList(record_id, self._clock.read(), files, current, self._record.runs())
-
-    def read_ranges(self, record_id: str, ranges: Sequence[Range]) -> List[bytes]:
-        """The bytes of ranges of the record's files, from the first on, of `PART` bytes together."""
-        if record_id != self._record.record_id():
-            raise ValueError("this is another record now")
-        return read_ranges(self._record.folder, ranges)
 
     def changes_since(self, position: Dict[str, Any]) -> Dict[str, Any]:
         """What the record has beyond a copy of it, for version 0.1.0."""
@@ -382,10 +377,6 @@ class Controller:
             with self._lock:
                 uploads.finish(run, hostname)
                 self._commit_upload(run, happened)
-
-    def read_artifact(self, run_id: str, name: str, offset: int, size: int) -> bytes:
-        """A part of a stored file, for version 0.1.0."""
-        return read_ranges(self._record.folder, [Range(f"runs/{run_id}/artifacts/{name}", offset, size)])[0]
 
     def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
         """The run that artifacts are uploaded of: it may have been replaced meanwhile."""

@@ -85,7 +85,7 @@ class Replica:
         lacking, gone = self._lacking(files), set()
         before: List[Range] = []
         while lacking and lacking != before:
-            before, wanted = lacking, _first_part(lacking)
+            before, wanted = lacking, next(divide(lacking))
             for part, data in zip(wanted, self._read(wanted)):
                 if not data:  # the original has deleted the file meanwhile
                     gone.add(part.name)
@@ -172,25 +172,42 @@ class Replica:
         return False
 
 
-def pack(parts: Sequence[bytes]) -> bytes:
-    """The bytes of ranges as one response, with their sizes and their hash."""
+def pack(ranges: Sequence[Range], parts: Sequence[bytes]) -> bytes:
+    """Ranges with their bytes as one message, with a hash; those without bytes are left out."""
     data = b"".join(parts)
-    header = {"sizes": [len(part) for part in parts], "sha256": hashlib.sha256(data).hexdigest()}
+    listed = [part._replace(size=len(content)) for part, content in zip(ranges, parts)]
+    header = {"ranges": listed, "sha256": hashlib.sha256(data).hexdigest()}
     return json.dumps(header).encode() + b"\n" + data
 
 
-def unpack(response: bytes) -> List[bytes]:
-    """The bytes of ranges from a response.
+def unpack(message: bytes) -> List[Tuple[Range, bytes]]:
+    """The ranges in a message.
 
     Raises:
         ValueError, KeyError, TypeError: it is none, or was damaged on its way.
     """
-    text, _, data = response.partition(b"\n")
+    text, _, data = message.partition(b"\n")
     header = json.loads(text)
     if hashlib.sha256(data).hexdigest() != header["sha256"]:
         raise ValueError("the bytes of a record arrived damaged")
-    ends = list(accumulate(header["sizes"]))
-    return [data[end - size : end] for size, end in zip(header["sizes"], ends)]
+    ranges = [Range(*part) for part in header["ranges"]]
+    ends = accumulate(part.size for part in ranges)
+    return [(part, data[end - part.size : end]) for part, end in zip(ranges, ends)]
+
+
+def divide(ranges: Iterable[Range]) -> Iterator[List[Range]]:
+    """These ranges in lists of `PART` bytes, of which one call moves each."""
+    part, left = [], PART
+    for item in ranges:
+        offset, end = item.offset, item.offset + item.size
+        while offset < end:
+            part.append(Range(item.name, offset, min(end - offset, left)))
+            offset, left = offset + part[-1].size, left - part[-1].size
+            if not left:
+                yield part
+                part, left = [], PART
+    if part:
+        yield part
 
 
 def _is_possible(file: RecordFile) -> bool:
@@ -205,16 +222,6 @@ def _order(file: RecordFile) -> Tuple[bool, str, bool, int, str]:
 def _is_manifest(name: str) -> bool:
     """Whether it is the list of a run's artifacts. A copy has its own."""
     return name.split("/")[2:] == [MANIFEST]
-
-
-def _first_part(lacking: Sequence[Range]) -> List[Range]:
-    """The first of these ranges, which one call returns."""
-    part, left = [], PART
-    for item in lacking:
-        if left > 0:
-            part.append(item._replace(size=min(item.size, left)))
-            left -= item.size
-    return part
 
 
 def _parsed(text: str) -> Optional[ArtifactList]:

@@ -22,7 +22,8 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `POST /restarts` | backend | restart these tasks, one at a time |
 | `POST /new-launcher` | backend | the user restarts or replaces a task |
 | `POST /stop` | backend | stop the run, with or without its auxiliary tasks, or remove these tasks |
-| `PUT /import/POSITION`, `POST /import` | backend | a part of another controller's record; replace the record by it |
+| `PUT /import`, `PUT /import/ranges` | backend | the files of another controller's record, and ranges of those |
+| `POST /import` | backend | replace the record by it |
 | `GET /import` | backend | which record has replaced this one |
 | `POST /moved` | backend | another backend has the record now |
 | `GET /stopped` | backend | whether the run and its tasks have stopped |
