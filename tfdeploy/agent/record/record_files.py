@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -150,7 +151,7 @@ def list_files(folder: Path, runs: Optional[Collection[str]] = None) -> List[Rec
     for run in _names_in(folder / "runs"):
         for parent, folders, files in os.walk(str(folder / "runs" / run)) if runs is None or run in runs else ():
             folders.sort()
-            names += [(Path(parent) / file).relative_to(folder).as_posix() for file in files]
+            names += [f"{parent[len(str(folder)) + 1 :]}/{file}" for file in files]
     hashes: Dict[str, str] = {}
     listed = []
     for name in sorted(filter(is_record_file, names), key=lambda name: (not _is_index(name), copy_order(name))):
@@ -176,13 +177,13 @@ def _is_regular(path: Path) -> bool:
 
 def _listed(folder: Path, name: str) -> Optional[RecordFile]:
     """A file of the list; None where it was deleted, or is damaged. For the state of a run its second file counts."""
+    if grows(name) or is_artifact(name):
+        with suppress(OSError):
+            status = os.lstat(f"{folder}/{name}")
+            return RecordFile(name, status.st_size) if stat.S_ISREG(status.st_mode) else None
+        return None
     path = folder / name
-    try:
-        if not _is_regular(path):
-            return None
-        if grows(name) or is_artifact(name):
-            return RecordFile(name, path.stat().st_size)
-    except OSError:
+    if not _is_regular(path):
         return None
     for each in [path.with_name(other) for other in STATE_FILES] if path.name in STATE_FILES else [path]:
         with suppress(OSError, ValueError, RecursionError):

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ..files import sha256_of, write_whole
 from .artifact_manifest import (
@@ -53,8 +53,10 @@ class Replica:
             OSError: the copy cannot be written. What has arrived stays.
         """
         growing = sorted((file for file in files if grows(file.name) and _is_possible(file)), key=_order)
-        missing = self._append(growing)
-        self._drop_overlaps([file for file in growing if file.name not in missing])
+        lacking = self._lacking(growing)
+        missing = self._append(growing, lacking)
+        grown = {_stream(part.name) for part in lacking} - {_stream(name) for name in missing}
+        self._drop_overlaps([file for file in growing if _stream(file.name) in grown])
         for file in files:
             if file.text is not None and is_record_file(file.name) and not _is_manifest(file.name):
                 self._write_text(self._folder / file.name, file.text)
@@ -80,9 +82,9 @@ class Replica:
             if size_of(target) != len(text.encode()) or target.read_bytes() != text.encode():
                 write_whole(target, text, sync=True)
 
-    def _append(self, files: List[RecordFile]) -> List[str]:
+    def _append(self, files: List[RecordFile], lacking: List[Range]) -> List[str]:
         """Append what files have grown by, many in one call; the names of those that are not whole then."""
-        lacking, gone = self._lacking(files), set()
+        gone: Set[str] = set()
         before: List[Range] = []
         while lacking and lacking != before:
             before, wanted = lacking, next(divide(lacking))
@@ -95,7 +97,7 @@ class Replica:
                     break
             lacking = [part for part in self._lacking(files) if part.name not in gone]
         differing = [file for file in files if self._differs(file) and not self._replace(file)]
-        return [part.name for part in self._lacking(files)] + [file.name for file in differing]
+        return [*(part.name for part in lacking), *gone, *(file.name for file in differing)]
 
     @staticmethod
     def _append_data(path: Path, data: bytes) -> None:
@@ -124,8 +126,7 @@ class Replica:
         sizes: Dict[str, Dict[int, int]] = {}
         for file in files:
             if file.name.endswith(".log"):
-                stream, base, _ = file.name.rsplit(".", 2)
-                sizes.setdefault(stream, {})[int(base)] = file.size
+                sizes.setdefault(_stream(file.name), {})[int(file.name.split(".")[-2])] = file.size
         for stream, segments in sizes.items():
             path = self._folder / stream
             Stream(path.parent, path.name).drop_overlaps(segments)
@@ -162,7 +163,7 @@ class Replica:
                 if self._is_over():
                     return False
                 wanted = Range(name, end, min(PART, size - end))
-                (data,) = self._read([wanted])
+                data = next(iter(self._read([wanted])), b"")
                 if not data:
                     return False
                 self._append_data(draft, data[: wanted.size])
@@ -217,6 +218,11 @@ def _is_possible(file: RecordFile) -> bool:
 
 def _order(file: RecordFile) -> Tuple[bool, str, bool, int, str]:
     return copy_order(file.name)
+
+
+def _stream(name: str) -> str:
+    """The path of a log's file without its position."""
+    return name.rsplit(".", 2)[0]
 
 
 def _is_manifest(name: str) -> bool:
