@@ -63,7 +63,7 @@ Run: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
 
 
-WIDTH = 140
+WIDTH = 120
 """The width of prose in docs/command.md."""
 
 FORMER_NAMES = """\

@@ -1,4 +1,4 @@
-"""Wraps the paragraphs of the pages that have a line of more than 140 characters: `python -m tools.wrap`. Tables and code stay."""
+"""Wraps the paragraphs of the pages that have a line of more than 120 characters: `python -m tools.wrap`. Tables and code stay."""
 
 import re
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-WIDTH = 140
+WIDTH = 120
 GENERATED = {"docs/reference.md", "docs/command.md", "docs/features.md", "docs/benchmarks.md"}
 """Pages that other tools write."""
 
