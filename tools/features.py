@@ -17,9 +17,9 @@ HEAD = """\
 
 Made from `docs/features.toml` by `python -m tools.features`; a test compares.
 
-What five systems that run distributed TensorFlow can do, the tests that show it for tfdeploy, and the command that runs all
-of these tests. `make test` and `make test-all` fail and name the row if one of its tests did not pass. The options and commands of each
-system are mapped in [Coming from](coming-from/README.md).
+What five systems that run distributed TensorFlow can do, and the tests that show it for tfdeploy. `make test` runs all
+tests of a row, or, where the row is marked with \\*, `make test-all`. Both fail and name the row if one of its tests did
+not pass. Pages map the options and commands of each system: [other systems](README.md#other-systems).
 """
 
 MARKER = "full"
@@ -57,9 +57,13 @@ def page(table: Features) -> str:
 
 def _section(system: str, table: Features) -> str:
     rows = [row for row in table.rows if row.system == system]
-    lines = [f"| `{row.id}` | {_cell(row.text)} | {_shown(row.tests)} | `{command(row)}` |" for row in rows]
-    head = ["| row | what | shown by | in |", "|---|---|---|---|"]
+    lines = [f"| `{row.id}`{_mark(row)} | {_cell(row.text)} | {_shown(row.tests)} |" for row in rows]
+    head = ["| row | what | shown by |", "|---|---|---|"]
     return "\n".join([f"## {table.systems[system]}", "", *head, *lines, ""])
+
+
+def _mark(row: Feature) -> str:
+    return r" \*" if command(row) == "make test-all" else ""
 
 
 def command(row: Feature) -> str:

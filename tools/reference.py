@@ -16,6 +16,8 @@ from tfdeploy.cli.verbs import FORMER, GROUPS
 from tfdeploy.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, docstrings, rows
 from tfdeploy.units import wrapped
+from tools.wrap import WIDTH
+from tools.wrap import wrapped as wrapped_paragraphs
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "reference.md"
@@ -30,11 +32,11 @@ HEAD = """\
 
 Generated from the code by `python -m tools.reference`; a test compares.
 
-Durations are strings such as `"90s"`, `"10m"`, `"1h30m"`, `"2d"` or `"0"`, or numbers of seconds; sizes such as `"512MiB"` or `"2GiB"`.
-Every argument can also be set by `pulumi config set tfdeploy:NAME VALUE` (lists and mappings as JSON, or with
-`--path 'tfdeploy:ec2.instance_type'`). Mappings are merged key by key; the program's values override the configuration's. The groups
-`container`, `docker` and `ec2` are used only on the backends that they are for: a program can set all of them. Arguments that are not
-valid raise `pulumi.RunError` before any resource is created.
+Durations are strings such as `"90s"`, `"10m"`, `"1h30m"`, `"2d"` or `"0"`, or numbers of seconds; sizes such as
+`"512MiB"` or `"2GiB"`. Every argument can also be set by `pulumi config set tfdeploy:NAME VALUE` (lists and mappings as
+JSON, or with `--path 'tfdeploy:ec2.instance_type'`). Mappings are merged key by key; the program's values override the
+configuration's. The groups `container`, `docker` and `ec2` are used only on the backends that they are for: a program
+can set all of them. Arguments that are not valid raise `pulumi.RunError` before any resource is created.
 """
 
 TASK = """\
@@ -57,14 +59,28 @@ The working directory is a copy of `code`. Variables of `env` override these.
 
 ## States
 
-Task: `scheduled`, `starting`, `waiting for <peer>`, `running`, `succeeded`, `failed (exit 3)`, `killed (SIGKILL)`, `out of memory`,
-`restarting in 8 s (2 of 5)`, `interrupted`, `stopped (run finished)`, `lost`, `unreachable since …`.
+Task: `scheduled`, `starting`, `waiting for <peer>`, `running`, `succeeded`, `failed (exit 3)`, `killed (SIGKILL)`,
+`out of memory`, `restarting in 8 s (2 of 5)`, `interrupted`, `stopped (run finished)`, `lost`, `unreachable since …`.
 Run: `starting`, `running`, `succeeded`, `failed`, `stopped`, `unknown`.
 """
 
 
-WIDTH = 120
-"""The width of prose in docs/command.md."""
+COMMON = {
+    "* `-C, --cwd <dir>`: Folder of the Pulumi program.": "-C",
+    "* `-s, --stack <str>`: Stack. Default: the selected stack.": "-s",
+    "* `-c, --cluster <str>`: Cluster, or its id. Needed if the stack has more than one.": "-c",
+    "* `--json`: Print JSON.": "--json",
+    "* `-o, --output <json>`: `json` is the same as --json.": "-o json",
+    "* `-o, --output <wide|json>`: `wide` prints all columns in full, `json` is the same as --json.": "-o wide|json",
+    "* `-h, --help`: Show this message and exit.": "-h",
+}
+"""Options that many commands have, to what their sections show of them."""
+
+COMMON_OPTIONS = """\
+## Common options
+
+{}
+"""
 
 FORMER_NAMES = """\
 ## Former names
@@ -91,7 +107,9 @@ def outputs(title: str, module: str, name: str) -> str:
     """A heading, the class's docstring, and a table of its attributes."""
     (_, _, about), *attributes = docstrings(module, name)
     lines = [f"| `{attribute}` | `{_cell(kind)}` | {_cell(text)} |" for attribute, kind, text in attributes]
-    return "\n".join([f"## {title}", "", about, "", "| name | type | meaning |", "|---|---|---|", *lines, ""])
+    return "\n".join(
+        [f"## {title}", "", wrapped_paragraphs(about), "", "| name | type | meaning |", "|---|---|---|", *lines, ""]
+    )
 
 
 def arguments(prefix: str, name: str) -> str:
@@ -136,7 +154,20 @@ def command() -> str:
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     former = "\n".join(f"| `tfdeploy {verb.name}` | `tfdeploy {verb.successor}` |" for verb in FORMER)
     text = "\n".join(_wrapped_prose(_whole_summary(line)) for line in pages.rstrip().splitlines())
-    return f"{text}\n\n{FORMER_NAMES.format(former)}\n{CODES.format(codes)}"
+    text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"Usage: `\1`", text)
+    head, *sections = re.split(r"(?m)^(?=## )", text)
+    verbs = "".join(map(_without_common_options, sections)).rstrip()
+    return "\n".join(
+        [head + COMMON_OPTIONS.format("\n".join(COMMON)), verbs, "", FORMER_NAMES.format(former), CODES.format(codes)]
+    )
+
+
+def _without_common_options(section: str) -> str:
+    """The section of a command, with one line for its common options."""
+    lines = section.splitlines()
+    common = [f"`{COMMON[line]}`" for line in lines if line in COMMON]
+    own = [line for line in lines if line not in COMMON]
+    return "\n".join([*own[:-1], f"* [Common](#common-options): {', '.join(common)}.", "", ""])
 
 
 def _whole_summary(line: str) -> str:

@@ -46,7 +46,6 @@ def test_the_page_says_what_became_of_each_name() -> None:
     assert "- `flood` is left out: no engine\n" in said
     assert "- **`ends` failed**: the run failed\n" in said
     assert "- Not measured: `logs`.\n" in said
-    assert "- `noop`: So.\n" in said
     assert said.endswith("\n## Another section\n")
 
 
