@@ -51,15 +51,14 @@ def features(root: Path) -> Features:
 
 
 def page(table: Features) -> str:
-    """The whole page: a table for each system."""
+    """The whole page: a list for each system."""
     return "\n".join([HEAD, *(_section(system, table) for system in table.systems)])
 
 
 def _section(system: str, table: Features) -> str:
     rows = [row for row in table.rows if row.system == system]
-    lines = [f"| `{row.id}`{_mark(row)} | {_cell(row.text)} | {_shown(row.tests)} |" for row in rows]
-    head = ["| row | what | shown by |", "|---|---|---|"]
-    return "\n".join([f"## {table.systems[system]}", "", *head, *lines, ""])
+    lines = [f"- `{row.id}`{_mark(row)}: {row.text} {_shown(row.tests)}" for row in rows]
+    return "\n".join([f"## {table.systems[system]}", "", *lines, ""])
 
 
 def _mark(row: Feature) -> str:
@@ -92,13 +91,9 @@ def _marks(expression: ast.expr) -> bool:
     return any(ast.unparse(mark) == f"pytest.mark.{MARKER}" for mark in marks)
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _shown(tests: Iterable[str]) -> str:
     parts = (test.partition("::") for test in tests)
-    return "<br>".join(f"[`{name}`](../{file})" for file, _, name in parts)
+    return ", ".join(f"[`{name}`](../{file})" for file, _, name in parts)
 
 
 if __name__ == "__main__":

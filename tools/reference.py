@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from tfdeploy.cli.common import EXIT_CODES
 from tfdeploy.cli.main import app
-from tfdeploy.cli.verbs import FORMER, GROUPS
+from tfdeploy.cli.verbs import FORMER
 from tfdeploy.provider import Package
 from tfdeploy.spec.arg_docs import CLASSES, docstrings, rows
 from tfdeploy.units import wrapped
@@ -153,9 +153,9 @@ def command() -> str:
     pages = get_docs_for_click(obj=group, ctx=context, name="tfdeploy")
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     former = "\n".join(f"| `tfdeploy {verb.name}` | `tfdeploy {verb.successor}` |" for verb in FORMER)
-    text = "\n".join(_wrapped_prose(_whole_summary(line)) for line in pages.rstrip().splitlines())
+    text = "\n".join(map(_wrapped_prose, pages.rstrip().splitlines()))
     text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"Usage: `\1`", text)
-    head, *sections = re.split(r"(?m)^(?=## )", text)
+    head, *sections = re.split(r"(?m)^(?=## )", re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)*\n", "", text))
     verbs = "".join(map(_without_common_options, sections)).rstrip()
     return "\n".join(
         [head + COMMON_OPTIONS.format("\n".join(COMMON)), verbs, "", FORMER_NAMES.format(former), CODES.format(codes)]
@@ -168,13 +168,6 @@ def _without_common_options(section: str) -> str:
     common = [f"`{COMMON[line]}`" for line in lines if line in COMMON]
     own = [line for line in lines if line not in COMMON]
     return "\n".join([*own[:-1], f"* [Common](#common-options): {', '.join(common)}.", "", ""])
-
-
-def _whole_summary(line: str) -> str:
-    """A line of the list of commands, which Typer cuts."""
-    match = re.fullmatch(r"\* `([\w-]+)`: .*", line)
-    verbs = {verb.name: verb for listed in GROUPS.values() for verb in listed}
-    return f"* `{match[1]}`: {verbs[match[1]].summary}" if match and match[1] in verbs else line
 
 
 def _wrapped_prose(line: str) -> str:
