@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from typer import Context
@@ -42,18 +43,17 @@ can set all of them. Arguments that are not valid raise `pulumi.RunError` before
 TASK = """\
 ## Environment of a task
 
-| variable | value |
-|---|---|
-| `TF_CONFIG` | cluster (`chief` or `master`, `ps`, `worker`), task (type, index), `environment: cloud`; not set for a lone task |
-| `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS` | the task's hostname (`worker-0`) and `host:port` |
-| `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS` | the four flags |
-| `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR` | the folders, or URLs; `train_dir` is the run's subfolder |
-| `TFDEPLOY_CONTEXT` | `context` as JSON text |
-| `TFDEPLOY_SECRETS` | the folder with a file for each secret |
-| `TFDEPLOY_RUN` | the run's id |
-| `CUDA_VISIBLE_DEVICES` | the task's GPUs; empty without GPUs |
-| `PYTHONUNBUFFERED` | `1` |
-| `GRPC_FAIL_FAST` | `use_caller`, as TensorFlow's guide to parameter servers requires |
+- `TF_CONFIG`: cluster (`chief` or `master`, `ps`, `worker`), task (type, index), `environment: cloud`; not set for a
+  lone task.
+- `TFDEPLOY_HOSTNAME`, `TFDEPLOY_ADDRESS`: the task's hostname (`worker-0`) and `host:port`.
+- `TFDEPLOY_JOB_NAME`, `TFDEPLOY_TASK_INDEX`, `TFDEPLOY_PS_HOSTS`, `TFDEPLOY_WORKER_HOSTS`: the four flags.
+- `TFDEPLOY_DATA_DIR`, `TFDEPLOY_TRAIN_DIR`: the folders, or URLs; `train_dir` is the run's subfolder.
+- `TFDEPLOY_CONTEXT`: `context` as JSON text.
+- `TFDEPLOY_SECRETS`: the folder with a file for each secret.
+- `TFDEPLOY_RUN`: the run's id.
+- `CUDA_VISIBLE_DEVICES`: the task's GPUs; empty without GPUs.
+- `PYTHONUNBUFFERED`: `1`.
+- `GRPC_FAIL_FAST`: `use_caller`, as TensorFlow's guide to parameter servers requires.
 
 The working directory is a copy of `code`. Variables of `env` override these.
 
@@ -104,28 +104,25 @@ Generated from the code by `python -m tools.reference`; a test compares.
 
 
 def outputs(title: str, module: str, name: str) -> str:
-    """A heading, the class's docstring, and a table of its attributes."""
+    """A heading, the class's docstring, and a list of its attributes."""
     (_, _, about), *attributes = docstrings(module, name)
-    lines = [f"| `{attribute}` | `{_cell(kind)}` | {_cell(text)} |" for attribute, kind, text in attributes]
-    return "\n".join(
-        [f"## {title}", "", wrapped_paragraphs(about), "", "| name | type | meaning |", "|---|---|---|", *lines, ""]
-    )
+    items = [f"- `{attribute}` (`{kind}`): {text}" for attribute, kind, text in attributes]
+    return _section(title, about, items)
 
 
 def arguments(prefix: str, name: str) -> str:
-    """A heading, the class's docstring, and a table of its arguments with their defaults."""
+    """A heading, the class's docstring, and a list of its arguments with their defaults."""
     about = docstrings("args", name)[0][2]
-    lines = [
-        f"| `{row.name}` | `{_cell(row.type)}` | {f'`{row.default}`' if row.default else ''} | {_cell(row.text)} |"
-        for row in rows(name)
-    ]
-    title = f"`{prefix.rstrip('.')}`: {name}" if prefix else name
-    head = "| name | type | default | meaning |"
-    return "\n".join([f"## {title}", "", about, "", head, "|---|---|---|---|", *lines, ""])
+    items = [f"- `{row.name}` (`{row.type}`{_default(row.default)}): {row.text}" for row in rows(name)]
+    return _section(f"`{prefix.rstrip('.')}`: {name}" if prefix else name, about, items)
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _default(value: str) -> str:
+    return f", default `{value}`" if value else ""
+
+
+def _section(title: str, about: str, items: Sequence[str]) -> str:
+    return "\n".join([f"## {title}", "", *(wrapped_paragraphs(part) for part in (about, "", *items)), ""])
 
 
 def reference() -> str:
