@@ -10,9 +10,6 @@ from .outcomes import LEFT_OUT, Outcome, Run
 from .quiet import LONGEST, QUIET
 from .table import COLUMNS, INTERVAL_PAIRS, Row, markdown, number
 
-SHOWN_SIZES = (10, 100, 1000)
-"""The numbers of tasks that the table of the curves has."""
-
 _ONE_RUN = timedelta(hours=6)
 """Rows that are so much older than the newest are not of the same run."""
 
@@ -138,15 +135,8 @@ def _judged(row: Row) -> str:
 
 
 def _curves(rows: Sequence[Row], picture: str) -> str:
-    """The picture and the table of the rows that have a curve."""
-    curves = [row.curve for row in rows if row.curve]
-    if not curves:
+    """The picture of the rows that have a curve."""
+    if not any(row.curve for row in rows):
         return ""
-    cells = [("", *(f"{size:,} tasks" for size in SHOWN_SIZES))]
-    for curve in curves:
-        values = dict(curve.points)
-        shown = [f"{number(values[size])} {curve.unit}" if size in values else "" for size in SHOWN_SIZES]
-        cells.append((f"{curve.quantity}: {curve.name}", *shown))
-    table = "\n".join(markdown(cells))
     text = "Ten tasks a machine. The grey lines are linear growth."
-    return f"## Cost by number of tasks\n\n![Cost by number of tasks]({picture})\n\n{text}\n\n{table}\n"
+    return f"## Cost by number of tasks\n\n![Cost by number of tasks]({picture})\n\n{text}\n"

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from policy.rules import LEFT, OF_NO_INTEREST, RULES
+from policy.rules import LEFT, RULES
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "safety.md"
@@ -20,18 +20,13 @@ The ids are those of rules that require the same, in August 2026, in
 [cdk-nag](https://github.com/cdklabs/cdk-nag/blob/main/RULES.md) (`AwsSolutions-…`; without a pack's name, in its packs
 HIPAA.Security, NIST.800.53 and PCI.DSS), [checkov](https://github.com/bridgecrewio/checkov) (`CKV…`) or
 [trivy](https://github.com/aquasecurity/trivy-checks) (`AWS-…`). Those tools do not read Pulumi programs themselves.
+`policy/rules` also lists the types of resources that no rule checks, and why.
 """
 
 LEFT_HEAD = """\
 ## Left to the user
 
 What these catalogues also require, and a cluster does not do by itself.
-"""
-
-PASSED_HEAD = """\
-## Not checked
-
-Types of resources that a cluster registers, and that no rule checks.
 """
 
 PACK = """\
@@ -78,13 +73,11 @@ def safety() -> str:
     """The whole page."""
     rules = ((f"`{rule.name}`", rule.statement, _ids(rule.ids)) for rule in RULES)
     left = ((advice.what, _ids(advice.ids), advice.why) for advice in LEFT)
-    passed = ((f"`{kind}`", why) for kind, why in OF_NO_INTEREST.items())
     return "\n".join(
         [
             HEAD,
             f"## The rules\n\n{_table(('rule', 'condition', 'ids'), rules)}",
             f"{LEFT_HEAD}\n{_table(('what', 'ids', 'why'), left)}",
-            f"{PASSED_HEAD}\n{_table(('type', 'why'), passed)}",
             PACK,
         ]
     )

@@ -84,7 +84,7 @@ def test_a_run_survives_its_file(tmp_path: Path) -> None:
     read = outcomes.read(tmp_path / "run.json")
     assert read.to_text() == run.to_text()
     assert text(read) == text(run)
-    assert "| time: plan | 1 ms     | 2 ms      |             |\n" in text(read)
+    assert "![Cost by number of tasks](pictures/a.svg)\n" in text(read)
 
 
 def test_single_rows_are_replaced_on_the_same_machine_alone() -> None:
