@@ -76,8 +76,13 @@ COMMON = {
 }
 """Options that many commands have, to what their sections show of them."""
 
+USUAL = ["-C", "-s", "-c", "--json", "-o json", "-h"]
+"""What a command has of them, unless its section has a list."""
+
 COMMON_OPTIONS = """\
 ## Common options
+
+A command has all of them but `-o wide`, unless its section lists others.
 
 {}
 """
@@ -162,9 +167,12 @@ def command() -> str:
 def _without_common_options(section: str) -> str:
     """The section of a command, with one line for its common options."""
     lines = section.splitlines()
-    common = [f"`{COMMON[line]}`" for line in lines if line in COMMON]
-    own = [line for line in lines if line not in COMMON]
-    return "\n".join([*own[:-1], f"* [Common](#common-options): {', '.join(common)}.", "", ""])
+    common = [COMMON[line] for line in lines if line in COMMON]
+    own = "\n".join(line for line in lines if line not in COMMON).rstrip()
+    if common != USUAL:
+        own += "\n" * own.endswith("**Options**:")
+        own += f"\n* [Common](#common-options): {', '.join(f'`{name}`' for name in common)}."
+    return own.removesuffix("**Options**:").rstrip() + "\n\n"
 
 
 def _wrapped_prose(line: str) -> str:
