@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from policy.rules import LEFT, RULES
+from tools.wrap import wrapped
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "safety.md"
@@ -60,9 +61,8 @@ What your arguments allow explicitly must also be set in a file for `--policy-pa
 """
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+def _items(items: Iterable[str]) -> str:
+    return wrapped("".join(f"- {item}\n" for item in items))
 
 
 def _ids(ids: Iterable[str]) -> str:
@@ -71,13 +71,13 @@ def _ids(ids: Iterable[str]) -> str:
 
 def safety() -> str:
     """The whole page."""
-    rules = ((f"`{rule.name}`", rule.statement, _ids(rule.ids)) for rule in RULES)
-    left = ((advice.what, _ids(advice.ids), advice.why) for advice in LEFT)
+    rules = (f"`{rule.name}`: {rule.statement} Ids: {_ids(rule.ids)}." for rule in RULES)
+    left = (f"**{advice.what}** ({_ids(advice.ids)}): {advice.why}" for advice in LEFT)
     return "\n".join(
         [
             HEAD,
-            f"## The rules\n\n{_table(('rule', 'condition', 'ids'), rules)}",
-            f"{LEFT_HEAD}\n{_table(('what', 'ids', 'why'), left)}",
+            f"## The rules\n\n{_items(rules)}",
+            f"{LEFT_HEAD}\n{_items(left)}",
             PACK,
         ]
     )
