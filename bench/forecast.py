@@ -178,7 +178,6 @@ _SECTION = """\
 A preview prints how long a new run will take, if receipts show it ([decision](decisions/forecasts.md)).
 {runs} runs of {programs} programs on `local`, each by a real `pulumi up` with TensorFlow, are in
 `bench/data/forecast-runs.json`. Each was forecast from the earlier runs of its cluster alone. Width is high / low.
-`python -m bench.forecast_runs CONDITIONS` records more runs.
 
 {table}
 

@@ -17,9 +17,9 @@ HEAD = """\
 
 Made from `docs/features.toml` by `python -m tools.features`; a test compares.
 
-What five systems that run distributed TensorFlow can do, and the tests that show it for tfdeploy. `make test` runs all
-tests of a row, or, where the row is marked with \\*, `make test-all`. Both fail and name the row if one of its tests did
-not pass. Pages map the options and commands of each system: [other systems](README.md#other-systems).
+What five systems can do, and the tests that show it for tfdeploy. `make test` runs all tests of a row, or, where it is
+marked with \\*, `make test-all`. Both fail and name the row if one of its tests did not pass.
+[Other systems](README.md#other-systems) maps the options and commands of each.
 """
 
 MARKER = "full"

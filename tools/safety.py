@@ -15,12 +15,12 @@ HEAD = """\
 
 Made from `policy/rules` by `python -m tools.safety`; a test compares.
 
-All resources of a cluster on EC2 meet the rules below. They are plain functions of a resource's type and inputs. The
-tests run them on every resource that the component registers, and weaken each default to see that its rule reports it.
+All resources of a cluster on EC2 meet the rules below. The tests run them on every resource that the component
+registers, and weaken each default to see that its rule reports it.
 The ids are those of rules that require the same, in August 2026, in
 [cdk-nag](https://github.com/cdklabs/cdk-nag/blob/main/RULES.md) (`AwsSolutions-…`; without a pack's name, in its packs
 HIPAA.Security, NIST.800.53 and PCI.DSS), [checkov](https://github.com/bridgecrewio/checkov) (`CKV…`) or
-[trivy](https://github.com/aquasecurity/trivy-checks) (`AWS-…`). Those tools do not read Pulumi programs themselves.
+[trivy](https://github.com/aquasecurity/trivy-checks) (`AWS-…`). Those tools do not read Pulumi programs.
 `policy/rules` also lists the types of resources that no rule checks, and why.
 """
 
@@ -55,8 +55,8 @@ What your arguments allow explicitly must also be set in a file for `--policy-pa
 - The pack has its own virtual environment: `pulumi-policy` 1.21 asks for protobuf below 6, and would downgrade the
   program's.
 - The language host that `tools/setup` builds cannot run packs: it runs the project's program instead. The hosts of
-  Pulumi's releases can. So the tests run the rules, and the pack with a replacement of `pulumi_policy`. With the real
-  one the pack has responded to Pulumi's protocol; no `pulumi up` has run it yet.
+  Pulumi's releases can. So the tests run the rules, and the pack with a replacement of `pulumi_policy`; no `pulumi up`
+  has run it yet.
 - In a preview many values are not known yet, and are accepted; `up` checks again before it creates a resource.
 """
 
@@ -65,14 +65,14 @@ def _items(items: Iterable[str]) -> str:
     return wrapped("".join(f"- {item}\n" for item in items))
 
 
-def _ids(ids: Iterable[str]) -> str:
-    return ", ".join(ids) or "none"
+def _named(ids: Iterable[str]) -> str:
+    return f" ({', '.join(ids)})" if ids else ""
 
 
 def safety() -> str:
     """The whole page."""
-    rules = (f"`{rule.name}`: {rule.statement} Ids: {_ids(rule.ids)}." for rule in RULES)
-    left = (f"**{advice.what}** ({_ids(advice.ids)}): {advice.why}" for advice in LEFT)
+    rules = (f"`{rule.name}`: {rule.statement}{_named(rule.ids)}" for rule in RULES)
+    left = (f"**{advice.what}**{_named(advice.ids)}: {advice.why}" for advice in LEFT)
     return "\n".join(
         [
             HEAD,

@@ -60,9 +60,10 @@ def _filled(lines: list[str]) -> list[str]:
     indent = " " * len(begin)
     filled = [begin]
     for unit in _UNIT.findall(" ".join(lines)[len(begin) :]):
-        if len(filled[-1]) + 1 + len(unit) > WIDTH and filled[-1].strip() and not _BEGINS_BLOCK.match(unit):
+        is_begun = filled[-1] not in (begin, indent)
+        if len(filled[-1]) + 1 + len(unit) > WIDTH and is_begun and not _BEGINS_BLOCK.match(unit):
             filled.append(indent)
-        filled[-1] += unit if filled[-1] in (begin, indent) else f" {unit}"
+        filled[-1] += f" {unit}" if filled[-1] not in (begin, indent) else unit
     return filled
 
 
