@@ -157,6 +157,7 @@ def command() -> str:
     former = "\n".join(f"| `tfdeploy {verb.name}` | `tfdeploy {verb.successor}` |" for verb in FORMER)
     text = "\n".join(map(_wrapped_prose, pages.rstrip().splitlines()))
     text = re.sub(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```", r"Usage: `\1`", text)
+    text = re.sub(r"Usage: `tfdeploy [\w-]+ \[OPTIONS\]`\n\n", "", text)
     head, *sections = re.split(r"(?m)^(?=## )", re.sub(r"\*\*Commands\*\*:\n\n(\* .*\n)*\n", "", text))
     verbs = "".join(map(_without_common_options, sections)).rstrip()
     return "\n".join(
