@@ -175,11 +175,9 @@ _COLUMNS = (
 _SECTION = """\
 ## Forecasts of runs
 
-A preview prints how long a new run will take, if receipts show it ([decision 0028](decisions/0028-forecasts.md)).
+A preview prints how long a new run will take, if receipts show it ([decision](decisions/forecasts.md)).
 {runs} runs of {programs} programs on `local`, each by a real `pulumi up` with TensorFlow, are in
-`bench/data/forecast-runs.json`. Each was forecast from the earlier runs of its cluster alone. Width is the
-quotient of the two ends of a range. `python -m bench forecast` prints the score, and
-`python -m bench.forecast_runs CONDITIONS` records more runs.
+`bench/data/forecast-runs.json`. Each was forecast from the earlier runs of its cluster alone. Width is high / low.
 
 {table}
 

@@ -10,9 +10,6 @@ from .outcomes import LEFT_OUT, Outcome, Run
 from .quiet import LONGEST, QUIET
 from .table import COLUMNS, INTERVAL_PAIRS, Row, markdown, number
 
-SHOWN_SIZES = (10, 100, 1000)
-"""The numbers of tasks that the table of the curves has."""
-
 _ONE_RUN = timedelta(hours=6)
 """Rows that are so much older than the newest are not of the same run."""
 
@@ -48,16 +45,14 @@ For contributors. `make bench` measures each row and writes this page.
 ## All rows
 {table}
 {notes}
-A row with a peer is measured in pairs, by turns: ours, peer, ours, peer. The median of the pairs' ratios, ours / peer, is judged.
-From {pairs} pairs on the page has the interval that contains the median with a probability of 95 %, and a target is missed if
-the interval does not reach it. If the interval reaches it and the median does not, the row is undecided: the pairs scatter too much.
-A row without a peer has a limit for the worst of its measurements.
+[`bench/notes.toml`](../bench/notes.toml) describes how each row is measured, and with which command of the peer. A row
+with a peer is measured in pairs, by turns. The median of the ratios, ours / peer, is judged. From {pairs} pairs on the page
+has the 95 % interval of the median, and a target is missed if the interval does not reach it. If only the median does
+not, the row is undecided: the pairs scatter too much. A row without a peer has a limit for the worst measurement.
 
-Before each row `make bench` measures the processor time that other processes use, and waits for up to {longest:.0f} s until it is at
-most {quiet:g} cores. If they use more than that, the page names the row. It ends with an error if a row failed, or if a target is
-missed without a reason in `bench/notes.toml`. It installs what Docker's rows need: packages and plugin, an engine in swarm mode,
-images. A row that cannot be set up is left out, with the reason. `python -m bench NAME` runs single rows and prints them; with
-`--update` it also replaces them in this page. `python -m bench --write` writes the page from the stored results.
+Before each row `make bench` waits for up to {longest:.0f} s until other processes use at most {quiet:g} cores. If they use more,
+the page names the row. A row that cannot be set up is left out, with the reason. [Contributing](../CONTRIBUTING.md#benchmarks)
+has the commands.
 """
 
 
@@ -76,8 +71,7 @@ def page(run: Run | None, names: Sequence[str], notes: Mapping[str, Note], pictu
         quiet=QUIET,
     )
     missed = _missed(outcomes, notes)
-    how = "".join(f"- `{name}`: {notes[name].how}\n" for name in names)
-    parts = [top, missed, f"## How each row is measured\n\n{how}", _curves(rows, picture), *sections]
+    parts = [top, missed, _curves(rows, picture), *sections]
     return "\n".join(part for part in parts if part)
 
 
@@ -141,15 +135,8 @@ def _judged(row: Row) -> str:
 
 
 def _curves(rows: Sequence[Row], picture: str) -> str:
-    """The picture and the table of the rows that have a curve."""
-    curves = [row.curve for row in rows if row.curve]
-    if not curves:
+    """The picture of the rows that have a curve."""
+    if not any(row.curve for row in rows):
         return ""
-    cells = [("", *(f"{size:,} tasks" for size in SHOWN_SIZES))]
-    for curve in curves:
-        values = dict(curve.points)
-        shown = [f"{number(values[size])} {curve.unit}" if size in values else "" for size in SHOWN_SIZES]
-        cells.append((f"{curve.quantity}: {curve.name}", *shown))
-    table = "\n".join(markdown(cells))
     text = "Ten tasks a machine. The grey lines are linear growth."
-    return f"## Cost by number of tasks\n\n![Cost by number of tasks]({picture})\n\n{text}\n\n{table}\n"
+    return f"## Cost by number of tasks\n\n![Cost by number of tasks]({picture})\n\n{text}\n"

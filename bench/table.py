@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import comb
 from statistics import median
 
-COLUMNS = ("measure", "ours", "peer", "measurements", "median (min to max)", "95 % interval", "target", "")
+COLUMNS = ("measure", "ours", "peer", "median (min to max)", "target")
 
 INTERVAL_PAIRS = 30
 """With so many pairs the interval of the median is shown, and judged."""
@@ -68,11 +68,14 @@ class Row:
         extent = f" ({number(min(self.values))} to {number(max(self.values))})" if len(self.values) > 1 else ""
         spread = f"{number(median(self.values))}{extent}{self.unit}"
         of = f"{self.pairs} pairs" if self.pairs > 1 else "1 pair" if self.pairs else str(len(self.values))
-        range_of_median = " to ".join(map(number, self.interval)) if self.interval else ""
-        shown = (self.measure, self.ours, self.peer, of, spread, range_of_median)
+        range_of_median = f", 95 %: {' to '.join(map(number, self.interval))}" if self.interval else ""
+        shown = (self.measure, self.ours, self.peer, f"{spread}, {of}{range_of_median}")
         if self.target is None:
-            return *shown, "none", ""
-        return *shown, self.target_text, "undecided" if self.is_undecided else "met" if self.met else "**missed**"
+            return *shown, "none"
+        return (
+            *shown,
+            f"{self.target_text}, {'undecided' if self.is_undecided else 'met' if self.met else '**missed**'}",
+        )
 
     @property
     def target_text(self) -> str:

@@ -82,7 +82,7 @@ def normal(text: str) -> str:
 
 
 def pages() -> list[Path]:
-    """All pages that users read, but those of the project's history."""
+    """All pages that users and contributors read."""
     found = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "images").glob("*.md")]
     found += (ROOT / "programs").rglob("*.md")
-    return sorted(page for page in found if "decisions" not in page.parts and "node_modules" not in page.parts)
+    return sorted(page for page in found if "node_modules" not in page.parts)

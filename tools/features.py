@@ -17,9 +17,9 @@ HEAD = """\
 
 Made from `docs/features.toml` by `python -m tools.features`; a test compares.
 
-What five systems that run distributed TensorFlow can do, the tests that show it for tfdeploy, and the command that runs all
-of these tests. `make test` and `make test-all` fail and name the row if one of its tests did not pass. The options and commands of each
-system are mapped in [Coming from](coming-from/README.md).
+What five systems can do, and the tests that show it for tfdeploy. `make test` runs all tests of a row, or, where it is
+marked with \\*, `make test-all`. Both fail and name the row if one of its tests did not pass.
+[Other systems](README.md#other-systems) maps the options and commands of each.
 """
 
 MARKER = "full"
@@ -51,15 +51,18 @@ def features(root: Path) -> Features:
 
 
 def page(table: Features) -> str:
-    """The whole page: a table for each system."""
+    """The whole page: a list for each system."""
     return "\n".join([HEAD, *(_section(system, table) for system in table.systems)])
 
 
 def _section(system: str, table: Features) -> str:
     rows = [row for row in table.rows if row.system == system]
-    lines = [f"| `{row.id}` | {_cell(row.text)} | {_shown(row.tests)} | `{command(row)}` |" for row in rows]
-    head = ["| row | what | shown by | in |", "|---|---|---|---|"]
-    return "\n".join([f"## {table.systems[system]}", "", *head, *lines, ""])
+    lines = [f"- `{row.id}`{_mark(row)}: {row.text} {_shown(row.tests)}" for row in rows]
+    return "\n".join([f"## {table.systems[system]}", "", *lines, ""])
+
+
+def _mark(row: Feature) -> str:
+    return r" \*" if command(row) == "make test-all" else ""
 
 
 def command(row: Feature) -> str:
@@ -88,13 +91,9 @@ def _marks(expression: ast.expr) -> bool:
     return any(ast.unparse(mark) == f"pytest.mark.{MARKER}" for mark in marks)
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _shown(tests: Iterable[str]) -> str:
     parts = (test.partition("::") for test in tests)
-    return "<br>".join(f"[`{name}`](../{file})" for file, _, name in parts)
+    return ", ".join(f"[`{name}`](../{file})" for file, _, name in parts)
 
 
 if __name__ == "__main__":

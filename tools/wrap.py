@@ -1,4 +1,4 @@
-"""Wraps the paragraphs of the pages that have a line of more than 140 characters: `python -m tools.wrap`. Tables and code stay."""
+"""Wraps the paragraphs of the pages that have a line of more than 120 characters: `python -m tools.wrap`. Tables and code stay."""
 
 import re
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-WIDTH = 140
+WIDTH = 120
 GENERATED = {"docs/reference.md", "docs/command.md", "docs/features.md", "docs/benchmarks.md"}
 """Pages that other tools write."""
 
@@ -60,9 +60,10 @@ def _filled(lines: list[str]) -> list[str]:
     indent = " " * len(begin)
     filled = [begin]
     for unit in _UNIT.findall(" ".join(lines)[len(begin) :]):
-        if len(filled[-1]) + 1 + len(unit) > WIDTH and filled[-1].strip() and not _BEGINS_BLOCK.match(unit):
+        is_begun = filled[-1] not in (begin, indent)
+        if len(filled[-1]) + 1 + len(unit) > WIDTH and is_begun and not _BEGINS_BLOCK.match(unit):
             filled.append(indent)
-        filled[-1] += unit if filled[-1] in (begin, indent) else f" {unit}"
+        filled[-1] += f" {unit}" if filled[-1] not in (begin, indent) else unit
     return filled
 
 

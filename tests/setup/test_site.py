@@ -20,7 +20,12 @@ def test_the_site_is_built(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for page in ("index.html", "docs/get-started/index.html", "docs/limits/index.html", "docs/how-to/index.html"):
+    for page in (
+        "index.html",
+        "docs/get-started/index.html",
+        "docs/limits/index.html",
+        "docs/how-to/inspect/index.html",
+    ):
         assert "tfdeploy" in (tmp_path / "site" / page).read_text()
 
 

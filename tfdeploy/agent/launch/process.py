@@ -23,7 +23,7 @@ MARK = "TFDEPLOY_CHILD"
 
 _OWN_GROUP: Dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 """A group in the launcher's session: Linux schedules each session as one group (autogroups), and a task in a separate session loses
-about 10 % of its training steps (decision 0016). Python before 3.11 starts a group only together with a session."""
+about 10 % of its training steps (docs/decisions/speed.md). Python before 3.11 starts a group only together with a session."""
 
 _NOTE_BYTES = 256
 
