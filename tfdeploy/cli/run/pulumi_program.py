@@ -9,17 +9,37 @@ import json
 import os
 import signal
 import sys
+from datetime import datetime
 from functools import partial
 
 import pulumi
 from pulumi import automation
+from pulumi.automation._stack import StackInitMode
 
 from ...cluster import TensorFlowCluster
 from ...component.announcements import also_warn
 from ...errors import SpecError
 from ...report.update_failure import ignore_failed_runs
 from .arguments import CLUSTER
-from .stack import PROJECT, REFUSED, Call, home, stored_call
+from .stack import REFUSED, Call, home, stored_call
+
+
+class _Stack(automation.Stack):
+    """A stack of which only the output of Pulumi's operations is read. The base class also asks Pulumi for the outputs and the history
+    after each operation: three processes, one second."""
+
+    @classmethod
+    def opened(cls, call: Call, program: automation.PulumiFn, mode: StackInitMode) -> "_Stack":
+        """The stack of a call."""
+        return cls(call.stack, automation.LocalWorkspace(work_dir=str(home()), program=program), mode)
+
+    def outputs(self) -> automation.OutputMap:
+        """None."""
+        return {}
+
+    def info(self, show_secrets: bool | None = None) -> automation.UpdateSummary:
+        """No summary: Pulumi has printed one."""
+        return automation.UpdateSummary("", datetime.now(), "", {}, {}, "")
 
 
 def up(call: Call) -> int:
@@ -36,7 +56,7 @@ def up(call: Call) -> int:
             refusals.append([cause.where, cause.wrong, cause.remedy] if isinstance(cause, SpecError) else [str(error)])
             raise
 
-    stack = automation.create_stack(call.stack, project_name=PROJECT, program=program, opts=_options())
+    stack = _Stack.opened(call, program, StackInitMode.CREATE)
     if call.config:
         stack.set_all_config({f"tfdeploy:{name}": automation.ConfigValue(value) for name, value in call.config.items()})
     try:
@@ -57,7 +77,7 @@ def _store_warning(call: Call, text: str) -> None:
 def destroy(call: Call) -> int:
     """Remove the cluster and its stack; returns the exit code."""
     try:
-        stack = automation.select_stack(call.stack, project_name=PROJECT, program=lambda: None, opts=_options())
+        stack = _Stack.opened(call, lambda: None, StackInitMode.SELECT)
         try:
             stack.destroy(on_output=_print)
         except automation.ConcurrentUpdateError:  # the lock of a killed update: only this call uses the stack
@@ -69,10 +89,6 @@ def destroy(call: Call) -> int:
     except automation.CommandError as error:
         return _print_failure(error)
     return 0
-
-
-def _options() -> automation.LocalWorkspaceOptions:
-    return automation.LocalWorkspaceOptions(work_dir=str(home()))
 
 
 def _print_failure(error: Exception) -> int:
