@@ -1,4 +1,4 @@
-"""What the page contains about each name of `python -m bench`, from `notes.toml`: how it is measured, and why a target was missed."""
+"""How each name of `python -m bench` is measured, and why a target was missed, which the page shows: `notes.toml`."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
