@@ -32,11 +32,10 @@ from ..installation import installing
 from ..move import StoppedRun, not_stopped
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
-from .containers import TRAIN_FOLDER, Build
+from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .labels import SPEC_HASH_LABEL, name_prefix
-from .requirements_image import build_image, has_image
 from .swarm import nodes
 from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
 from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
@@ -58,7 +57,7 @@ def manager_engine(cluster: ClusterRef) -> Engine:
     return Engine(cluster["home"])
 
 
-def observe_nodes(cluster: ClusterRef) -> ObservedMachines:
+def observe_nodes(cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
     """The nodes of the Swarm."""
     try:
         return ObservedMachines(nodes.statuses(manager_engine(cluster)))
@@ -74,29 +73,21 @@ class DockerTaskRunner:
 
     def __init__(
         self,
-        observe_machines: Callable[[ClusterRef], ObservedMachines] = observe_nodes,
+        observe_machines: Callable[[ClusterRef, bool], ObservedMachines] = observe_nodes,
         engine: Callable[[ClusterRef], Engine] = manager_engine,
     ) -> None:
         self._observe_machines = observe_machines
-        self._engine = engine
+        self.engine = engine
         self._turns: dict[str, Turns] = {}
         self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
 
-    def build_image(self, cluster: ClusterRef, build: Build, labels: Mapping[str, str]) -> None:
-        """On the manager's engine; for several machines it is pushed from there."""
-        build_image(self._engine(cluster), build, labels)
-
-    def has_image(self, cluster: ClusterRef, name: str) -> bool:
-        """Whether the manager's engine has it."""
-        return has_image(self._engine(cluster), name)
-
     def _swarm(self, cluster: ClusterRef) -> Swarm:
-        return Swarm(self._engine(cluster), cluster)
+        return Swarm(self.engine(cluster), cluster)
 
     def controller(self, cluster: ClusterRef) -> ControllerClient:
         """Calls of the controller."""
-        return ControllerClient(self._engine(cluster), cluster)
+        return ControllerClient(self.engine(cluster), cluster)
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's service, or adopt the existing one of its name."""
@@ -290,7 +281,7 @@ class DockerTaskRunner:
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
         """Ask the controller and the Swarm; read the copy of the record where the controller does not respond."""
         record_copy = RecordCopy(cluster)
-        machines = self._observe_machines(cluster)
+        machines = self._observe_machines(cluster, is_preview)
         problems, engine = list(machines.problems), None
         if not problems:
             try:

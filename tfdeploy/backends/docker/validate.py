@@ -76,31 +76,28 @@ def refuse_subnet(spec: ClusterSpec, plan: Plan, networks: OverlayNetworks) -> N
     network_subnet(spec, plan, networks)
     if not spec.container.subnet:
         return
-    subnet = IPv4Network(spec.container.subnet)
-    former = [network for network in networks.former if subnet.overlaps(IPv4Network(network))]
-    if networks.is_adopted and former:
-        wrong = f"{subnet} overlaps {', '.join(former)}, the network that the adopted cluster has until this update has created another"
-        remedy = (
-            "Choose other addresses, or remove the argument for this update. A later update may set it again, but that replaces the "
-            "network and restarts all tasks."
-        )
-        raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
-    present = _present_networks(spec, networks)
-    overlapping = [network for network in present if subnet.overlaps(IPv4Network(network))]
-    if overlapping:
-        wrong = f"{subnet} overlaps {', '.join(overlapping)}, the network of this cluster until this update has created another"
-        remedy = "Choose other addresses, or remove the argument. Another network restarts all tasks."
-        raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
-    overlapping = [foreign for foreign in networks.foreign if subnet.overlaps(IPv4Network(foreign))]
-    if overlapping:
-        wrong = f"{subnet} overlaps {', '.join(overlapping)} of another overlay network"
-        raise SpecError(f"{spec.name}: container.subnet", wrong, "Choose other addresses, or remove the argument.")
-
-
-def _present_networks(spec: ClusterSpec, networks: OverlayNetworks) -> list[str]:
-    """The subnets that the cluster has until an update has replaced its network; none where the update keeps that."""
+    subnet, choose = IPv4Network(spec.container.subnet), "Choose other addresses, or remove the argument"
     is_same = networks.own == spec.container.subnet and networks.is_encrypted == spec.docker.encrypted
-    return [network for network in (networks.own, *networks.former) if network and not is_same]
+    until = "until this update has created another"
+    adopted = f"{choose} for this update. A later update may set it again, but that replaces the network and restarts all tasks."
+    taken = (
+        (
+            networks.former if networks.is_adopted else (),
+            f", the network that the adopted cluster has {until}",
+            adopted,
+        ),
+        (
+            () if is_same else (networks.own, *networks.former),
+            f", the network of this cluster {until}",
+            f"{choose}. Another network restarts all tasks.",
+        ),
+        (networks.foreign, " of another overlay network", f"{choose}."),
+    )
+    for subnets, owner, remedy in taken:
+        overlapping = [network for network in subnets if network and subnet.overlaps(IPv4Network(network))]
+        if overlapping:
+            wrong = f"{subnet} overlaps {', '.join(overlapping)}{owner}"
+            raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
 
 
 def refuse_builds(spec: ClusterSpec, machines: int) -> None:
