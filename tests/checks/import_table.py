@@ -63,7 +63,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent.run_spec",
         "agent.run_state",
         "agent.control.success_policy",
-        "agent.launch.tf_config",
         "agent.flags",
     ),
     "backends": (*BASE, *SHARED_BY_BACKENDS, "plan", "spec", "agent"),
