@@ -183,7 +183,7 @@ def test_without_a_machine_ssh_still_reads_it() -> None:
 def test_a_cluster_leads_to_its_manager_and_an_address_to_its_machine() -> None:
     ssh.write(CLUSTER, known())
     assert ssh.route(CLUSTER["home"]) == SshTarget("ssh://mnist-ps-m0", ssh.config_file(CLUSTER))
-    there = ssh.address(CLUSTER, "mnist-worker-m0")
+    there = f"{CLUSTER['home']}#mnist-worker-m0"
     assert ssh.route(there) == SshTarget("ssh://mnist-worker-m0", ssh.config_file(CLUSTER))
     assert ssh.region(CLUSTER) == "us-west-2"
 
@@ -193,7 +193,7 @@ def test_what_is_not_known_is_not_reached() -> None:
         ssh.route(CLUSTER["home"])
     ssh.write(CLUSTER, known())
     with pytest.raises(Unreachable, match="mnist-worker-m9 does not exist"):
-        ssh.route(ssh.address(CLUSTER, "mnist-worker-m9"))
+        ssh.route(f"{CLUSTER['home']}#mnist-worker-m9")
 
 
 @pytest.mark.parametrize(

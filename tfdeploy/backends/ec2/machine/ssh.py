@@ -74,11 +74,6 @@ def region(cluster: ClusterRef) -> str:
     return str(urlsplit(cluster["home"]).hostname)
 
 
-def address(cluster: ClusterRef, machine: str) -> str:
-    """The address of the engine of one machine; the manager's is the cluster's home."""
-    return f"{cluster['home']}#{machine}"
-
-
 def folder(cluster: ClusterRef) -> Path:
     """The folder of a cluster on this computer."""
     return state_folder() / cluster_state(cluster)
@@ -155,11 +150,11 @@ def _present_folder(cluster_home: str) -> Path:
 
 def engine(cluster: ClusterRef, machine: str = "") -> Engine:
     """The engine of a machine; by default that of the Swarm's manager."""
-    return Engine(address(cluster, machine) if machine else cluster["home"], route)
+    return Engine(f"{cluster['home']}#{machine}" if machine else cluster["home"], route)
 
 
 def route(engine_address: str) -> SshTarget:
-    """The machine of an engine's address (`home` or `address`) as ssh's URL, and the configuration for ssh.
+    """The machine of an engine's address (a cluster's home, and its name after `#`) as ssh's URL, and the configuration for ssh.
 
     Raises:
         Unreachable: this computer does not know the machine.
