@@ -22,13 +22,13 @@ from .engine.engine import Engine, engine_errors
 from .labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
-    MACHINE_LABEL,
     RECORD_VOLUME,
     TRAIN_VOLUME,
     Services,
     cluster_filter,
     cluster_labels,
     label_filter,
+    machine_of,
     search_labels,
     service_name,
     user_volume_labels,
@@ -242,7 +242,7 @@ def remove_volumes(
     """
     services = swarm.services()
     spec = services[hostname]["Spec"]
-    machine = spec["Labels"][MACHINE_LABEL]
+    machine = machine_of(services[hostname])
     title = f"the volumes {', '.join(volumes)} of {hostname} on {machine}"
     if machine_engine is not None:
         error = f"{title} are in use and were not removed"

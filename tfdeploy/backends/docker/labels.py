@@ -89,6 +89,11 @@ def stack_labels(cluster: ClusterRef) -> Mapping[str, str]:
     return {PROJECT_LABEL: cluster["project"], STACK_LABEL: cluster["stack"]}
 
 
+def machine_of(service: ServiceJson) -> str:
+    """The machine that a service's task is placed on; empty for a service that is not placed on one."""
+    return str(service["Spec"]["Labels"].get(MACHINE_LABEL, ""))
+
+
 def cluster_filter(cluster: ClusterRef) -> dict[str, list[str]]:
     """The Engine API's filter for everything that belongs to a cluster; before it has an id, for nothing.
 

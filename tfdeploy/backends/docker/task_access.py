@@ -23,7 +23,7 @@ from .engine import exec
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .engine.exec import ExecConnection, ExecStream
-from .labels import MACHINE_LABEL, ServiceJson, Services
+from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
 from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, stop_timeout
 from .swarm.swarm import Swarm, require_service
@@ -87,7 +87,9 @@ class DockerAccess:
         if volumes:
             try:
                 swarm.scale_to_zero(hostname, timeout)
-                engine = self._engine_of_task(cluster, hostname)
+                engine = None  # where this computer does not know the address of the machine's engine
+                with suppress(BackendError):
+                    engine = self._machine_engine(cluster, machine_of(service), hostname, "")
                 cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
             finally:
                 _start_again(swarm, hostname)
@@ -140,8 +142,7 @@ class DockerAccess:
         if not state.alive or not state.container:
             reason = f" ({state.reason})" if state.reason else ""
             raise BackendError(f"{hostname} does not have a container now: it is {state.state}{reason}.")
-        machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
-        return self._machine_engine(cluster, machine, hostname, state.container), state.container
+        return self._machine_engine(cluster, machine_of(service), hostname, state.container), state.container
 
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of a machine; an empty name is the manager.
@@ -156,13 +157,6 @@ class DockerAccess:
             f"{hostname} runs on {machine}, but docker.host ({engine.host}) gives access to the manager's containers only. "
             f"Run this on {machine}: docker exec -it {container} sh"
         )
-
-    def _engine_of_task(self, cluster: ClusterRef, hostname: str) -> Engine | None:
-        """The engine of a task's machine; None where this computer does not know its address."""
-        machine = self._services(cluster, hostname)[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
-        with suppress(BackendError):
-            return self._machine_engine(cluster, machine, hostname, "")
-        return None
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """Not supported: the machines belong to the user."""
@@ -196,8 +190,7 @@ class DockerAccess:
         }
 
         def engine_of(hostname: str) -> Engine:
-            machine = services[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
-            return self._machine_engine(cluster, machine, hostname, containers[hostname])
+            return self._machine_engine(cluster, machine_of(services[hostname]), hostname, containers[hostname])
 
         return measure({name: item for name, item in containers.items() if name in services}, engine_of)
 
@@ -218,7 +211,7 @@ def _refuse_unreachable(engine: Engine, service: ServiceJson, hostname: str) -> 
     Raises:
         BackendError: it does not; with the command that moves the task.
     """
-    machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
+    machine = machine_of(service)
     if status := nodes.unreachable(engine).get(machine):
         raise BackendError(
             f"{hostname} cannot be started again on its machine: {machine} is {status}. `pulumi up` moves it to another machine "

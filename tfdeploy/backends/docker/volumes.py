@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from ...errors import SpecError
 from ...units import SIZE_FORM, size
 from ..base import ClusterRef
-from .labels import MACHINE_LABEL, TRAIN_VOLUME, Services, volume_name
+from .labels import TRAIN_VOLUME, Services, machine_of, volume_name
 
 
 class Mount(TypedDict, total=False):
@@ -171,20 +171,14 @@ def _is_shared(services: Services, hostname: str, mount: Mapping[str, Any]) -> b
     return any(
         other != hostname
         and any(item["Source"] == mount["Source"] for item in writable_volumes(services, other))
-        and not (is_of_one_machine and _machine(services, other) not in ("", _machine(services, hostname)))
+        and not (is_of_one_machine and machine_of(services[other]) not in ("", machine_of(services[hostname])))
         for other in services
     )
 
 
-def _machine(services: Services, hostname: str) -> str:
-    """The machine of a service's task; empty for a service that is not placed on one."""
-    machine: str = services[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
-    return machine
-
-
 def restart_effects(cluster: ClusterRef, services: Services, hostname: str, train_dir: str, replace: bool) -> list[str]:
     """Sentences about what a restart, or a replacement, does to a task's data."""
-    machine = _machine(services, hostname)
+    machine = machine_of(services[hostname])
     removed = exclusive_volumes(cluster, services, hostname) if replace else []
     checkpoints = volume_name(cluster, TRAIN_VOLUME)
     mounted = [mount["Source"] for mount in writable_volumes(services, hostname)]

@@ -5,6 +5,9 @@ task does not start again, the tasks after it keep their old settings; the next 
 
 The turns belong to this process and not by the controller: its restart queue restarts the processes of tasks, while here the
 Swarm replaces containers, which only the engine that manages it can do. All updates of one `pulumi up` reach one process.
+
+Before a task starts on another machine the lease of its former launcher must have ended (`wait_for_lease`), and the start itself may
+take as long as a pull of the image (`wait_for_start`).
 """
 
 import threading
@@ -33,7 +36,6 @@ _MAX_FAILURES = 3
 
 GATHER_SECONDS = 2.0
 """A turn begins when no other update has arrived for this time: on a busy computer those of one `pulumi up` arrive a second apart."""
-
 
 PULLING, STARTING = "pulling", "starting"
 _START_POLL_SECONDS, _LONGEST_PAUSE = 0.05, 1.0
