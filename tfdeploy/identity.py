@@ -13,7 +13,7 @@ import platform
 import secrets
 import string
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -76,8 +76,7 @@ class StoredCluster:
 
 def stored_cluster(name: str, component: str) -> StoredCluster | None:
     """What the current stack's state has of the component resource with this name and type; None before its first update."""
-    result = _read_state()
-    return find_stored((result.value or {}).get("outputs") or {}, name, component)
+    return find_stored(_read_state(), name, component)
 
 
 def stored_names(component: str) -> list[str]:
@@ -87,19 +86,20 @@ def stored_names(component: str) -> list[str]:
 
 def stored_urns() -> list[str]:
     """The URNs of all resources in the current stack's state."""
-    return [*((_read_state().value or {}).get("outputs") or {})]
+    return [*_read_state()]
 
 
-def _read_state() -> Any:
-    """Ask the engine for the stack's state. While it writes that file, a read may find it half written: then ask again."""
-    for _ in range(_READ_ATTEMPTS):
-        try:
-            return pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()})
-        except Exception as error:
-            if _HALF_WRITTEN not in str(error):
-                raise
-            time.sleep(_READ_PAUSE)
-    return pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()})
+def _read_state(attempts: int = _READ_ATTEMPTS) -> Mapping[str, Any]:
+    """The outputs of the resources in the stack's state, by URN. While the engine writes that file, a read may find it half written:
+    then ask again."""
+    try:
+        state = pulumi.runtime.invoke(_READ_STATE, {"stackName": pulumi.get_stack()}).value
+    except Exception as error:
+        if _HALF_WRITTEN not in str(error) or not attempts:
+            raise
+        time.sleep(_READ_PAUSE)
+        return _read_state(attempts - 1)
+    return (state or {}).get("outputs") or {}
 
 
 def find_stored(resources: Mapping[str, Any], name: str, component: str) -> StoredCluster | None:
@@ -129,25 +129,22 @@ def _find_places(
     return tuple(places)
 
 
-def resource_prefix(name: str, backend: str, places: Sequence[StoredPlace]) -> str:
-    """What the names of the cluster's resources on this backend begin with: its name, if no other place has it already."""
-    prefixes = [place.prefix for place in places if place.cluster["backend"] == backend]
-    if prefixes:
-        return prefixes[0]
-    return name if name not in [place.prefix for place in places] else f"{name}-{backend}"
-
-
-def refuse_taken_prefix(name: str, prefix: str, clusters: Sequence[str]) -> None:
-    """Refuse a prefix that is another cluster's name.
+def resource_prefix(
+    name: str, backend: str, places: Sequence[StoredPlace], clusters: Callable[[], Sequence[str]]
+) -> str:
+    """What the names of the cluster's resources on this backend begin with: its name, if no other place has it already.
 
     Raises:
-        SpecError: with that name.
+        SpecError: it is the name of another one of the stack's `clusters`.
     """
-    if prefix != name and prefix in clusters:
+    prefixes = {place.cluster["backend"]: place.prefix for place in places}
+    prefix = prefixes.get(backend, f"{name}-{backend}" if name in prefixes.values() else name)
+    if prefix != name and prefix in clusters():
         wrong = f"while the run moves, resources are named {prefix}-…, and this stack has a cluster {prefix!r}"
         raise SpecError(
             f"{name}: backend", wrong, f"Destroy {name!r} and create it on the other backend, or move it in two steps."
         )
+    return prefix
 
 
 def _type_of(urn: str) -> str:

@@ -16,8 +16,8 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 from pulumi.runtime.stack import wait_for_rpcs
 
+from .backends.state_values import plain_values
 from .cluster import TensorFlowCluster
-from .component.awaited import with_integers
 from .component.plugin_exit import follow_engine
 from .registry import versions
 from .report.update_failure import failure_of
@@ -51,7 +51,7 @@ class Package(ComponentProvider):
     ) -> ConstructResult:
         self._refuse_outputs(inputs, self._component_defs["TensorFlowCluster"].inputs, "")
         try:
-            result = super().construct(name, resource_type, with_integers(inputs), options)
+            result = super().construct(name, resource_type, plain_values(inputs), options)
             return ConstructResult(result.urn, {**result.state, "state": _checked(name, result.state["state"])})
         except ComponentInitError as error:
             if isinstance(error.inner, pulumi.RunError):

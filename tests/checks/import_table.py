@@ -10,6 +10,7 @@ ANYTHING = None
 
 BASE = ("errors", "paths", "units", "agent.files", "agent.json_data", "agent.polling")
 SHARED_BY_BACKENDS = (
+    "outputs",
     "component.plugin_exit",
     "receipts",
     "component.tracebacks",
@@ -91,7 +92,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent",
     ),
     "args": (),
-    "component.awaited": ("errors", "identity", "spec"),
+    "component.awaited": ("errors", "identity", "backends.state_values", "spec"),
     "outputs": (),
     "spec.arg_docs": (*BASE, "args", "spec"),
     "component.config": (*BASE, "args", "spec"),
@@ -164,7 +165,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "cluster": ("args", "outputs", "component.registration"),
     "provider": (
         "spec.arg_docs",
-        "component.awaited",
+        "backends.state_values",
         "cluster",
         "component.plugin_exit",
         "registry",

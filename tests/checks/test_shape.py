@@ -1,4 +1,4 @@
-"""No file over 500 lines, no function over 50, no module called utils."""
+"""No file over 500 lines, no function over 50, no module called utils, no name of a backend compared outside of the backends."""
 
 import ast
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks.sources import functions
+from tfdeploy.spec.backends import BACKENDS
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tfdeploy", "programs", "tests", "bench", "tools")
@@ -76,3 +77,33 @@ def test_two_classes_of_one_name_are_found(tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("class Task:\n    pass\n")
     assert classes_of_the_same_name(tmp_path) == {"Task": ["a.py", "b.py"]}
+
+
+def compared_backends(package: Path) -> Iterator[str]:
+    """Where a module outside of `backends/` compares the name of a backend: what it needs to know is a field of the table."""
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        for node in [] if name.startswith("backends/") else ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.Compare, ast.MatchValue)) and _literals(node) & {*BACKENDS}:
+                yield f"{name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def _literals(node: ast.Compare | ast.MatchValue) -> set[object]:
+    """What is compared, also in a tuple, a list or a set."""
+    sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else [node.value]
+    parts = [getattr(side, "elts", [side]) for side in sides]
+    return {item.value for part in parts for item in part if isinstance(item, ast.Constant)}
+
+
+def test_the_name_of_a_backend_is_not_compared() -> None:
+    assert list(compared_backends(ROOT / "tfdeploy")) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["b == 'local'", "'ec2' != c['backend']", "b in ('docker', x)", "match b:\n case 'ec2': x"]
+)
+def test_a_name_that_is_compared_is_found(tmp_path: Path, text: str) -> None:
+    for name in ("report", "backends"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tables.py").write_text(text)
+    assert [found.partition(":")[0] for found in compared_backends(tmp_path)] == ["report/tables.py"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.components.mocked import declare, refused, run
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 
 SSO = (
     "[profile ml]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = ml\nregion = us-west-2\n"
@@ -28,12 +28,12 @@ def test_an_expired_login_is_refused_with_the_command_that_logs_in(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setattr("botocore.tokens.SSOTokenProvider._SSO_TOKEN_CACHE_DIR", str(tmp_path / "sso"))
-    session.forget()
+    account.forget()
     said: list[str] = []
 
     def program() -> None:
         said.append(refused(lambda: declare(workers=1, backend="ec2", ec2={"instance_type": "m7i.large"})))
 
     assert run(program, preview).urns() == ""
-    session.forget()
+    account.forget()
     assert said == [SENTENCE]

@@ -18,7 +18,7 @@ from tests.components.mocked import TOKEN, without_secrets
 from tests.ec2.preparing import REGION, logged_in
 from tests.ec2.registering import Registered, registered
 from tests.pages import ROOT
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 
 CANARY = "canary-7f3a"
 ANYTHING = '{"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::bucket/record/*"}]}'
@@ -70,7 +70,7 @@ def shapes(moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch, logged_in(moto_endpoint, home, patch):
         patch.setenv("PATH", f"{_session_manager(home / 'bin')}:{os.environ['PATH']}")
-        ec2 = session.client("ec2", REGION)
+        ec2 = account.client("ec2", REGION)
         zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
         volume = ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"]
         yield {shape: _registered(home, volume, args) for shape, (args, _) in SHAPES.items()}

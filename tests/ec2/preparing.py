@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import spec
 from tfdeploy.backends.docker import images
-from tfdeploy.backends.ec2.aws import account, session
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.errors import SpecError
@@ -66,25 +66,25 @@ def logged_in(endpoint: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-        session.forget()
+        account.forget()
 
     (home / "key.pub").write_text("ssh-ed25519 AAAA me@here\n")
     enter()
     yield
     enter()
     found = made(REGION) + made(EMPTY)
-    session.forget()
+    account.forget()
     assert found == []
 
 
 def made(region: str) -> list[str]:
     """What tfdeploy would have made there."""
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     return [
         *(one["ReservationId"] for one in ec2.describe_instances()["Reservations"]),
         *(one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"] if one["GroupName"] != "default"),
         *(one["KeyPairId"] for one in ec2.describe_key_pairs()["KeyPairs"]),
-        *(one["FileSystemId"] for one in session.client("efs", region).describe_file_systems()["FileSystems"]),
+        *(one["FileSystemId"] for one in account.client("efs", region).describe_file_systems()["FileSystems"]),
     ]
 
 

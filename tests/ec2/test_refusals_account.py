@@ -11,7 +11,7 @@ from pulumi.runtime import set_all_config
 from tests.clusters import ID, cluster_ref
 from tests.ec2.preparing import ARGS, EMPTY, REGION, arguments, prepare, refusal
 from tests.unit.cases import spec
-from tfdeploy.backends.ec2.aws import account, api, session
+from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import machines, ssh
 from tfdeploy.backends.ec2.price import capacity
 from tfdeploy.errors import SpecError
@@ -33,7 +33,7 @@ def test_a_subnet_in_a_zone_that_lacks_the_type_is_refused(tmp_path: Path) -> No
 @pytest.fixture
 def volumes() -> Iterator[dict[str, str]]:
     """Zone to a volume of the user's there."""
-    ec2 = session.client("ec2", REGION)
+    ec2 = account.client("ec2", REGION)
     zones = ("us-east-2a", "us-east-2b")
     found = {zone: ec2.create_volume(AvailabilityZone=zone, Size=1)["VolumeId"] for zone in zones}
     yield found
@@ -82,7 +82,7 @@ def test_a_volume_that_another_machine_has_is_refused(tmp_path: Path) -> None:
     volume = {"AvailabilityZone": "us-east-2a", "Attachments": [{"InstanceId": "i-0a"}]}
     answers.describe_volumes.return_value = {"Volumes": [volume]}
     asked = (REGION, "mnist: ec2.ebs_volumes", ["vol-0a1b2c3d"])
-    with patch.object(session, "client", return_value=answers):
+    with patch.object(account, "client", return_value=answers):
         assert api.volume_zone(*asked, ["i-0a"]) == "us-east-2a"
         with pytest.raises(SpecError) as error:
             api.volume_zone(*asked, ["i-0b"])
@@ -92,7 +92,7 @@ def test_a_volume_that_another_machine_has_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_region_without_a_default_vpc_is_refused(tmp_path: Path) -> None:
-    ec2 = session.client("ec2", EMPTY)
+    ec2 = account.client("ec2", EMPTY)
     for vpc in ec2.describe_vpcs()["Vpcs"]:
         for subnet in api.subnets(EMPTY, vpc["VpcId"], ""):
             ec2.delete_subnet(SubnetId=subnet.subnet_id)
@@ -122,7 +122,7 @@ def test_a_stack_that_does_not_say_how_often_to_try_is_told_what_that_costs(tmp_
 
 
 def test_a_vpc_without_a_subnet_is_refused(tmp_path: Path) -> None:
-    ec2 = session.client("ec2", REGION)
+    ec2 = account.client("ec2", REGION)
     vpc = ec2.create_vpc(CidrBlock="10.20.0.0/16")["Vpc"]["VpcId"]
     assert refusal(tmp_path, ec2={"vpc_id": vpc}) == (
         f"ec2.vpc_id: {vpc} has no subnet in {REGION}. Create one. "
@@ -150,7 +150,7 @@ def test_a_region_that_nobody_names_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_the_region_is_the_one_that_the_aws_command_would_take(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.setenv(name, EMPTY)
-    assert session.default_region() == EMPTY
+    assert account.default_region() == EMPTY
 
 
 def test_a_key_that_is_missing_or_private_is_refused(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_key_that_is_missing_or_private_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_image_for_another_processor_is_refused(tmp_path: Path) -> None:
-    images = session.client("ec2", REGION).describe_images()["Images"]
+    images = account.client("ec2", REGION).describe_images()["Images"]
     arm = next(one["ImageId"] for one in images if one["Architecture"] == "arm64")
     assert refusal(tmp_path, ec2={"ami": arm}) == (
         f"ec2.ami: {arm} is an image for arm64, but the instance type is x86_64. Choose another image or another instance_type."

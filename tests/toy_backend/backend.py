@@ -35,14 +35,11 @@ from tfdeploy.backends.base import (
     ObservedState,
     Rendered,
     Retain,
-    Route,
     RunOutputs,
     RunProps,
     TaskOutputs,
     TaskProps,
-    TaskUsage,
 )
-from tfdeploy.backends.connection import Connection
 from tfdeploy.backends.controller_calls import ControllerApi
 from tfdeploy.backends.run_mover import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
@@ -89,7 +86,7 @@ class ToyPlanner:
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
         return Rendered()
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[Inventory]) -> Mapping[str, Mapping[str, Any]]:
         return {}
 
 
@@ -281,37 +278,14 @@ class ToyRunMover:
 class ToyAccess:
     """The contract is `backends.base.TaskAccess`; the toy reaches no task."""
 
-    def restart_effect(self, cluster: ClusterRef, hostname: str, replace: bool) -> str:
-        raise _unsupported()
-
-    def restart(self, cluster: ClusterRef, hostname: str) -> None:
-        raise _unsupported()
-
-    def replace(self, cluster: ClusterRef, hostname: str) -> None:
-        raise _unsupported()
-
-    def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
-        raise _unsupported()
-
-    def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
-        raise _unsupported()
-
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         with _Home(cluster).controller() as controller:
             controller_calls.stop_training(controller, cluster["name"], time_limit)
 
-    def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
-        raise _unsupported()
+    def _unsupported(self, *_: Any, **__: Any) -> Any:
+        raise BackendError("the toy backend does not support this")
 
-    def route(self, cluster: ClusterRef, hostname: str, port: int = 0) -> Route:
-        raise _unsupported()
-
-    def files(self, cluster: ClusterRef, hostname: str) -> Connection:
-        raise _unsupported()
-
-
-def _unsupported() -> BackendError:
-    return BackendError("the toy backend does not support this")
+    restart_effect = restart = replace = execute = ssh = usage = route = files = _unsupported
 
 
 def discover(place: str = "") -> list[DiscoveredCluster]:

@@ -13,7 +13,7 @@ from tfdeploy import identity
 from tfdeploy.backends.base import ClusterRef, DiscoveredCluster, load
 from tfdeploy.backends.docker.engine.engine import EnginePlace
 from tfdeploy.errors import SpecError
-from tfdeploy.identity import Identity, StoredCluster, StoredPlace, refuse_taken_prefix, resource_prefix
+from tfdeploy.identity import Identity, StoredCluster, StoredPlace, resource_prefix
 from tfdeploy.plan.inventory import PlaceRef
 
 TYPE = "tfdeploy:index:TensorFlowCluster"
@@ -22,7 +22,7 @@ CLEANUP, RUN = (f"{TYPE}$pulumi-python:dynamic/tfdeploy:{kind}" for kind in ("Cl
 NETWORK = f"{TYPE}$docker:index/network:Network"
 MINE = Identity(ID, OWNER)
 LAPTOP: PlaceRef = {"id": "m1", "name": "laptop"}
-DOCKER = StoredPlace("mnist", cluster_ref(home="unix:///d.sock"), LAPTOP, "secret", frozenset({"cleanup"}))
+DOCKER = StoredPlace("mnist", cluster_ref(home="unix:///d.sock"), LAPTOP, "secret", frozenset({"cleanup", "id"}))
 
 
 def state(*resources: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def outputs(backend: str, **changed: Any) -> dict[str, Any]:
 def test_a_place_keeps_its_prefix_and_a_new_one_takes_the_name_if_it_is_free(
     places: list[StoredPlace], backend: str, prefix: str
 ) -> None:
-    assert resource_prefix("mnist", backend, places) == prefix
+    assert resource_prefix("mnist", backend, places, lambda: ["mnist"]) == prefix
 
 
 def test_the_places_of_a_cluster_are_found_by_its_cleanups() -> None:
@@ -193,17 +193,13 @@ def test_the_places_of_a_cluster_are_found_by_its_cleanups() -> None:
         (CLEANUP, "other-cleanup", outputs("docker", name="other")),
     ]
     found = identity.find_stored(state(*resources), "mnist", TYPE)
-    local, docker = place("mnist", "local"), place("mnist-docker", "docker")
     assert found is not None
-    assert [replace(item, resources=frozenset()) for item in found.places] == [
-        replace(item, resources=frozenset()) for item in (local, docker)
-    ]
-    assert found.places[0].resources & {"run", "network"} == {"run"}
-    assert found.places[1].resources == {"cleanup", "network"}
+    local, docker = found.places
+    assert replace(local, resources=docker.resources) == replace(place("mnist", "local"), resources=docker.resources)
+    assert local.resources & {"run", "network"} == {"run"}
+    assert docker == replace(place("mnist-docker", "docker"), resources=frozenset({"cleanup", "network"}))
 
 
 def test_the_name_of_another_cluster_is_no_prefix() -> None:
-    refuse_taken_prefix("mnist", "mnist", ["mnist", "mnist-docker"])
-    refuse_taken_prefix("mnist", "mnist-docker", ["mnist"])
     with pytest.raises(SpecError, match="this stack has a cluster 'mnist-docker'"):
-        refuse_taken_prefix("mnist", "mnist-docker", ["mnist", "mnist-docker"])
+        resource_prefix("mnist", "docker", [place("mnist", "local")], lambda: ["mnist", "mnist-docker"])

@@ -19,7 +19,8 @@ from tfdeploy import receipts, registry
 from tfdeploy.agent.events import RECORD_DAMAGED, Event
 from tfdeploy.agent.record.artifact_manifest import ArtifactList
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.run_spec import RunSpec
+from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.backends.state_values import plain_values
 from tfdeploy.cluster import TYPE
@@ -163,6 +164,19 @@ def test_every_stored_event_is_read(release: StoredRelease) -> None:
     assert lines
     for line in lines:
         assert [*lost(json.loads(line), as_json(Event.from_dict(json.loads(line)).to_dict()))] == []
+
+
+def test_removed_tasks_are_stored_as_in_0_1_0() -> None:
+    removed = {
+        "removed": {"worker-1": "launcher"},
+        "removed_attempts": {"worker-1": 2},
+        "removed_generations": {"worker-1": 3},
+        "last_seen": {"worker-1": 1.5, "worker-2": 2.5},
+    }
+    stored = {**RunState(RunSpec("a", [], {}), 1.0).to_dict(), **removed}
+    run = RunState.from_dict(stored)
+    assert run.former == {"worker-1": FormerTask("launcher", 2, 3, 1.5), "worker-2": FormerTask(seen=2.5)}
+    assert [*lost(stored, run.to_dict())] == []
 
 
 RECORD = {

@@ -15,7 +15,7 @@ from tests.unit.simulation import World
 from tfdeploy import receipts, registry, resources
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends import moving
-from tfdeploy.backends.base import ObservedMachines, ObservedState
+from tfdeploy.backends.base import ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.errors import SpecError, Unreachable
 from tfdeploy.report.expected import expected_state
 from tfdeploy.resources import RunProvider, _final
@@ -83,7 +83,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     Record(tmp_path / "record").save(state)
     world = World(**BASE)
     world.job = state
-    billed = {"billed": [(0.0, 9_000.0, 1.0)]}
+    billed = ObservedCost(billed=[(0.0, 9_000.0, 1.0)])
     made = Runner(replace(sight(world), record_folder=str(tmp_path / "record"), machines=ObservedMachines(cost=billed)))
     monkeypatch.setattr(resources, "load", lambda backend: SimpleNamespace(runner=made))
     expected = expected_state(plan(**BASE), spec(**BASE))

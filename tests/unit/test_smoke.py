@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from tests.unit.backends.ec2.moto_account import moto_account
 from tests.waiting import until
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 from tools.smoke import __main__ as smoke
 from tools.smoke.call_log import CallLog
 from tools.smoke.commands import Commands, uninterruptible
@@ -338,7 +338,7 @@ def test_the_state_is_not_in_the_clone(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_the_region_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
-    session.forget()
+    account.forget()
     assert smoke.options([]).region == "eu-north-1"
 
 

@@ -101,7 +101,7 @@ class TaskState(JsonData):
     seen: float = 0.0
     """The time of its launcher's last report."""
     since: float = 0.0
-    """When the controller heard that the program runs, or that it has ended. By the controller's clock."""
+    """When a report first had that the program runs, or that it has ended. By the controller's clock."""
     losses: int = 0
     """How many launchers in a row were lost with a running program."""
     fenced: List[str] = field(default_factory=list)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
 
 from ..errors import SpecError
 from ..spec.backends import backend_entry, install_advice, refuse_platform
@@ -19,7 +19,9 @@ from ..spec.backends import backend_entry, install_advice, refuse_platform
 if TYPE_CHECKING:  # the command imports this module too, and needs neither spec nor plan
     import pulumi
 
+    from ..agent.json_data import JsonData
     from ..agent.record.record import RecordView, ViewRequest
+    from ..outputs import CostSummary
     from ..plan.change import Change
     from ..plan.inventory import Inventory, PlaceRef
     from ..plan.plan import Plan
@@ -28,6 +30,9 @@ if TYPE_CHECKING:  # the command imports this module too, and needs neither spec
     from ..plan.scheduler import Machine
     from ..spec.cluster import ClusterSpec
     from .connection import Connect, Connection
+
+InventoryT = TypeVar("InventoryT", bound="Inventory")
+"""What a backend reports that exists: a subclass of `Inventory` has what only its own planner reads."""
 
 CONTROLLER = "controller"
 """The controller's hostname. No task has it: a task's hostname ends with a number."""
@@ -118,10 +123,10 @@ class RunOutputs(TypedDict):
 class Rendered:
     """What a plan becomes on one backend. Made once by `Planner.render`."""
 
-    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Hostname to `TaskProps.container`. Empty where tasks are processes."""
-    controller: Mapping[str, Any] = field(default_factory=dict)
-    """`RunProps.container`."""
+    tasks: "Mapping[str, JsonData]" = field(default_factory=dict)
+    """Hostname to what `TaskProps.container` has as JSON. Empty where tasks are processes."""
+    controller: "JsonData | None" = None
+    """What `RunProps.container` has as JSON; None where the controller is a process."""
     changes: "tuple[Change | str, ...]" = ()
     """What an update would change in tasks and machines that exist; and what it costs."""
     retained: "tuple[RetainedData, ...]" = ()
@@ -131,7 +136,7 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class DependencyRequest:
+class DependencyRequest(Generic[InventoryT]):
     """What `Planner.register_dependencies` registers for."""
 
     name: str
@@ -139,7 +144,7 @@ class DependencyRequest:
     cluster: ClusterRef
     spec: "ClusterSpec"
     plan: "Plan"
-    inventory: "Inventory"
+    inventory: InventoryT
     token: "pulumi.Output[str]"
     secrets: Mapping[str, "pulumi.Input[str]"]
     opts: "pulumi.ResourceOptions"
@@ -157,6 +162,24 @@ class EngineTask:
     """Why it does not run, in the engine's words."""
 
 
+class MachineCost(TypedDict):
+    """What one machine costs, in USD; None where a price is unknown."""
+
+    per_hour: float | None
+    spent: float | None
+
+
+@dataclass(frozen=True)
+class ObservedCost:
+    """What the machines of a cluster cost, as of the last observation."""
+
+    total: "CostSummary | None" = None
+    """The output `cost`, but for what the plan knows; None where nothing is billed."""
+    machines: Mapping[str, MachineCost] = field(default_factory=dict)
+    billed: Sequence[tuple[float, float, float | None]] = ()
+    """Begin, end and price per hour of each instance that existed."""
+
+
 @dataclass(frozen=True)
 class ObservedMachines:
     """What is observed of a cluster's machines."""
@@ -167,8 +190,7 @@ class ObservedMachines:
     """The status of the machines that `statuses` does not list."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Machine to its public address, where it has one."""
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    """The output `cost`; `machines`: `per_hour` and `spent` of each; `billed`: begin, end, price of each instance. Empty if none is."""
+    cost: ObservedCost = field(default_factory=ObservedCost)
     failures: Mapping[str, str] = field(default_factory=dict)
     """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
     problems: tuple[str, ...] = ()
@@ -227,14 +249,14 @@ class Check:
     """What to do, where it is not."""
 
 
-class Planner(Protocol):
+class Planner(Protocol[InventoryT]):
     """From the spec to what Pulumi registers. All but `register_dependencies` only read."""
 
     def home(self, folder: str, spec: "ClusterSpec", providers: "Mapping[str, pulumi.ProviderResource]") -> str:
         """`ClusterRef.home` of a cluster, whether it exists or not; `folder` is `paths.cluster_folder`. This is called first.
         `providers` are the explicit ones of the program, by package. SpecError: the place is not allowed."""
 
-    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> "Inventory":
+    def inspect(self, cluster: ClusterRef, spec: "ClusterSpec", program_folder: Path) -> InventoryT:
         """What exists. Relative folders of the spec begin at `program_folder`. It changes nothing, neither at the place nor on
         this computer.
 
@@ -244,7 +266,7 @@ class Planner(Protocol):
         """
 
     def validate(
-        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: "Inventory", code_files: Sequence[str]
+        self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse a plan that cannot work, before anything is created; the warnings about the rest.
 
@@ -252,14 +274,14 @@ class Planner(Protocol):
             SpecError: with the argument, what is wrong with it, and what to do.
         """
 
-    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: "Inventory") -> Rendered:
+    def render(self, cluster: ClusterRef, spec: "ClusterSpec", plan: "Plan", inventory: InventoryT) -> Rendered:
         """What each task's process, service or instance will be, and what that changes.
 
         Raises:
             SpecError: an argument is not valid.
         """
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[InventoryT]) -> Mapping[str, Mapping[str, Any]]:
         """Register, with Pulumi, what tasks and controller need before they can be created. Job to its `TaskProps.dependencies`, with
         Pulumi's outputs among the values."""
 
@@ -306,7 +328,7 @@ class MachineProvider(Protocol):
         """The machines that the cluster needs, those that exist and those that are to be created; and the names of the machines that
         exist, but are not needed."""
 
-    def register(self, request: DependencyRequest) -> Any:
+    def register(self, request: DependencyRequest[Any]) -> Any:
         """Register the machines with Pulumi; the resource that exists when they form a cluster."""
 
     def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
@@ -391,7 +413,7 @@ class Discovery:
 class Backend:
     """One backend. Its contracts are made when they are needed, because each of them takes long to load."""
 
-    make_planner: Callable[[], Planner]
+    make_planner: Callable[[], Planner[Any]]
     make_runner: Callable[[], TaskRunner]
     make_access: Callable[[], TaskAccess]
     discovery: Discovery
@@ -407,7 +429,7 @@ class Backend:
     Empty: what an update creates is the cluster's from the beginning."""
 
     @property
-    def planner(self) -> Planner:
+    def planner(self) -> Planner[Any]:
         """The planner, which keeps no state."""
         return self.make_planner()
 

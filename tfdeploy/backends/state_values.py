@@ -1,11 +1,11 @@
-"""Values as Pulumi's state has them."""
+"""Values as Pulumi passes them: from its state, from resources and from other languages."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def plain_values(value: Any) -> Any:
-    """A value from Pulumi's state, where every number is a float, with the integers that it had before; without the provider."""
+    """A value with 2 for 2.0, at every depth, because Pulumi passes all numbers as floats; without the provider of a resource."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):

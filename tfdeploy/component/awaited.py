@@ -9,9 +9,10 @@ from typing import Any
 import pulumi
 from pulumi.output import Unknown as PulumiUnknown
 
+from ..backends.state_values import plain_values
 from ..errors import SpecError
 from ..identity import stored_cluster
-from ..spec.cluster import cluster_spec
+from ..spec.cluster import GROUPS, cluster_spec
 from ..spec.environment import secret_texts
 from ..spec.unknown import Unknown, undecided, unknowns
 
@@ -19,7 +20,7 @@ _FOLDERS = ("train_dir", "data_dir")
 _ITEM = re.compile(r"\[\d+\].*")
 """The items of a list: an error is reported of the whole list."""
 
-_IN_GROUP = re.compile(r"(jobs\.\w+\.)?(container|docker|ec2)\.")
+_IN_GROUP = re.compile(rf"(jobs\.\w+\.)?({'|'.join(GROUPS)})\.")
 _LISTED = (
     "what it lists as deleted is decided by the update. If the cluster is protected, use `pulumi up --skip-preview`"
 )
@@ -148,21 +149,12 @@ class _Reader:
             )
         if not is_known and not isinstance(value, (Mapping, list, tuple)):
             return Unknown(path)
-        value = with_integers(await self.value(path, value))
+        value = plain_values(await self.value(path, value))
         if path in _FOLDERS and value and "://" not in str(value):
             wrong = f"the Output has the value {value!r}, which is not a URL"
             remedy = "Use a URL, or write the folder as a string: a preview must be able to check it."
             raise SpecError(f"{self._cluster}: {path}", wrong, remedy)
         return value
-
-
-def with_integers(value: Any) -> Any:
-    """A value with 2 for 2.0, at every depth: Pulumi passes all numbers as floats, from resources and from other languages."""
-    if isinstance(value, dict):
-        return {key: with_integers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [with_integers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def with_unknown_outputs(value: Any) -> Any:

@@ -113,7 +113,7 @@ def declare(
 
 
 def _cluster_ref(
-    planner: Planner, identity: Identity, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]
+    planner: Planner[Any], identity: Identity, spec: ClusterSpec, providers: Mapping[str, pulumi.ProviderResource]
 ) -> ClusterRef:
     cluster: ClusterRef = {
         "id": identity.id,

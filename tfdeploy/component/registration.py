@@ -13,6 +13,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from .. import registry
+from ..agent.json_data import JsonData
 from ..backends import carried_record
 from ..backends.base import Backend, DependencyRequest
 from ..backends.zipapp import version
@@ -298,9 +299,14 @@ def _task_props(
         "token": token,
         "grace": declaration.spec.stop_grace_period,
         "agent": version(),
-        "container": with_unknown_outputs(declaration.rendered.tasks.get(task.hostname, {})),
+        "container": _container(declaration.rendered.tasks.get(task.hostname)),
         "dependencies": dependencies.get(task.job, {}),
     }
+
+
+def _container(settings: JsonData | None) -> Any:
+    """`TaskProps.container` or `RunProps.container`."""
+    return with_unknown_outputs(settings.to_dict() if settings else {})
 
 
 def _run_props(
@@ -315,7 +321,7 @@ def _run_props(
         "code_folder": str(bundle.folder.absolute()) if bundle else "",
         "code_without": [str(path) for path in declaration.code_without],
         "secrets": pulumi.Output.secret(dict(declaration.secrets)),
-        "container": with_unknown_outputs(declaration.rendered.controller),
+        "container": _container(declaration.rendered.controller),
         "dependencies": dependencies.get(declaration.spec.jobs[0].name, {}),
         **_moved_props(declaration),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from ..agent.run_state import FAILED, STOPPED, RunState, continues
 from ..backends.base import ClusterRef, load
 from ..errors import SpecError
-from ..identity import StoredCluster, StoredPlace, refuse_taken_prefix, resource_prefix
+from ..identity import StoredCluster, StoredPlace, resource_prefix
 from ..plan.inventory import Inventory
 from ..plan.plan import Plan, is_same_content
 from ..spec.cluster import ClusterSpec
@@ -41,9 +41,7 @@ def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[
         SpecError: runs cannot move between these backends, or the names are taken.
     """
     places = stored.places if stored else ()
-    prefix = resource_prefix(spec.name, spec.backend, places)
-    if prefix != spec.name:
-        refuse_taken_prefix(spec.name, prefix, clusters())
+    prefix = resource_prefix(spec.name, spec.backend, places, clusters)
     origins = tuple(place for place in places if place.cluster["backend"] != spec.backend)
     if origins:
         _refuse_unmovable([*(place.cluster["backend"] for place in origins), spec.backend])

@@ -20,7 +20,7 @@ class PlaceRef(TypedDict):
 
 @dataclass(frozen=True)
 class Inventory:
-    """Machines, tasks and folders, and what depends on them in the run."""
+    """Machines, tasks and folders, and what depends on them in the run. A backend's own subclass has what only its planner reads."""
 
     machines: tuple[Machine, ...]
     """The machines on which the plan can place tasks: those that exist, and those that it may create."""
@@ -45,5 +45,3 @@ class Inventory:
     """The id of each stored run to the state of its result; empty for a run that has none."""
     place: PlaceRef = field(default_factory=lambda: PlaceRef(id="", name=""))
     """The engine, the machine or the account that the cluster is on."""
-    facts: object = None
-    """What only the backend's own `validate`, `render` and `register_dependencies` read: one of its dataclasses."""

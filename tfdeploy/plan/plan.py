@@ -44,6 +44,7 @@ class TaskPlan:
     machine: str
     """Empty where the engine chooses it."""
     gpus: tuple[str, ...]
+    """As many as the task requests. Where the engine chooses them, only their number counts."""
     memory: int
     cpus: float
     port: int
@@ -220,7 +221,7 @@ def _places(
     """Places on the machines that accept tasks, and warnings. If the machine of a task does not respond and no other machine may run
     the task, it stays there until its machine responds again. No machines, where the engine places tasks."""
     if inventory.places_tasks:
-        return {demand.hostname: Place("") for demand in demands}, ()
+        return {demand.hostname: Place("", tuple(map(str, range(demand.gpus)))) for demand in demands}, ()
     machines, current, gpus = inventory.machines, inventory.task_machines, inventory.task_gpus
     ready = [machine for machine in machines if machine.ready]
     try:

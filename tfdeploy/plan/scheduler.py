@@ -306,26 +306,23 @@ class _Assignment:
         for demand in demands:
             jobs.setdefault((demand.job, demand.constraints), []).append(demand)
         self.rules = [_JobRule(key[1], tasks, self.free) for key, tasks in jobs.items()]
-        self._rule_of = {hostname: rule for rule in self.rules for hostname in rule.hostnames}
-
-    def rule(self, demand: Demand) -> _JobRule:
-        """The constraints of a task's job."""
-        return self._rule_of[demand.hostname]
+        self.rule_of = {hostname: rule for rule in self.rules for hostname in rule.hostnames}
+        """Hostname to the constraints of the task's job."""
 
     def able(self, demand: Demand) -> list[int]:
         """The allowed machines that have the resources for a task, whatever its job's other tasks use."""
-        return [index for index in self.rule(demand).allowed if self.free[index].fits(demand)]
+        return [index for index in self.rule_of[demand.hostname].allowed if self.free[index].fits(demand)]
 
     def may_run(self, demand: Demand, index: int) -> bool:
         """Whether a machine may run a task now, by its index; it may be one that does not exist."""
-        rule = self.rule(demand)
+        rule = self.rule_of[demand.hostname]
         return index in rule.allowed and self.free[index].fits(demand) and rule.admits(index)
 
     def best(self, demand: Demand, current: int) -> int | None:
         """The best machine that may run a task now: its current one, or else the first of the queue."""
         if self.may_run(demand, current):
             return current
-        rule, size = self.rule(demand), (demand.cpus, demand.memory, demand.gpus)
+        rule, size = self.rule_of[demand.hostname], (demand.cpus, demand.memory, demand.gpus)
         if size not in rule.queues:
             rule.queues[size] = _Queue(demand, rule, self.free)
         return rule.queues[size].first()
@@ -338,7 +335,7 @@ class _Assignment:
         resources.memory -= demand.memory
         resources.gpus -= demand.gpus
         resources.tasks += 1
-        self.rule(demand).add(index)
+        self.rule_of[demand.hostname].add(index)
 
     def assign_current(self, demands: Sequence[Demand], current: Mapping[str, int]) -> list[Demand]:
         """Assign each task to its current machine if it may stay there; return the other tasks."""
@@ -408,7 +405,7 @@ def _hardest_first(demands: Sequence[Demand], empty: _Assignment) -> Sequence[De
 def _refusal(cluster: str, demand: Demand, assignment: _Assignment) -> PlacementError:
     """The error for a task that does not fit: because of resources, or because of constraints."""
     where = f"{cluster}: {demand.hostname}"
-    rule = assignment.rule(demand)
+    rule = assignment.rule_of[demand.hostname]
     able = assignment.able(demand)
     if rule.allowed and not able:
         return _lack_of_resources(where, demand, assignment)
@@ -425,16 +422,11 @@ def _refusal(cluster: str, demand: Demand, assignment: _Assignment) -> Placement
         violated = unsatisfied[:1] or list(demand.constraints)
         wrong = f"no machine satisfies {' and '.join(map(str, violated))}"
     rows = (f"\n  {resources.machine.name}: {_values(resources.machine, violated)}" for resources in assignment.free)
-    counts = [f", {tasks} of its job's tasks" if rule.allowed else "" for tasks in _task_counts(assignment, rule)]
+    tasks = Counter(index for hostname, index in assignment.machine_of.items() if hostname in rule.hostnames)
+    counts = (f", {tasks[index]} of its job's tasks" if rule.allowed else "" for index in range(len(assignment.free)))
     table = "".join(f"{row}{count}" for row, count in zip(rows, counts, strict=True))
     remedy = f"Change the constraint, ask for fewer tasks, or add a machine. There is:{table}"
     return PlacementError(where, wrong, remedy)
-
-
-def _task_counts(assignment: _Assignment, rule: _JobRule) -> list[int]:
-    """How many tasks of a job each machine has."""
-    counts = Counter(index for hostname, index in assignment.machine_of.items() if hostname in rule.hostnames)
-    return [counts[index] for index in range(len(assignment.free))]
 
 
 def _values(machine: Machine, constraints: Sequence[Constraint]) -> str:
@@ -453,7 +445,7 @@ def _lack_of_resources(where: str, demand: Demand, assignment: _Assignment) -> P
         f"{resources.gpus} of {len(resources.machine.gpus)} gpus"
         for resources in assignment.free
     ]
-    is_limited = len(assignment.rule(demand).allowed) < len(assignment.free)
+    is_limited = len(assignment.rule_of[demand.hostname].allowed) < len(assignment.free)
     verb = "allows" if len(demand.constraints) == 1 else "allow"
     constraints = " and ".join(map(str, demand.constraints))
     machine = "machine"

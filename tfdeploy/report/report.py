@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from ..agent import run_state as states
 from ..agent.control.start_barrier import tasks_not_ready
@@ -315,7 +315,7 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
         "public_ip": observed.machines.addresses.get(machine.machine, machine.public_ip),
         "status": observed.machines.status(machine.machine),
     }
-    cost = observed.machines.cost.get("machines", {}).get(machine.machine)
+    cost = observed.machines.cost.machines.get(machine.machine)
     if cost:
         row["per_hour"], row["spent"] = cost["per_hour"], cost["spent"]
     return row
@@ -374,10 +374,8 @@ def _is_uploading(observed: ObservedState) -> bool:
 
 def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
     """The output `cost`: what the machines cost, and when they terminate themselves."""
-    if not observed.machines.cost:
-        return {}
-    cost = {key: value for key, value in observed.machines.cost.items() if key not in ("machines", "billed")}
-    return cast(CostSummary, {**cost, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime})
+    total = observed.machines.cost.total
+    return {**total, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime} if total else {}
 
 
 def _cause_text(failed: Sequence[Failure]) -> str:

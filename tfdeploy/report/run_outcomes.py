@@ -44,7 +44,7 @@ class RecordSource:
 def observed_source(cluster: ClusterRef, observed: ObservedState, patterns: Mapping[str, str]) -> RecordSource:
     """The record of a cluster that was just observed."""
     run, record = observed.view.run_state, Record(Path(observed.record_folder), stores_matches=True)
-    return RecordSource(cluster, record, patterns, run.spec.id if run else "", observed.machines.cost.get("billed", ()))
+    return RecordSource(cluster, record, patterns, run.spec.id if run else "", observed.machines.cost.billed)
 
 
 def store_outcomes(source: RecordSource, seconds: float) -> None:

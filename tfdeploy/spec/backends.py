@@ -8,10 +8,6 @@ from ..errors import SpecError
 _PLATFORMS = {"darwin": "macOS", "win32": "Windows"}
 
 
-Settings = Mapping[str, str]
-"""The configuration of a stack, such as `tfdeploy:ec2.region`."""
-
-
 @dataclass(frozen=True)
 class BackendEntry:
     """What one backend can do."""
@@ -21,9 +17,9 @@ class BackendEntry:
     groups: tuple[str, ...] = ()
     """The groups of arguments that it uses; other groups are validated and left out."""
 
-    configured_place: Callable[[Settings], str] | None = None
-    """The address or the region that the configuration names; empty for the default of the backend's own tools. None where tasks are
-    processes of this computer: then there is no other place, and clusters are folders of the user's state folder."""
+    configured_place: Callable[[Mapping[str, str]], str] | None = None
+    """The address or the region that a stack's configuration names; empty for the default of the backend's own tools. None where tasks
+    are processes of this computer: then there is no other place, and clusters are folders of the user's state folder."""
 
     packages: tuple[str, ...] = ()
     """The packages of Python that it uses, whose versions a receipt has."""
@@ -39,13 +35,8 @@ class BackendEntry:
         """Whether tasks are containers: then the image may name the command."""
         return "container" in self.groups
 
-    @property
-    def is_this_computer(self) -> bool:
-        """Whether tasks are processes of this computer, which must be Linux."""
-        return self.configured_place is None
 
-
-def _ec2_place(settings: Settings) -> str:
+def _ec2_place(settings: Mapping[str, str]) -> str:
     region = settings.get("tfdeploy:ec2.region") or settings.get("aws:region", "")
     profile = settings.get("aws:profile", "")
     return f"{profile}@{region}" if profile else region
@@ -58,12 +49,16 @@ BACKENDS: dict[str, BackendEntry] = {
     "docker": BackendEntry(
         "tfdeploy.backends.docker.backend",
         ("container", "docker"),
-        lambda settings: settings.get("tfdeploy:docker.host", ""),
-        ("docker", "pulumi-docker"),
+        configured_place=lambda settings: settings.get("tfdeploy:docker.host", ""),
+        packages=("docker", "pulumi-docker"),
         has_users_of_this_computer=True,
     ),
     "ec2": BackendEntry(
-        "tfdeploy.backends.ec2.backend", ("container", "ec2"), _ec2_place, ("pulumi-aws",), is_billed=True
+        "tfdeploy.backends.ec2.backend",
+        ("container", "ec2"),
+        configured_place=_ec2_place,
+        packages=("pulumi-aws",),
+        is_billed=True,
     ),
 }
 """Each value of the argument `backend`. A new backend is one entry here."""
@@ -81,8 +76,8 @@ def backend_entry(name: str) -> BackendEntry:
 
 
 def is_this_computer(name: str) -> bool:
-    """Whether this is a backend whose tasks are processes of this computer."""
-    return name in BACKENDS and BACKENDS[name].is_this_computer
+    """Whether this is a backend whose tasks are processes of this computer, which must be Linux."""
+    return name in BACKENDS and BACKENDS[name].configured_place is None
 
 
 def refuse_platform(name: str, platform: str) -> None:

@@ -23,7 +23,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tfdeploy import registry
-from tfdeploy.backends.ec2.aws.session import default_region
+from tfdeploy.backends.ec2.aws.account import default_region
 from tfdeploy.paths import state_folder
 from tools.smoke.call_log import CallLog
 from tools.smoke.commands import Commands, interruptible, print_if_possible, uninterruptible

@@ -1,4 +1,4 @@
-"""Launchers hear of changes that concern all of them, and of nothing else; a controller that does not respond is left alone."""
+"""Launchers are notified of changes that concern all of them, and of nothing else; a controller that does not respond is left alone."""
 
 import threading
 from collections.abc import Callable

@@ -22,7 +22,7 @@ from tfdeploy.agent.record import log_matches, matcher
 from tfdeploy.agent.record.log import STDERR, STDOUT
 from tfdeploy.agent.record.matcher import Matches
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.run_spec import Condition, RunSpec
+from tfdeploy.agent.run_spec import Condition
 from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
 from tfdeploy.agent.sync import RUN, STOP
 
@@ -190,19 +190,6 @@ def test_a_comparison_of_a_newer_version_never_holds() -> None:
     job.job.spec = replace(job.job.spec, until=[Condition("accuracy", "a", "between", 0.95)])
     job.measure(accuracy=GOOD)
     assert job.job.result is None
-
-
-def test_specifications_and_results_of_other_versions_are_read() -> None:
-    spec = world({"accuracy": ">= 0.95"}).job.spec
-    data = spec.to_dict()
-    newer = {**data, "until": [{**data["until"][0], "for_seconds": 3}]}
-    assert RunSpec.from_dict(json.loads(json.dumps(newer))) == spec
-    older = {name: value for name, value in data.items() if name not in ("until", "budget")}
-    assert RunSpec.from_dict(older).until == []
-    result = {"state": "succeeded", "cause": UNTIL, "at": 1.0, "exit": None}
-    assert RunResult.from_dict(result) == RunResult("succeeded", UNTIL, 1.0)
-    reached = {"metric": "a", "value": 1.0, "comparison": ">", "threshold": 0.5, "task": "worker-0", "epoch": 3}
-    assert RunResult.from_dict({**result, "reached": [reached]}).reached[0].step is None
 
 
 @pytest.mark.parametrize(

@@ -292,11 +292,11 @@ def standing_plan(machines: list[Machine], standing: dict[str, str], **args: Any
 
 
 def test_a_cluster_that_places_tasks_itself_needs_no_machine() -> None:
-    asked = spec(ps=1, workers=2, container={"placement": ["hostname:UNIQUE"]})
+    asked = spec(ps=1, workers=2, container={"placement": ["hostname:UNIQUE"]}, jobs={"worker": {"gpus": 2}})
     made = make_plan(asked, inventory(asked, machines=(), places_tasks=True))
     assert {task.machine for task in made.needed_tasks} == {""}
     assert (made.needed_machines, made.placement, made.warnings) == ((), [], ())
-    assert "  worker-1 cpus=0 memory=0 gpus=\n" in str(made)
+    assert "  worker-1 cpus=0 memory=0 gpus=0,1\n" in str(made)
 
 
 AWAY = replace(BOX, name="away", ready=False)

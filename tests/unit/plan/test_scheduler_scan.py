@@ -33,7 +33,7 @@ GPUS = ("", "0", "01")
 
 def scanned_best(assignment: scheduler._Assignment, demand: Demand, current: int) -> int | None:
     """The best machine, as the first of all machines that may run the task, sorted."""
-    rule = assignment.rule(demand)
+    rule = assignment.rule_of[demand.hostname]
     indexes = [index for index in assignment.able(demand) if rule.admits(index)]
     order = sorted(
         indexes,

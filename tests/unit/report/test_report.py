@@ -14,7 +14,7 @@ from tfdeploy.agent.record.artifacts import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob, RunSpec
 from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
-from tfdeploy.backends.base import EngineTask, ObservedMachines, ObservedState
+from tfdeploy.backends.base import EngineTask, ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
 from tfdeploy.report.tables import text_table
@@ -221,7 +221,7 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert text_table(rows, ("a", "long_name")) == "A      LONG NAME\n1      x\nfour"
 
 
-COST: dict[str, Any] = {"currency": "USD", "per_hour": 0.12, "machines": {"box": {"per_hour": 0.12, "spent": 1.234}}}
+COST = ObservedCost({"currency": "USD", "per_hour": 0.12}, {"box": {"per_hour": 0.12, "spent": 1.234}})
 
 
 def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
@@ -234,7 +234,7 @@ def test_what_machines_cost_is_in_their_rows_and_in_the_table() -> None:
 
 
 def test_a_price_that_is_unknown_is_not_nothing() -> None:
-    unknown = {"machines": {"box": {"per_hour": None, "spent": None}}}
+    unknown = ObservedCost(machines={"box": {"per_hour": None, "spent": None}})
     assert (
         read(replace(sight(world()), machines=ObservedMachines(cost=unknown)))
         .status.splitlines()[1]

@@ -1,6 +1,6 @@
-"""Launchers hear at once that orders have changed, instead of at their next sync: a call that returns when they have.
+"""Launchers are notified at once that orders have changed, instead of at their next sync: a call returns when they have.
 
-The response has no order. So it may come late, twice or never: a launcher that hears of a change asks for its order as always.
+The response has no order. So it may arrive late, twice or never: a launcher that is notified asks for its order as always.
 """
 
 import os

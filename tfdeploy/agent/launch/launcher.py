@@ -65,7 +65,9 @@ class Launcher:
         self._folder = Path(settings.folder)
         self._client = Client(settings.controller, self._read_token())
         self._log_client = Client(settings.controller, self._read_token())
-        self._changes = ChangeWatch(self._connect_to_wait, wake_main_thread)
+        self._changes = ChangeWatch(
+            lambda: Client(settings.controller, self._read_token(), CALL_SECONDS), wake_main_thread
+        )
         self._identity = LauncherReport(
             settings.hostname,
             os.urandom(16).hex(),
@@ -174,9 +176,6 @@ class Launcher:
                 return False
             self._leftover_runs.remove(run_id)
         return True
-
-    def _connect_to_wait(self) -> Client:
-        return Client(self._settings.controller, self._read_token(), CALL_SECONDS)
 
     def _read_token(self) -> str:
         return Path(self._settings.token).read_text().strip()

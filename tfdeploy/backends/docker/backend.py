@@ -1,7 +1,7 @@
 """Tasks as services of a Docker Swarm: on the engine of this computer, or on any Swarm that this computer can manage."""
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..base import Backend, ClusterRef, Discovery, Planner, TaskAccess, place_title
 from .discover import discover_clusters
@@ -17,7 +17,7 @@ if find_spec("pulumi_docker") is None:  # imported where it is used, because tha
 _runner = DockerTaskRunner()
 
 
-def _planner() -> Planner:
+def _planner() -> Planner[Any]:
     from .planner import DockerPlanner
 
     return DockerPlanner()

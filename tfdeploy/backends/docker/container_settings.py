@@ -1,14 +1,13 @@
 """The settings of one container that its task does not have on other backends. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from ...agent.json_data import JsonData
 from .volumes.mounts import Mount
 
 
 @dataclass(frozen=True)
-class ContainerSettings:
+class ContainerSettings(JsonData):
     """A task's container, or the controller's: what `TaskProps.container` and `RunProps.container` store in Pulumi's state."""
 
     job: str
@@ -29,14 +28,3 @@ class ContainerSettings:
     """The placement constraint of the controller; tasks are placed by the plan."""
     cleanup_image: str = ""
     """Of the controller: the argument `docker.cleanup_image`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As it is stored in Pulumi's state."""
-        values = asdict(self)
-        return {**values, "mounts": list(self.mounts), "dropped_capabilities": list(self.dropped_capabilities)}
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> "ContainerSettings":
-        """The settings that `to_dict` made."""
-        sequences = {key: tuple(values.get(key, ())) for key in ("mounts", "dropped_capabilities")}
-        return ContainerSettings(**{**values, **sequences})

@@ -1,9 +1,9 @@
 """The planner of a cluster on a Swarm. Nothing here writes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ...agent.run_state import RunState
 from ...paths import absolute
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     import pulumi
 
 
-@dataclass(frozen=True)
-class DockerFacts:
-    """What only the backends of containers read of their inventory."""
+@dataclass(frozen=True, kw_only=True)
+class DockerInventory(Inventory):
+    """What exists on a Swarm."""
 
-    services: Services = field(default_factory=dict)
-    placement: containers.ControllerPlacement | None = None
-    networks: OverlayNetworks = field(default_factory=OverlayNetworks)
-    volume_sizes: Mapping[str, int] = field(default_factory=dict)
+    services: Services
+    placement: containers.ControllerPlacement
+    networks: OverlayNetworks
+    volume_sizes: Mapping[str, int]
     """Bytes by name, of the volumes on the manager, as far as they are known."""
 
 
@@ -49,7 +49,7 @@ class DockerPlanner:
         """A cluster's home is the engine that the spec, or the environment, names."""
         return engine_address(spec.docker.host)
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> DockerInventory:
         """The nodes of the Swarm; those that accept no tasks now are not `ready`."""
         engine = Engine(cluster["home"])
         sizes = VolumeSizes(engine)
@@ -57,7 +57,7 @@ class DockerPlanner:
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
         services = Swarm(engine, cluster).services()
-        return Inventory(
+        return DockerInventory(
             machines=machines,
             train_dir=folders[0] or containers.TRAIN_FOLDER,
             data_dir=folders[1],
@@ -67,49 +67,46 @@ class DockerPlanner:
             run=current_run(engine, cluster, services),
             results=RecordCopy(cluster).record.results(),
             place=engine.place(),
-            facts=DockerFacts(
-                services,
-                containers.controller_placement(engine, cluster, spec),
-                _networks(engine, cluster, is_adopted=bool(spec.adopt)),
-                sizes.known(),
-            ),
+            services=services,
+            placement=containers.controller_placement(engine, cluster, spec),
+            networks=_networks(engine, cluster, is_adopted=bool(spec.adopt)),
+            volume_sizes=sizes.known(),
         )
 
     def validate(
-        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
+        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: DockerInventory, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse what cannot work on this Swarm; the warnings."""
-        swarm, facts = Swarm(Engine(cluster["home"]), cluster), cast(DockerFacts, inventory.facts)
-        validate.refuse_subnet(spec, plan, facts.networks)
+        swarm = Swarm(Engine(cluster["home"]), cluster)
+        validate.refuse_subnet(spec, plan, inventory.networks)
         return validate.refuse(swarm, spec, plan, code_files, inventory.task_machines)
 
-    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: DockerInventory) -> Rendered:
         """What the containers of tasks and controller have beyond what every task has, and which services change."""
-        facts = cast(DockerFacts, inventory.facts)
-        assert facts.placement is not None
-        rendered = containers.containers(cluster, spec, plan, facts.placement)
+        rendered = containers.containers(cluster, spec, plan, inventory.placement)
         keeps, archive = spec.container.retain_volumes, record_archive(cluster)
-        retained = retained_data(cluster, plan, rendered, keeps, archive, facts.volume_sizes, inventory.place["name"])
-        larger = network_change(plan, facts.networks, network_subnet(spec, plan, facts.networks))
-        changes: list[Change | str] = [*diff.changes(plan, rendered, facts.services), *([larger] if larger else [])]
+        retained = retained_data(
+            cluster, plan, rendered, keeps, archive, inventory.volume_sizes, inventory.place["name"]
+        )
+        larger = network_change(plan, inventory.networks, network_subnet(spec, plan, inventory.networks))
+        changes: list[Change | str] = [*diff.changes(plan, rendered, inventory.services), *([larger] if larger else [])]
         return replace(render_containers(rendered, changes), retained=retained)
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[DockerInventory]) -> Mapping[str, Mapping[str, Any]]:
         """Network, secrets, the agent and images, with Pulumi's Docker provider."""
         from .resources import EngineTarget, register_dependencies
 
-        home, facts = request.cluster["home"], cast(DockerFacts, request.inventory.facts)
-        subnet = network_subnet(request.spec, request.plan, facts.networks)
+        home = request.cluster["home"]
+        subnet = network_subnet(request.spec, request.plan, request.inventory.networks)
         return register_dependencies(request, EngineTarget(home, home, subnet=subnet))
 
 
 def render_containers(
     containers_by_hostname: Mapping[str, ContainerSettings], changes: Sequence[Change | str]
 ) -> Rendered:
-    """The settings of all containers, as Pulumi's state stores them."""
-    rendered = {hostname: container.to_dict() for hostname, container in containers_by_hostname.items()}
-    controller = rendered.pop(CONTROLLER)
-    return Rendered(rendered, controller, tuple(changes))
+    """The settings of all containers, and what changes."""
+    tasks = dict(containers_by_hostname)
+    return Rendered(controller=tasks.pop(CONTROLLER), tasks=tasks, changes=tuple(changes))
 
 
 def current_run(engine: Engine, cluster: ClusterRef, services: Services) -> RunState | None:

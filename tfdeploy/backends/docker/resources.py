@@ -42,7 +42,9 @@ class EngineTarget:
     """The addresses of the overlay network; empty where the argument, or else Docker, chooses them."""
 
 
-def register_dependencies(request: DependencyRequest, target: EngineTarget, **more: Any) -> dict[str, dict[str, Any]]:
+def register_dependencies(
+    request: DependencyRequest[Any], target: EngineTarget, **more: Any
+) -> dict[str, dict[str, Any]]:
     """Register the resources; for each job its `ContainerDependencies`, with `more`."""
     name, cluster, spec, opts = request.name, request.cluster, request.spec, request.opts
     provider_opts = pulumi.ResourceOptions(parent=opts.parent)

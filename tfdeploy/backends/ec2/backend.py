@@ -1,6 +1,7 @@
 """Tasks on machines of Amazon EC2 that are created for the cluster: a machine provider, composed with docker's task runner."""
 
 from importlib.util import find_spec
+from typing import Any
 
 from ..base import Backend, Discovery, Planner, TaskAccess
 from .discover import discover_clusters, health
@@ -15,7 +16,7 @@ _machine_provider = Ec2MachineProvider()
 _runner = Ec2TaskRunner(_machine_provider)
 
 
-def _planner() -> Planner:
+def _planner() -> Planner[Any]:
     from .planner import Ec2Planner
 
     return Ec2Planner(_machine_provider)

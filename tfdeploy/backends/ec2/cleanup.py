@@ -1,15 +1,16 @@
 """Deletes all AWS resources that have a cluster's tags, whether Pulumi's state knows them or not."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from ...errors import BackendError
-from .aws import api, session
-from .aws.errors import AwsFailure, Kind, aws_errors, kind_of, translated
+from .aws import account, api
+from .aws.errors import Kind, aws_errors, kind_of, translated
 
 SECONDS = 600.0
 ROLE_SECONDS = 60.0
@@ -26,24 +27,17 @@ def terminate(region: str, instance_ids: Sequence[str]) -> None:
     """
     if not instance_ids:
         return
-    api.retry_throttled(lambda: _terminate(region, instance_ids))
-    _wait(lambda: _are_terminated(region, instance_ids), f"{', '.join(instance_ids)}: not terminated")
 
+    def terminate_all() -> None:
+        with aws_errors(region):
+            account.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
 
-def _terminate(region: str, instance_ids: Sequence[str]) -> None:
-    with aws_errors(region):
-        session.client("ec2", region).terminate_instances(InstanceIds=list(instance_ids))
+    def are_terminated() -> bool:
+        states = api.retry_throttled(lambda: api.instance_states(region, instance_ids))
+        return set(states.values()) <= {"terminated"}
 
-
-def _are_terminated(region: str, instance_ids: Sequence[str]) -> bool:
-    """True when no instance exists; False also while EC2 refuses the call."""
-    try:
-        states = api.instance_states(region, instance_ids)
-    except AwsFailure as error:
-        if not error.is_throttled:
-            raise
-        return False
-    return set(states.values()) <= {"terminated"}
+    api.retry_throttled(terminate_all)
+    _wait(are_terminated, f"{', '.join(instance_ids)}: not terminated")
 
 
 def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> list[str]:
@@ -53,7 +47,7 @@ def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> lis
     Raises:
         BackendError: a resource could not be deleted; the message names it.
     """
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     terminate(region, [instance.instance_id for instance in api.instances(region, tags)])
     retained = _delete_file_systems(region, tags, keep_files)
     with aws_errors(region):
@@ -68,13 +62,17 @@ def delete_tagged(region: str, tags: Mapping[str, str], keep_files: bool) -> lis
 
 
 def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> list[str]:
-    efs = session.client("efs", region)
+    efs = account.client("efs", region)
     systems = list(api.file_systems(region, tags))
+
+    def targets(system: str) -> list[str]:
+        return [item["MountTargetId"] for item in efs.describe_mount_targets(FileSystemId=system)["MountTargets"]]
+
     with aws_errors(region):
         for system in systems:
-            for target in _mount_targets(efs, system):
+            for target in targets(system):
                 _delete(target, partial(efs.delete_mount_target, MountTargetId=target))
-            _wait(partial(_has_no_mount_target, efs, system), f"{system}: its mount targets were not deleted")
+            _wait(lambda system=system: not targets(system), f"{system}: its mount targets were not deleted")  # type: ignore[misc]
             if keep:
                 efs.untag_resource(ResourceId=system, TagKeys=list(tags))
             else:
@@ -82,17 +80,9 @@ def _delete_file_systems(region: str, tags: Mapping[str, str], keep: bool) -> li
     return systems if keep else []
 
 
-def _mount_targets(efs: Any, system: str) -> list[str]:
-    return [item["MountTargetId"] for item in efs.describe_mount_targets(FileSystemId=system)["MountTargets"]]
-
-
-def _has_no_mount_target(efs: Any, system: str) -> bool:
-    return not _mount_targets(efs, system)
-
-
 def delete_roles(region: str, path: str) -> None:
     """Delete the roles and instance profiles below an IAM path."""
-    iam = session.client("iam", region)
+    iam = account.client("iam", region)
     with aws_errors(region):
         profiles = api.empty_if_denied(lambda: _listed(iam, "list_instance_profiles", "InstanceProfiles", path))
         roles = api.empty_if_denied(lambda: _listed(iam, "list_roles", "Roles", path))
@@ -117,19 +107,23 @@ def _listed(iam: Any, operation: str, key: str, path: str) -> list[Any]:
 
 def _policies(call: Callable[..., Any], role: str, key: str) -> list[Any]:
     """The policies of a role; empty where the role does not exist."""
-    try:
-        policies: list[Any] = call(RoleName=role)[key]
-    except ClientError as error:
-        if kind_of(error) is not Kind.GONE:
-            raise
-        return []
+    policies: list[Any] = []
+    with _existing():
+        policies += call(RoleName=role)[key]
     return policies
 
 
 def _delete_in_iam(delete: Callable[[], Any]) -> None:
     """Delete something in IAM. "Not found" is success; while it is in use the call is repeated."""
-    try:
+    with _existing():
         api.repeat(delete, ROLE_SECONDS, POLL_SECONDS)
+
+
+@contextmanager
+def _existing() -> Iterator[None]:
+    """Ignore that something does not exist."""
+    try:
+        yield
     except ClientError as error:
         if kind_of(error) is not Kind.GONE:
             raise

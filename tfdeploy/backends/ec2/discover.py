@@ -6,7 +6,7 @@ retained record of a destroyed cluster is not part of a cluster.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +15,7 @@ from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
 from ..docker.health import provider
 from . import record_bucket, shared_bucket
-from .aws import account, api, session
+from .aws import account, api
 from .aws.api import pages, tag_values
 from .aws.errors import AwsFailure, AwsRefusal, aws_errors, refuse_no_region
 from .aws.iam_policy import ROLES_PATH
@@ -29,9 +29,6 @@ _CLUSTER_TAGS = (
     model.OWNER,
     *(f"{model.PREFIX}{key}" for key in ("project", "stack", "cluster")),
 )
-_UNKNOWN = "?"
-"""The project and the stack, where no resource has them."""
-
 _GIB = 1 << 30
 _FREE = Amount()
 
@@ -72,7 +69,7 @@ def tagged_resources(region: str) -> list[TaggedResource]:
 
 
 def _in_ec2(region: str) -> Iterator[TaggedResource]:
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     tagged = [{"Name": "tag-key", "Values": [model.CLUSTER_ID]}]
     live = [*tagged, {"Name": "instance-state-name", "Values": list(LIVE)}]
     for reservation in pages(ec2, "describe_instances", "Reservations", Filters=live):
@@ -94,15 +91,15 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
 
 
 def _file_systems(region: str) -> Iterator[TaggedResource]:
-    for item in pages(session.client("efs", region), "describe_file_systems", "FileSystems"):
-        if _has_cluster_tags(item.get("Tags", [])):
+    for item in pages(account.client("efs", region), "describe_file_systems", "FileSystems"):
+        if model.CLUSTER_ID in tag_values(item.get("Tags", [])):
             gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
             cost = _amount(prices.storage_price("efs", gib, region), "efs")
             yield _resource("file system", item["Tags"], item["CreationTime"].timestamp(), cost)
 
 
 def _roles(region: str) -> Iterator[TaggedResource]:
-    iam = session.client("iam", region)
+    iam = account.client("iam", region)
     for kind, operation, key in (
         ("role", "list_roles", "Roles"),
         ("profile", "list_instance_profiles", "InstanceProfiles"),
@@ -128,10 +125,6 @@ def _records(region: str) -> Iterator[TaggedResource]:
         yield replace(record, created=created, is_record_of_destroyed=manifest is not None and manifest.ended)
 
 
-def _has_cluster_tags(tags: Sequence[Mapping[str, str]]) -> bool:
-    return model.CLUSTER_ID in tag_values(tags)
-
-
 def _resource(
     kind: str, tags: Sequence[Mapping[str, str]], created: float = 0.0, cost: Amount = _FREE
 ) -> TaggedResource:
@@ -142,10 +135,6 @@ def _resource(
 
 def _amount(price: float | None, name: str) -> Amount:
     return Amount(unknown=(name,)) if price is None else Amount(price)
-
-
-def _first(values: Iterable[str]) -> str:
-    return next(filter(None, values), "")
 
 
 def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
@@ -178,13 +167,16 @@ def grouped(region: str, resources: Sequence[TaggedResource]) -> list[Discovered
 
 
 def _cluster(region: str, cluster_id: str, resources: Sequence[TaggedResource]) -> DiscoveredCluster:
+    def first(key: str) -> str:
+        return next((value for resource in resources if (value := getattr(resource, key))), "")
+
     cluster: ClusterRef = {
         "id": cluster_id,
-        "owner": _first(resource.owner for resource in resources),
+        "owner": first("owner"),
         "backend": "ec2",
-        "project": _first(resource.project for resource in resources) or _UNKNOWN,
-        "stack": _first(resource.stack for resource in resources) or _UNKNOWN,
-        "name": _first(resource.cluster for resource in resources),
+        "project": first("project") or "?",
+        "stack": first("stack") or "?",
+        "name": first("cluster"),
         "home": "",
     }
     cluster["home"] = ssh.home(region, cluster_folder(cluster))
@@ -215,7 +207,7 @@ def _credentials(region: str) -> Check:
         return Check(name, FAIL, "not checked without a region", "Set a region first.")
     try:
         with aws_errors(region):
-            identity = session.client("sts", region).get_caller_identity()
+            identity = account.client("sts", region).get_caller_identity()
     except (AwsRefusal, AwsFailure) as error:
         return Check(name, FAIL, error.wrong, error.remedy)
     return Check(name, OK, str(identity["Arn"]))
@@ -223,6 +215,5 @@ def _credentials(region: str) -> Check:
 
 def _ssh() -> Check:
     path = shutil.which("ssh")
-    if path is None:
-        return Check("ssh", FAIL, "is not installed", "Install the OpenSSH client: apt install openssh-client")
-    return Check("ssh", OK, path)
+    remedy = "Install the OpenSSH client: apt install openssh-client"
+    return Check("ssh", OK, path) if path else Check("ssh", FAIL, "is not installed", remedy)

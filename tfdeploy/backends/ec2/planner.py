@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pulumi
 
@@ -29,7 +29,7 @@ from ..docker.volumes import mounts
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
-from .aws import account, api, session
+from .aws import account, api
 from .machine import boot, machines, replaced_machines, ssh, user_data
 from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
@@ -40,9 +40,9 @@ _HOST_PORT = 20000
 """Where the controller listens on the host network; the Swarm has no other controller."""
 
 
-@dataclass(frozen=True)
-class Ec2Facts:
-    """What only this backend reads of its inventory."""
+@dataclass(frozen=True, kw_only=True)
+class MachineInventory(Inventory):
+    """What exists on EC2, and on the Swarm of the machines."""
 
     services: Services | None
     """Hostname to service; None where the Swarm does not exist, or does not respond."""
@@ -62,7 +62,7 @@ class Ec2Planner:
         """A cluster's home is its region, and the folder with which this computer reaches its machines."""
         return ssh.home(account.connect(spec, providers.get(account.PACKAGE)), folder)
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> MachineInventory:
         """The machines and their Swarm; and the record, from S3 where the machines are gone."""
         if not spec.command:
             wrong = "is missing, and on ec2 the entry point of an image cannot be read before there is a machine"
@@ -71,7 +71,7 @@ class Ec2Planner:
         needed, surplus = self._machine_provider.inspect(cluster, spec)
         services, file_systems = _services(cluster), _file_systems(cluster, spec)
         validate.refuse_file_systems(spec, file_systems)
-        return Inventory(
+        return MachineInventory(
             machines=tuple(needed),
             train_dir=folders[0],
             data_dir=folders[1],
@@ -80,12 +80,14 @@ class Ec2Planner:
             run=_current_run(cluster, services or {}),
             results=RecordCopy(cluster).record.results(),
             lost=machines.lost(needed),
-            place={"id": session.account(ssh.region(cluster)), "name": ""},
-            facts=Ec2Facts(services, surplus, file_systems if spec.ec2.efs == NEW else {}),
+            place={"id": account.account_id(ssh.region(cluster)), "name": ""},
+            services=services,
+            surplus=surplus,
+            file_systems=file_systems if spec.ec2.efs == NEW else {},
         )
 
     def validate(
-        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
+        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: MachineInventory, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse what cannot work; the warnings."""
         validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
@@ -94,25 +96,24 @@ class Ec2Planner:
         notices = images.version_notices(spec, images.installed_version())
         return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
 
-    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: MachineInventory) -> Rendered:
         """The containers, as on `docker`; what changes in machines and services; and what the machines cost."""
         rendered = _containers(cluster, spec, plan)
-        facts = cast(Ec2Facts, inventory.facts)
-        services = facts.services
+        services = inventory.services
         replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
-            *machines.plan_lines(plan, facts.surplus),
+            *machines.plan_lines(plan, inventory.surplus),
             *replaced_machines.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
             *(diff.changes(plan, rendered, services) if services else ()),
         ]
         stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
-        retained = _retained_data(spec, plan, stored, facts.file_systems)
+        retained = _retained_data(spec, plan, stored, inventory.file_systems)
         return replace(render_containers(rendered, changes), retained=retained, replacement=replaced)
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[MachineInventory]) -> Mapping[str, Mapping[str, Any]]:
         """The machines, their Swarm, and what `docker` needs on it."""
         from ..docker.resources import EngineTarget, register_dependencies
 

@@ -34,8 +34,6 @@ _TRUST = {
     "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}],
 }
 
-_PURPOSES = {model.MASTER: "stores the record", model.WORKER: "reached through SSM"}
-
 
 @dataclass(frozen=True)
 class ResourceContext:
@@ -246,11 +244,13 @@ def _instance_profiles(
 def _instance_profile(
     context: ResourceContext, bucket: record_bucket.RecordBucket, machine_role: str
 ) -> pulumi.Output[str]:
-    name = f"{context.name}-{'manager' if machine_role == model.MASTER else 'worker'}"
+    is_manager = machine_role == model.MASTER
+    name, purpose = ("manager", "stores the record") if is_manager else ("worker", "reached through SSM")
+    name = f"{context.name}-{name}"
     path = role_path(context.cluster)
     role = aws.iam.Role(
         name,
-        description=f"A machine of the TensorFlow cluster {context.name}: {_PURPOSES[machine_role]}",
+        description=f"A machine of the TensorFlow cluster {context.name}: {purpose}",
         path=path,
         assume_role_policy=json.dumps(_TRUST),
         # A killed update may have created a policy that no state knows, and AWS deletes no role that has one.
@@ -259,7 +259,7 @@ def _instance_profile(
         opts=context.opts,
     )
     policies: list[pulumi.Resource] = []
-    if machine_role == model.MASTER:
+    if is_manager:
         after_bucket = pulumi.ResourceOptions.merge(context.opts, pulumi.ResourceOptions(depends_on=[bucket]))
         document = put_record(record_bucket.bucket_of(context.cluster))
         policies.append(aws.iam.RolePolicy(f"{name}-record", role=role.name, policy=document, opts=after_bucket))

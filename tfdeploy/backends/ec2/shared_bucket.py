@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from ...errors import SpecError
-from .aws import api, iam_policy, session
+from .aws import account, api, iam_policy
 from .aws.api import tag_values
 from .aws.errors import Kind, aws_errors, error_code, error_message, kind_of
 from .machine import model
@@ -60,7 +60,7 @@ class BucketFolder:
 
 def locate(region: str, folder: str) -> BucketFolder:
     """The folder of a cluster in the bucket, whether it exists or not."""
-    return BucketFolder(region, session.account(region), folder)
+    return BucketFolder(region, account.account_id(region), folder)
 
 
 def create(bucket: BucketFolder) -> None:
@@ -207,7 +207,7 @@ def _repeat(call: Callable[[], object]) -> None:
 
 
 def _s3(bucket: BucketFolder) -> Any:
-    return session.client("s3", bucket.region)
+    return account.client("s3", bucket.region)
 
 
 def _arguments(bucket: BucketFolder) -> dict[str, str]:

@@ -4,7 +4,7 @@ Nodes of the Swarm that are not among these machines are removed from it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, cast
 
@@ -20,7 +20,7 @@ from ..stack_config import StackProvider
 from ..state_values import plain_values
 from . import cleanup
 from .machine import machines, ssh
-from .machine.boot import InstancePoll, Member, engine_of, stored_failure, wait_for_host_key, wait_until_ready
+from .machine.boot import InstancePoll, Member, stored_failure, wait_for_host_key, wait_until_ready
 
 JOIN_SECONDS = 180.0
 _PORT = 2377
@@ -79,7 +79,7 @@ def form(
     for_all(for_previous, lambda member: _update_machine(props, member, keys))
 
     def boot(member: Member) -> None:
-        with _failures(cluster, member, previous):
+        with stored_failure(cluster, member, previous):
             wait_until_ready(cluster, member, poll, log)
         if member["instance_id"] not in previous:
             _update_machine(props, member, keys)
@@ -89,8 +89,9 @@ def form(
     swarm_id = _init_swarm(props, manager)
     workers = [member for member in members if not member["is_manager"]]
     if workers:
-        token = engine_of(cluster, manager).call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"]
-        node_ids = {node["ID"] for node in _nodes(cluster, manager)}
+        engine = ssh.engine(cluster, manager["machine"])
+        token = engine.call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"]
+        node_ids = {node["ID"] for node in engine.call(lambda api: api.nodes())}
         for_all(workers, lambda member: _join(cluster, member, manager, token, node_ids))
     _update_nodes(cluster, manager, members)
     return {"swarm": swarm_id, "manager": manager["private_ip"]}
@@ -98,9 +99,9 @@ def form(
 
 def exists(props: SwarmProps, swarm_id: str) -> bool:
     """True when the manager has this Swarm, and also when the manager is unreachable."""
-    manager = engine_of(props["cluster"], _manager(props["members"]))
+    manager = _manager(props["members"])["machine"]
     try:
-        info = manager.call(lambda api: api.info())
+        info = ssh.engine(props["cluster"], manager).call(lambda api: api.info())
     except Unreachable:
         return True
     return bool(info["Swarm"].get("Cluster", {}).get("ID") == swarm_id)
@@ -114,17 +115,13 @@ def _terminate_unlisted(cluster: ClusterRef, members: Sequence[Member]) -> None:
     cleanup.terminate(ssh.region(cluster), unlisted)
 
 
-def _failures(cluster: ClusterRef, member: Member, previous: Collection[str]) -> Any:
-    return nullcontext() if member["instance_id"] in previous else stored_failure(cluster, member)
-
-
 def _store_hosts(props: SwarmProps, previous: Collection[str], poll: InstancePoll) -> None:
     """Store how ssh reaches the machines, with host keys from EC2 for new ones."""
     cluster, members = props["cluster"], props["members"]
     stored_keys = ssh.read(cluster).host_keys
 
     def key_of(member: Member) -> str:
-        with _failures(cluster, member, previous):
+        with stored_failure(cluster, member, previous):
             return stored_keys.get(member["instance_id"]) or wait_for_host_key(cluster, member, poll)
 
     keys = for_all(members, key_of)
@@ -149,7 +146,7 @@ def _manager(members: Sequence[Member]) -> Member:
 
 def _init_swarm(props: SwarmProps, manager: Member) -> str:
     """The id of the manager's Swarm, which is created if there is none."""
-    engine = engine_of(props["cluster"], manager)
+    engine = ssh.engine(props["cluster"], manager["machine"])
     state = engine.call(lambda api: api.info())["Swarm"]
     if not state.get("ControlAvailable"):
         _leave(props["cluster"], manager, state)
@@ -170,7 +167,7 @@ def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any]) -> Non
     has left, and would keep that of the new one from starting."""
     if state.get("LocalNodeState") == "inactive":
         return
-    engine = engine_of(cluster, member)
+    engine = ssh.engine(cluster, member["machine"])
     engine.call_once(lambda api: api.leave_swarm(force=True))
     ssh.run(cluster, member["machine"], "sudo", "systemctl", "restart", "docker")
     problem = f"{member['machine']}: Docker was not running again after `systemctl restart docker`"
@@ -179,7 +176,7 @@ def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any]) -> Non
 
 def _join(cluster: ClusterRef, member: Member, manager: Member, token: str, node_ids: Collection[str]) -> None:
     """Join the Swarm, unless the machine is one of its nodes already."""
-    engine = engine_of(cluster, member)
+    engine = ssh.engine(cluster, member["machine"])
     state = engine.call(lambda api: api.info())["Swarm"]
     remote = f"{manager['private_ip']}:{_PORT}"
     managers = [item["Addr"] for item in state.get("RemoteManagers") or []]
@@ -190,17 +187,13 @@ def _join(cluster: ClusterRef, member: Member, manager: Member, token: str, node
         engine.call_once(lambda api: api.join_swarm([remote], token, advertise_addr=member["private_ip"]))
 
 
-def _nodes(cluster: ClusterRef, manager: Member) -> list[Any]:
-    nodes: list[Any] = engine_of(cluster, manager).call(lambda api: api.nodes())
-    return nodes
-
-
 def _update_nodes(cluster: ClusterRef, manager: Member, members: Sequence[Member]) -> None:
     """Wait until all nodes are ready, remove other nodes, and label these."""
-    engine = engine_of(cluster, manager)
-    node_ids = for_all(members, lambda member: _node_id(engine_of(cluster, member)))
+    engine = ssh.engine(cluster, manager["machine"])
+    infos = for_all(members, lambda member: ssh.engine(cluster, member["machine"]).call(lambda api: api.info()))
+    node_ids = [str(info["Swarm"]["NodeID"]) for info in infos]
     by_id = dict(zip(node_ids, members, strict=True))
-    others = [node["ID"] for node in _ready_nodes(cluster, manager, by_id) if node["ID"] not in by_id]
+    others = [node["ID"] for node in _ready_nodes(engine, manager, by_id) if node["ID"] not in by_id]
     for_all(others, lambda node_id: engine.remove(lambda api: api.remove_node(node_id, force=True)), PARALLEL_CALLS)
 
     def label(node_id: str) -> None:
@@ -211,7 +204,7 @@ def _update_nodes(cluster: ClusterRef, manager: Member, members: Sequence[Member
     for_all(list(by_id), label, PARALLEL_CALLS)
 
 
-def _ready_nodes(cluster: ClusterRef, manager: Member, by_id: Mapping[str, Member]) -> list[Any]:
+def _ready_nodes(engine: Engine, manager: Member, by_id: Mapping[str, Member]) -> list[Any]:
     """The nodes of the Swarm, as soon as these are ready.
 
     Raises:
@@ -221,7 +214,7 @@ def _ready_nodes(cluster: ClusterRef, manager: Member, by_id: Mapping[str, Membe
     late = [member["machine"] for member in by_id.values()]
 
     def are_ready() -> bool:
-        nodes[:] = _nodes(cluster, manager)
+        nodes[:] = engine.call(lambda api: api.nodes())
         ready = {node["ID"] for node in nodes if node["Status"]["State"] == "ready"}
         late[:] = [member["machine"] for node_id, member in by_id.items() if node_id not in ready]
         return not late
@@ -242,16 +235,9 @@ def _set_labels(engine: Engine, node_id: str, labels: Mapping[str, str]) -> bool
     return True
 
 
-def _node_id(engine: Engine) -> str:
-    return str(engine.call(lambda api: api.info())["Swarm"]["NodeID"])
-
-
-_OUTPUTS = ("swarm", "manager", "keys")
-
-
 def _inputs(props: Mapping[str, Any]) -> SwarmProps:
-    inputs = {key: value for key, value in plain_values(props).items() if key not in _OUTPUTS}
-    return cast(SwarmProps, inputs)
+    outputs = ("swarm", "manager", "keys")
+    return cast(SwarmProps, {key: value for key, value in plain_values(props).items() if key not in outputs})
 
 
 class SwarmProvider(StackProvider):

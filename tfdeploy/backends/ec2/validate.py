@@ -1,5 +1,6 @@
 """Checks of a cluster on EC2 before anything is created: errors and warnings."""
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -124,7 +125,8 @@ def _refuse_above_quota(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
     needed: Counter[str] = Counter()
     for request in layout.machine_requests(spec, inventory.types, inventory.instances):
         instance_type = request.instance_type
-        codes = _QUOTAS.get(_family(instance_type.name)) if instance_type.gpus else None
+        family = re.split(r"\d", instance_type.name)[0]  # `g` of g6e.xlarge
+        codes = _QUOTAS.get(family) if instance_type.gpus else None
         if codes:
             needed[codes[request.spot]] += instance_type.cpus
     for code, cpus in needed.items():
@@ -133,11 +135,6 @@ def _refuse_above_quota(spec: ClusterSpec, inventory: Ec2Inventory) -> None:
             wrong = f"the machines with GPUs have {cpus} vCPUs, but the quota of the account is {quota:g} ({code})"
             remedy = "Request an increase in AWS Service Quotas, or use fewer machines."
             raise SpecError(f"{spec.name}: ec2.instance_type", wrong, remedy)
-
-
-def _family(type_name: str) -> str:
-    """The letters that a type's name starts with: `g` of g6e.xlarge."""
-    return type_name[: next((index for index, char in enumerate(type_name) if char.isdigit()), len(type_name))]
 
 
 def refuse_folder(spec: ClusterSpec, key: str, folder: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
 from ..base import Backend, Check, DiscoveredCluster, Discovery, Planner, TaskAccess, TaskRunner
 
@@ -11,7 +12,7 @@ for _package in ("psutil", "supervisor"):  # imported where they are used, becau
         raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 
-def _planner() -> Planner:
+def _planner() -> Planner[Any]:
     from .planner import LocalPlanner
 
     return LocalPlanner()

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
@@ -38,11 +38,11 @@ class TaskLimits:
     gpus: str
 
 
-@dataclass(frozen=True)
-class LocalFacts:
-    """What only this backend reads of its inventory."""
+@dataclass(frozen=True, kw_only=True)
+class LocalInventory(Inventory):
+    """What exists on this machine."""
 
-    tasks: Mapping[str, TaskLimits] = field(default_factory=dict)
+    task_limits: Mapping[str, TaskLimits]
     """Hostname of each existing task to its limits."""
 
 
@@ -60,13 +60,13 @@ class LocalPlanner:
             raise SpecError("XDG_STATE_HOME", f"the path {home!r} is not in UTF-8", "Set it to another folder.")
         return home
 
-    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> Inventory:
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> LocalInventory:
         """This machine, and the tasks that the cluster's folder has."""
         places = Places(cluster["home"])
         this_machine = machine.this_machine()
         tasks = dict(_task_settings(places))
         record = Record(places.record)
-        return Inventory(
+        return LocalInventory(
             machines=(this_machine,),
             train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
@@ -76,11 +76,11 @@ class LocalPlanner:
             run=record.current(),
             results=record.results(),
             place={"id": machine_id(), "name": this_machine.name},
-            facts=LocalFacts(tasks),
+            task_limits=tasks,
         )
 
     def validate(
-        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory, code_files: Sequence[str]
+        self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: LocalInventory, code_files: Sequence[str]
     ) -> Sequence[str]:
         """Refuse a program, a requirement or a folder that does not exist, and a port that is in use."""
         validate.refuse_program(spec, code_files)
@@ -91,9 +91,9 @@ class LocalPlanner:
         validate.refuse_few_files(spec)
         return validate.crowded_warnings(spec, inventory.machines[0])
 
-    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Rendered:
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: LocalInventory) -> Rendered:
         """Tasks are processes, so only the changes."""
-        existing = cast(LocalFacts, inventory.facts).tasks
+        existing = inventory.task_limits
         changes = [
             Change(UPDATE, (task.hostname,), details, "restarts, one task at a time")
             for task in plan.tasks
@@ -101,7 +101,7 @@ class LocalPlanner:
         ]
         return Rendered(changes=grouped(changes), retained=tuple(_retained_data(cluster, plan)))
 
-    def register_dependencies(self, request: DependencyRequest) -> Mapping[str, Mapping[str, Any]]:
+    def register_dependencies(self, request: DependencyRequest[LocalInventory]) -> Mapping[str, Mapping[str, Any]]:
         """Processes need nothing."""
         return {}
 

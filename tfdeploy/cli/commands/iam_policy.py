@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -55,15 +54,12 @@ def iam_policy(
     from ...backends.ec2.aws.iam_policy import document, everything
 
     _refuse_values(account, connectivity)
-    request = _request_of(query)
-    request = replace(request, account=account or request.account, region=region or request.region)
+    known_region, groups = _of_stack(query)
+    options: dict[str, Any] = {"efs": efs, "spot": spot, "connectivity": connectivity}
+    options |= {"instance_profile": instance_profile, "ebs_volumes": ebs_volume or []}
+    request = _request(account, region or known_region, [*groups, options])
     if every:
-        request = everything(request.account, request.region)
-    else:
-        options: dict[str, Any] = {"efs": efs, "spot": spot, "connectivity": connectivity}
-        volumes = [f"{volume}:/" for volume in ebs_volume or ()]
-        options |= {"instance_profile": instance_profile, "ebs_volumes": volumes}
-        request = _with_group(request, options)
+        request = everything(account, request.region)
     policy = document(request)
     print_json(policy)
     if request.instance_profile:
@@ -83,20 +79,16 @@ def _refuse_values(account: str, connectivity: str) -> None:
         raise SpecError("--connectivity", wrong, f"It takes one of: {', '.join(CONNECTIVITIES)}.")
 
 
-def _request_of(query: ClusterQuery) -> "PolicyRequest":
-    """What the stack's configuration and its clusters use."""
-    from ...backends.ec2.aws.iam_policy import PolicyRequest
-
+def _of_stack(query: ClusterQuery) -> tuple[str, list[Mapping[str, Any]]]:
+    """The region, and the groups `ec2` of the arguments, that the stack's configuration and its clusters use."""
     file, stack = current_stack(query)
     configuration = settings(file, stack)
     entries = _entries(query, file, stack)
     regions = [str(urlsplit(entry.cluster["home"]).hostname) for entry in entries]
-    request = PolicyRequest(region=next(iter(regions), places(configuration)[_BACKEND].rpartition("@")[2]))
     own = {key: value for key, value in configuration.items() if key.startswith("tfdeploy:")}
     groups = _groups({key.removeprefix("tfdeploy:"): value for key, value in own.items()})
-    for group in (*groups, *(group for entry in entries for group in _groups(entry.options))):
-        request = _with_group(request, group)
-    return request
+    groups += [group for entry in entries for group in _groups(entry.options)]
+    return next(iter(regions), places(configuration)[_BACKEND].rpartition("@")[2]), groups
 
 
 def _entries(query: ClusterQuery, file: Path | None, stack: str) -> list[Entry]:
@@ -139,32 +131,28 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _with_group(request: "PolicyRequest", group: Mapping[str, Any]) -> "PolicyRequest":
-    """The request for the arguments of another group, too."""
+def _request(account: str, region: str, groups: Sequence[Mapping[str, Any]]) -> "PolicyRequest":
+    """The request for the arguments of all groups; where only one value counts, the last group decides."""
+    from ...backends.ec2.aws.iam_policy import PolicyRequest
 
-    def text(key: str, present: str = "") -> str:
-        value = group.get(key)
-        return value if isinstance(value, str) and value else present
+    def texts(key: str) -> list[str]:
+        return [value for group in groups if isinstance(value := group.get(key), str) and value]
 
-    volumes = {str(volume).partition(":")[0] for volume in _list(group.get("ebs_volumes"))}
-    return replace(
-        request,
-        region=request.region or text("region"),
-        new_files=request.new_files or text("efs") == NEW,
-        spot=request.spot or group.get("spot") is True,
-        ssm=request.ssm or text("connectivity") == SSM,
-        instance_profile=text("instance_profile", request.instance_profile),
-        volumes=_added(request.volumes, (volume for volume in volumes if volume.startswith("vol-"))),
-        placement_group=text("placement_group", request.placement_group),
-        subnet_id=text("subnet_id", request.subnet_id),
-        vpc_id=text("vpc_id", request.vpc_id),
-        images=_added(request.images, [text("ami")] if text("ami") else []),
+    def last(key: str) -> str:
+        return texts(key)[-1] if texts(key) else ""
+
+    lists = (value for group in groups if isinstance(value := group.get("ebs_volumes"), list))
+    volumes = {str(volume).partition(":")[0] for value in lists for volume in value}
+    return PolicyRequest(
+        account,
+        region or next(iter(texts("region")), ""),
+        new_files=NEW in texts("efs"),
+        spot=any(group.get("spot") is True for group in groups),
+        ssm=SSM in texts("connectivity"),
+        instance_profile=last("instance_profile"),
+        volumes=tuple(sorted(volume for volume in volumes if volume.startswith("vol-"))),
+        placement_group=last("placement_group"),
+        subnet_id=last("subnet_id"),
+        vpc_id=last("vpc_id"),
+        images=tuple(sorted({*texts("ami")})),
     )
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
-def _added(present: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({*present, *more}))

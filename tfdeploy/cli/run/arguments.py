@@ -10,7 +10,7 @@ from ...agent.control.success_policy import may_fail
 from ...agent.flags import FLAGS
 from ...agent.run_state import DEAD, SUCCEEDED, RunState
 from ...errors import SpecError
-from ...spec.backends import DEFAULT_BACKEND, BackendEntry, backend_entry
+from ...spec.backends import DEFAULT_BACKEND, BackendEntry, backend_entry, is_this_computer
 
 CLUSTER = "run"
 PLACEHOLDERS = (*FLAGS, "chief_hosts", "hostname", "address", "data_dir", "train_dir", "context")
@@ -155,7 +155,7 @@ def _check(request: RunRequest, backend: BackendEntry) -> None:
             raise SpecError("command", f"{{{match[1]}}} is not a placeholder", f"There are: {placeholders}.")
     if request.workers.count < 1:
         raise SpecError("--workers", f"is {request.workers.count}", "At least one worker runs the command.")
-    if request.in_terminal and not backend.is_this_computer:
+    if request.in_terminal and not is_this_computer(request.backend):
         wrong = (
             f"cannot be with --on {request.backend}: a worker in this terminal is out of the other tasks' reach there"
         )

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 
 
 @contextmanager
@@ -29,4 +29,4 @@ def moto_account(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def _forget() -> None:
-    session.forget()
+    account.forget()

@@ -112,9 +112,9 @@ class Ec2:
         """A command on a machine."""
         self._connect(machine)
 
-    def engine_of(self, _cluster: Any, member: Member) -> "SimulatedEngine":
+    def engine(self, _cluster: Any, machine: str) -> "SimulatedEngine":
         """The engine of a machine."""
-        return SimulatedEngine(self, member)
+        return SimulatedEngine(self, next(member for member in self.members if member["machine"] == machine))
 
     def _connect(self, machine: str) -> None:
         self.ssh[machine] += 1

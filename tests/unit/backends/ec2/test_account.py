@@ -23,7 +23,7 @@ from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import ClusterRef, DependencyRequest
 from tfdeploy.backends.ec2 import record_bucket
-from tfdeploy.backends.ec2.aws import account, session, settings
+from tfdeploy.backends.ec2.aws import account, settings
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.machine_provider import Ec2MachineProvider
@@ -87,7 +87,7 @@ def test_an_account_that_is_not_allowed_is_asked_who_one_is_and_nothing_else(
     )
     for service in ("ec2", "s3", "iam"):
         with pytest.raises(SpecError):
-            session.client(service, REGION)
+            account.client(service, REGION)
     assert set(calls) == WHO_ONE_IS
 
 
@@ -95,7 +95,7 @@ def test_an_allowed_account_is_used(calls: list[tuple[str, str]]) -> None:
     configure(region=REGION, allowedAccountIds=[ACCOUNT], forbiddenAccountIds=[OTHER])
     assert account.connect(ASKED, None) == REGION
     assert set(calls) == WHO_ONE_IS
-    session.client("ec2", REGION).describe_vpcs()
+    account.client("ec2", REGION).describe_vpcs()
     boto3.client("iam", region_name=REGION).create_account_alias(AccountAlias="team-ml")
     assert account.plan_line(REGION) == f"AWS account {ACCOUNT} (team-ml) in {REGION}"
 
@@ -109,12 +109,12 @@ def test_a_profile_that_does_not_exist_is_refused(calls: list[tuple[str, str]]) 
 def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(profile="ml")
     assert account.connect(ASKED, None) == "eu-central-1"
-    credentials = session._session(settings.current()).get_credentials()
+    credentials = account._session(settings.current()).get_credentials()
     assert credentials.access_key == "AKIAUNIT", "a profile that the stack names wins over keys of the environment"
     configure(profile="ml", region=REGION)
     assert account.connect(ASKED, None) == REGION
     monkeypatch.setenv("AWS_REGION", "eu-west-2")
-    session.forget()
+    account.forget()
     configure(profile="ml")
     assert account.connect(ASKED, None) == "eu-west-2"
 
@@ -122,7 +122,7 @@ def test_a_profile_gives_credentials_and_region(monkeypatch: pytest.MonkeyPatch)
 def test_keys_of_the_configuration_are_used() -> None:
     configure(region=REGION, accessKey="AKIASTACK", secretKey="canary", token="canary-token")
     account.connect(ASKED, None)
-    credentials = session._session(settings.current()).get_credentials()
+    credentials = account._session(settings.current()).get_credentials()
     assert (credentials.access_key, credentials.secret_key, credentials.token) == (
         "AKIASTACK",
         "canary",
@@ -134,10 +134,10 @@ def test_roles_are_assumed_one_after_the_other(calls: list[tuple[str, str]]) -> 
     role = "arn:aws:iam::{}:role/deploy"
     configure(region=REGION, assumeRoles=[{"roleArn": role.format(OTHER)}])
     account.connect(ASKED, None)
-    assert session.account(REGION) == OTHER
+    assert account.account_id(REGION) == OTHER
     configure(region=REGION, assumeRoles=[{"roleArn": role.format(one)} for one in (OTHER, THIRD)])
     account.connect(ASKED, None)
-    assert session.account(REGION) == THIRD
+    assert account.account_id(REGION) == THIRD
     assert calls.count(("STS", "AssumeRole")) == 3
     assert {service for service, _ in calls} == {"STS"}
     assert account.plan_line(REGION).endswith(f"by role {role.format(OTHER)}, role {role.format(THIRD)}")
@@ -146,7 +146,7 @@ def test_roles_are_assumed_one_after_the_other(calls: list[tuple[str, str]]) -> 
 def test_endpoints_of_the_configuration_are_used() -> None:
     configure(region=REGION, endpoints=[{"ec2": "http://127.0.0.1:1", "servicequotas": "http://127.0.0.1:2"}])
     account.connect(ASKED, None)
-    urls = [session.client(name, REGION).meta.endpoint_url for name in ("ec2", "service-quotas", "efs")]
+    urls = [account.client(name, REGION).meta.endpoint_url for name in ("ec2", "service-quotas", "efs")]
     assert urls == [
         "http://127.0.0.1:1",
         "http://127.0.0.1:2",
@@ -157,7 +157,7 @@ def test_endpoints_of_the_configuration_are_used() -> None:
 def test_a_dynamic_provider_asks_by_the_configuration_that_pulumi_gives_it() -> None:
     values = {"aws:region": REGION, "aws:profile": "assumed", "aws:allowedAccountIds": f'["{OTHER}"]'}
     stack_config.StackProvider().configure(ConfigureRequest(config=Config(values, "project")))
-    assert session.account(REGION) == OTHER
+    assert account.account_id(REGION) == OTHER
     assert settings.current().allowed_accounts == (OTHER,)
 
 
@@ -169,7 +169,7 @@ def test_a_role_without_credentials_to_assume_it_is_refused(monkeypatch: pytest.
     said = refused(region=REGION, assumeRoles=[{"roleArn": f"arn:aws:iam::{OTHER}:role/deploy"}])
     assert said.startswith("AWS: no credentials were found")
     with pytest.raises(SpecError, match="no credentials were found"):
-        session.client("ec2", REGION)
+        account.client("ec2", REGION)
 
 
 def test_a_web_identity_is_asked_through_the_proxy_of_the_configuration() -> None:
@@ -196,7 +196,7 @@ def stored() -> None:
     account.connect(ASKED, None)
     account.store(CLUSTER)
     set_all_config({})
-    session.forget()
+    account.forget()
 
 
 def test_the_command_asks_the_account_of_the_last_update_and_no_key_is_stored() -> None:
@@ -204,17 +204,17 @@ def test_the_command_asks_the_account_of_the_last_update_and_no_key_is_stored() 
     file = ssh.folder(CLUSTER) / "aws.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert "canary" not in file.read_text()
-    assert session.account(REGION) == ACCOUNT
+    assert account.account_id(REGION) == ACCOUNT
     with account.of(CLUSTER):
-        assert session.account(REGION) == OTHER
-        session.client("ec2", REGION).describe_vpcs()
+        assert account.account_id(REGION) == OTHER
+        account.client("ec2", REGION).describe_vpcs()
     with account.at(CLUSTER["home"]) as region:
-        assert (region, session.account(REGION)) == (REGION, OTHER)
+        assert (region, account.account_id(REGION)) == (REGION, OTHER)
     with account.at(f"assumed@{REGION}") as region:
-        assert (region, session.account(REGION)) == (REGION, OTHER)
+        assert (region, account.account_id(REGION)) == (REGION, OTHER)
         account.remember("ec2://eu-west-1/found-x")
     with account.of(cluster_ref("ec2", "ec2://eu-west-1/found-x")):
-        assert session.account(REGION) == OTHER
+        assert account.account_id(REGION) == OTHER
 
 
 def test_a_destroy_or_refresh_with_credentials_of_another_account_is_refused(
@@ -247,10 +247,10 @@ def test_a_destroy_or_refresh_with_credentials_of_another_account_is_refused(
 def test_the_command_uses_the_endpoints_of_the_last_update() -> None:
     configure(region=REGION, insecure="true", useFipsEndpoint="true", useDualstackEndpoint="true")
     before = settings.use_stack()
-    with patch.object(session, "account", return_value=ACCOUNT):
+    with patch.object(account, "account_id", return_value=ACCOUNT):
         account.store(CLUSTER)
     set_all_config({})
-    session.forget()
+    account.forget()
     with account.of(CLUSTER):
         assert replace(settings.current(), region=REGION) == before
 
@@ -289,7 +289,7 @@ def test_the_account_is_stored_before_anything_is_registered(monkeypatch: pytest
         pass
 
     class NoMachines(Ec2MachineProvider):
-        def register(self, request: DependencyRequest) -> Any:
+        def register(self, request: DependencyRequest[Any]) -> Any:
             raise Interrupted
 
     for module, name in ((costs, "save_plan"), (ssh, "store"), (record_bucket, "download")):
@@ -333,7 +333,7 @@ def test_ssm_refuses_what_its_command_does_not_get(values: dict[str, Any]) -> No
     (name,) = values
     asked = spec(backend="ec2", command=["x"], workers=1, ec2={"instance_type": "m7i.large", "connectivity": "ssm"})
     configure(region=REGION, **values)
-    with patch.object(session, "account", return_value=ACCOUNT), pytest.raises(SpecError) as error:
+    with patch.object(account, "account_id", return_value=ACCOUNT), pytest.raises(SpecError) as error:
         account.connect(asked, None)
     assert str(error.value).startswith(
         f'mnist: ec2.connectivity: "ssm" connects by the command `aws`, which gets a profile, but not aws:{name}. '

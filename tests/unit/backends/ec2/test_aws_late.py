@@ -11,7 +11,7 @@ from botocore.awsrequest import AWSResponse
 from tests.clusters import cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import cleanup, shared_bucket
-from tfdeploy.backends.ec2.aws import api, session
+from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import boot
 from tfdeploy.backends.ec2.machine.boot import InstancePoll
 from tfdeploy.backends.ec2.machine.model import InstanceType, Subnet
@@ -45,7 +45,7 @@ class Before:
         self._body = (
             f"<ErrorResponse><Error><Code>{code}</Code><Message>late</Message></Error></ErrorResponse>".encode()
         )
-        session.client(service, region).meta.events.register_first(f"before-send.{service}.{operation}", self._answer)
+        account.client(service, region).meta.events.register_first(f"before-send.{service}.{operation}", self._answer)
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse | None:
         if self.given >= self._times:
@@ -118,7 +118,7 @@ def test_a_bucket_that_denies_access_may_be_of_another_account() -> None:
 
 def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "POLL_SECONDS", 0.01)
-    iam = session.client("iam", REGION)
+    iam = account.client("iam", REGION)
     iam.create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
     allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::bucket/record/*"}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
@@ -130,7 +130,7 @@ def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.Mon
 
 def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "ROLE_SECONDS", 0.0)
-    session.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
+    account.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
     Before("iam", "DeleteRole", 409, "DeleteConflict")
     with pytest.raises(BackendError, match="DeleteConflict"):
         cleanup.delete_roles(REGION, PATH)
@@ -142,7 +142,7 @@ def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repea
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    ec2 = session.client("ec2", NOT_OF_THE_BOX)
+    ec2 = account.client("ec2", NOT_OF_THE_BOX)
     launched = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
     throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9, NOT_OF_THE_BOX)
     if operation == "DescribeInstances":
@@ -237,7 +237,7 @@ def test_a_type_is_alike_that_has_no_less_and_can_be_had_the_same_way() -> None:
 
 def created_files(tags: dict[str, str]) -> str:
     """A file system with a mount target, as the AWS provider creates it."""
-    efs, ec2 = session.client("efs", REGION), session.client("ec2", REGION)
+    efs, ec2 = account.client("efs", REGION), account.client("ec2", REGION)
     listed = [{"Key": key, "Value": value} for key, value in tags.items()]
     created = str(efs.create_file_system(CreationToken=str(tags), Tags=listed)["FileSystemId"])
     subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
@@ -248,7 +248,7 @@ def created_files(tags: dict[str, str]) -> str:
 def test_shared_files_that_are_kept_are_the_users_own_from_then_on() -> None:
     mine, others = ({"tfdeploy:cluster": name} for name in ("mnist", "other"))
     kept, other = created_files(mine), created_files(others)
-    efs = session.client("efs", REGION)
+    efs = account.client("efs", REGION)
     assert cleanup.delete_tagged(REGION, mine, keep_files=True) == [kept]
     assert (api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == (
         {},
@@ -260,7 +260,7 @@ def test_shared_files_that_are_kept_are_the_users_own_from_then_on() -> None:
 
 
 def test_a_profile_of_another_cluster_remains() -> None:
-    iam = session.client("iam", REGION)
+    iam = account.client("iam", REGION)
     other = "/tfdeploy/mnist-another-id/"
     for name, path in (("mine", PATH), ("other", other)):
         iam.create_instance_profile(InstanceProfileName=name, Path=path)

@@ -8,7 +8,6 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, facts, instance, spec
 from tests.unit.cases import inventory
-from tfdeploy.backends.ec2 import swarm
 from tfdeploy.backends.ec2.machine import boot, machines, ssh
 from tfdeploy.backends.ec2.machine.machines import _lines
 from tfdeploy.backends.ec2.machine.model import BootFailure, BootKind, Instance
@@ -139,7 +138,7 @@ MEMBER: boot.Member = {
 def boots(console: str, stood: set[str]) -> str:
     """What is said of a machine that is not ready in time."""
 
-    with pytest.raises(BackendError) as error, swarm._failures(CLUSTER, MEMBER, stood):
+    with pytest.raises(BackendError) as error, boot.stored_failure(CLUSTER, MEMBER, stood):
         raise boot.failure_of(MEMBER, "was not ready: ssh timed out", console)
     return str(error.value)
 

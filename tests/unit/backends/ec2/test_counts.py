@@ -18,7 +18,7 @@ from tests.unit.backends.ec2.fleets import SMALL
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.ec2 import cleanup
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import machine_provider, machines, model, ssh
 from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
@@ -109,7 +109,7 @@ def launch(plan: Plan) -> list[str]:
             model.ACCESS: "public",
         }
         tags = [{"Key": key, "Value": value} for key, value in own.items()]
-        made = session.client("ec2", REGION).run_instances(
+        made = account.client("ec2", REGION).run_instances(
             ImageId=planned.image_id,
             InstanceType=SMALL.name,
             SubnetId=planned.subnet.subnet_id,
@@ -133,7 +133,7 @@ def test_a_preview_makes_as_many_calls_for_many_machines(tmp_path: Path, calls: 
     assert calls == PREVIEW
     launch(plan)
     calls.clear()
-    session.forget()
+    account.forget()
     again = preview(tmp_path, workers)
     assert all(machine.exists for machine in again.machines)
     assert calls == PREVIEW
@@ -146,13 +146,13 @@ def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
     plan = preview(tmp_path, workers)
     ids = launch(plan)
     costs.save_plan(CLUSTER, fleets.spec(workers=workers), plan)
-    session.forget()
+    account.forget()
     calls.clear()
     state = BACKEND.runner.observe(CLUSTER, "", ViewRequest())
     assert len(state.machines.statuses) == workers
     assert calls == LOOK
 
-    session.client("ec2", REGION).terminate_instances(InstanceIds=ids[: len(ids) // 2])
+    account.client("ec2", REGION).terminate_instances(InstanceIds=ids[: len(ids) // 2])
     calls.clear()
     BACKEND.runner.observe(CLUSTER, "", ViewRequest())
     assert calls == LOOK_AFTER_AN_END

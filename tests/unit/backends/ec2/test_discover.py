@@ -8,7 +8,7 @@ import pytest
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine import machines, model
 from tfdeploy.backends.ec2.price import prices
 
@@ -21,7 +21,7 @@ def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A volume, a security group, a role and a record with our tags, and a volume that has our words but no cluster's id."""
     monkeypatch.setenv("AWS_REGION", REGION)
     with moto_account(tmp_path, monkeypatch):
-        ec2, iam = session.client("ec2", REGION), session.client("iam", REGION)
+        ec2, iam = account.client("ec2", REGION), account.client("iam", REGION)
         own = [{"Key": key, "Value": value} for key, value in machines.tags(CLUSTER).items()]
         others = [tag for tag in own if tag["Key"] != model.CLUSTER_ID]
         for size, tags in ((10, own), (1, others)):
@@ -35,7 +35,7 @@ def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         stored = record_bucket.bucket_of(CLUSTER)
         shared_bucket.create(stored)
         # moto is reached without TLS, which the policy refuses.
-        session.client("s3", REGION).delete_bucket_policy(Bucket=stored.name)
+        account.client("s3", REGION).delete_bucket_policy(Bucket=stored.name)
         shared_bucket.write_json(stored, record_bucket.TAGS, machines.tags(CLUSTER))
         yield
 

@@ -324,10 +324,10 @@ CONSOLE = "console.aws.amazon.com/servicequotas/home"
         ("TooManyBuckets", REGION, '"General purpose buckets"', "/services/s3/quotas"),
         ("LimitExceeded", REGION, "for roles", f"https://{CONSOLE}/services/iam/quotas"),
         (
-            "VpcLimitExceeded",
+            "VolumeLimitExceeded",
             "cn-north-1",
-            '"VPCs per Region"',
-            "https://console.amazonaws.cn/servicequotas/home/services/vpc/quotas",
+            '"Storage for',
+            "https://console.amazonaws.cn/servicequotas/home/services/ebs/quotas",
         ),
     ],
 )

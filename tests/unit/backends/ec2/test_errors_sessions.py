@@ -18,7 +18,7 @@ from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
 from tfdeploy.backends.ec2 import cleanup, shared_bucket
-from tfdeploy.backends.ec2.aws import account, api, session
+from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.aws.errors import Kind
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.discover import discover_clusters, health
@@ -54,9 +54,9 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("botocore.tokens.SSOTokenProvider._SSO_TOKEN_CACHE_DIR", str(tmp_path / "sso"))
-    session.forget()
+    account.forget()
     yield
-    session.forget()
+    account.forget()
     set_all_config({})
     stack_config._of_provider.clear()
 
@@ -244,7 +244,7 @@ def test_an_expired_login_ends_neither_a_destroy_nor_the_command_with_the_hint_t
     (tmp_path / "config").write_text(SSO)
     set_all_config({"aws:profile": "ml", "aws:region": REGION})
     refused(profile="ml", region=REGION)
-    with patch.object(session, "account", return_value="123456789012"):
+    with patch.object(account, "account_id", return_value="123456789012"):
         account.store(CLUSTER)
     props: Any = {"cluster": CLUSTER}
     calls: list[Callable[[], object]] = [
@@ -279,7 +279,7 @@ def test_a_computer_without_settings_for_aws_has_no_clusters_and_one_with_an_exp
         discover_clusters(REGION)
     (tmp_path / "config").write_text(SSO)
     monkeypatch.setenv("AWS_PROFILE", "ml")
-    session.forget()
+    account.forget()
     with pytest.raises(SpecError, match="aws sso login --profile ml"):
         discover_clusters()
 
@@ -394,4 +394,4 @@ def test_a_response_to_head_has_a_status_alone(
 def test_the_page_of_a_network_is_not_aws(status: int, server: Callable[[int, str, Mapping[str, str]], None]) -> None:
     server(status, "<!doctype html><title>Welcome to the hotel</title><p>Log in", {"Content-Type": "text/html"})
     with pytest.raises(SpecError, match="something other than AWS responded in us-west-2"):
-        session.account(REGION)
+        account.account_id(REGION)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.backends.ec2.fleets import GIB, GPUS, TYPES, instance, spec
 from tfdeploy.backends.ec2.machine import layout
 from tfdeploy.backends.ec2.machine.layout import choose_manager, machine_requests, pools
-from tfdeploy.backends.ec2.machine.model import Instance, MachineRequest, usable_memory
+from tfdeploy.backends.ec2.machine.model import Instance, MachineRequest
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.scheduler import Demand, Machine, place
 
@@ -115,7 +115,10 @@ def test_what_is_packed_finds_its_place(ps: int, workers: int, small: dict[str, 
         for job in spec(ps=ps, workers=workers, jobs=own).jobs
         for index in range(job.count)
     ]
-    there = [Machine(one.machine, "", "", "", cpus=one.instance_type.cpus, memory=one.memory) for one in machines]
+    there = [
+        Machine(one.machine, "", "", "", cpus=one.instance_type.cpus, memory=one.instance_type.usable_memory)
+        for one in machines
+    ]
     assert len(place("mnist", demands, there)) == len(demands)
 
 
@@ -131,7 +134,7 @@ def test_packed_machines_are_those_of_first_fit(
     for memory, cpus in sorted(demands, reverse=True):
         room = next((one for one in free if one[0] >= memory and one[1] >= cpus), None)
         if room is None:
-            room = [float(machines[0].memory), float(machines[0].instance_type.cpus)]
+            room = [float(machines[0].instance_type.usable_memory), float(machines[0].instance_type.cpus)]
             free.append(room)
         room[0], room[1] = room[0] - memory, room[1] - cpus
     assert len(machines) == len(free)
@@ -239,11 +242,10 @@ def test_a_task_that_no_machine_of_its_type_holds_is_refused(
 
 
 def test_a_task_may_have_all_that_its_machine_has_for_tasks() -> None:
-    own = {"cpus": 48, "gpus": 4, "memory": usable_memory(GPUS), **WITH_GPUS}
+    own = {"cpus": 48, "gpus": 4, "memory": GPUS.usable_memory, **WITH_GPUS}
     assert names(workers=1, jobs={"worker": own}) == ["mnist-worker-m0"]
-    assert "memory" in refusal(workers=1, jobs={"worker": {**own, "memory": usable_memory(GPUS) + 1}})
+    assert "memory" in refusal(workers=1, jobs={"worker": {**own, "memory": GPUS.usable_memory + 1}})
 
 
 def test_machines_of_a_task_keep_some_memory_for_their_system() -> None:
-    assert usable_memory(GPUS) / GPUS.memory == pytest.approx(0.92)
-    assert all(one.memory == usable_memory(one.instance_type) for one in made(ps=1, workers=1))
+    assert GPUS.usable_memory / GPUS.memory == pytest.approx(0.92)

@@ -13,7 +13,7 @@ from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.ec2.machine import machines
 from tfdeploy.backends.ec2.machine.machine_provider import machine_status
 from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
-from tfdeploy.backends.ec2.machine.model import Instance, InstanceType, usable_memory
+from tfdeploy.backends.ec2.machine.model import Instance, InstanceType
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import SpecError
@@ -42,7 +42,7 @@ def test_before_a_cluster_has_an_id_nothing_in_the_account_is_its_own() -> None:
 
 def test_a_machine_is_what_its_type_says() -> None:
     made = machine("mnist-worker-m0", jobs={"worker": {"ec2": {"instance_type": GPUS.name, "spot": True}}})
-    assert (made.cpus, made.memory, made.gpus) == (48, usable_memory(GPUS), ("0", "1", "2", "3"))
+    assert (made.cpus, made.memory, made.gpus) == (48, GPUS.usable_memory, ("0", "1", "2", "3"))
     assert (made.role, made.provider, made.region, made.size) == ("Worker", "Amazon", "us-west-2", "g6.12xlarge")
     assert made.labels == {"pool": "worker", "instance_type": GPUS.name, "zone": "us-west-2a", "market": "spot"}
     planned = machines.planned_instance(made)

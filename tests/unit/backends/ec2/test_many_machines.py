@@ -13,8 +13,8 @@ from tests.unit.backends.ec2.simulated_ec2 import BOOT_SECONDS, Ec2
 from tests.unit.backends.ec2.simulated_time import SimulatedTime
 from tfdeploy.backends import parallel_calls
 from tfdeploy.backends.ec2 import swarm
-from tfdeploy.backends.ec2.aws import session
-from tfdeploy.backends.ec2.machine import boot, machine_provider, ssh
+from tfdeploy.backends.ec2.aws import account
+from tfdeploy.backends.ec2.machine import machine_provider, ssh
 from tfdeploy.backends.ec2.machine.boot import CONSOLES_PER_SECOND, INTERVAL, Member
 
 MANY = 100
@@ -46,10 +46,9 @@ def simulate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simulate:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"{id(ec2)}"))
         monkeypatch.setattr(time, "monotonic", clock.monotonic)
         monkeypatch.setattr(time, "sleep", clock.sleep)
-        monkeypatch.setattr(session, "client", lambda service, region: ec2)
+        monkeypatch.setattr(account, "client", lambda service, region: ec2)
         monkeypatch.setattr(ssh, "run", ec2.run)
-        for module in (swarm, boot):
-            monkeypatch.setattr(module, "engine_of", ec2.engine_of)
+        monkeypatch.setattr(ssh, "engine", ec2.engine)
         monkeypatch.setattr(parallel_calls, "ThreadPoolExecutor", clock.executor)
         return ec2
 

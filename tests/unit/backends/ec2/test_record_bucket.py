@@ -23,7 +23,7 @@ from tfdeploy.agent.record.record import FORMAT, RecordFormatError
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.ec2 import record_bucket, shared_bucket
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError, SpecError
 
@@ -261,7 +261,7 @@ def test_a_record_that_may_not_be_read_is_an_error(s3: Any) -> None:
 def test_every_call_names_the_owner(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written(s3, 100.0, {"record_id": b"a1"})
     asked: list[dict[str, Any]] = []
-    own = session.client("s3", "eu-west-1")
+    own = account.client("s3", "eu-west-1")
     own.meta.events.register("before-parameter-build.s3", lambda params, **_: asked.append(dict(params)))
     record_bucket.download(CLUSTER)
     record_bucket.retire(CLUSTER, keep=True)

@@ -14,7 +14,7 @@ from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.base import ClusterRef
 from tfdeploy.backends.ec2 import discover, record_bucket, resources, shared_bucket
-from tfdeploy.backends.ec2.aws import session
+from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine.machines import tags
 from tfdeploy.errors import SpecError
 
@@ -116,7 +116,7 @@ def test_a_folder_of_more_objects_than_a_page_is_removed(s3: Any, monkeypatch: p
 def test_what_cannot_be_removed_is_an_error(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = stored(ID)
     errors = [{"Key": "one", "Code": "AccessDenied", "Message": "Access Denied"}]
-    monkeypatch.setattr(session.client("s3", REGION), "delete_objects", lambda **_: {"Errors": errors})
+    monkeypatch.setattr(account.client("s3", REGION), "delete_objects", lambda **_: {"Errors": errors})
     with pytest.raises(SpecError, match=f"{bucket.url}: DeleteObjects failed: one: Access Denied"):
         record_bucket.retire(cluster(ID), keep=False)
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +15,7 @@ from tests.unit.report.test_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView
-from tfdeploy.backends.base import ClusterRef, ObservedMachines, ObservedState
+from tfdeploy.backends.base import ClusterRef, ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.cli import snapshot
 from tfdeploy.cli.commands import ls
 from tfdeploy.cli.main import app
@@ -61,7 +60,7 @@ def entry(cluster_id: str, name: str, begun: float = 2_800.0, login: str = MINE,
 def running(cost: bool = False) -> ObservedState:
     made = World(workers=1)
     made.come()
-    costs: dict[str, Any] = {"spent": 0.35, "per_hour": None, "machines": {}} if cost else {}
+    costs = ObservedCost({"spent": 0.35, "per_hour": None} if cost else None)
     return replace(sight(made), machines=ObservedMachines(cost=costs))
 
 

@@ -29,7 +29,7 @@ from ..machine.model import (
     InstanceType,
     Subnet,
 )
-from . import session
+from . import account
 from .errors import AwsFailure, Kind, aws_errors, error_code, kind_of, value_errors
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ _MIB = 1 << 20
 
 def custom_endpoint(service: str, region: str) -> str:
     """The address of a service where it is not AWS's own (AWS_ENDPOINT_URL and the like); else empty."""
-    url: str = session.client(service, region).meta.endpoint_url
+    url: str = account.client(service, region).meta.endpoint_url
     return "" if re.search(r"\.amazonaws\.com(\.cn)?/?$", url) else url
 
 
@@ -104,7 +104,7 @@ def subnets(region: str, vpc_id: str, subnet_id: str) -> list[Subnet]:
     Raises:
         SpecError: the subnet or the VPC does not exist, or the VPC has no subnet.
     """
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     with _exists("ec2.subnet_id" if subnet_id else "ec2.vpc_id", subnet_id or vpc_id, region):
         if subnet_id:
             items = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
@@ -127,7 +127,7 @@ def subnets(region: str, vpc_id: str, subnet_id: str) -> list[Subnet]:
 def _vpc(region: str, vpc_id: str) -> Any:
     """The VPC of this id, or the default VPC."""
     name, value = ("vpc-id", vpc_id) if vpc_id else ("is-default", "true")
-    vpcs = session.client("ec2", region).describe_vpcs(Filters=[{"Name": name, "Values": [value]}])["Vpcs"]
+    vpcs = account.client("ec2", region).describe_vpcs(Filters=[{"Name": name, "Values": [value]}])["Vpcs"]
     if vpcs:
         return vpcs[0]
     if vpc_id:
@@ -148,7 +148,7 @@ def image_parameter(region: str, name: str) -> str:
         SpecError: the region has no such parameter.
     """
     with value_errors(region, "ec2.ami", f"{region} has no parameter {name}", 'Set ami to an image id: "ami-…".'):
-        return str(session.client("ssm", region).get_parameter(Name=name)["Parameter"]["Value"])
+        return str(account.client("ssm", region).get_parameter(Name=name)["Parameter"]["Value"])
 
 
 def refuse_image(region: str, image_id: str, architecture: str) -> None:
@@ -158,7 +158,7 @@ def refuse_image(region: str, image_id: str, architecture: str) -> None:
         SpecError: it is not.
     """
     with _exists("ec2.ami", image_id, region):
-        images = session.client("ec2", region).describe_images(ImageIds=[image_id])["Images"]
+        images = account.client("ec2", region).describe_images(ImageIds=[image_id])["Images"]
     if images and images[0]["Architecture"] != architecture:
         wrong = f"{image_id} is an image for {images[0]['Architecture']}, but the instance type is {architecture}"
         raise SpecError("ec2.ami", wrong, "Choose another image or another instance_type.")
@@ -176,7 +176,7 @@ def tag_filters(tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _described(region: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
     with aws_errors(region):
-        reservations = pages(session.client("ec2", region), "describe_instances", "Reservations", Filters=filters)
+        reservations = pages(account.client("ec2", region), "describe_instances", "Reservations", Filters=filters)
         return [instance for reservation in reservations for instance in reservation["Instances"]]
 
 
@@ -233,7 +233,7 @@ def console(region: str, instance_id: str) -> str:
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_GetConsoleOutput.html
     """
-    ec2 = session.client("ec2", region)
+    ec2 = account.client("ec2", region)
     with aws_errors(region):
         try:
             output = ec2.get_console_output(InstanceId=instance_id, Latest=True)
@@ -255,7 +255,7 @@ def volume_zone(region: str, where: str, volume_ids: Sequence[str], instance_ids
     zones: dict[str, str] = {}
     for volume_id in volume_ids:
         with _exists(where, volume_id, region):
-            volume = session.client("ec2", region).describe_volumes(VolumeIds=[volume_id])["Volumes"][0]
+            volume = account.client("ec2", region).describe_volumes(VolumeIds=[volume_id])["Volumes"][0]
         zones.setdefault(volume["AvailabilityZone"], volume_id)
         for holder in (attachment["InstanceId"] for attachment in volume.get("Attachments", [])):
             if holder not in instance_ids:
@@ -271,7 +271,7 @@ def file_systems(region: str, tags: Mapping[str, str]) -> dict[str, int]:
     """The file systems with these tags, and their size in bytes; none without permission to list them."""
     with aws_errors(region):
         items = empty_if_denied(
-            lambda: list(pages(session.client("efs", region), "describe_file_systems", "FileSystems"))
+            lambda: list(pages(account.client("efs", region), "describe_file_systems", "FileSystems"))
         )
     return {
         item["FileSystemId"]: int(item.get("SizeInBytes", {}).get("Value", 0))
@@ -290,7 +290,7 @@ def instance_types(region: str, where: str, names: Iterable[str]) -> dict[str, I
     for name in sorted(set(names)):
         wrong = f"{name!r} is not an instance type in {region}"
         with value_errors(region, where, wrong, _TYPES_PAGE):
-            items = session.client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
+            items = account.client("ec2", region).describe_instance_types(InstanceTypes=[name])["InstanceTypes"]
         if not items:
             raise SpecError(where, wrong, _TYPES_PAGE)
         zones = frozenset(item["Location"] for item in _offerings(region, "instance-type", name))
@@ -308,7 +308,7 @@ def describe_types(region: str, names: Sequence[str]) -> list[InstanceType]:
     if not names:
         return []
     with aws_errors(region):
-        items = session.client("ec2", region).describe_instance_types(InstanceTypes=list(names))["InstanceTypes"]
+        items = account.client("ec2", region).describe_instance_types(InstanceTypes=list(names))["InstanceTypes"]
     return [_instance_type(item, frozenset()) for item in items]
 
 
@@ -316,7 +316,7 @@ def _offerings(region: str, key: str, value: str) -> list[Mapping[str, str]]:
     filters = [{"Name": key, "Values": [value]}]
     operation = ("describe_instance_type_offerings", "InstanceTypeOfferings")
     with aws_errors(region):
-        return list(pages(session.client("ec2", region), *operation, LocationType="availability-zone", Filters=filters))
+        return list(pages(account.client("ec2", region), *operation, LocationType="availability-zone", Filters=filters))
 
 
 def _instance_type(item: Mapping[str, Any], zones: frozenset[str]) -> InstanceType:
@@ -338,7 +338,7 @@ def quota(region: str, code: str) -> float | None:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
     """
     try:
-        response = session.client("service-quotas", region).get_service_quota(ServiceCode="ec2", QuotaCode=code)
+        response = account.client("service-quotas", region).get_service_quota(ServiceCode="ec2", QuotaCode=code)
     except (BotoCoreError, ClientError):
         return None
     return float(response["Quota"]["Value"])

@@ -10,7 +10,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,6 @@ from ....agent.polling import wait_until
 from ....errors import BackendError, Unreachable
 from ....paths import make_private, read_json
 from ...base import ClusterRef
-from ...docker.engine.engine import Engine
 from .. import cleanup
 from ..aws import api
 from ..aws.errors import AwsFailure
@@ -151,17 +150,14 @@ def _console(region: str, instance_id: str) -> Callable[[], str]:
     return lambda: api.console(region, instance_id)
 
 
-def engine_of(cluster: ClusterRef, member: Member) -> Engine:
-    """The engine of a machine, over ssh."""
-    return ssh.engine(cluster, member["machine"])
-
-
 @contextmanager
-def stored_failure(cluster: ClusterRef, member: Member) -> Iterator[None]:
-    """Store a failed boot for the next plan."""
+def stored_failure(cluster: ClusterRef, member: Member, previous: Collection[str]) -> Iterator[None]:
+    """Store a failed boot for the next plan, unless the instance is one of `previous`: it has booted."""
     try:
         yield
     except BootFailed as error:
+        if member["instance_id"] in previous:
+            raise
         kind = BootKind(**member["kind"])
         failure = BootFailure(member["instance_id"], member["generation"], kind, error.reason, error.console)
         _add_failure(cluster, member["machine"], failure)
@@ -187,7 +183,7 @@ def wait_until_ready(cluster: ClusterRef, member: Member, poll: InstancePoll, lo
     Raises:
         BackendError: its boot failed, or took too long.
     """
-    engine, begin = engine_of(cluster, member), time.monotonic()
+    engine, begin = ssh.engine(cluster, member["machine"]), time.monotonic()
     route = member["address"] if member["address"] != member["instance_id"] else "through SSM"
     log(f"{member['machine']}: connecting ({member['instance_id']}, {route})")
 

@@ -10,7 +10,7 @@ from ....errors import SpecError
 from ....spec.cluster import ClusterSpec, JobSpec
 from ....spec.ec2 import PER_TASK, InstanceSpec
 from ....units import counted, text_of_size
-from .model import Instance, InstanceType, MachineRequest, usable_memory
+from .model import Instance, InstanceType, MachineRequest
 
 
 def pools(spec: ClusterSpec) -> Mapping[str, tuple[JobSpec, ...]]:
@@ -84,7 +84,7 @@ def _machine_count(jobs: Sequence[JobSpec], instance: InstanceSpec, instance_typ
             while place < len(free) and not _fits(free[place], demand):
                 place += 1
             if place == len(free):
-                free.append([float(instance_type.gpus), float(usable_memory(instance_type)), float(instance_type.cpus)])
+                free.append([float(instance_type.gpus), float(instance_type.usable_memory), float(instance_type.cpus)])
             free[place] = [left - taken for left, taken in zip(free[place], demand, strict=True)]
     return len(free)
 
@@ -121,7 +121,7 @@ def _refuse_too_large(spec: ClusterSpec, job: JobSpec, instance_type: InstanceTy
     limits = {
         "gpus": (job.gpus, instance_type.gpus),
         "cpus": (job.cpus, instance_type.cpus),
-        "memory": (job.memory, usable_memory(instance_type)),
+        "memory": (job.memory, instance_type.usable_memory),
     }
     for key, (needed, available) in limits.items():
         if needed > available:

@@ -43,7 +43,7 @@ class Ec2MachineProvider:
             f"{name} ({instance.instance_id})" for name, instance in inventory.instances.items() if name in surplus
         ]
 
-    def register(self, request: DependencyRequest) -> MachineSwarm:
+    def register(self, request: DependencyRequest[Any]) -> MachineSwarm:
         """Key, security group, shared files, bucket, machines, and their Swarm."""
         from ..resources import register
 
@@ -84,36 +84,29 @@ class Ec2MachineProvider:
 
 
 def discover_hosts(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[Instance]) -> ssh.SshHosts:
-    """How ssh reaches the machines that run, whichever computer created them. Stores nothing."""
+    """How ssh reaches the machines that run, whichever computer created them, by the access with which each was created. Stores
+    nothing."""
     running = [instance for instance in instances if instance.state == "running"]
-    keys = dict(ssh.read(cluster).host_keys)
-    keys.update(_printed_keys(cluster, [instance for instance in running if instance.instance_id not in keys]))
-    hosts = {
-        instance.machine: ssh.Host(instance.instance_id, _address(instance), key)
-        for instance in running
-        if (key := keys[instance.instance_id])
-    }
+    stored = ssh.read(cluster).host_keys
+
+    def key_of(instance: Instance) -> str:
+        """The stored key, or the one that the console shows."""
+        with suppress(Unreachable):
+            return stored.get(instance.instance_id) or boot.host_key(
+                api.retry_throttled(lambda: api.console(ssh.region(cluster), instance.instance_id))
+            )
+        return ""
+
+    hosts = {}
+    for instance, key in zip(running, for_all(running, key_of, _READERS), strict=True):
+        addresses = {PRIVATE: instance.private_ip, SSM: instance.instance_id}
+        if key:
+            address = addresses.get(instance.access, instance.public_ip)
+            hosts[instance.machine] = ssh.Host(instance.instance_id, address, key)
     if not hosts:
         return ssh.SshHosts()
     managers = (instance.machine for instance in running if instance.is_manager and instance.machine in hosts)
     return ssh.SshHosts(next(managers, ""), spec.ec2.ssh_user, hosts)
-
-
-def _address(instance: Instance) -> str:
-    """The host name for ssh, by the access with which the instance was created."""
-    return {PRIVATE: instance.private_ip, SSM: instance.instance_id}.get(instance.access, instance.public_ip)
-
-
-def _printed_keys(cluster: ClusterRef, instances: Sequence[Instance]) -> dict[str, str]:
-    """Instance id to host key, read from several consoles at the same time."""
-    keys = for_all(instances, lambda instance: _printed_key(cluster, instance), _READERS)
-    return {instance.instance_id: key for instance, key in zip(instances, keys, strict=True)}
-
-
-def _printed_key(cluster: ClusterRef, instance: Instance) -> str:
-    with suppress(Unreachable):
-        return boot.host_key(api.retry_throttled(lambda: api.console(ssh.region(cluster), instance.instance_id)))
-    return ""
 
 
 def _observe(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -179,7 +179,7 @@ def _machine(request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, i
         provider=PROVIDER,
         region=inventory.region,
         cpus=instance_type.cpus,
-        memory=request.memory,
+        memory=instance_type.usable_memory,
         gpus=tuple(map(str, range(instance_type.gpus))),
         public_ip=instance.public_ip if instance else "",
         address=instance.private_ip if instance else "",

@@ -49,6 +49,11 @@ class InstanceType:
     zones: frozenset[str] = frozenset()
     """The zones of the region that offer it."""
 
+    @property
+    def usable_memory(self) -> int:
+        """The memory of a machine that tasks can have, in bytes."""
+        return int(self.memory * (1 - _SYSTEM_MEMORY))
+
     def __str__(self) -> str:
         gpus = f", {self.gpus} gpus" if self.gpus else ""
         return f"{self.name} ({self.cpus} cpus, {self.memory >> 30} GiB{gpus})"
@@ -114,16 +119,6 @@ class MachineRequest:
     def volumes(self) -> tuple[EbsVolume, ...]:
         """The requested further disks."""
         return self.spec.ebs_volumes
-
-    @property
-    def memory(self) -> int:
-        """The memory that tasks can have, in bytes."""
-        return usable_memory(self.instance_type)
-
-
-def usable_memory(instance_type: InstanceType) -> int:
-    """The memory of a machine that tasks can have, in bytes."""
-    return int(instance_type.memory * (1 - _SYSTEM_MEMORY))
 
 
 @dataclass(frozen=True)

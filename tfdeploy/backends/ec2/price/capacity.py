@@ -36,7 +36,8 @@ def message(
         SpecError, Unreachable: AWS does not report what is available.
     """
     market = "spot " if spot else ""
-    zones = "; ".join(f"{other.zone} (subnet_id={other.subnet_id})" for other in _one_per_zone(others))
+    first = {other.zone: other.subnet_id for other in reversed(others)}
+    zones = "; ".join(f"{zone} (subnet_id={first[zone]})" for zone in dict.fromkeys(other.zone for other in others))
     types = ", ".join(other.name for other in _similar_in_zone(region, subnet.zone, instance_type, spot))
     remedies = [
         *([f"another zone that offers the type: {zones}"] if zones else []),
@@ -80,13 +81,6 @@ def _similar_in_zone(region: str, zone: str, instance_type: InstanceType, spot: 
     )
     candidates = api.describe_types(region, [name for _, name in nearest[:_CANDIDATES]])
     return similar_types(instance_type, region, candidates, spot)
-
-
-def _one_per_zone(subnets: Iterable[Subnet]) -> list[Subnet]:
-    by_zone: dict[str, Subnet] = {}
-    for subnet in subnets:
-        by_zone.setdefault(subnet.zone, subnet)
-    return list(by_zone.values())
 
 
 def plan_lines(planned: Iterable[PlannedInstance]) -> list[str]:

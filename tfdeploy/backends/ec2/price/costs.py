@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ....agent.files import write_whole
 from ....paths import make_private, read_json
@@ -17,7 +16,7 @@ from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
 from ....units import text_of_seconds
-from ...base import ClusterRef
+from ...base import ClusterRef, MachineCost, ObservedCost
 from ..aws import api
 from ..machine import ssh
 from ..machine.machines import planned_instance
@@ -78,25 +77,27 @@ def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> No
     _write(cluster, ledger, cost_ledger.updated(ledger, live, reasons, time.time()))
 
 
-def current_cost(cluster: ClusterRef) -> dict[str, Any]:
-    """`ObservedState.cost`: the output `cost`, the cost of each machine, and the times of each instance. As of the last observation."""
+def current_cost(cluster: ClusterRef) -> ObservedCost:
+    """The cost as of the last observation."""
     region, ledger, now = ssh.region(cluster), _read(cluster), time.time()
     live = [entry for entry in ledger.entries if entry.ended is None]
     hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in live)
     spent = cost_ledger.spent(ledger.entries, region, now)
     most = cost_ledger.final_cost(ledger.entries, region)
     names = dict.fromkeys(entry.machine for entry in ledger.entries)
-    return {
-        "currency": prices.CURRENCY,
-        "per_hour": hourly.known,
-        "maximum": most.known if most else None,
-        "spent": spent.known,
-        "summary": f"{hourly.text('/h')} now, {spent.text()} so far",
-        "prices_date": prices.price_table().date,
-        "billed_after": list(ledger.billed_after),
-        "machines": {name: _machine_cost(ledger.entries, name, region, now) for name in names},
-        "billed": cost_ledger.billed(ledger.entries, region, now),
-    }
+    return ObservedCost(
+        {
+            "currency": prices.CURRENCY,
+            "per_hour": hourly.known,
+            "maximum": most.known if most else None,
+            "spent": spent.known,
+            "summary": f"{hourly.text('/h')} now, {spent.text()} so far",
+            "prices_date": prices.price_table().date,
+            "billed_after": list(ledger.billed_after),
+        },
+        {name: _machine_cost(ledger.entries, name, region, now) for name in names},
+        cost_ledger.billed(ledger.entries, region, now),
+    )
 
 
 def for_run(cluster: ClusterRef) -> dict[str, float]:
@@ -110,7 +111,7 @@ def for_run(cluster: ClusterRef) -> dict[str, float]:
     return {"cost_per_hour": hourly.usd, "cost_before": spent.usd}
 
 
-def _machine_cost(entries: Iterable[LedgerEntry], name: str, region: str, now: float) -> dict[str, float | None]:
+def _machine_cost(entries: Iterable[LedgerEntry], name: str, region: str, now: float) -> MachineCost:
     """The price of the present instance of a machine, and the cost of all its instances."""
     instances = [entry for entry in entries if entry.machine == name]
     live = prices.total(prices.hourly_cost(entry.billable, region) for entry in instances if entry.ended is None)
