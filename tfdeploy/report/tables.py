@@ -81,13 +81,11 @@ def task_table(tasks: Sequence[TaskRow], endpoints: Mapping[str, str] | None = N
     rows = [_cells(task, columns) for task in tasks]
     if endpoints is None:
         return Table("Tasks", columns, rows)
-    addresses = [endpoints.get(task["hostname"], "") for task in tasks]
-    ports = [address.rpartition(":")[2] for address in addresses]
-    names = [f"{task['hostname']}:{port}" if port else "" for task, port in zip(tasks, ports, strict=True)]
-    wide = [
-        {**row, "endpoint": name, "address": address} for row, name, address in zip(rows, names, addresses, strict=True)
-    ]
-    return Table("Tasks", [*columns, "endpoint", "address"], wide)
+    for row in rows:
+        address = endpoints.get(row["hostname"], "")
+        port = address.rpartition(":")[2]
+        row |= {"endpoint": f"{row['hostname']}:{port}" if port else "", "address": address}
+    return Table("Tasks", [*columns, "endpoint", "address"], rows)
 
 
 def _is_informative(machines: Sequence[MachineRow]) -> bool:
