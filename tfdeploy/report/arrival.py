@@ -5,7 +5,7 @@ import re
 from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.artifacts import CHECKPOINT
 from ..agent.run_state import RUNNING, SUCCEEDED
-from ..backends.run_mover import StoppedRun
+from ..backends.move import StoppedRun
 from .log_metrics import reading
 from .progress import Training
 from .report import Report

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import receipts
 from ..agent import events
-from ..agent.control.run_move import moves_after
+from ..agent.control.move import moves_after
 from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState

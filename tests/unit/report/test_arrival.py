@@ -10,7 +10,7 @@ from tests.unit.cases import plan
 from tfdeploy.agent.record.log import STDOUT, entry
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
-from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.backends.move import StoppedRun
 from tfdeploy.report.arrival import Arrival, last_step
 from tfdeploy.report.report import Report
 
