@@ -144,12 +144,6 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         AllowedCall(LAUNCHER, "POST", f"{upload}/{number}", _SHORT, finish_file),
         AllowedCall(LAUNCHER, "POST", upload, MAX_BODY, end_upload),
         admin("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
-        admin(
-            "POST", "/files", lambda body: {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
-        ),
-        admin("POST", "/ranges", lambda body: _ranges(controller.record, **json.loads(body))),
-        admin("POST", "/copy", lambda body: controller.changes_since(json.loads(body))),
-        admin("POST", "/artifact", lambda body: _artifact(controller.record, **json.loads(body)), _SHORT * 4),
         admin("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
         admin("PUT", f"/code/{name}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
         admin("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
@@ -157,6 +151,26 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         admin("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
         admin("GET", "/stopped", lambda body: _stopped(controller)),
         admin("GET", "/unfinished", lambda body: controller.unfinished()),
+    ]
+
+
+def _routes_of_copies(controller: Controller) -> List[AllowedCall]:
+    """The calls for a copy of the record; the last two are those of version 0.1.0."""
+
+    def files(body: bytes) -> Any:
+        return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
+
+    def ranges(body: bytes) -> bytes:
+        return _ranges(controller.record, **json.loads(body))
+
+    def artifact(body: bytes) -> bytes:
+        return _artifact(controller.record, **json.loads(body))
+
+    return [
+        AllowedCall(ADMIN, "POST", "/files", MAX_BODY, files),
+        AllowedCall(ADMIN, "POST", "/ranges", MAX_BODY, ranges),
+        AllowedCall(ADMIN, "POST", "/copy", MAX_BODY, lambda body: controller.changes_since(json.loads(body))),
+        AllowedCall(ADMIN, "POST", "/artifact", _SHORT * 4, artifact),
     ]
 
 
@@ -356,7 +370,12 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._token = token
         self._routes = [
             (route, re.compile(route.path))
-            for route in [*_routes(controller), _route_of_changes(controller), *_routes_of_moves(controller)]
+            for route in [
+                *_routes(controller),
+                *_routes_of_copies(controller),
+                _route_of_changes(controller),
+                *_routes_of_moves(controller),
+            ]
         ]
         self.connections = Connections()
         self._with_own_token: Set[str] = set()
