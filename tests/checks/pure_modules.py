@@ -78,7 +78,7 @@ PURE = (
 WORLD = ("os", "pathlib", "random", "secrets", "signal", "socket", "subprocess", "threading", "time", "uuid")
 CLOCKLESS = (
     *PURE,
-    "agent.record.record_sync",
+    "agent.record.record_files",
     "agent.record.log",
     "agent.record.log_segments",
     "agent.launch.workdir",

@@ -10,12 +10,13 @@ from typing import Optional, Union
 _PIECE = 1024 * 1024
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, as hexadecimal digits. It reads the file in pieces."""
+def sha256_of(path: Path, size: float = float("inf")) -> str:
+    """The SHA-256 of a file's content, or of its first `size` bytes, as hexadecimal digits. It reads the file in pieces."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        for data in iter(lambda: file.read(_PIECE), b""):
+        while data := file.read(int(min(_PIECE, size))):
             digest.update(data)
+            size -= len(data)
     return digest.hexdigest()
 
 

@@ -1,6 +1,5 @@
 """The record of a run that moves: the run is stopped where it was, and its record is imported here."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -127,13 +126,9 @@ def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
 
 def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: int) -> None:
     """Import a record. The controller checks it as a whole."""
-    digest, size = hashlib.sha256(), 0
     try:
-        for part in record_import.archive_parts(source.stopped.folder):
-            controller.call("PUT", f"/import/{size}", part)
-            digest.update(part)
-            size += len(part)
-        request = ImportRequest(size, digest.hexdigest(), source.cluster["backend"], target["backend"], step)
+        digest = record_import.send(source.stopped.folder, controller.call)
+        request = ImportRequest(digest, source.cluster["backend"], target["backend"], step)
         if source.replacement is not None:
             request = replace(
                 request,

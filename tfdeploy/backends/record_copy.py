@@ -1,27 +1,47 @@
 """The user's copy of a cluster's record: updated at each observation, and retained when the cluster is destroyed."""
 
+import json
+import math
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..agent.launch.workdir import locked
-from ..agent.record import record_sync
 from ..agent.record.artifact_manifest import stored_artifacts
-from ..agent.record.record import Record, RecordFormatError
-from ..agent.record.record_sync import CopyChanges, CopyPosition
-from ..agent.transport.rpc import CallError
+from ..agent.record.former_calls import FormerController
+from ..agent.record.record import NAME, Record, RecordFormatError
+from ..agent.record.record_files import Range, RecordList
+from ..agent.record.replica import Read, Replica, unpack
+from ..agent.run_state import RunState
+from ..agent.transport.rpc import PROTOCOL, CallError
 from ..errors import DISK_FULL, BackendError, file_error
 from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds
-from .artifact_copy import OBSERVATION_SECONDS, copy_artifacts
 from .base import ClusterRef
 from .controller_calls import ControllerApi, understood
 
+OBSERVATION_SECONDS = 3.0
+"""How long one observation fetches artifacts. What is left is fetched by the next one, and before a cluster is deleted."""
+
 DOWNLOAD_SECONDS = 1800.0
 """How long one command copies artifacts before something is deleted."""
+
+
+_UNKNOWN_CALL = "404 unknown call"
+"""What a controller of version 0.1.0 responds."""
+
+
+class RecordUpdate(NamedTuple):
+    """The record at the controller, to which a copy was updated."""
+
+    at: float
+    """The controller's time."""
+    run_state: RunState | None
+    """Its current run."""
 
 
 class RecordCopyError(BackendError):
@@ -36,19 +56,20 @@ class RecordCopy:
         self.folder = self.home / "record"
         self.record = Record(self.folder, stores_matches=True)
 
-    def update(self, controller: ControllerApi) -> CopyChanges:
-        """Update the copy from the controller's record; the controller's last response.
+    def update(self, controller: ControllerApi) -> RecordUpdate:
+        """Update the copy from the controller's record, and the copy of the run that was the current one before.
 
         Raises:
             ConnectionError, CallError: the controller does not respond, or refuses the call.
             RecordCopyError: the copy cannot be written. What was copied stays; a later update continues there.
         """
         with self._locked():
-            changes = record_sync.update_copy(self.record, _copy_call(controller), self._start_over)
-            resumed = changes.run_state.spec.resume_from if changes.run_state else ""
-            self.record.remove_old_runs([changes.current, resumed])
-            self._copy_artifacts(controller, changes, OBSERVATION_SECONDS)
-            return changes
+            before, original = self.record.current(), _Original(controller, self)
+            listed = original.files(["", *([before.spec.id] if before else [])])
+            run = current_run(listed)
+            self._follow(listed, original.read, OBSERVATION_SECONDS)
+            self.record.remove_old_runs([listed.run, run.spec.resume_from if run else ""])
+            return RecordUpdate(listed.at, run)
 
     def update_all_runs(self, controller: ControllerApi) -> None:
         """Update the copies of earlier runs too, with all artifacts.
@@ -58,23 +79,46 @@ class RecordCopy:
         """
         deadline = time.monotonic() + DOWNLOAD_SECONDS
         with self._locked():
-            for changes in record_sync.update_all_runs(self.record, _copy_call(controller)):
-                is_whole = self._copy_artifacts(controller, changes, max(0.0, deadline - time.monotonic()))
-                if not is_whole and time.monotonic() >= deadline:
+            original = _Original(controller, self)
+            for run_id in original.files([]).runs:
+                listed = original.files([run_id])
+                if listed.record_id != self.record.record_id():
+                    return
+                missing = self._follow(listed, original.read, deadline - time.monotonic())
+                if missing and time.monotonic() >= deadline:
                     raise RecordCopyError(
                         f"the artifacts could not be copied to {self.folder} within {text_of_seconds(DOWNLOAD_SECONDS)}. "
                         "What has arrived is there: run the command again, and it continues."
                     )
 
-    def _copy_artifacts(self, controller: ControllerApi, changes: CopyChanges, seconds: float) -> bool:
-        """Fetch artifacts of the run that `changes` are about; whether the copy has all. What the controller refuses now is fetched by
-        the next update."""
-        if changes.run_id not in self.record.runs():
-            return True
-        try:
-            return copy_artifacts(controller, self.record.run_folder(changes.run_id), changes.artifacts, seconds)
-        except CallError:
-            return False
+    def follow(self, listed: RecordList, read: Read) -> list[str]:
+        """Update the copy from a list of the record's files, which `read` reads; the names of those that it still lacks.
+
+        Raises:
+            RecordCopyError: the copy cannot be written.
+        """
+        with self._locked():
+            return self._follow(listed, read, math.inf)
+
+    def _begin(self, record_id: str) -> Record:
+        """Make this the copy of the record with this id. Where the cluster was created again, the former record is set aside."""
+        if self.record.record_id() != record_id:
+            self.set_aside()
+            self.record = Record(self.folder, stores_matches=True)
+            self.record.set_record_id(record_id)
+        return self.record
+
+    def _follow(self, listed: RecordList, read: Read, seconds: float) -> list[str]:
+        """Artifacts are fetched for so many seconds. What the controller refuses now is fetched by the next update."""
+        self._begin(listed.record_id)
+        deadline = time.monotonic() + seconds
+        replica = Replica(self.folder, read, lambda: time.monotonic() >= deadline)
+        missing = replica.update(listed.files)
+        if listed.run and not missing:
+            self.record.touch(listed.at)
+        with suppress(CallError):
+            return missing + replica.fetch_artifacts(listed.files)
+        return [*missing, "artifacts"]
 
     def download(self, controller: ControllerApi) -> bool:
         """Update the copies of all runs, as far as the controller responds; whether it has responded to the end.
@@ -148,19 +192,59 @@ class RecordCopy:
             sentence = f"the record cannot be copied to {self.folder}: {file_error(error)}{remedy}"
             raise RecordCopyError(sentence) from None
 
-    def _start_over(self) -> None:
-        self.set_aside()
-        self.record = Record(self.folder, stores_matches=True)
+
+def current_run(listed: RecordList) -> RunState | None:
+    """The current run in a list of a record's files.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: this version does not understand it.
+    """
+    text = listed.text(f"runs/{listed.run}/run_state.json")
+    run = RunState.from_dict(json.loads(text)) if text else None
+    if run is not None and not all(NAME.fullmatch(name) for name in (listed.run, run.spec.id, *run.tasks)):
+        raise ValueError("a name is one of a file outside of the record")
+    return run
+
+
+def _understood(data: dict[str, Any]) -> RecordList:
+    listed = RecordList.from_dict(data)
+    current_run(listed)
+    return listed
+
+
+class _Original:
+    """The record at a controller, which may be of version 0.1.0."""
+
+    def __init__(self, controller: ControllerApi, copy: RecordCopy) -> None:
+        self._controller = controller
+        self._former = FormerController(self._post, copy.record, copy._begin)
+        self._is_former = False
+        self._record_id = ""
+
+    def files(self, runs: Sequence[str]) -> RecordList:
+        """The files of these runs; of the current run where an id is empty."""
+        try:
+            listed = understood(_understood, self._controller.json("POST", "/files", {"runs": list(runs)}))
+        except CallError as error:
+            if _UNKNOWN_CALL not in str(error):
+                raise
+            self._is_former = True
+            listed = understood(lambda _: self._former.files(runs), {})
+        self._record_id = listed.record_id
+        return listed
+
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        """The bytes of ranges."""
+        if self._is_former:
+            return self._former.read(ranges)
+        response = self._post("/ranges", {"record_id": self._record_id, "ranges": ranges})
+        return understood(lambda _: [data for _, data in unpack(response)], {"protocol": PROTOCOL})
+
+    def _post(self, path: str, body: dict[str, Any]) -> bytes:
+        return self._controller.call("POST", path, json.dumps(body).encode())
 
 
 def record_archive(cluster: ClusterRef) -> str:
     """The folder in which the records of a cluster are after it was destroyed."""
     archives = state_folder() / RECORDS_FOLDER
     return str(archives / cluster_folder(cluster) if cluster["id"] else archives)
-
-
-def _copy_call(controller: ControllerApi) -> record_sync.Call:
-    def call(position: CopyPosition) -> CopyChanges:
-        return understood(CopyChanges.from_dict, controller.json("POST", "/copy", position.to_dict()))
-
-    return call

@@ -20,11 +20,11 @@ from tfdeploy.agent.record.artifacts import (
     LeftOut,
     choose,
     glob_pattern,
-    is_valid_name,
     limited,
     newest_checkpoint,
     relative_checkpoint,
 )
+from tfdeploy.agent.record.record_files import is_valid_name
 from tfdeploy.agent.transport import artifact_sender
 
 

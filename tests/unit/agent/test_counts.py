@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,9 @@ from tests.counting import READ, WRITE, Linear, counting
 from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
-from tfdeploy.agent.control.controller_server import Server
+from tfdeploy.agent.control.controller_server import Server, _ranges
 from tfdeploy.agent.record.log import STDOUT, entry
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.record.record_sync import CopyChanges, CopyPosition
 from tfdeploy.agent.sync import RUN
 from tfdeploy.agent.transport.rpc import Client, launcher_token
 from tfdeploy.backends.record_copy import RecordCopy
@@ -169,15 +169,14 @@ class Direct:
         self.answers: list[int] = []
 
     def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-        raise AssertionError(path)
+        assert (method, path) == ("POST", "/ranges")
+        return _ranges(self._controller.record, **json.loads(body))
 
-    def json(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
-        assert (method, path) == ("POST", "/copy")
-        changes = self._controller.changes_since(CopyPosition.from_dict(body or {}))
-        text = json.dumps(changes.to_dict())
+    def json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        assert (method, path) == ("POST", "/files")
+        text = json.dumps(self._controller.list_files(body["runs"]).to_dict())
         self.answers.append(len(text))
-        CopyChanges.from_dict(json.loads(text))
-        answer: dict[str, object] = json.loads(text)
+        answer: dict[str, Any] = json.loads(text)
         return answer
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.unit.agent.distant import Distant
+from tests.unit.backends.distant import distant_record
 from tests.unit.printing import all_lines, folder, write
 from tests.unit.simulation import World
 from tfdeploy.agent.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
@@ -155,19 +155,20 @@ def test_a_state_that_is_damaged_in_both_files_is_an_error_and_not_a_missing_run
         Record(tmp_path).current()
 
 
-def test_a_copy_has_the_damaged_bytes_too_and_continues_behind_them(tmp_path: Path) -> None:
-    distant = Distant(tmp_path)
-    distant.give("one", 1)
-    distant.tell("before")
-    distant.look()
-    with (distant.record.run_folder("one") / "events.jsonl").open("ab") as file:
-        file.write(b"\xff\xfe\0\x80 torn")
-    distant.look()
-    distant.tell("after")
-    distant.look()
-    copied = [(record.run_folder("one") / "events.jsonl").read_bytes() for record in (distant.record, distant.mirror)]
-    assert copied[0] == copied[1]
-    assert [one.reason for one in distant.mirror.events("one")][:2] == ["before", "after"]
+@pytest.mark.parametrize("is_former", [False, True])
+def test_a_copy_has_the_damaged_bytes_too_and_continues_behind_them(is_former: bool) -> None:
+    with distant_record(is_former) as distant:
+        distant.submit("one", 1)
+        distant.happen("before")
+        distant.update()
+        with (distant.record.run_folder("one") / "events.jsonl").open("ab") as file:
+            file.write(b"\xff\xfe\0\x80 torn")
+        distant.update()
+        distant.happen("after")
+        distant.update()
+        copied = [(it.run_folder("one") / "events.jsonl").read_bytes() for it in (distant.record, distant.copy)]
+        assert copied[0] == copied[1]
+        assert [one.reason for one in distant.copy.events("one")][:2] == ["before", "after"]
 
 
 def test_the_oldest_runs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

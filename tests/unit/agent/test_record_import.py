@@ -1,9 +1,8 @@
 """A record arrives whole or not at all, whatever is sent, and what is there is never lost to one that does not continue it."""
 
-import hashlib
-import io
+import json
 import shutil
-import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,9 @@ from tfdeploy.agent.record.artifact_manifest import (
 )
 from tfdeploy.agent.record.artifacts import NOT_COPIED, LeftOut
 from tfdeploy.agent.record.record import Record, ViewRequest
-from tfdeploy.agent.record.record_import import ImportRequest, archive_parts, put
+from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
+from tfdeploy.agent.record.record_import import ImportRequest
+from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.run_state import FAILED, MOVED, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
 
 SPEC = plan(workers=1).run
@@ -50,25 +51,21 @@ def recorded(folder: Path, run: RunState) -> Record:
     return record
 
 
+def call_of(record: Record) -> Callable[[str, str, bytes], bytes]:
+    """The calls of an import at the controller of this record."""
+
+    def call(_: str, path: str, body: bytes) -> bytes:
+        if path == "/import":
+            return json.dumps({"lacking": record_import.begin(record.folder, body)}).encode()
+        record_import.put(record.folder, body)
+        return b"{}"
+
+    return call
+
+
 def sent(controller: Controller, record: Record, origin: str = "local") -> ImportRequest:
     """Send a record; the request that ends the import."""
-    size, digest = 0, hashlib.sha256()
-    for part in archive_parts(record.folder):
-        assert controller.put_import(size, part) == {"end": size + len(part)}
-        digest.update(part)
-        size += len(part)
-    return ImportRequest(size, digest.hexdigest(), origin, "docker", 4200)
-
-
-def archived(folder: Path, *items: tuple[tarfile.TarInfo, bytes]) -> ImportRequest:
-    """Put an archive of these items into the record's folder."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        for item, data in items:
-            item.size = len(data)
-            archive.addfile(item, io.BytesIO(data))
-    put(folder, 0, content.getvalue())
-    return ImportRequest(len(content.getvalue()), hashlib.sha256(content.getvalue()).hexdigest(), "local", "docker")
+    return ImportRequest(record_import.send(record.folder, call_of(controller.record)), origin, "docker", 4200)
 
 
 @pytest.fixture
@@ -79,7 +76,7 @@ def controller(tmp_path: Path) -> Controller:
 def test_a_record_arrives_with_its_logs_events_and_artifacts(
     tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_import, "PART_BYTES", 1_000_000)
+    monkeypatch.setattr("tfdeploy.agent.record.replica.PART", 1_000_000)
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
     request = sent(controller, there)
     assert controller.imported() == {"sha256": ""}
@@ -130,67 +127,74 @@ def test_a_run_that_has_ended_stays_so(tmp_path: Path, controller: Controller, s
     assert controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))["decided"]
 
 
-def test_an_import_that_was_cut_off_begins_again(tmp_path: Path, controller: Controller) -> None:
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_an_import_that_was_cut_off_continues(
+    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    monkeypatch.setattr("tfdeploy.agent.record.replica.PART", 1_000_000)
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    controller.put_import(0, b"the begin of another one")
-    with pytest.raises(ValueError, match="has 24 bytes, and this part begins at 99"):
-        controller.put_import(99, b"more")
+    left, moved = iter(range(calls)), []
+
+    def call(method: str, path: str, body: bytes) -> bytes:
+        if next(left, None) is None:
+            raise ConnectionError
+        return call_of(controller.record)(method, path, body)
+
+    with pytest.raises(ConnectionError):
+        record_import.send(there.folder, call)
+    there.log(SPEC.id, "worker-0").streams["stdout"].put(7, b"step 2\n")
+
+    def resumed(method: str, path: str, body: bytes) -> bytes:
+        moved.append(len(body) if path == "/import/ranges" else 0)
+        return call_of(controller.record)(method, path, body)
+
+    digest = record_import.send(there.folder, resumed)
+    assert sum(moved) < 3_010_000 - (calls - 1) * 900_000
+    controller.finish_import(ImportRequest(digest, "local", "docker"))
+    here = Record(tmp_path / "here")
+    assert here.log(SPEC.id, "worker-0").streams["stdout"].read(0, 99) == b"step 1\nstep 2\n"
+
+
+def test_what_is_not_whole_changes_nothing(tmp_path: Path, controller: Controller) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    request = sent(controller, there)
+    (path,) = (tmp_path / "here/import").rglob("stdout.0.log")
+    path.write_bytes(b"another")
+    with pytest.raises(ValueError, match=r"stdout\.0\.log has not arrived, or has another hash"):
+        controller.finish_import(request)
+    with pytest.raises(ValueError, match="another record"):
+        controller.finish_import(replace(request, sha256="0"))
+    assert Record(tmp_path / "here").current() is None
     controller.finish_import(sent(controller, there))
     assert Record(tmp_path / "here").current() is not None
 
 
-def test_what_is_not_whole_changes_nothing(tmp_path: Path, controller: Controller) -> None:
-    request = sent(controller, recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0))))
-    controller.put_import(request.size - 512, b"\1" * 512)
-    with pytest.raises(ValueError, match="another hash"):
-        controller.finish_import(request)
-    assert Record(tmp_path / "here").current() is None
-
-
-def _link(name: str) -> tarfile.TarInfo:
-    item = tarfile.TarInfo(name)
-    item.type, item.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    return item
-
-
 @pytest.mark.parametrize(
-    "item",
+    "name",
     [
-        *map(
-            tarfile.TarInfo,
-            [
-                "../outside",
-                "/etc/outside",
-                "runs/../../outside",
-                "runs/x/../../../outside",
-                "runs/x//y",
-                "runs/./x/y",
-                "runs/x",
-                "runs/.hidden/y",
-                "lock",
-                "code/0123.zip",
-                "runs/x/" + "y" * 300,
-                "runs/x/" + "y/" * 600 + "z",
-            ],
-        ),
-        _link("runs/x/link"),
+        "../outside",
+        "/etc/outside",
+        "runs/../../outside",
+        "runs/x/../../../outside",
+        "runs/x//y",
+        "runs/./x/y",
+        "runs/x",
+        "runs/.hidden/y",
+        "lock",
+        "code/0123.zip",
+        "runs/x/" + "y" * 300,
+        "runs/x/" + "y/" * 600 + "z",
     ],
-    ids=lambda item: item.name[:30],
+    ids=lambda name: name[:30],
 )
-def test_names_that_a_record_does_not_have_are_refused(tmp_path: Path, item: tarfile.TarInfo) -> None:
-    record = Record(tmp_path / "a/b/here")
-    request = archived(record.folder, (item, b""))
+def test_names_that_a_record_does_not_have_are_refused(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "a/b/here"
+    listed = RecordList("an-id", 0.0, [RecordFile(name, 1, "hash")])
     with pytest.raises(ValueError, match="is not a file of a record"):
-        record_import.finish(record, None, request, 1.0)
-    assert record.current() is None
-    assert not list(tmp_path.rglob("outside"))
-
-
-def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    record = Record(tmp_path / "here")
-    twice = [(tarfile.TarInfo("runs/x/events.jsonl"), b"1"), (tarfile.TarInfo("runs/x/events.jsonl"), b"2")]
-    with pytest.raises(ValueError, match="is twice in the import"):
-        record_import.finish(record, None, archived(record.folder, *twice), 1.0)
+        record_import.begin(folder, json.dumps(listed.to_dict()).encode())
+    with pytest.raises(ValueError, match="this part begins at"):
+        record_import.put(folder, pack([Range(name, 0, 1)], [b"x"]))
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,7 @@ class Slow:
 
 
 def test_an_import_that_takes_longer_than_a_call_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller, request = Slow("5ha"), ImportRequest(1, "5ha", "local", "docker")
+    controller, request = Slow("5ha"), ImportRequest("5ha", "local", "docker")
     move_record._finish(controller, request)
     assert controller.calls == ["POST", "GET", "GET"]
     monkeypatch.setattr(move_record, "_IMPORT_SECONDS", 0.2)

@@ -1,31 +1,382 @@
-"""The user's copy of a record."""
+"""The user's copy of a record: it becomes equal to the original, whatever happens meanwhile, and names what it lacks."""
 
-import base64
 import errno
-import hashlib
+import json
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.clusters import cluster_ref
-from tests.unit.simulation import World
-from tfdeploy.agent.record import record
-from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
-from tfdeploy.agent.record.log_segments import Stream
+from tests.examples import examples
+from tests.unit.backends.distant import Cut, Distant, distant_record
+from tests.unit.printing import CHUNKS
+from tfdeploy.agent.record import log_segments, record, record_files, replica
+from tfdeploy.agent.record.artifact_manifest import (
+    ArtifactList,
+    ManifestArtifact,
+    ManifestFile,
+    save_manifest,
+    stored_artifacts,
+)
+from tfdeploy.agent.record.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
+from tfdeploy.agent.record.log import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.record.record_sync import CopyChanges
+from tfdeploy.agent.record.record_files import Range
+from tfdeploy.agent.record.replica import Replica, pack
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.backends import record_copy
+from tfdeploy.agent.transport.rpc import CallError
+from tfdeploy.backends import controller_calls, record_copy
 from tfdeploy.backends.docker import task_runner
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError
 from tfdeploy.errors import BackendError, Unreachable
 from tfdeploy.paths import state_folder
 
-CLUSTER = cluster_ref()
+PART, SEGMENT = 60, 64
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_parts() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (replica, record_files):
+            patch.setattr(module, "PART", PART)
+        patch.setattr("tfdeploy.agent.record.former_calls._MAX_BYTES", PART)
+        for module in (replica, log_segments):
+            patch.setattr(module, "SEGMENT_BYTES", SEGMENT)
+        patch.setattr(replica, "_is_possible", lambda _: True)
+        patch.setattr(log_segments, "MAX_SEGMENTS", 10_000)
+        yield
+
+
+@pytest.fixture(params=[False, True], ids=["", "0.1.0"])
+def distant(request: pytest.FixtureRequest) -> Iterator[Distant]:
+    with distant_record(request.param) as distant:
+        yield distant
+
+
+@pytest.fixture
+def present() -> Iterator[Distant]:
+    """The same at a controller of this version."""
+    with distant_record() as distant:
+        distant.submit("run", 1)
+        yield distant
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just(Distant.submit), st.sampled_from(["one", "two"]), st.integers(1, 3)),
+        st.tuples(st.just(Distant.print), st.integers(0, 2), CHUNKS),
+        st.tuples(st.just(Distant.shrink)),
+        st.tuples(st.just(Distant.happen), st.text(max_size=20)),
+        st.tuples(st.just(Distant.update), st.integers(0, 5)),
+        st.tuples(st.just(Distant.torn_after), st.integers(0, 8)),
+        st.tuples(st.just(Distant.begin_life)),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=examples(100))
+@given(STEPS)
+def test_a_copy_becomes_equal_whatever_happens_meanwhile(steps: list[tuple[Any, ...]]) -> None:
+    with distant_record() as distant:
+        for action, *arguments in steps:
+            with suppress(Cut):
+                if action is Distant.torn_after:
+                    with distant.torn_after(*arguments):
+                        distant.update()
+                else:
+                    action(distant, *arguments)
+            assert distant.promised() == []
+        distant.update()
+        if distant.run:
+            run_id = distant.run.spec.id
+            assert distant.content(distant.copy, run_id) == distant.content(distant.record, run_id)
+        distant.update_all_runs()
+        distant.check_same()
+
+
+def test_one_update_brings_all_of_the_current_run_however_long_it_is(distant: Distant) -> None:
+    distant.submit("one", 3)
+    for place in range(3):
+        distant.print(place, [(STDOUT, b"x" * 150), (STDERR, b"y" * 130)] * 10)
+    distant.happen("something")
+    distant.update()
+    distant.check_same()
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["current run", "earlier run"])
+def test_the_last_lines_of_a_removed_task_are_in_the_copy(distant: Distant, is_followed: bool) -> None:
+    distant.submit("one", 3)
+    distant.print(2, [(STDOUT, b"first\n")])
+    distant.update()
+    distant.print(2, [(STDOUT, b"last words " * 30)])
+    distant.print(1, [(STDERR, b"never copied before\n")])
+    distant.shrink()
+    distant.shrink()
+    if is_followed:
+        distant.submit("two", 1)
+    distant.update()
+    distant.update_all_runs()
+    run = distant.copy.load("one")
+    assert run is not None
+    assert [*run.tasks] == ["worker-0"]
+    assert distant.copy.hostnames(run) == ["worker-0", "worker-1", "worker-2"]
+    assert distant.copy.log("one", "worker-2").streams["stdout"].end == 6 + 330
+    assert distant.copy.log("one", "worker-1").streams["stderr"].span(0, 99) == b"never copied before\n"
+    distant.check_same()
+
+
+def test_an_update_brings_the_end_of_the_run_before(present: Distant) -> None:
+    present.update()
+    present.print(0, [(STDOUT, b"last words\n")])
+    present.happen("it ended")
+    present.submit("two", 2)
+    present.update()
+    present.check_same()
+
+
+def test_runs_that_were_never_observed_come_at_the_end(distant: Distant) -> None:
+    for run_id in ("one", "two", "three"):
+        distant.submit(run_id, 2)
+        distant.print(1, [(STDOUT, run_id.encode() * 100)] * 4)
+        distant.happen(f"{run_id} begins")
+    distant.update()
+    assert distant.copy.runs() == ["three"]
+    distant.update_all_runs()
+    distant.check_same()
+
+
+def test_a_gap_in_the_record_and_what_it_has_deleted_are_gaps_in_the_copy(
+    present: Distant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_segments, "MAX_SEGMENTS", 3)
+    original = present.record.log("run", "worker-0").streams["stdout"]
+    original.put(0, b"before")
+    original.put(100, b"after")
+    present.update()
+    present.check_same()
+    for _ in range(20):
+        original.put(original.end, b"x" * 60)
+    present.update()
+    copy = present.copy.log("run", "worker-0").streams["stdout"]
+    assert original.start > 100
+    assert copy.span(original.start, original.end) == original.span(original.start, original.end)
+
+
+def test_a_copy_that_version_0_1_0_has_divided_in_another_way_is_continued(present: Distant) -> None:
+    original, copy = (it.log("run", "worker-0").streams["stdout"] for it in (present.record, present.copy))
+    present.copy.set_record_id(present.record.record_id())
+    for size in (63, 30, 40, 50, 20):
+        original.put(original.end, b"%d" % (size % 10) * size)
+    content = original.span(0, original.end)
+    for begin in range(0, 120, 20):
+        copy.put(begin, content[begin : begin + 20])
+    assert copy._bases() != original._bases()
+    present.update()
+    assert copy.span(0, copy.end) == content
+    present.check_same()
+
+
+@pytest.mark.parametrize("calls", range(6))
+def test_an_index_names_only_bytes_that_have_arrived(present: Distant, calls: int) -> None:
+    present.print(0, [(STDOUT, b"x" * 50), (STDERR, b"y" * 80)] * 3)
+    with suppress(Cut):
+        present.update(calls)
+    assert present.promised() == []
+
+
+def test_the_record_of_another_life_is_set_aside(distant: Distant) -> None:
+    distant.submit("one", 2)
+    distant.print(0, [(STDOUT, b"x" * 200)])
+    distant.update()
+    distant.begin_life()
+    distant.submit("one", 1)
+    distant.print(0, [(STDERR, b"y")])
+    for _ in range(2):
+        distant.update()
+    distant.check_same()
+    assert len([*state_folder().rglob("run_state.json")]) == 2
+
+
+def test_another_life_that_begins_during_an_update_does_no_harm(
+    present: Distant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present.update()
+    before, read = present.content(present.copy, "run"), Distant.call
+    present.print(0, [(STDOUT, b"more")])
+
+    def call(distant: Distant, method: str, path: str, body: bytes = b"") -> bytes:
+        if path == "/ranges":
+            distant.begin_life()
+            distant.submit("run", 1)
+            distant.print(0, [(STDOUT, b"strange")])
+        return read(distant, method, path, body)
+
+    monkeypatch.setattr(Distant, "call", call)
+    with pytest.raises(ValueError, match="another record"):
+        present.update()
+    assert present.content(present.copy, "run") == before
+
+
+def test_a_cluster_without_a_run_has_nothing_to_copy(distant: Distant) -> None:
+    assert distant.update().run_state is None
+    assert (distant.copy.runs(), distant.copy.last_alive()) == ([], 0.0)
+    distant.submit("one", 1)
+    distant.update()
+    assert distant.copy.last_alive() > 0.0
+
+
+def test_a_response_is_limited_and_checked(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
+    present.print(0, [(STDOUT, b"x" * 1_000), (STDERR, b"y" * 1_000)])
+    sizes, call = [], Distant.call
+
+    def damaged(distant: Distant, method: str, path: str, body: bytes = b"") -> bytes:
+        response = call(distant, method, path, body)
+        sizes.append(len(response) if path == "/ranges" else 0)
+        return response[:-1] + b"z" if path == "/ranges" and len(sizes) > 2 else response
+
+    monkeypatch.setattr(Distant, "call", damaged)
+    with pytest.raises(CallError, match="arrived damaged"):
+        present.update()
+    assert PART < max(sizes) < PART + 200
+
+
+@pytest.mark.parametrize("name", ["../out", "/out", "runs/a/../../out", "runs/run/logs/../x.log", "lock", "code/x.zip"])
+def test_a_cluster_names_no_file_outside_of_the_record(
+    present: Distant, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    call = Distant.call
+
+    def listed(distant: Distant, method: str, path: str, body: bytes = b"") -> bytes:
+        if path == "/ranges":
+            return pack([Range(name, 0, 1)], [b"x"])
+        response = json.loads(call(distant, method, path, body))
+        response["files"][name] = [1, "", *(["x"] if "logs" not in name else [])]
+        return json.dumps(response).encode()
+
+    monkeypatch.setattr(Distant, "call", listed)
+    present.update()
+    assert not [path for path in present._home.rglob("*") if path.name in ("out", "x.log", "lock", "x.zip")][1:]
+    present.check_same()
+
+
+def stored(distant: Distant) -> dict[str, bytes]:
+    folder = distant.copy.artifacts_folder("run")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def rows(distant: Distant) -> list[tuple[str, bool]]:
+    return [(row.name, row.is_complete) for row in stored_artifacts(distant.copy.run_folder("run"))[0]]
+
+
+@pytest.mark.parametrize("is_former", [False, True])
+def test_artifacts_are_fetched_once_and_those_that_changed_again(is_former: bool) -> None:
+    with distant_record(is_former) as distant:
+        distant.submit("run", 1)
+        distant.store(one=b"content" * 20, two=b"")
+        for content in (b"content", b"CONTENT"):
+            distant.store(one=content * 20, two=b"")
+            distant.update()
+            assert stored(distant) == {"one": content * 20, "two": b""}
+            distant.calls.clear()
+            distant.update()
+            assert not {"/ranges", "/artifact"} & {*distant.calls}
+        assert not (distant.copy.run_folder("run") / "artifacts.draft").exists()
+
+
+def test_what_takes_too_long_is_continued_by_the_next_observation(
+    present: Distant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    present.store(one=b"content" * 20)
+    monkeypatch.setattr(record_copy, "OBSERVATION_SECONDS", 0.0)
+    present.update()
+    assert rows(present) == [("one", False)]
+    monkeypatch.setattr(record_copy, "OBSERVATION_SECONDS", 9.0)
+    with suppress(Cut):
+        present.update(2)
+    present.calls.clear()
+    present.update()
+    assert rows(present) == [("one", True)]
+    assert present.calls.count("/ranges") == 2, "the first part had arrived"
+
+
+def checkpoint(name: str, *paths: str, version: str = "1") -> ArtifactList:
+    files = [ManifestFile(path, len(f"{name} {version}"), version) for path in paths]
+    return ArtifactList([ManifestArtifact("checkpoint", name, "m", 0, files)])
+
+
+@pytest.mark.parametrize(
+    ("later", "left"),
+    [
+        (checkpoint("c-6", "c-6.index", "checkpoint", version="2"), {"c-6.index": b"c-6 2", "checkpoint": b"c-6 2"}),
+        (checkpoint("c-5", "c-5.index", "checkpoint", version="2"), {"c-5.index": b"c-5 2", "checkpoint": b"c-5 2"}),
+        (
+            checkpoint("d/c-1", "d/c-1.index", "d/checkpoint"),
+            {"c-5.index": b"c-5 1", "checkpoint": b"c-5 1", "d/c-1.index": b"d/c-1 1", "d/checkpoint": b"d/c-1 1"},
+        ),
+        (ArtifactList([], [LeftOut("x", 1, LIMIT, "m")]), {"c-5.index": b"c-5 1", "checkpoint": b"c-5 1"}),
+        (ArtifactList([], [LeftOut("c-5", 1, CLUSTER_LIMIT, "m")]), {}),
+    ],
+    ids=["newer", "changed", "of another folder", "none any more", "beyond the limit that is stated"],
+)
+def test_a_copy_stores_its_checkpoint_until_what_replaces_it_is_complete(
+    present: Distant, later: ArtifactList, left: dict[str, bytes]
+) -> None:
+    def upload(manifest: ArtifactList) -> None:
+        for artifact in manifest.artifacts:
+            for file in artifact.files:
+                path = present.record.artifacts_folder("run") / file.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(f"{artifact.name} {file.version}".encode())
+        save_manifest(present.record.run_folder("run"), manifest)
+
+    upload(checkpoint("c-5", "c-5.index", "checkpoint"))
+    present.update()
+    before = {"c-5.index": b"c-5 1", "checkpoint": b"c-5 1"}
+    upload(later)
+    for calls in (1, 2) if later.artifacts else ():
+        with suppress(Cut):
+            present.update(calls)
+        assert stored(present) == before, "no part of it is replaced"
+        assert rows(present) == [("c-5", True), (later.artifacts[0].name, False)], "and what is to come is named"
+    present.update()
+    assert stored(present) == left
+
+
+def test_a_copy_has_limits_whatever_the_cluster_lists(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
+    present.store(one=b"12345", two=b"123456", three=b"1")
+    with monkeypatch.context() as patch:
+        patch.setattr(replica, "CLUSTER_BYTES", 10)
+        present.update()
+    assert rows(present) == [("one", True), ("two", False), ("three", False)]
+
+
+def test_a_file_that_is_damaged_is_not_stored(present: Distant) -> None:
+    present.store(one=b"content")
+    path = present.record.artifacts_folder("run") / "one"
+    path.write_bytes(b"damaged")
+    present.update()
+    assert stored(present) == {}
+    path.write_bytes(b"content")
+    present.update()
+    assert stored(present) == {"one": b"content"}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "nonsense", '{"artifacts": [{}], "left_out": []}'])
+def test_a_list_of_artifacts_that_cannot_be_read_deletes_nothing(present: Distant, text: str) -> None:
+    present.store(one=b"content")
+    present.update()
+    (present.record.run_folder("run") / "artifacts.json").write_text(text)
+    present.update()
+    assert stored(present) == {"one": b"content"}
 
 
 class SilentController:
@@ -38,32 +389,27 @@ class SilentController:
         raise Unreachable("the controller does not respond")
 
 
-class Disk:
-    """A controller with one run, while this computer's disk takes no bytes of logs."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-        self.job = World(workers=1).job
-        self.has_space = False
-        put = Stream.put
-
-        def limited(stream: Stream, position: int, data: bytes) -> int:
-            if not self.has_space:
-                put(stream, position, data[:3])
-                raise OSError(code, os.strerror(code))
-            return put(stream, position, data)
-
-        monkeypatch.setattr(Stream, "put", limited)
-
-    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        if path == "/view":
-            return RecordView(5.0, self.job).to_dict()
-        at = (body or {}).get("ends", {}).get("worker-0", {}).get("stdout", 0)
-        piece = {"stdout": [at, base64.b64encode(b"trained"[at:]).decode()]}
-        run_id = self.job.spec.id
-        return CopyChanges("one", [run_id], run_id, run_id, self.job, logs={"worker-0": piece}, at=5.0).to_dict()
-
-    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
-        raise AssertionError(path)
+def test_nothing_is_deleted_while_artifacts_have_not_arrived(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`destroy` fails after a time; what has arrived is there, and the next one continues."""
+    for name in ("DOWNLOAD_SECONDS", "OBSERVATION_SECONDS"):
+        monkeypatch.setattr(record_copy, name, 0.0)
+    present.store(one=b"abc")
+    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: None)
+    runner, retain = DockerTaskRunner(cast(Any, None), cast(Any, None)), cast(Any, {"volumes": True, "record": True})
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: present)
+    with pytest.raises(RecordCopyError, match=r"could not be copied to .* within .*: run the command again"):
+        runner.delete_all(cluster_ref(), "", retain)
+    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: SilentController())
+    lacking = r"these artifacts could not be copied: one of run run"
+    with pytest.raises(BackendError, match=f"does not respond, and {lacking}"):
+        runner.delete_all(cluster_ref(), "", retain)
+    monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 60.0)
+    assert RecordCopy(cluster_ref()).download(present)
+    assert stored(present) == {"one": b"abc"}
+    present.store(one=b"abcd")
+    with suppress(Cut):
+        present.update(1)
+    assert RecordCopy(cluster_ref()).retire().startswith(f"{lacking}; the record is retained in ")
 
 
 ERRORS = {
@@ -75,78 +421,52 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_an_error_of_the_disk_is_a_sentence_and_the_copy_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
+    present: Distant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
 ) -> None:
     """The record is not lost: `destroy`, which deletes the volume with the record after the download, is refused."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    present.print(0, [(STDOUT, b"trained")])
     task_runner._warn.cache_clear()
-    disk, copy = Disk(monkeypatch, code), RecordCopy(CLUSTER)
-    sentence = f"the record cannot be copied to {copy.folder}: .*{ERRORS[code]}"
-    for action in (copy.update, copy.download):
-        with pytest.raises(RecordCopyError, match=sentence):
-            action(disk)
-    for _ in range(2):
-        view, silent_since = task_runner._view(cast(Any, disk), copy, None, ViewRequest(), is_preview=False)
-        assert (view.at, silent_since) == (5.0, None), "the controller responds, and is not shown as silent"
-    assert len(caplog.messages) == 1
-    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: None)
-    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: disk)
-    with pytest.raises(RecordCopyError, match=sentence):  # there is no engine from which anything could be deleted
-        DockerTaskRunner(cast(Any, None), cast(Any, None)).delete_all(CLUSTER, "", {"volumes": True, "record": True})
-    disk.has_space = True
-    copy.update(disk)
-    stream = copy.record.log(disk.job.spec.id, "worker-0").streams["stdout"]
-    assert stream.span(0, 100) == b"trained"
+    copy, append = RecordCopy(cluster_ref()), Replica._append_data
+
+    def limited(path: Path, data: bytes) -> None:
+        append(path, data[:3])
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Replica, "_append_data", staticmethod(limited))
+        patch.setattr(controller_calls, "view", lambda *_: RecordView(5.0))
+        sentence = f"the record cannot be copied to {copy.folder}: .*{ERRORS[code]}"
+        for action in (copy.update, copy.download):
+            with pytest.raises(RecordCopyError, match=sentence):
+                action(present)
+        for _ in range(2):
+            view, silent_since = task_runner._view(cast(Any, present), copy, None, ViewRequest(), is_preview=False)
+            assert (view.at, silent_since) == (5.0, None), "the controller responds, and is not shown as silent"
+        assert len(caplog.messages) == 1
+        patch.setattr(DockerTaskRunner, "end_run", lambda *_: None)
+        patch.setattr(DockerTaskRunner, "controller", lambda *_: present)
+        runner = DockerTaskRunner(cast(Any, None), cast(Any, None))
+        with pytest.raises(RecordCopyError, match=sentence):  # there is no engine from which anything could be deleted
+            runner.delete_all(cluster_ref(), "", {"volumes": True, "record": True})
+    present.update()
+    present.check_same()
 
 
-def test_nothing_is_deleted_while_artifacts_are_on_their_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`destroy` fails after a time; what has arrived is there, and the next one continues."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 0.0)
-    disk, copy = Disk(monkeypatch, errno.ENOSPC), RecordCopy(CLUSTER)
-    disk.has_space = True
-    files = [ManifestFile("model.keras", 3, "1", hashlib.sha256(b"abc").hexdigest())]
-    manifest = ArtifactList([ManifestArtifact("keras", "model.keras", "m", 0, files)]).to_dict()
-    replies = disk.json
-    monkeypatch.setattr(disk, "json", lambda *args: {**replies(*args), "artifacts": manifest})
-    monkeypatch.setattr(record_copy, "OBSERVATION_SECONDS", 0.0)
-    monkeypatch.setattr(disk, "call", lambda *_: b"abc")
-    monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: None)
-    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: disk)
-    with pytest.raises(
-        RecordCopyError, match=r"could not be copied to .* within .*: run the command again, and it continues"
-    ):
-        DockerTaskRunner(cast(Any, None), cast(Any, None)).delete_all(CLUSTER, "", {"volumes": True, "record": True})
-    monkeypatch.setattr(DockerTaskRunner, "controller", lambda *_: SilentController())
-    runner = DockerTaskRunner(cast(Any, None), cast(Any, None))
-    with pytest.raises(
-        BackendError, match=r"does not respond, and these artifacts could not be copied: model\.keras of run"
-    ):
-        runner.delete_all(CLUSTER, "", {"volumes": True, "record": True})
-    monkeypatch.setattr(record_copy, "DOWNLOAD_SECONDS", 60.0)
-    assert copy.download(disk)
-    assert (copy.record.artifacts_folder(disk.job.spec.id) / "model.keras").read_bytes() == b"abc"
-
-
-def test_a_copy_keeps_the_run_that_the_current_one_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_a_copy_keeps_the_run_that_the_current_one_resumes(present: Distant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "MAX_RUNS", 1)
-    disk, copy = Disk(monkeypatch, errno.ENOSPC), RecordCopy(CLUSTER)
-    disk.has_space = True
-    disk.job.spec = replace(disk.job.spec, resume_from="resumed")
-    copy.update(disk)
+    assert present.run is not None
+    present.run.spec = replace(present.run.spec, resume_from="resumed")
+    present.record.save(present.run)
+    present.update()
     for run_id in ("resumed", "other", "latest"):
-        copy.record.save_other(RunState(replace(disk.job.spec, id=run_id), 1.0))
-    copy.update(disk)
-    assert copy.record.runs() == sorted([disk.job.spec.id, "resumed", "latest"])
+        present.copy.save_other(RunState(replace(present.run.spec, id=run_id), 1.0))
+    present.update()
+    assert present.copy.runs() == sorted(["run", "resumed", "latest"])
 
 
-def test_only_the_user_can_enter_the_state_folder_also_where_nothing_was_stored_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    copy = RecordCopy(CLUSTER)
+def test_only_the_user_can_enter_the_state_folder_also_where_nothing_was_stored_before(present: Distant) -> None:
+    copy = RecordCopy(cluster_ref())
     assert not state_folder().exists()
     copy.download(SilentController())
     assert [folder.stat().st_mode & 0o777 for folder in (state_folder(), copy.home)] == [0o700, 0o700]

@@ -11,18 +11,17 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .. import events
 from ..events import Event
 from ..files import write_whole
 from ..launch import workdir
 from ..launch.ports import PortReservations
-from ..record import artifact_restore, record_import, record_sync
-from ..record.artifact_manifest import read_part
+from ..record import artifact_restore, former_calls, record_import
 from ..record.record import Record, RecordView, ViewRequest
+from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
-from ..record.record_sync import CopyChanges, CopyPosition
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
@@ -48,9 +47,6 @@ _SETTLE_SECONDS, _SETTLE_SECONDS_PER_TASK = 0.02, 0.0005
 
 _STEP_SECONDS = 1.0
 """A smaller change of the clock is not corrected."""
-
-MAX_PART = 16 << 20
-"""The most bytes of an artifact that one call returns."""
 
 END_SECONDS = 30.0
 """While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
@@ -228,10 +224,6 @@ class Controller:
                 self._run.moved_to = backend
                 self._commit([])
 
-    def put_import(self, position: int, data: bytes) -> Dict[str, int]:
-        """Store a part of another controller's record."""
-        return {"end": record_import.put(self._record.folder, position, data)}
-
     def finish_import(self, request: ImportRequest) -> None:
         """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted."""
         with self._metrics_lock, self._lock:
@@ -286,10 +278,24 @@ class Controller:
         finally:
             self._metrics_lock.release()
 
-    def changes_since(self, position: CopyPosition) -> CopyChanges:
-        """What the record has beyond a copy of it."""
-        run = self._snapshot()
-        return record_sync.changes_since(self._record, run, position, self._clock.read())
+    @property
+    def record(self) -> Record:
+        """For calls that decide nothing."""
+        return self._record
+
+    def list_files(self, runs: Sequence[str]) -> RecordList:
+        """The files of these runs in the record; of the current run, whose state is as it is now, where an id is empty."""
+        run, record_id = self._snapshot(), self._record.record_id()
+        current = run.spec.id if run else ""
+        wanted = {run_id or current for run_id in runs}
+        state = {f"runs/{current}/run_state.json": json.dumps(run.to_dict())} if run and current in wanted else {}
+        files = [file for file in list_files(self._record.folder, wanted) if file.name not in state]
+        files += [small_file(name, text) for name, text in state.items()]
+        return RecordList(record_id, self._clock.read(), files, current, self._record.runs())
+
+    def changes_since(self, position: Dict[str, Any]) -> Dict[str, Any]:
+        """What the record has beyond a copy of it, for version 0.1.0."""
+        return former_calls.changes_since(self._record, self._snapshot(), position, self._clock.read())
 
     def read_metrics(self) -> None:
         """Read new log lines in the background: for the conditions of `until`, and for the metrics of the last view, so that the next
@@ -377,12 +383,6 @@ class Controller:
             with self._lock:
                 uploads.finish(run, hostname)
                 self._commit_upload(run, happened)
-
-    def read_artifact(self, run_id: str, name: str, offset: int, size: int) -> bytes:
-        """A part of a stored file, of at most `MAX_PART` bytes."""
-        if run_id not in self._record.runs():
-            raise ValueError(f"there is no run {run_id!r}")
-        return read_part(self._record.run_folder(run_id), name, max(0, offset), max(0, min(size, MAX_PART)))
 
     def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
         """The run that artifacts are uploaded of: it may have been replaced meanwhile."""

@@ -24,14 +24,25 @@ from urllib.parse import unquote
 from ..launch import workdir
 from ..launch.lead import die_with_parent, yield_to_programs
 from ..launch.process import wait_for_signal, wake_main_thread
+from ..record import record_import
 from ..record.artifact_store import UploadUnknown
 from ..record.record import Record, ViewRequest
+from ..record.record_files import Range, read_ranges
 from ..record.record_import import ImportRequest
-from ..record.record_sync import CopyPosition
+from ..record.replica import pack
 from ..run_spec import RunSpec
 from ..sync import LauncherReport
 from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
-from ..transport.rpc import GONE, INTERRUPTED_CODE, TOKEN_HEADER, UNIX, hostname_of, launcher_token, task_token
+from ..transport.rpc import (
+    GONE,
+    INTERRUPTED_CODE,
+    PROTOCOL,
+    TOKEN_HEADER,
+    UNIX,
+    hostname_of,
+    launcher_token,
+    task_token,
+)
 from ..transport.upload_calls import UploadRefused
 from .controller import Controller, TaskUnknown
 
@@ -45,8 +56,8 @@ MAX_LOG_BODY = 4 * 1024 * 1024
 MAX_CODE_BODY = 512 * 1024 * 1024
 """The longest code archive. What `code` may contain is limited by the plan."""
 
-MAX_IMPORT_BODY = 32 * 1024 * 1024
-"""The longest part of a record that is imported."""
+MAX_IMPORT_BODY = 128 * 1024 * 1024
+"""The longest list of the files of a record that is imported."""
 
 _SHORT = 1024
 """The longest body of a call that needs none."""
@@ -133,8 +144,12 @@ def _routes(controller: Controller) -> List[AllowedCall]:
         AllowedCall(LAUNCHER, "POST", f"{upload}/{number}", _SHORT, finish_file),
         AllowedCall(LAUNCHER, "POST", upload, MAX_BODY, end_upload),
         admin("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
-        admin("POST", "/copy", lambda body: controller.changes_since(_position(body)).to_dict()),
-        admin("POST", "/artifact", lambda body: controller.read_artifact(**json.loads(body)), _SHORT * 4),
+        admin(
+            "POST", "/files", lambda body: {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
+        ),
+        admin("POST", "/ranges", lambda body: _ranges(controller.record, **json.loads(body))),
+        admin("POST", "/copy", lambda body: controller.changes_since(json.loads(body))),
+        admin("POST", "/artifact", lambda body: _artifact(controller.record, **json.loads(body)), _SHORT * 4),
         admin("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
         admin("PUT", f"/code/{name}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
         admin("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
@@ -161,8 +176,11 @@ def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
     def restored_file(_: bytes, run_id: str, path: str) -> Any:
         return controller.restored_file(run_id, unquote(path))
 
-    def put_import(body: bytes, position: str) -> Any:
-        return controller.put_import(int(position), body)
+    def begin_import(body: bytes) -> Any:
+        return {"lacking": record_import.begin(controller.record.folder, body)}
+
+    def put_import(body: bytes) -> Any:
+        return record_import.put(controller.record.folder, body)
 
     def finish_import(body: bytes) -> Any:
         return controller.finish_import(ImportRequest.from_dict(json.loads(body)))
@@ -171,7 +189,8 @@ def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
         AllowedCall(LAUNCHER, "GET", run, _SHORT, lambda body, run_id: controller.restorable(run_id)),
         AllowedCall(LAUNCHER, "GET", f"{run}/(.+)", _SHORT, restored_file),
         AllowedCall(ADMIN, "POST", "/moved", _SHORT, lambda body: controller.note_move(json.loads(body)["to"])),
-        AllowedCall(ADMIN, "PUT", "/import/([0-9]{1,18})", MAX_IMPORT_BODY, put_import),
+        AllowedCall(ADMIN, "PUT", "/import", MAX_IMPORT_BODY, begin_import),
+        AllowedCall(ADMIN, "PUT", "/import/ranges", MAX_IMPORT_BODY, put_import),
         AllowedCall(ADMIN, "POST", "/import", _SHORT, finish_import),
         AllowedCall(ADMIN, "GET", "/import", _SHORT, lambda body: controller.imported()),
     ]
@@ -192,8 +211,15 @@ def _sync(controller: Controller, body: bytes, check: Callable[[str], None]) -> 
     return controller.sync_json(report)
 
 
-def _position(body: bytes) -> CopyPosition:
-    return CopyPosition.from_dict(json.loads(body))
+def _ranges(record: Record, record_id: str, ranges: List[List[Any]]) -> bytes:
+    if record_id != record.record_id():
+        raise ValueError("this is another record now")
+    wanted = [Range(*part) for part in ranges]
+    return pack(wanted, read_ranges(record.folder, wanted))
+
+
+def _artifact(record: Record, run_id: str, name: str, offset: int, size: int) -> bytes:
+    return read_ranges(record.folder, [Range(f"runs/{run_id}/artifacts/{name}", offset, size)])[0]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ..files import write_whole
-from .artifacts import CHECKPOINT, DEFAULT_PATTERNS, FILES, FileInfo, LeftOut, StoredArtifact, choose, is_valid_name
+from .artifacts import CHECKPOINT, DEFAULT_PATTERNS, FILES, FileInfo, LeftOut, StoredArtifact, choose
+from .record_files import is_valid_name
 
 MANIFEST = "artifacts.json"
 
@@ -155,20 +156,6 @@ def _row(item: ManifestArtifact, is_stored: bool) -> StoredArtifact:
 def is_complete(run_folder: Path, artifact: ManifestArtifact) -> bool:
     """Whether all files of an artifact are there."""
     return all(size_of(run_folder / "artifacts" / file.name) == file.size for file in artifact.files)
-
-
-def read_part(run_folder: Path, name: str, offset: int, size: int) -> bytes:
-    """A part of a file that the manifest lists.
-
-    Raises:
-        ValueError: the manifest does not list it.
-        OSError: it cannot be read.
-    """
-    if name not in {file.name for file in load_manifest(run_folder).files}:
-        raise ValueError(f"{name!r} is not a file of the artifacts")
-    with (run_folder / "artifacts" / name).open("rb") as file:
-        file.seek(offset)
-        return file.read(size)
 
 
 def size_of(path: Path) -> int:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ..files import sha256_of
 from ..transport.rpc import UNIX, Client
-from .artifacts import is_valid_name
+from .record_files import is_valid_name
 
 _DRAFTS = ".tfdeploy-restore"
 _CHECKPOINT = "checkpoint"

@@ -6,6 +6,8 @@ from bisect import bisect_left
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .record_files import MAX_NAME_BYTES, is_valid_name
+
 MODEL, KERAS, CHECKPOINT, WEIGHTS, FILES = "model", "keras", "checkpoint", "weights", "files"
 """Kinds of artifacts, in the order in which they are uploaded: a SavedModel, a `.keras` file, a checkpoint, weights or a model in HDF5,
 other files."""
@@ -27,9 +29,6 @@ DEFAULT_PATTERNS = (
 
 MAX_BYTES, MAX_FILES = 2 << 30, 2_000
 """The limits of one run."""
-
-MAX_NAME_BYTES = 1024
-_MAX_PART_BYTES = 255
 
 LIMIT, CHANGED, UNREADABLE, OUTSIDE, NO_MATCH, BAD_NAME, DISK_FULL, WRONG_HASH, OTHER_MACHINE, CLUSTER_LIMIT = (
     "limit",
@@ -146,19 +145,6 @@ class StoredArtifact:
     def from_dict(cls, data: Dict[str, Any]) -> "StoredArtifact":
         """From JSON. Fields of a newer version are ignored."""
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
-
-
-def is_valid_name(name: object) -> bool:
-    """Whether it is a path below a folder, of a length that file systems accept."""
-    if not isinstance(name, str) or not name or "\0" in name:
-        return False
-    try:
-        encoded = name.encode()
-    except UnicodeEncodeError:
-        return False
-    parts = name.split("/")
-    is_short = len(encoded) <= MAX_NAME_BYTES and all(len(part.encode()) <= _MAX_PART_BYTES for part in parts)
-    return is_short and all(part not in ("", ".", "..") for part in parts)
 
 
 def choose(

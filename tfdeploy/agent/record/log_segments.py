@@ -8,7 +8,7 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 """A segment that has grown to this many bytes is followed by a new one."""
@@ -132,6 +132,14 @@ class Stream:
                 self._delete([bases[-1]])
                 with contextlib.suppress(OSError):  # a full disk: the next `put` names the position again
                     self._path(position).touch()
+
+    def drop_overlaps(self, sizes: Dict[int, int]) -> None:
+        """In a copy, delete segments whose bytes are in others that the original has, with these sizes by their positions, and the
+        oldest beyond the limit. Copies of version 0.1.0 were divided in another way."""
+        end = max(base + size for base, size in sizes.items())
+        with self._lock:
+            self._delete([base for base in self._bases() if base not in sizes and min(sizes) < base < end])
+            self._delete(self._excess(self._bases()))
 
     def restart_at(self, position: int) -> None:
         """Delete all bytes, and begin again at `position`."""

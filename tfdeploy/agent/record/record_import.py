@@ -1,15 +1,15 @@
 """The import of another controller's record: a run that has moved continues with its states, events, logs and artifacts.
 
-The record travels as one tar archive in parts. It replaces the record here in one step, after its hash and its names were checked; an
-import that was cut off begins again.
+The list of its files arrives first, then the ranges that are missing here. It replaces the record here in one step, after all hashes
+and names were checked; an import that was cut off continues.
 """
 
-import os
+import hashlib
+import json
 import shutil
-import tarfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import events
 from ..control import move
@@ -18,30 +18,24 @@ from ..files import sha256_of, write_whole
 from ..launch.workdir import RunRefused
 from ..run_state import RunState
 from . import artifact_precedence
-from .artifact_manifest import ArtifactList, is_complete, load_manifest, save_manifest
-from .artifacts import NOT_COPIED, LeftOut, is_valid_name
-from .record import NAME, Record
+from .artifact_manifest import ArtifactList, is_complete, load_manifest, save_manifest, size_of
+from .artifacts import NOT_COPIED, LeftOut
+from .record import Record
+from .record_files import Range, RecordFile, RecordList, is_record_file, list_files, read_ranges
+from .replica import divide, pack, unpack
 
-PART_BYTES = 16 * 1024 * 1024
-_PIECE = 1024 * 1024
-
-_FOLDER = "import"
+_FOLDER, _LIST = "import", "list.json"
 """The folder in the record with what has arrived so far."""
 
 _SINGLE_FILES = ("format", "record_id", "current")
-_PARTS_OF_A_RUN = 3
-"""`runs`, the id of the run, and a name in its folder."""
-_LEFT_OUT = ("metrics.json", "progress.json", "artifacts.draft")
-"""In the folder of a run: what observers write again, and what has arrived of unfinished uploads."""
 
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What the parts of an archive are, once all have arrived. `origin` and `place` are for the event: backends, or what has replaced
-    what."""
+    """What has arrived, once all has. `origin` and `place` are for the event: backends, or what has replaced what."""
 
-    size: int
     sha256: str
+    """The hash of the list of files."""
     origin: str
     place: str
     step: int = 0
@@ -61,77 +55,59 @@ class ImportRequest:
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
 
-def archive_parts(folder: Path) -> Iterator[bytes]:
-    """The archive of a record, in parts of about `PART_BYTES`.
+def send(folder: Path, call: Callable[[str, str, bytes], bytes]) -> str:
+    """Send the record in a folder to a controller, which `call` calls; the hash of the list of its files.
 
     Raises:
         OSError: a file cannot be read.
     """
-    part = bytearray()
-    Record(folder).record_id()  # it is created when it is read first
-    for block in _blocks(folder):
-        part += block
-        if len(part) >= PART_BYTES:
-            yield bytes(part)
-            part.clear()
-    yield bytes(part)
+    record_id = Record(folder).record_id()  # it is created when it is read first
+    files = [_hashed(folder, file) for file in list_files(folder)]
+    listed = json.dumps(RecordList(record_id, 0.0, files).to_dict()).encode()
+    lacking = [Range(*part) for part in json.loads(call("PUT", "/import", listed))["lacking"]]
+    for ranges in divide(lacking):
+        call("PUT", "/import/ranges", pack(ranges, read_ranges(folder, ranges)))
+    return hashlib.sha256(listed).hexdigest()
 
 
-def _blocks(folder: Path) -> Iterator[bytes]:
-    """The archive in pieces that fit into memory: `tarfile` itself would write a file at once."""
-    for path in _files(folder):
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            item = tarfile.TarInfo(path.relative_to(folder).as_posix())
-            item.size, item.mtime = status.st_size, int(status.st_mtime)
-            yield item.tobuf(tarfile.PAX_FORMAT)
-            for position in range(0, item.size, _PIECE):
-                wanted = min(_PIECE, item.size - position)
-                data = file.read(wanted)
-                if len(data) < wanted:
-                    raise OSError(f"{path} became shorter while it was read")
-                yield data
-            yield b"\0" * (-item.size % tarfile.BLOCKSIZE)
-    yield b"\0" * (2 * tarfile.BLOCKSIZE)
+def _hashed(folder: Path, file: RecordFile) -> RecordFile:
+    return file if file.sha256 else file._replace(sha256=sha256_of(folder / file.name, file.size))
 
 
-def _files(folder: Path) -> List[Path]:
-    """The files of a record that travel: no links, no drafts, and nothing that an import refuses."""
-    single = [folder / name for name in _SINGLE_FILES]
-    below = sorted((folder / "runs").rglob("*"))
-    return [path for path in (*single, *below) if path.is_file() and not path.is_symlink() and _travels(path, folder)]
-
-
-def _travels(path: Path, folder: Path) -> bool:
-    parts = path.relative_to(folder).parts
-    if len(parts) < _PARTS_OF_A_RUN:
-        return True
-    is_artifact = parts[2] == "artifacts"
-    is_draft = path.name.startswith(".") and path.name.endswith(".draft")
-    is_left_out = parts[2] in _LEFT_OUT or (is_draft and not is_artifact)
-    return not is_left_out and _is_name(path.relative_to(folder).as_posix())
-
-
-def put(record: Path, position: int, data: bytes) -> int:
-    """Store a part of the archive; the archive's size so far. Position 0 begins again.
+def begin(record: Path, listed: bytes) -> List[Range]:
+    """Store the list of a record that is about to arrive; what is missing of its files.
 
     Raises:
-        ValueError: parts before this one are missing.
+        ValueError: it has names that a record does not have.
         OSError: the disk is full.
     """
-    folder = record / _FOLDER
-    if position == 0:
-        shutil.rmtree(str(folder), ignore_errors=True)
-        folder.mkdir(parents=True)
-    archive = folder / "record.tar"
-    size = archive.stat().st_size if archive.exists() else 0
-    if position > size:
-        raise ValueError(f"the import has {size} bytes, and this part begins at {position}")
-    with archive.open("r+b" if archive.exists() else "wb") as file:
-        file.truncate(position)
-        file.seek(position)
-        file.write(data)
-    return position + len(data)
+    files = RecordList.from_dict(json.loads(listed)).files
+    for file in files:
+        if not is_record_file(file.name):
+            raise ValueError(f"{file.name!r} is not a file of a record")
+    write_whole(record / _FOLDER / _LIST, listed)
+    arrived = record / _FOLDER / "record"
+    ends = [(file, max(0, size_of(arrived / file.name))) for file in files if file.text is None]
+    return [Range(file.name, end, file.size - end) for file, end in ends if end < file.size]
+
+
+def put(record: Path, content: bytes) -> None:
+    """Store ranges of files.
+
+    Raises:
+        ValueError: they were damaged on their way, or what is before them is missing.
+        OSError: the disk is full.
+    """
+    for part, data in unpack(content):
+        path = record / _FOLDER / "record" / part.name
+        size = max(0, size_of(path))
+        if not is_record_file(part.name) or part.offset > size:
+            raise ValueError(f"{part.name} has {size} bytes, and this part begins at {part.offset}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("r+b" if size else "wb") as file:
+            file.truncate(part.offset)
+            file.seek(part.offset)
+            file.write(data)
 
 
 def finish(record: Record, run: Optional[RunState], request: ImportRequest, now: float) -> None:
@@ -143,11 +119,8 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
         OSError: the disk is full.
     """
     folder = record.folder / _FOLDER
-    archive = folder / "record.tar"
-    _check(archive, request)
     arrived = folder / "record"
-    shutil.rmtree(str(arrived), ignore_errors=True)
-    _extract(archive, arrived)
+    _complete(folder, request)
     _refuse_other(record, run, Record(arrived), request)
     _mark_arrived(Record(arrived), run or record.current(), request, now)
     _retain(record, Record(arrived))
@@ -155,39 +128,23 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     shutil.rmtree(str(folder), ignore_errors=True)
 
 
-def _check(archive: Path, request: ImportRequest) -> None:
-    size = archive.stat().st_size
-    if (size, sha256_of(archive)) != (request.size, request.sha256):
-        raise ValueError(f"the import has {size} bytes with another hash than the record of {request.size} bytes")
-
-
-def _extract(archive: Path, folder: Path) -> None:
-    folder.mkdir()
-    try:
-        with tarfile.open(str(archive), mode="r:") as items:
-            for item in items:
-                source = items.extractfile(item) if item.type in (tarfile.REGTYPE, tarfile.AREGTYPE) else None
-                if source is None or not _is_name(item.name):
-                    raise ValueError(f"{item.name!r} is not a file of a record")
-                path = folder / item.name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path.exists():
-                    raise ValueError(f"{item.name!r} is twice in the import")
-                with path.open("wb") as target:
-                    shutil.copyfileobj(source, target)
-                os.utime(str(path), (item.mtime, item.mtime))
-    except tarfile.TarError as error:
-        raise ValueError(f"the import is damaged: {error}") from None
-
-
-def _is_name(name: str) -> bool:
-    """Whether a record may have a file of this name: relative, without `..`, and below `runs/ID/` unless it is a single file."""
-    parts = name.split("/")
-    if name in _SINGLE_FILES:
-        return True
-    is_in_run = len(parts) >= _PARTS_OF_A_RUN and parts[0] == "runs" and bool(NAME.fullmatch(parts[1]))
-    below = parts[3:] if parts[2:3] == ["artifacts"] else parts[2:]
-    return is_in_run and is_valid_name("/".join(below))
+def _complete(folder: Path, request: ImportRequest) -> None:
+    """Check what has arrived, and add the files whose content is in the list."""
+    content = (folder / _LIST).read_bytes()
+    if hashlib.sha256(content).hexdigest() != request.sha256:
+        raise ValueError("the import is that of another record")
+    files = RecordList.from_dict(json.loads(content)).files
+    for file in files:
+        path = folder / "record" / file.name
+        if file.text is not None or not file.size:
+            write_whole(path, file.text or "")
+        elif size_of(path) != file.size or sha256_of(path) != file.sha256:
+            path.unlink(missing_ok=True)
+            raise ValueError(f"{file.name} has not arrived, or has another hash")
+    names = {folder / "record" / file.name for file in files}
+    for path in (folder / "record").rglob("*"):
+        if path.is_file() and path not in names:
+            path.unlink()  # of an earlier import, which was cut off
 
 
 def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, request: ImportRequest) -> None:

@@ -25,10 +25,9 @@ from ..record.artifacts import (
     choose,
     limited,
 )
+from ..record.record_files import PART
 from ..sync import UploadRequest
 from .rpc import Client
-
-PART = 4 << 20
 
 _TRIES = 3
 """How often files that change meanwhile are searched again, and a file is sent again that arrives with another hash."""

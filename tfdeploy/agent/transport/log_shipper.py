@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from ..polling import wait_until
 from ..record.log import NAMES, Log
+from ..record.record_files import PART
 from .rpc import CallError, Client
 
-_SEND = 4 * 1024 * 1024
 _SEND_SECONDS = 0.2
 
 
@@ -56,7 +56,7 @@ class Shipper:
         stream = self.log.streams[name]
         while self._sent[name] < goal:
             at = max(self._sent[name], stream.start)
-            data = stream.read(at, min(_SEND, goal - at))
+            data = stream.read(at, min(PART, goal - at))
             if not data:
                 at = min(stream.next_segment(at) or goal, goal)
             if name != "index":

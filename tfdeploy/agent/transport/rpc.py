@@ -16,12 +16,14 @@ A launcher may make only the calls from launchers, and only for its own task: it
 | `POST /artifacts/RUN/HOSTNAME/INDEX` | launcher | all parts of a file were sent: its hash |
 | `POST /artifacts/RUN/HOSTNAME` | launcher | the upload has ended; what is left out |
 | `POST /view` | backend | the view of the current run |
-| `POST /copy` | backend | what the record has beyond a copy of it |
-| `POST /artifact` | backend | a part of a stored artifact |
+| `POST /files` | backend | the files of the record, with the content of small ones |
+| `POST /ranges` | backend | the bytes of ranges of these files |
+| `POST /copy`, `POST /artifact` | backend of version 0.1.0 | what the record has beyond a copy of it; a part of a stored artifact |
 | `POST /restarts` | backend | restart these tasks, one at a time |
 | `POST /new-launcher` | backend | the user restarts or replaces a task |
 | `POST /stop` | backend | stop the run, with or without its auxiliary tasks, or remove these tasks |
-| `PUT /import/POSITION`, `POST /import` | backend | a part of another controller's record; replace the record by it |
+| `PUT /import`, `PUT /import/ranges` | backend | the files of another controller's record, and ranges of those |
+| `POST /import` | backend | replace the record by it |
 | `GET /import` | backend | which record has replaced this one |
 | `POST /moved` | backend | another backend has the record now |
 | `GET /stopped` | backend | whether the run and its tasks have stopped |

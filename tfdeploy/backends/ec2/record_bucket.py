@@ -4,23 +4,18 @@ The manager's watchdog writes it below `NAME-ID/record/` of tfdeploy's bucket (`
 below the record's id, and a manifest that lists what is complete of them. This module reads, retains and deletes it.
 """
 
-import hashlib
 import json
-import os
-import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict, cast
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
 
-from ...agent.launch.workdir import locked
-from ...agent.record import artifact_precedence
-from ...agent.record.artifact_manifest import load_manifest
 from ...agent.record.record import FORMAT, RecordFormatError
+from ...agent.record.record_files import Range, RecordFile, RecordList, is_artifact, small_file
+from ...agent.record.replica import Read
 from ...agent.run_state import RunState
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
@@ -40,55 +35,34 @@ MANIFEST = f"{PREFIX}current.json"
 TAGS = "cluster.json"
 """The object with the tags of the cluster, because S3 has no tags for folders."""
 
-_READ = 4 << 20
+_DIGITS = 64
+"""Of a hash. Those of version 0.1.0 are not SHA-256, and are not compared."""
+
+_SHOWN = 3
+"""So many of the files that cannot be downloaded are named."""
 
 _TRIES, _PAUSE = 5, 2.0
 """How often a record is downloaded again that the manager changed during the download, and the seconds between."""
 
 
 @dataclass(frozen=True)
-class RecordFile:
-    """A complete file of a record, as the manifest lists it."""
-
-    size: int
-    md5: str
-    """Hexadecimal digits."""
-    text: str | None = None
-    """The content, for small files that change; the bucket has no object for these."""
-
-    @classmethod
-    def from_list(cls, item: Any) -> "RecordFile":
-        """From the manifest's list."""
-        size, md5, *text = item
-        return cls(int(size), str(md5), text[0] if text else None)
-
-
-@dataclass(frozen=True)
 class Manifest:
-    """The list of a record's files in the bucket."""
+    """The list of a record's files in the bucket: of those that are whole there."""
 
-    record_id: str
-    at: float
-    """When it was written, in seconds since 1970."""
-    files: Mapping[str, RecordFile]
-    """By path in the record."""
+    record: RecordList
     part: int = 0
     """The bytes of a part of a file; 0 where each file is one object."""
     ended: bool = False
     """True when the cluster was destroyed, and its record is retained."""
 
-    def text(self, path: str) -> str:
-        """The content of a small file that changes; empty where the record does not have it."""
-        file = self.files.get(path)
-        return file.text or "" if file else ""
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Manifest":
+    def from_dict(cls, data: dict[str, Any]) -> "Manifest":
         """From the watchdog's JSON (`watchdog.record_upload`), or from that of `mark_ended`."""
         if "ended" in data:
-            return cls(str(data["ended"]), 0.0, {}, ended=True)
-        files = {path: RecordFile.from_list(item) for path, item in data["files"].items()}
-        return cls(str(data["record_id"]), float(data["at"]), files, int(data.get("part", 0)))
+            return cls(RecordList(str(data["ended"]), 0.0, []), ended=True)
+        listed = RecordList.from_dict(data)
+        files = [file if len(file.sha256) == _DIGITS else file._replace(sha256="") for file in listed.files]
+        return cls(listed._replace(files=files), int(data.get("part", 0)))
 
 
 def bucket_of(cluster: ClusterRef) -> BucketFolder:
@@ -111,56 +85,17 @@ def read_manifest(bucket: BucketFolder) -> Manifest | None:
         raise BackendError(f"{bucket.url}/{MANIFEST} is not a valid manifest ({error!r})") from None
 
 
-def fetch(bucket: BucketFolder, manifest: Manifest, folder: Path, copy: Path) -> None:
-    """Download the record into an empty folder. Files that `copy`, an older copy, has already are not downloaded. An artifact that was
-    replaced while it was uploaded, and then the machine was lost, is missing; without the rest there is no record.
+def _reader(bucket: BucketFolder, manifest: Manifest) -> Read:
+    """Reads the first of some ranges, as far as one object has it. The last part of a file may have grown beyond the list."""
 
-    Raises:
-        BackendError: a file is missing, or differs from the manifest.
-    """
-    for path, file in manifest.files.items():
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise BackendError(f"{bucket.url}/{MANIFEST} lists {path!r}, which is not a path in a record")
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if file.text is not None:
-            target.write_bytes(file.text.encode()[: file.size])
-        elif not _copy_local(copy / path, target, file) and not _download_file(bucket, manifest, path, target):
-            if PurePosixPath(path).parts[2:3] != ("artifacts",):
-                raise BackendError(f"{bucket.url}/{PREFIX}{manifest.record_id}/{path} differs from the manifest")
-            target.unlink()
+    def read(ranges: Sequence[Range]) -> list[bytes]:
+        name, offset, size = ranges[0]
+        number, begin = divmod(offset, manifest.part) if manifest.part else (0, offset)
+        size = min(size, manifest.part - begin) if manifest.part else size
+        path = f"{PREFIX}{manifest.record.record_id}/{part_name(name, number)}"
+        return [shared_bucket.read_range(bucket, path, begin, size) or b""]
 
-
-def _download_file(bucket: BucketFolder, manifest: Manifest, path: str, target: Path) -> bool:
-    """Write a file from its parts; False where it differs from the manifest. The last part may have grown beyond that."""
-    folder, file = f"{PREFIX}{manifest.record_id}", manifest.files[path]
-    count = -(-file.size // manifest.part) if manifest.part else 1
-    names = [f"{folder}/{part_name(path, number)}" for number in range(count)]
-    return _write(target, (shared_bucket.read_object(bucket, name) for name in names), file)
-
-
-def _copy_local(source: Path, target: Path, file: RecordFile) -> bool:
-    """Write a file from an older copy; False where it differs. A log may have grown there beyond the manifest."""
-    if not source.is_file() or source.stat().st_size < file.size:
-        return False
-    with source.open("rb") as content:
-        return _write(target, iter(lambda: content.read(_READ), b""), file)
-
-
-def _write(target: Path, parts: Iterable[bytes | None], file: RecordFile) -> bool:
-    """Write as many bytes as the file has; whether these are its content."""
-    md5, missing = hashlib.md5(usedforsecurity=False), file.size
-    with target.open("wb") as content:
-        for part in parts:
-            if part is None:
-                return False
-            data = part[:missing]
-            md5.update(data)
-            content.write(data)
-            missing -= len(data)
-            if not missing:
-                break
-    return not missing and md5.hexdigest() == file.md5
+    return read
 
 
 def mark_ended(bucket: BucketFolder, record_id: str) -> None:
@@ -189,13 +124,14 @@ def stored_run(cluster: ClusterRef) -> RunState | None:
         return record.current()
     if manifest.ended:
         identity = record.folder / "record_id"
-        is_same = identity.exists() and identity.read_text() == manifest.record_id
+        is_same = identity.exists() and identity.read_text() == manifest.record.record_id
         return None if is_same else record.current()
-    if manifest.at <= record.last_alive():
+    listed = manifest.record
+    if listed.at <= record.last_alive():
         return record.current()
-    if manifest.text("format") not in ("", FORMAT):
-        raise RecordFormatError(record.folder, manifest.text("format"))
-    run_state = manifest.text("current") and manifest.text(f"runs/{manifest.text('current')}/run_state.json")
+    if listed.text("format") not in ("", FORMAT):
+        raise RecordFormatError(record.folder, listed.text("format"))
+    run_state = listed.text("current") and listed.text(f"runs/{listed.text('current')}/run_state.json")
     return RunState.from_dict(json.loads(run_state)) if run_state else None
 
 
@@ -205,71 +141,32 @@ def download(cluster: ClusterRef) -> bool:
     Raises:
         SpecError, BackendError, Unreachable: the record cannot be read. That is never taken for "no record".
     """
-    record_copy, changed = RecordCopy(cluster), False
-    for tries_left in reversed(range(_TRIES)):
-        manifest = read_manifest(bucket_of(cluster))
-        if (
-            manifest
-            and manifest.ended
-            and record_copy.folder.exists()
-            and record_copy.record.record_id() == manifest.record_id
-        ):
+    record_copy, bucket, changed = RecordCopy(cluster), bucket_of(cluster), False
+    lacking: list[str] = []
+    for _ in range(_TRIES):
+        manifest = read_manifest(bucket)
+        listed = manifest.record if manifest else None
+        is_copy = record_copy.folder.exists() and listed and record_copy.record.record_id() == listed.record_id
+        if manifest and manifest.ended and is_copy:
             record_copy.set_aside()
             changed = True
-        if manifest is None or manifest.ended or manifest.at <= record_copy.record.last_alive():
+        if manifest is None or listed is None or manifest.ended or listed.at <= record_copy.record.last_alive():
             return changed
-        try:
-            _replace_copy(cluster, manifest, record_copy)
+        read = _reader(bucket, manifest)
+        files = [_with_text(file, read) for file in listed.files]
+        missing = record_copy.follow(listed._replace(files=files), read)
+        lacking = [name for name in missing if not is_artifact(name)]
+        if not lacking:
             return True
-        except BackendError:
-            if not tries_left:
-                raise
         time.sleep(_PAUSE)
-    return changed
+    raise BackendError(f"{bucket.url}/{PREFIX}: {', '.join(lacking[:_SHOWN])} differs from the manifest")
 
 
-def _replace_copy(cluster: ClusterRef, manifest: Manifest, record_copy: RecordCopy) -> None:
-    draft = record_copy.home / "record.draft"
-    with locked(record_copy.home):
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        fetch(bucket_of(cluster), manifest, draft, record_copy.folder)
-        (draft / "alive").touch()
-        os.utime(draft / "alive", (manifest.at, manifest.at))
-        if record_copy.folder.exists() and record_copy.record.record_id() != manifest.record_id:
-            record_copy.set_aside()
-        _keep_what_the_bucket_lacks(record_copy.folder, draft)
-        shutil.rmtree(record_copy.folder, ignore_errors=True)
-        draft.rename(record_copy.folder)
-
-
-def _keep_what_the_bucket_lacks(copy: Path, draft: Path) -> None:
-    """Take over into the draft what only this computer has: runs, output, events and artifacts. The machines ended before they were
-    uploaded, or while newer ones were."""
-    for run_folder in copy.glob("runs/*"):
-        target = draft / run_folder.relative_to(copy)
-        if not target.exists():
-            shutil.copytree(run_folder, target, copy_function=artifact_precedence.link_or_copy)
-            continue
-        present = {file.name: file for file in load_manifest(run_folder).files}
-        for file in load_manifest(target).files:
-            source, missing = run_folder / "artifacts" / file.name, target / "artifacts" / file.name
-            if present.get(file.name) == file and source.is_file() and not missing.exists():
-                artifact_precedence.link_or_copy(str(source), str(missing))
-        artifact_precedence.retain(run_folder, target)
-        for path in (*run_folder.glob("logs/*/*.log"), *run_folder.glob("events.jsonl")):
-            shorter = target / path.relative_to(run_folder)
-            if not shorter.exists() or _begins_with(path, shorter):
-                artifact_precedence.link_or_copy(str(path), str(shorter))
-
-
-def _begins_with(longer: Path, shorter: Path) -> bool:
-    """Whether a file has only grown since the other one."""
-    if longer.stat().st_size <= shorter.stat().st_size:
-        return False
-    with longer.open("rb") as first, shorter.open("rb") as second:
-        parts = iter(lambda: second.read(_READ), b"")
-        return all(first.read(len(part)) == part for part in parts)
+def _with_text(file: RecordFile, read: Read) -> RecordFile:
+    """A file of a list with its content, if it is a list of artifacts: version 0.1.0 has them as objects."""
+    if file.text is not None or is_artifact(file.name) or not file.name.endswith("/artifacts.json"):
+        return file
+    return small_file(file.name, read([Range(file.name, 0, file.size)])[0].decode(errors="replace"))
 
 
 def retire(cluster: ClusterRef, keep: bool) -> str:
@@ -291,7 +188,7 @@ def retire(cluster: ClusterRef, keep: bool) -> str:
     try:
         manifest = read_manifest(bucket)
         if manifest and not manifest.ended:
-            mark_ended(bucket, manifest.record_id)
+            mark_ended(bucket, manifest.record.record_id)
             lines.append(f"the record is retained: {bucket.url}")
         elif manifest is None and not shared_bucket.has_objects(bucket, PREFIX):
             shared_bucket.delete_folder(bucket)

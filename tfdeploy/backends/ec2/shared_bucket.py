@@ -122,6 +122,23 @@ def read_object(bucket: BucketFolder, path: str) -> bytes | None:
         return response["Body"].read() if response else None
 
 
+def read_range(bucket: BucketFolder, path: str, offset: int, size: int) -> bytes | None:
+    """A part of an object in the folder; None where it does not exist, or is shorter.
+
+    Raises:
+        SpecError, Unreachable: it cannot be read.
+    """
+    place = {**_arguments(bucket), "Key": f"{bucket.folder}/{path}", "Range": f"bytes={offset}-{offset + size - 1}"}
+    with s3_errors(bucket):
+        try:
+            response = _none_if_not_found(lambda: _s3(bucket).get_object(**place))
+        except ClientError as error:
+            if error_code(error) != "InvalidRange":
+                raise
+            response = None
+        return response["Body"].read() if response else None
+
+
 def modified(bucket: BucketFolder, path: str) -> float:
     """When an object of the folder was written, in seconds since 1970; 0 where it does not exist.
 

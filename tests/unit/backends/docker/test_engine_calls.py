@@ -12,7 +12,7 @@ from tests.unit.backends.docker.fake_engine import fake_engine
 from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, ViewRequest
-from tfdeploy.agent.record.record_sync import CopyChanges
+from tfdeploy.agent.record.record_files import RecordList, small_file
 from tfdeploy.backends.base import TaskProps
 from tfdeploy.backends.docker.swarm.services import task_service
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
@@ -66,19 +66,18 @@ def test_an_observation_makes_as_many_calls_for_all_tasks_over_two_connections(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "engine.sock"
     run = World(workers=number).job
-    changes = CopyChanges(record_id="r", runs=[run.spec.id], current=run.spec.id, run_id=run.spec.id, run_state=run)
-    content = RecordView(at=7.0, run_state=run) if is_preview else changes
+    state = small_file(f"runs/{run.spec.id}/run_state.json", json.dumps(run.to_dict()))
+    listed = RecordList("r", 7.0, [state], run.spec.id, [run.spec.id])
+    content: RecordView | RecordList = RecordView(at=7.0, run_state=run) if is_preview else listed
     props = props_of(f"unix://{path}", number)
     with fake_engine(path, observed_responses(props), json.dumps(content.to_dict()).encode()) as engine:
         cluster = props[0]["cluster"]
-        DockerTaskRunner().observe(
-            cluster, "", ViewRequest(), is_preview
-        )  # the first copy of the record takes two calls
+        DockerTaskRunner().observe(cluster, "", ViewRequest(), is_preview)
         engine.calls.clear()
         observed = DockerTaskRunner().observe(cluster, "", ViewRequest(), is_preview)
         assert observed.engine is not None
         assert len(observed.engine) == number
         assert observed.view.run_state is not None
         assert observed.problems == []
-        assert engine.calls == ["GET nodes", "GET services", "GET tasks", "POST /view" if is_preview else "POST /copy"]
+        assert engine.calls == ["GET nodes", "GET services", "GET tasks", "POST /view" if is_preview else "POST /files"]
         assert engine.most_connections == 2

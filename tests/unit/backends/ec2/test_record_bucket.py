@@ -24,6 +24,7 @@ from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.ec2 import record_bucket, shared_bucket
 from tfdeploy.backends.ec2.aws import account
+from tfdeploy.backends.ec2.watchdog.record_upload import part_name
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError, SpecError
 
@@ -38,32 +39,49 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield boto3.client("s3", region_name="eu-west-1")
 
 
-def written(s3: Any, at: float, files: dict[str, bytes], life: str = "a1") -> None:
-    """What a machine puts there."""
+RUN, STATE = "runs/r", "runs/r/run_state.json"
+LOG = f"{RUN}/logs/worker-0/stdout.0.log"
+
+
+def written(
+    s3: Any, at: float, files: dict[str, bytes], life: str = "a1", part: int = 0, is_former: bool = False
+) -> None:
+    """What a machine puts there; `is_former`: with a watchdog of version 0.1.0, which lists other hashes."""
     where = record_bucket.bucket_of(CLUSTER)
     shared_bucket.create(where)
-    listed = {path: [len(data), hashlib.md5(data).hexdigest()] for path, data in files.items()}
+    files = {"record_id": life.encode(), **files}
+    texts = ("record_id", STATE) if is_former else ("record_id", STATE, f"{RUN}/artifacts.json")
+    make = hashlib.md5 if is_former else hashlib.sha256
+    listed = {
+        path: [len(data), make(data).hexdigest(), *([data.decode()] if path in texts else [])]
+        for path, data in files.items()
+    }
     for path, data in files.items():
-        s3.put_object(Bucket=where.name, Key=f"{where.folder}/record/{life}/{path}", Body=data)
-    text = json.dumps({"record_id": life, "run": "r", "result": None, "at": at, "files": listed})
+        for number in range(-(-len(data) // part) if part else 1):
+            content = data[number * part :][:part] if part else data
+            key = f"{where.folder}/record/{life}/{part_name(path, number)}"
+            s3.put_object(Bucket=where.name, Key=key, Body=content)
+    text = json.dumps({"record_id": life, "run": "r", "result": None, "at": at, "part": part, "files": listed})
     s3.put_object(Bucket=where.name, Key=MANIFEST, Body=text)
 
 
 def at_home() -> dict[str, str]:
     folder = RecordCopy(CLUSTER).folder
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_text() for name, path in names.items() if name not in ("format", f"{RUN}/run_state.copy")}
 
 
-def test_the_copy_at_home_follows_what_is_newer(s3: Any) -> None:
+@pytest.mark.parametrize("is_former", [False, True])
+def test_the_copy_at_home_follows_what_is_newer(s3: Any, is_former: bool) -> None:
     assert not record_bucket.download(CLUSTER)
     assert at_home() == {}
-    written(s3, 100.0, {"record_id": b"a1", "runs/r/run_state.json": b"{}"})
+    written(s3, 100.0, {STATE: b"{}", LOG: b"one"}, is_former=is_former)
     assert record_bucket.download(CLUSTER)
-    assert at_home() == {"record_id": "a1", "runs/r/run_state.json": "{}", "alive": ""}
+    assert at_home() == {"record_id": "a1", STATE: "{}", LOG: "one", "alive": ""}
     assert RecordCopy(CLUSTER).record.last_alive() == 100.0
-    written(s3, 90.0, {"record_id": b"a1"})
+    written(s3, 90.0, {})
     assert not record_bucket.download(CLUSTER)
-    assert "runs/r/run_state.json" in at_home()
+    assert STATE in at_home()
 
 
 def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
@@ -96,88 +114,91 @@ def test_the_current_run_is_read_without_a_copy(s3: Any, tmp_path: Path) -> None
     run = record_bucket.stored_run(CLUSTER)
     assert run is not None
     assert run.spec.id == "first", "the copy is newer"
-    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
+    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "b2")
     run = record_bucket.stored_run(CLUSTER)
-    assert run is not None, "the copy has no identity, so it is not that of the destroyed cluster"
-    (RecordCopy(CLUSTER).folder / "record_id").write_text("a1")
+    assert run is not None, "another cluster was destroyed"
+    record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
     assert record_bucket.stored_run(CLUSTER) is None
 
 
 def test_what_is_at_home_already_is_not_asked_for_again(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "runs/r/log": b"one"})
+    written(s3, 100.0, {LOG: b"one"})
     record_bucket.download(CLUSTER)
-    written(s3, 200.0, {"record_id": b"a1", "runs/r/log": b"one", "runs/r/more": b"two"})
-    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/runs/r/log")
+    written(s3, 200.0, {LOG: b"one", f"{RUN}/events.jsonl": b"two"})
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
     record_bucket.download(CLUSTER)
-    assert at_home()["runs/r/log"] + at_home()["runs/r/more"] == "onetwo"
+    assert at_home()[LOG] + at_home()[f"{RUN}/events.jsonl"] == "onetwo"
 
 
-def test_a_file_in_parts_comes_together(s3: Any) -> None:
-    where = record_bucket.bucket_of(CLUSTER)
-    shared_bucket.create(where)
-    parts = {"log": b"one,", "log@1": b" two", "log@2": b", th", "log@3": b"ree, and what it has grown by since"}
-    for name, part in parts.items():
-        s3.put_object(Bucket=where.name, Key=f"{where.folder}/record/a1/{name}", Body=part)
-    content = b"one, two, three"
-    files = {"log": [len(content), hashlib.md5(content).hexdigest()], "alive": [0, hashlib.md5(b"").hexdigest()]}
-    manifest = {"record_id": "a1", "run": "", "result": None, "at": 1.0, "part": 4, "files": files}
-    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(manifest))
+def test_a_file_in_parts_comes_together_and_only_what_it_has_grown_by_later(s3: Any) -> None:
+    written(s3, 1.0, {LOG: b"one, two"}, part=4)
+    s3.put_object(
+        Bucket=record_bucket.bucket_of(CLUSTER).name,
+        Key=f"{FOLDER}/record/a1/{LOG}@1",
+        Body=b" two, and what it has grown by",
+    )
     assert record_bucket.download(CLUSTER)
-    assert at_home() == {"log": "one, two, three", "alive": ""}
+    assert at_home()[LOG] == "one, two"
+    written(s3, 2.0, {LOG: b"one, two, three"}, part=4)
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
+    assert record_bucket.download(CLUSTER)
+    assert at_home()[LOG] == "one, two, three"
 
 
-def test_an_artifact_that_is_at_home_alone_stays(s3: Any) -> None:
-    files = [ManifestFile(name, 3, "1", "hash") for name in ("one", "two")]
-    artifacts = ArtifactList([ManifestArtifact("keras", file.name, "m", 0, [file]) for file in files])
-    text = json.dumps(artifacts.to_dict()).encode()
-    folder = "runs/r/artifacts"
-    written(s3, 100.0, {"record_id": b"a1", f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"})
+def test_a_log_that_differs_from_the_beginning_is_downloaded_again(s3: Any) -> None:
+    written(s3, 1.0, {LOG: b"one, two"})
     record_bucket.download(CLUSTER)
-    written(s3, 200.0, {"record_id": b"a1", f"{folder}.json": text, f"{folder}/one": b"one", "runs/r/log": b"new"})
+    written(s3, 2.0, {LOG: b"another, after a crash"})
+    record_bucket.download(CLUSTER)
+    assert at_home()[LOG] == "another, after a crash"
+
+
+def listed_artifacts(version: str, *names: str) -> bytes:
+    """The list of a run's artifacts, each of one file with three bytes."""
+    files = [ManifestFile(name, 3, version) for name in names]
+    artifacts = [ManifestArtifact("keras", file.name, "m", 0, [file]) for file in files]
+    return json.dumps(ArtifactList(artifacts).to_dict()).encode()
+
+
+@pytest.mark.parametrize("is_former", [False, True])
+def test_an_artifact_that_is_at_home_alone_stays(s3: Any, is_former: bool) -> None:
+    text, folder = listed_artifacts("1", "one", "two"), f"{RUN}/artifacts"
+    written(s3, 100.0, {f"{folder}.json": text, f"{folder}/one": b"one", f"{folder}/two": b"two"}, is_former=is_former)
+    record_bucket.download(CLUSTER)
+    written(s3, 200.0, {f"{folder}.json": text, f"{folder}/one": b"one", LOG: b"new"}, is_former=is_former)
     record_bucket.download(CLUSTER)
     home = at_home()
-    assert (home[f"{folder}/one"], home[f"{folder}/two"], home["runs/r/log"]) == ("one", "two", "new")
+    assert (home[f"{folder}/one"], home[f"{folder}/two"], home[LOG]) == ("one", "two", "new")
 
 
 def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> None:
     """The manager was lost while it uploaded a newer checkpoint, and before it uploaded the last lines."""
 
     def listed(step: int) -> bytes:
-        files = [ManifestFile(name, 1, str(step), f"hash {step}") for name in (f"c-{step}.index", "checkpoint")]
+        files = [ManifestFile(name, 1, str(step)) for name in (f"c-{step}.index", "checkpoint")]
         return json.dumps(ArtifactList([ManifestArtifact("checkpoint", f"c-{step}", "m", 0, files)]).to_dict()).encode()
 
-    run, log = "runs/r", "logs/worker-0/stdout.0.log"
-    first = {
-        f"{run}/artifacts.json": listed(5),
-        f"{run}/artifacts/c-5.index": b"5",
-        f"{run}/artifacts/checkpoint": b"5",
-    }
-    lines = {f"{run}/{log}": b"one\ntwo\n", f"{run}/events.jsonl": b"{}\n{}\n", "runs/earlier/run_state.json": b"{}"}
-    written(s3, 100.0, {"record_id": b"a1", **first, **lines, f"{run}/logs/worker-1/stdout.0.log": b"removed\n"})
+    artifacts, removed = f"{RUN}/artifacts", f"{RUN}/logs/worker-1/stdout.0.log"
+    first = {f"{artifacts}.json": listed(5), f"{artifacts}/c-5.index": b"5", f"{artifacts}/checkpoint": b"5"}
+    lines = {LOG: b"one\ntwo\n", f"{RUN}/events.jsonl": b"{}\n{}\n", "runs/earlier/events.jsonl": b"{}"}
+    written(s3, 100.0, {**first, **lines, removed: b"removed\n"})
     record_bucket.download(CLUSTER)
-    partial = {f"{run}/artifacts.json": listed(9), f"{run}/artifacts/checkpoint": b"9", f"{run}/{log}": b"one\n"}
-    written(s3, 200.0, {"record_id": b"a1", **partial, f"{run}/events.jsonl": b"{}\n{}\n{}\n"})
+    partial = {f"{artifacts}.json": listed(9), f"{artifacts}/checkpoint": b"9", LOG: b"one\n"}
+    written(s3, 200.0, {**partial, f"{RUN}/events.jsonl": b"{}\n{}\n{}\n"})
     record_bucket.download(CLUSTER)
     home = at_home()
-    assert (home[f"{run}/artifacts/c-5.index"], home[f"{run}/artifacts/checkpoint"]) == ("5", "5")
-    rows, _ = stored_artifacts(RecordCopy(CLUSTER).folder / run)
+    assert (home[f"{artifacts}/c-5.index"], home[f"{artifacts}/checkpoint"]) == ("5", "5")
+    rows, _ = stored_artifacts(RecordCopy(CLUSTER).folder / RUN)
     assert [(row.name, row.is_complete) for row in rows] == [("c-5", True), ("c-9", False)]
-    assert (home[f"{run}/{log}"], home[f"{run}/logs/worker-1/stdout.0.log"]) == ("one\ntwo\n", "removed\n")
-    assert home[f"{run}/events.jsonl"] == "{}\n{}\n{}\n"
-    assert "runs/earlier/run_state.json" in home
-
-
-def test_a_log_that_has_grown_since_is_taken_as_far_as_the_manifest_goes(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
-    s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log", Body=b"one, two")
-    record_bucket.download(CLUSTER)
-    assert at_home()["log"] == "one"
+    assert (home[LOG], home[removed]) == ("one\ntwo\n", "removed\n")
+    assert home[f"{RUN}/events.jsonl"] == "{}\n{}\n{}\n"
+    assert "runs/earlier/events.jsonl" in home
 
 
 def test_the_record_of_another_life_puts_the_copy_by(s3: Any, tmp_path: Path) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "runs/r/run_state.json": b"{}"})
+    written(s3, 100.0, {STATE: b"{}"})
     record_bucket.download(CLUSTER)
-    written(s3, 200.0, {"record_id": b"b2"}, "b2")
+    written(s3, 200.0, {}, "b2")
     record_bucket.download(CLUSTER)
     assert at_home() == {"record_id": "b2", "alive": ""}
     assert [path.parent.name for path in (tmp_path / "state").rglob("run_state.json")] == ["r"]
@@ -192,46 +213,33 @@ def test_the_record_of_another_life_puts_the_copy_by(s3: Any, tmp_path: Path) ->
     ],
 )
 def test_what_cannot_be_read_is_never_taken_for_nothing(s3: Any, text: str, words: str) -> None:
-    written(s3, 100.0, {"record_id": b"a1"})
+    written(s3, 100.0, {})
     s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=MANIFEST, Body=text)
     with pytest.raises(BackendError, match=words):
         record_bucket.download(CLUSTER)
 
 
 def test_an_artifact_that_was_half_replaced_does_not_cost_the_record(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "runs/r/artifacts/checkpoint": b"5", "runs/r/log": b"line"})
-    name = record_bucket.bucket_of(CLUSTER).name
-    s3.put_object(Bucket=name, Key=f"{FOLDER}/record/a1/runs/r/artifacts/checkpoint", Body=b"9")
+    checkpoint = f"{RUN}/artifacts/checkpoint"
+    written(s3, 100.0, {f"{RUN}/artifacts.json": listed_artifacts("1", "checkpoint"), checkpoint: b"555", LOG: b"line"})
+    s3.put_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{checkpoint}", Body=b"999")
     assert record_bucket.download(CLUSTER)
-    assert at_home() == {"record_id": "a1", "runs/r/log": "line", "alive": ""}
+    assert checkpoint not in at_home()
+    assert at_home()[LOG] == "line"
 
 
-def test_a_missing_file_and_one_outside_are_refused(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
-    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log")
+def test_a_missing_file_is_an_error_and_one_outside_is_ignored(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(s3, 100.0, {LOG: b"one", "../log": b"one", "lock": b"one", "runs/r/../../x": b"one"})
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
     monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
-    with pytest.raises(BackendError, match="log differs from the manifest"):
+    with pytest.raises(BackendError, match=f"{LOG} differs from the manifest"):
         record_bucket.download(CLUSTER)
-    written(s3, 100.0, {"../log": b"one"})
-    with pytest.raises(BackendError, match="not a path in a record"):
-        record_bucket.download(CLUSTER)
-
-
-def test_what_is_written_anew_each_time_is_in_the_manifest(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1"})
-    where, digest = record_bucket.bucket_of(CLUSTER), hashlib.md5(b"{}").hexdigest()
-    told = {
-        "record_id": "a1",
-        "at": 200.0,
-        "files": {"record_id": [2, digest, "a1"], "runs/r/run_state.json": [2, digest, "{}"]},
-    }
-    s3.put_object(Bucket=where.name, Key=MANIFEST, Body=json.dumps(told))
-    record_bucket.download(CLUSTER)
-    assert at_home() == {"record_id": "a1", "runs/r/run_state.json": "{}", "alive": ""}
+    assert RecordCopy(CLUSTER).record.last_alive() == 0.0, "the next call tries again"
+    assert at_home() == {"record_id": "a1"}
 
 
 def test_a_cluster_that_was_taken_away_elsewhere_is_no_longer_known_here(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "runs/r/run_state.json": b"{}"})
+    written(s3, 100.0, {STATE: b"{}"})
     record_bucket.download(CLUSTER)
     record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
     record_bucket.download(CLUSTER)
@@ -242,15 +250,15 @@ def test_a_record_that_cannot_be_brought_is_that_of_an_earlier_life_all_the_same
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
-    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
-    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/log")
+    written(s3, 100.0, {LOG: b"one"})
+    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
     said = record_bucket.retire(CLUSTER, keep=True)
     assert said.startswith("the record could not be downloaded completely (")
     record_bucket.download(CLUSTER)
 
 
 def test_a_record_that_may_not_be_read_is_an_error(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1"})
+    written(s3, 100.0, {})
     where = record_bucket.bucket_of(CLUSTER)
     denied = {"Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": f"{where.arn}*"}
     s3.put_bucket_policy(Bucket=where.name, Policy=json.dumps({"Version": "2012-10-17", "Statement": [denied]}))
@@ -259,7 +267,7 @@ def test_a_record_that_may_not_be_read_is_an_error(s3: Any) -> None:
 
 
 def test_every_call_names_the_owner(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(s3, 100.0, {"record_id": b"a1"})
+    written(s3, 100.0, {})
     asked: list[dict[str, Any]] = []
     own = account.client("s3", "eu-west-1")
     own.meta.events.register("before-parameter-build.s3", lambda params, **_: asked.append(dict(params)))
@@ -278,13 +286,13 @@ def test_a_profile_of_the_users_must_give_the_right(s3: Any) -> None:
 
 
 def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:
-    written(s3, 100.0, {"record_id": b"a1", "log": b"one"})
+    written(s3, 100.0, {LOG: b"one"})
     where = record_bucket.bucket_of(CLUSTER)
     assert record_bucket.retire(CLUSTER, keep=True) == f"the record is retained: {where.url}"
     ended = record_bucket.read_manifest(where)
     assert ended is not None
-    assert (ended.record_id, ended.ended) == ("a1", True)
-    assert s3.get_object(Bucket=where.name, Key=f"{FOLDER}/record/a1/log")["Body"].read() == b"one"
+    assert (ended.record.record_id, ended.ended) == ("a1", True)
+    assert s3.get_object(Bucket=where.name, Key=f"{FOLDER}/record/a1/{LOG}")["Body"].read() == b"one"
     assert record_bucket.retire(CLUSTER, keep=True) == ""
     for _ in range(2):
         assert record_bucket.retire(CLUSTER, keep=False) == ""

@@ -8,10 +8,11 @@ not uploaded again as a whole. The folders of the record take turns: however muc
 import hashlib
 import json
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 LIST = "record/current.json"
 EVERY = 300.0
@@ -21,28 +22,23 @@ AT_ONCE = 30.0
 """The most seconds of one upload; the next one continues it."""
 
 PART = 4 << 20
-"""The bytes of a part. The last part of a file is uploaded again when it has grown."""
-
-_REPLACED = ("record_id", "format", "current", "run_state.json")
-"""Files that are replaced at each change. Their content is in the list itself, so that both agree when an upload is cut short."""
+"""The bytes of a part, as everywhere in tfdeploy. The last part of a file is uploaded again when it has grown."""
 
 _STATE_FILES = ("run_state.json", "run_state.copy")
 """The state of a run, twice: a crash of the machine damages one of them at most."""
 
-_NOT_UPLOADED = ("code", "lock", "import")
-"""Parts of the controller's folder that are not the record."""
+_TEXT = re.compile(r"record_id|format|current|runs/[^/]+/(run_state|artifacts)\.json")
+"""Files that are replaced. Their content is in the list itself, so that they agree when an upload is cut short."""
+
+_DATA = re.compile(r"runs/[^/]+/(events\.jsonl|logs/[^/]+/[^/]+\.log|(artifacts)/.+)", re.DOTALL)
+"""Files that only grow, and artifacts, which are replaced. The rest of the controller's folder is not the record."""
 
 _LONGEST_NAME = 700
 """Bytes. S3 has 1024, with the folder of the cluster."""
 
-_RUN_DEPTH = 3
-"""The number of the parts of `runs/ID/run_state.json`."""
-
-_ARTIFACTS = "artifacts"
-"""The folder of a run with files of the user's program."""
 
 Entry = List[object]
-"""A file in the list: its size, its MD5, and its content if it is one of `_REPLACED`."""
+"""A file in the list: its size, its SHA-256, and its content if it is a `_TEXT`."""
 
 
 class _OutOfTime(Exception):
@@ -56,9 +52,9 @@ class _Sent(NamedTuple):
     """When the file had changed last, in nanoseconds."""
     size: int
     hash: Any
-    """The MD5 of its first `size` bytes."""
+    """The SHA-256 of its first `size` bytes."""
     tail: str
-    """The MD5 of those of them that are in its last part."""
+    """That of those of them that are in its last part."""
 
 
 class RecordUpload:
@@ -72,8 +68,8 @@ class RecordUpload:
     def _start(self, record_id: str) -> None:
         self._record_id = record_id
         self._sent: Dict[str, _Sent] = {}
-        self._whole: Dict[Path, Dict[str, Entry]] = {}
-        self._turns: List[Path] = []
+        self._whole: Dict[str, Dict[str, Entry]] = {}
+        self._turns: List[str] = []
         self._listed: Dict[str, Entry] = {}
         self._result: Tuple[str, str] = ("", "")
 
@@ -91,7 +87,10 @@ class RecordUpload:
         record_id = (self._folder / "record_id").read_text()
         if record_id != self._record_id:
             self._start(record_id)
-        result, folders = self._run_result(), self._folders()
+        result, names = self._run_result(), self._names()
+        folders: Dict[str, List[str]] = {}
+        for name in filter(_DATA.fullmatch, names):
+            folders.setdefault(name.rpartition("/")[0], []).append(name)
         is_new_round = not self._turns
         self._turns = self._turns or list(folders)
         error: Optional[OSError] = None
@@ -100,57 +99,35 @@ class RecordUpload:
         except OSError as failed:
             self._turns.append(self._turns.pop(0))
             error = failed
-        self._put_list(folders, result)
+        self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
+        self._put_list({name: _text(self._folder / name) for name in filter(_TEXT.fullmatch, names)}, result)
         if error:
             raise error
         self._next = 0.0 if self._turns else time.monotonic() + EVERY
         return is_new_round and not self._turns
 
-    def _upload_folders(self, folders: Dict[Path, List[Path]], end: float) -> None:
+    def _names(self) -> List[str]:
+        """The files of the folder. A log's index comes before its bytes: it never names bytes that are not uploaded."""
+        paths = (path for path in self._folder.rglob("*") if path.is_file() and not path.is_symlink())
+        ordered = sorted(paths, key=lambda path: (not path.name.startswith("index."), path))
+        return [path.relative_to(self._folder).as_posix() for path in ordered]
+
+    def _upload_folders(self, folders: Dict[str, List[str]], end: float) -> None:
         while self._turns and time.monotonic() < end:
-            files = folders.get(self._turns[0], [])
             try:
-                entries = {self._name(path): self._upload_file(path, end) for path in files}
+                entries = {name: self._upload_file(name, end) for name in folders.get(self._turns[0], [])}
             except _OutOfTime:
                 return
             self._whole[self._turns.pop(0)] = {name: entry for name, entry in entries.items() if entry}
 
-    def _folders(self) -> Dict[Path, List[Path]]:
-        """Folder to its files. A log's index comes before its bytes: it never lists bytes that are not uploaded."""
-        files = filter(_is_regular, self._folder.rglob("*"))
-        record = filter(self._is_of_record, files)
-        folders: Dict[Path, List[Path]] = {}
-        for path in sorted(record, key=lambda path: (not path.name.startswith("index."), path)):
-            is_temporary = path.suffix in (".draft", ".copy") or path.name in _REPLACED
-            if self._is_artifact(path) or not is_temporary:
-                folders.setdefault(path.parent, []).append(path)
-        return folders
-
-    def _is_of_record(self, path: Path) -> bool:
-        return path.relative_to(self._folder).parts[0] not in _NOT_UPLOADED
-
-    def _is_artifact(self, path: Path) -> bool:
-        """Whether it is a file of the user's program, which may have any name."""
-        parts = path.relative_to(self._folder).parts
-        return parts[0] == "runs" and parts[2:3] == (_ARTIFACTS,)
-
-    def _is_replaced(self, path: Path) -> bool:
-        """Whether it is one of `_REPLACED`, at its place in the record: of the record itself, or of a run."""
-        parts = path.relative_to(self._folder).parts
-        depth = _RUN_DEPTH if path.name in _STATE_FILES else 1
-        return len(parts) == depth and (depth == 1 or parts[0] == "runs") and _is_regular(path)
-
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self._folder).as_posix()
-
-    def _upload_file(self, path: Path, end: float) -> Entry:
+    def _upload_file(self, name: str, end: float) -> Entry:
         """The entry of the file; empty where it has been deleted: the oldest part of a log is, while the log grows."""
-        name = self._name(path)
+        path = self._folder / name
         try:
             stat = path.stat()
             sent = self._sent.get(name)
             if sent is None or (sent.changed, sent.size) != (stat.st_mtime_ns, stat.st_size):
-                if sent is not None and self._is_artifact(path) and sent.changed != stat.st_mtime_ns:
+                if sent is not None and _is_artifact(name) and sent.changed != stat.st_mtime_ns:
                     del self._sent[name]  # it was replaced: nothing that was sent is a part of the new one for certain
                 sent = self._upload_growth(path, name, stat, end)
                 self._sent[name] = sent._replace(changed=stat.st_mtime_ns)
@@ -166,7 +143,7 @@ class RecordUpload:
             begin = sent.size // PART * PART
             file.seek(begin)
             before = file.read(sent.size - begin)
-            if size < sent.size or _md5(before).hexdigest() != sent.tail:
+            if size < sent.size or hashlib.sha256(before).hexdigest() != sent.tail:
                 sent, begin, before = _nothing(), 0, b""
                 file.seek(0)
             while sent.size < size:
@@ -180,19 +157,16 @@ class RecordUpload:
                 is_full = len(content) == PART
                 hash_ = sent.hash.copy()
                 hash_.update(growth)
-                tail = _md5(b"" if is_full else content).hexdigest()
+                tail = hashlib.sha256(b"" if is_full else content).hexdigest()
                 sent = self._sent[name] = _Sent(stat.st_mtime_ns, begin + len(content), hash_, tail)
                 begin, before = (begin + PART, b"") if is_full else (begin, content)
         return sent
 
-    def _put_list(self, folders: Iterable[Path], result: Tuple[str, str]) -> None:
-        """List what is whole, and the content of the files that are replaced."""
-        self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
-        paths = (path for name in _REPLACED for path in self._folder.rglob(name) if self._is_replaced(path))
-        inlined = ((self._name(path), _inline(path)) for path in sorted(paths))
-        files = {name: entry for name, entry in inlined if entry}
-        for entries in self._whole.values():
-            files.update(entries)
+    def _put_list(self, texts: Dict[str, Entry], result: Tuple[str, str]) -> None:
+        """List what is whole, and the files whose content is in the list."""
+        files = {name: entry for name, entry in texts.items() if entry}
+        for whole in self._whole.values():
+            files.update(whole)
         if files == self._listed and result == self._result:
             return
         run, state = result
@@ -223,26 +197,21 @@ def part_name(name: str, number: int) -> str:
     return f"{escaped}@{number}" if number else escaped
 
 
-def _is_regular(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+def _is_artifact(name: str) -> bool:
+    match = _DATA.fullmatch(name)
+    return match is not None and bool(match[2])
 
 
-def _inline(path: Path) -> Entry:
+def _text(path: Path) -> Entry:
     """The entry of a file with its content; empty where it is damaged or was deleted. For the state of a run its second file counts."""
-    paths = [path.with_name(name) for name in _STATE_FILES] if path.name in _STATE_FILES else [path]
-    for each in paths:
+    for each in [path.with_name(name) for name in _STATE_FILES] if path.name in _STATE_FILES else [path]:
         with suppress(OSError, ValueError):
             content = each.read_bytes()
-            text = content.decode()
-            if path.name in _STATE_FILES:
-                json.loads(text)
-            return [len(content), _md5(content).hexdigest(), text]
+            if path.suffix == ".json":
+                json.loads(content)
+            return [len(content), hashlib.sha256(content).hexdigest(), content.decode()]
     return []
 
 
 def _nothing() -> _Sent:
-    return _Sent(0, 0, _md5(b""), _md5(b"").hexdigest())
-
-
-def _md5(data: bytes) -> Any:
-    return hashlib.md5(data)
+    return _Sent(0, 0, hashlib.sha256(), hashlib.sha256().hexdigest())

@@ -83,10 +83,10 @@ class S3Folder:
             OSError: the upload failed.
         """
         now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        md5 = {"content-md5": base64.b64encode(hashlib.md5(body).digest()).decode()}
+        checksum = {"x-amz-checksum-sha256": base64.b64encode(hashlib.sha256(body).digest()).decode()}
         key = f"{self._folder}/{name}"
         path = url_path(self._prefix + key)
-        headers = signed_headers("PUT", self._host, path, md5, body, self._current(), self._region, now)
+        headers = signed_headers("PUT", self._host, path, checksum, body, self._current(), self._region, now)
         status, text = self._send("PUT", path, body, headers)
         if status != 200:
             raise PutError(f"PUT {key}: {status} {text}")

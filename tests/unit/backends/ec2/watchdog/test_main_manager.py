@@ -32,16 +32,22 @@ def idle_manager(machine: Machine) -> Watchdog:
     return care
 
 
+def happen(machine: Machine) -> None:
+    """Something that is not in the bucket yet."""
+    (machine.folder / "record/runs/one").mkdir(parents=True)
+    (machine.folder / "record/runs/one/events.jsonl").write_text("news")
+
+
 def test_the_manager_brings_the_record_before_it_ends(machine: Machine, uploads: Uploads) -> None:
     care = idle_manager(machine)
-    (machine.folder / "record" / "more").write_text("news")
+    happen(machine)
     assert machine.after(15, care)
     assert uploads.lists == [machine.start + 5, machine.start + 105]
 
 
 def test_an_idle_manager_stays_as_long_as_the_record_is_not_safe(machine: Machine, uploads: Uploads) -> None:
     care = idle_manager(machine)
-    (machine.folder / "record" / "more").write_text("news")
+    happen(machine)
     uploads.works = False
     assert not machine.after(2000, care)
     uploads.works = True
@@ -61,7 +67,7 @@ def test_a_manager_whose_lifetime_is_over_goes_without(machine: Machine, uploads
 
 def test_the_console_has_why_a_manager_ends_without_its_record(machine: Machine, uploads: Uploads) -> None:
     care = idle_manager(machine)
-    (machine.folder / "record" / "more").write_text("news")
+    happen(machine)
     uploads.works = False
     assert machine.after(5000, care)
     lines = machine.console.splitlines()

@@ -12,7 +12,10 @@ import pytest
 
 from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.record import record_files
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest
 from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record_files import RecordList, list_files
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.ec2.watchdog import record_upload
@@ -79,10 +82,10 @@ def decide(record: Record, state: str) -> None:
 def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
     """The list, when each file that it names is there as it says."""
     told: dict[str, Any] = json.loads(objects[LIST])
-    for name, (size, md5, *text) in told["files"].items():
+    for name, (size, sha256, *text) in told["files"].items():
         assert bool(text) == (name.rpartition("/")[2] in ("record_id", "format", "current", "run_state.json"))
         content = text[0].encode() if text else uploaded(objects, told, name, size)
-        assert (size, md5) == (len(content), hashlib.md5(content).hexdigest())
+        assert (size, sha256) == (len(content), hashlib.sha256(content).hexdigest())
     return told
 
 
@@ -105,7 +108,7 @@ def test_an_artifact_may_have_any_name(record: Record, sent: Sent, name: str) ->
     assert RecordUpload(record.folder, sent.put).upload()
     told = json.loads(sent.objects[LIST])
     listed = f"runs/{RUN.id}/artifacts/{name}"
-    assert told["files"][listed] == [len(content), hashlib.md5(content).hexdigest()]
+    assert told["files"][listed] == [len(content), hashlib.sha256(content).hexdigest()]
     assert uploaded(sent.objects, told, listed, len(content)) == content
     assert uploaded(sent.objects, told, f"runs/{RUN.id}/artifacts/model", PART + 1) == b"x" * (PART + 1)
     assert max(len(key) for key in sent.objects) < 900
@@ -160,7 +163,6 @@ def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> N
     assert (told["record_id"], told["run"], told["result"]) == ("first-life", RUN.id, None)
     logs = f"runs/{RUN.id}/logs/worker-0"
     account = {
-        "alive",
         "current",
         "format",
         "record_id",
@@ -169,6 +171,23 @@ def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> N
     }
     assert told["files"].keys() == account | {f"{logs}/stdout.0.log", f"{logs}/index.0.log"}
     assert sent.order[0].endswith("index.0.log")
+
+
+def test_the_list_is_the_one_that_a_controller_makes(record: Record, sent: Sent) -> None:
+    """Also of a task that was removed, and of a run that is not the current one."""
+    record.log(RUN.id, "worker-7").streams["stdout"].put(0, b"last words\n")
+    record.log("earlier", "worker-0").streams["stdout"].put(0, b"earlier\n")
+    record.artifacts_folder(RUN.id).mkdir()
+    (record.artifacts_folder(RUN.id) / "k.keras").write_bytes(b"model")
+    save_manifest(record.run_folder(RUN.id), ArtifactList())
+    for name in ("metrics.json", "artifacts.draft/0", ".events.jsonl.7.draft"):
+        (record.run_folder(RUN.id) / name).parent.mkdir(exist_ok=True)
+        (record.run_folder(RUN.id) / name).write_text("x")
+    assert RecordUpload(record.folder, sent.put).upload()
+    listed = {file.name: (file.size, file.text) for file in list_files(record.folder)}
+    uploaded = RecordList.from_dict(sent.told)
+    assert {file.name: (file.size, file.text) for file in uploaded.files} == listed
+    assert (sent.told["part"], PART) == (record_files.PART, record_files.PART)
 
 
 def test_code_locks_drafts_and_imports_stay(record: Record, sent: Sent) -> None:

@@ -1,0 +1,187 @@
+"""A cluster's record where its controller is, and the user's copy of it: for the tests of how one follows the other."""
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tests.unit.printing import Chunk, folder, write
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.control.controller_server import _artifact, _ranges
+from tfdeploy.agent.events import TASK_INTERRUPTED, Event
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
+from tfdeploy.agent.record.log import NAMES, PIPES
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.replica import Replica
+from tfdeploy.agent.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.run_state import FormerTask, RunState
+from tfdeploy.agent.transport.rpc import CallError
+from tfdeploy.backends.record_copy import RecordCopy, RecordUpdate
+
+_ENTRY = struct.Struct("<dBIQI")
+
+
+class Cut(ConnectionError):
+    """The connection, or the process that copies, has gone."""
+
+
+class Distant:
+    """A controller with a record, called over a connection that can be cut; `is_former`: of version 0.1.0."""
+
+    def __init__(self, home: Path, is_former: bool = False) -> None:
+        self._home, self._is_former = home, is_former
+        self._lives = 0
+        self.calls_left = 1_000_000
+        self.calls: list[str] = []
+        self.run: RunState | None = None
+        self.begin_life()
+
+    def begin_life(self) -> None:
+        """Another cluster of the same name, which has run nothing yet."""
+        self._lives += 1
+        self.record = Record(self._home / f"record-{self._lives}")
+        self.run = None
+
+    @property
+    def copy(self) -> Record:
+        """The copy, as a process that has just begun sees it."""
+        return RecordCopy(cluster_ref()).record
+
+    def submit(self, run_id: str, tasks: int) -> None:
+        """A run becomes the current one, or the current one grows."""
+        count = max(tasks, len(self.run.tasks) if self.run and self.run.spec.id == run_id else 0)
+        items = [TaskSpec(f"worker-{index}", "worker", index) for index in range(count)]
+        self.run = RunState(RunSpec(run_id, items, {}), float(self._lives))
+        self.record.save(self.run)
+
+    def print(self, place: int, chunks: Sequence[Chunk]) -> None:
+        """A task of the current run prints."""
+        if self.run:
+            names = list(self.run.tasks)
+            write(self.record.log(self.run.spec.id, names[place % len(names)]), chunks)
+
+    def shrink(self) -> None:
+        """The last task of the current run is removed, as by an update with fewer workers."""
+        if self.run and len(self.run.tasks) > 1:
+            hostname = [*self.run.tasks][-1]
+            del self.run.tasks[hostname]
+            self.run.former[hostname] = FormerTask(attempt=1)
+            self.record.save(self.run)
+
+    def happen(self, text: str) -> None:
+        """Something happens in the current run."""
+        if self.run:
+            self.record.add_events(self.run.spec.id, [Event(TASK_INTERRUPTED, 1.0, reason=text)])
+
+    def store(self, kind: str = "keras", version: str = "1", **files: bytes) -> None:
+        """The current run has these artifacts, each of one file."""
+        assert self.run is not None
+        run_folder, listed = self.record.run_folder(self.run.spec.id), []
+        for name, data in files.items():
+            path = run_folder / "artifacts" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            file = ManifestFile(name, len(data), version, _sha256(data))
+            listed.append(ManifestArtifact(kind, name, "m", 0, [file]))
+        save_manifest(run_folder, ArtifactList(listed))
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        if self._is_former == (path in ("/files", "/ranges")):
+            raise CallError(f"{method} {path}: 404 unknown call: {method} {path}")
+        if self.calls_left <= 0:
+            raise Cut
+        self.calls_left -= 1
+        self.calls.append(path)
+        controller, data = Controller(self.record), json.loads(body)
+        controller._run = self.run
+        if path == "/ranges":
+            return _ranges(controller.record, **data)
+        if path == "/artifact":
+            return _artifact(controller.record, **data)
+        reply = controller.list_files(**data).to_dict() if path == "/files" else controller.changes_since(data)
+        return json.dumps(reply).encode()
+
+    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.call(method, path, json.dumps(body).encode()))
+        return content
+
+    def update(self, calls: int = 1_000_000) -> RecordUpdate:
+        """Update the copy; the connection is cut after so many calls."""
+        self.calls_left = calls
+        try:
+            return RecordCopy(cluster_ref()).update(self)
+        finally:
+            self.calls_left = 1_000_000
+
+    def update_all_runs(self) -> None:
+        """Update the copies of all runs."""
+        RecordCopy(cluster_ref()).update_all_runs(self)
+
+    @contextmanager
+    def torn_after(self, writes: int) -> Iterator[None]:
+        """The process that copies is killed in the midst of writing, after it has written so many pieces."""
+        left, append = iter(range(writes)), Replica._append_data
+
+        def torn(path: Path, data: bytes) -> None:
+            if next(left, None) is None:
+                append(path, data[: len(data) // 2])
+                raise Cut
+            append(path, data)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Replica, "_append_data", staticmethod(torn))
+            yield
+
+    def content(self, record: Record, run_id: str) -> dict[str, Any]:
+        """All that a record has of a run."""
+        run = record.load(run_id)
+        assert run is not None
+        streams = {hostname: record.log(run_id, hostname).streams for hostname in record.hostnames(run)}
+        return {
+            "run_state": run.to_dict(),
+            "events": record.events(run_id),
+            "logs": {
+                (hostname, name): (its[name].start, its[name].end, its[name].span(0, its[name].end))
+                for hostname, its in streams.items()
+                for name in NAMES
+            },
+        }
+
+    def check_same(self) -> None:
+        """The copy has what the record has."""
+        record, copy = self.record, self.copy
+        assert (copy.runs(), copy.record_id()) == (record.runs(), record.record_id())
+        current = copy.current()
+        assert (current.spec.id if current else "") == (self.run.spec.id if self.run else "")
+        for run_id in record.runs():
+            assert self.content(copy, run_id) == self.content(record, run_id)
+
+    def promised(self) -> list[str]:
+        """What the copy's indexes name of bytes that are missing; nothing, if all is well."""
+        wrong = []
+        for path in self.copy.folder.glob("runs/*/logs/*"):
+            streams = self.copy.log(path.parts[-3], path.name).streams
+            index = streams["index"].span(0, streams["index"].end)
+            for _, pipe, _, position, length in _ENTRY.iter_unpack(index[: len(index) // _ENTRY.size * _ENTRY.size]):
+                if position + length > streams[PIPES[pipe]].end:
+                    wrong.append(f"{path.name}: {PIPES[pipe]} {position}+{length}")
+        return wrong
+
+
+@contextmanager
+def distant_record(is_former: bool = False) -> Iterator[Distant]:
+    """A record and its copy in a folder that is deleted at the end."""
+    with folder() as home, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "XDG_STATE_HOME", str(home / "state"))
+        yield Distant(home, is_former)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,293 @@
+"""A copy of a record in a folder, brought up to date from a list of the original's files and by reading ranges of them.
+
+A file that grows continues at the end of what is there; one that is replaced arrives beside it, where the next call continues, and gets
+its name when it is whole and has its hash. What the copy has is deleted only when something complete replaces it, or by a limit that
+the original states. So a call that is cut short or repeated does no harm.
+"""
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+
+from ..files import sha256_of, write_whole
+from .artifact_manifest import (
+    MANIFEST,
+    ArtifactList,
+    ManifestArtifact,
+    ManifestFile,
+    is_complete,
+    load_manifest,
+    save_manifest,
+    size_of,
+)
+from .artifact_precedence import remaining
+from .artifact_store import CLUSTER_BYTES, DRAFT_FOLDER, remove_files, store_draft
+from .artifacts import CLUSTER_LIMIT, RUN_LIMIT
+from .log_segments import SEGMENT_BYTES, Stream
+from .record_files import PART, STATE_FILES, Range, RecordFile, copy_order, grows, is_record_file
+
+Read = Callable[[Sequence[Range]], Sequence[bytes]]
+"""The bytes of these ranges, from the first on, as far as one call returns them. A range is shorter only where the file is."""
+
+MAX_FILES = 100_000
+"""A copy has at most so many files of the artifacts of one run, of at most `CLUSTER_BYTES`, whatever is listed."""
+
+_TRIES = 3
+"""How often a file is fetched if its content does not have the hash of the list."""
+
+
+class Replica:
+    """The copy in this folder. `read` reads the original; `is_over` returns true when the rest is left for the next update."""
+
+    def __init__(self, folder: Path, read: Read, is_over: Callable[[], bool] = lambda: False) -> None:
+        self._folder, self._read, self._is_over = folder, read, is_over
+
+    def update(self, files: Sequence[RecordFile]) -> List[str]:
+        """Bring output, events and states up to date with a list of files; the names of those that the copy still lacks.
+
+        Raises:
+            OSError: the copy cannot be written. What has arrived stays.
+        """
+        growing = sorted((file for file in files if grows(file.name) and _is_possible(file)), key=_order)
+        lacking = self._lacking(growing)
+        missing = self._append(growing, lacking)
+        grown = {_stream(part.name) for part in lacking} - {_stream(name) for name in missing}
+        self._drop_overlaps([file for file in growing if _stream(file.name) in grown])
+        for file in files:
+            if file.text is not None and is_record_file(file.name) and not _is_manifest(file.name):
+                self._write_text(self._folder / file.name, file.text)
+        return missing
+
+    def fetch_artifacts(self, files: Sequence[RecordFile]) -> List[str]:
+        """Fetch the artifacts in a list of files, as far as they are within the limits; the names of those that the copy still lacks.
+
+        Raises:
+            OSError: the copy cannot be read or written. What has arrived stays.
+        """
+        listed = {file.name: file for file in files}
+        missing = []
+        for file in files:
+            wanted = _parsed(file.text) if file.text and is_record_file(file.name) and _is_manifest(file.name) else None
+            if wanted is not None:
+                missing += self._fetch_all(self._folder / file.name, wanted, listed)
+        return missing
+
+    @staticmethod
+    def _write_text(path: Path, text: str) -> None:
+        for target in [path.with_name(name) for name in STATE_FILES] if path.name in STATE_FILES else [path]:
+            if size_of(target) != len(text.encode()) or target.read_bytes() != text.encode():
+                write_whole(target, text, sync=True)
+
+    def _append(self, files: List[RecordFile], lacking: List[Range]) -> List[str]:
+        """Append what files have grown by, many in one call; the names of those that are not whole then."""
+        gone: Set[str] = set()
+        before: List[Range] = []
+        while lacking and lacking != before:
+            before, wanted = lacking, next(divide(lacking))
+            for part, data in zip(wanted, self._read(wanted)):
+                if not data:  # the original has deleted the file meanwhile
+                    gone.add(part.name)
+                    break
+                self._append_data(self._folder / part.name, data[: part.size])
+                if len(data) < part.size:
+                    break
+            lacking = [part for part in self._lacking(files) if part.name not in gone]
+        differing = [file for file in files if self._differs(file) and not self._replace(file)]
+        return [*(part.name for part in lacking), *gone, *(file.name for file in differing)]
+
+    @staticmethod
+    def _append_data(path: Path, data: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(data)
+
+    def _lacking(self, files: Iterable[RecordFile]) -> List[Range]:
+        ends = ((file, max(0, size_of(self._folder / file.name))) for file in files)
+        return [Range(file.name, end, file.size - end) for file, end in ends if end < file.size]
+
+    def _differs(self, file: RecordFile) -> bool:
+        """Whether the copy of a file has grown to something else, as after a crash of the original's machine."""
+        path = self._folder / file.name
+        return bool(file.sha256) and size_of(path) >= file.size and sha256_of(path, file.size) != file.sha256
+
+    def _replace(self, file: RecordFile) -> bool:
+        """Fetch a file from its start; whether the copy has it."""
+        draft = self._folder / f"{file.name}.draft"
+        if self._fetch(file.name, file.size, file.sha256, draft):
+            draft.replace(self._folder / file.name)
+            return True
+        return False
+
+    def _drop_overlaps(self, files: Sequence[RecordFile]) -> None:
+        sizes: Dict[str, Dict[int, int]] = {}
+        for file in files:
+            if file.name.endswith(".log"):
+                sizes.setdefault(_stream(file.name), {})[int(file.name.split(".")[-2])] = file.size
+        for stream, segments in sizes.items():
+            path = self._folder / stream
+            Stream(path.parent, path.name).drop_overlaps(segments)
+
+    def _fetch_all(self, manifest: Path, wanted: ArtifactList, listed: Dict[str, RecordFile]) -> List[str]:
+        copy = _Artifacts(manifest.parent, wanted)
+        for artifact in _within_limits(wanted):
+            if artifact in copy.pending and all(
+                copy.has(file) or self._fetch_artifact(manifest.parent, file, listed) for file in artifact.files
+            ):
+                copy.store(artifact)
+            elif artifact in copy.pending and self._is_over():
+                break
+        if not copy.pending:
+            shutil.rmtree(str(manifest.parent / DRAFT_FOLDER), ignore_errors=True)
+        return [self._name(manifest.parent, file) for artifact in copy.pending for file in artifact.files]
+
+    def _name(self, run_folder: Path, file: ManifestFile) -> str:
+        return f"{run_folder.relative_to(self._folder).as_posix()}/artifacts/{file.name}"
+
+    def _fetch_artifact(self, run_folder: Path, file: ManifestFile, listed: Dict[str, RecordFile]) -> bool:
+        """Fetch a file, unless the original has another one in its place; whether it is complete."""
+        name = self._name(run_folder, file)
+        original = listed.get(name)
+        if original is None or original.size != file.size:
+            return False
+        return self._fetch(name, file.size, file.sha256 or original.sha256, _draft(run_folder, file))
+
+    def _fetch(self, name: str, size: int, sha256: str, draft: Path) -> bool:
+        """Fetch a file, and continue what an earlier call has begun; whether it is complete."""
+        for _ in range(_TRIES):
+            self._append_data(draft, b"")
+            while (end := draft.stat().st_size) < size:
+                if self._is_over():
+                    return False
+                wanted = Range(name, end, min(PART, size - end))
+                data = next(iter(self._read([wanted])), b"")
+                if not data:
+                    return False
+                self._append_data(draft, data[: wanted.size])
+            if draft.stat().st_size == size and sha256 in ("", sha256_of(draft)):
+                return True
+            draft.unlink()
+        return False
+
+
+def pack(ranges: Sequence[Range], parts: Sequence[bytes]) -> bytes:
+    """Ranges with their bytes as one message, with a hash; those without bytes are left out."""
+    data = b"".join(parts)
+    listed = [part._replace(size=len(content)) for part, content in zip(ranges, parts)]
+    header = {"ranges": listed, "sha256": hashlib.sha256(data).hexdigest()}
+    return json.dumps(header).encode() + b"\n" + data
+
+
+def unpack(message: bytes) -> List[Tuple[Range, bytes]]:
+    """The ranges in a message.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is none, or was damaged on its way.
+    """
+    text, _, data = message.partition(b"\n")
+    header = json.loads(text)
+    if hashlib.sha256(data).hexdigest() != header["sha256"]:
+        raise ValueError("the bytes of a record arrived damaged")
+    ranges = [Range(*part) for part in header["ranges"]]
+    ends = accumulate(part.size for part in ranges)
+    return [(part, data[end - part.size : end]) for part, end in zip(ranges, ends)]
+
+
+def divide(ranges: Iterable[Range]) -> Iterator[List[Range]]:
+    """These ranges in lists of `PART` bytes, of which one call moves each."""
+    part, left = [], PART
+    for item in ranges:
+        offset, end = item.offset, item.offset + item.size
+        while offset < end:
+            part.append(Range(item.name, offset, min(end - offset, left)))
+            offset, left = offset + part[-1].size, left - part[-1].size
+            if not left:
+                yield part
+                part, left = [], PART
+    if part:
+        yield part
+
+
+def _is_possible(file: RecordFile) -> bool:
+    """Whether a file may have so many bytes: a segment ends after the part with which it becomes full."""
+    return 0 <= file.size <= (SEGMENT_BYTES + 2 * PART if file.name.endswith(".log") else CLUSTER_BYTES)
+
+
+def _order(file: RecordFile) -> Tuple[bool, str, bool, int, str]:
+    return copy_order(file.name)
+
+
+def _stream(name: str) -> str:
+    """The path of a log's file without its position."""
+    return name.rsplit(".", 2)[0]
+
+
+def _is_manifest(name: str) -> bool:
+    """Whether it is the list of a run's artifacts. A copy has its own."""
+    return name.split("/")[2:] == [MANIFEST]
+
+
+def _parsed(text: str) -> Optional[ArtifactList]:
+    """A list of artifacts; None where it is none, or names files outside of the record."""
+    try:
+        return ArtifactList.from_dict(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _within_limits(wanted: ArtifactList) -> Iterator[ManifestArtifact]:
+    size = count = 0
+    for artifact in wanted.artifacts:
+        size, count = size + artifact.size, count + len(artifact.files)
+        if size <= CLUSTER_BYTES and count <= MAX_FILES:
+            yield artifact
+
+
+def _draft(run_folder: Path, file: ManifestFile) -> Path:
+    """Where a version of a file arrives."""
+    identity = f"{file.name} {file.size} {file.version} {file.sha256}"
+    return run_folder / DRAFT_FOLDER / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.draft"
+
+
+class _Artifacts:
+    """What the copy has of the artifacts of one run, and what is to come."""
+
+    def __init__(self, run_folder: Path, wanted: ArtifactList) -> None:
+        self._folder, self._wanted = run_folder, wanted
+        before = load_manifest(run_folder)
+        removed = {(item.name, item.machine) for item in wanted.left_out if item.reason in (CLUSTER_LIMIT, RUN_LIMIT)}
+        stored = [item for item in before.artifacts if is_complete(run_folder, item)]
+        self._save(
+            before, [item for item in stored if item in wanted.artifacts or (item.name, item.machine) not in removed]
+        )
+
+    @property
+    def pending(self) -> List[ManifestArtifact]:
+        """What is to be fetched."""
+        return self._manifest.pending
+
+    def has(self, file: ManifestFile) -> bool:
+        """Whether this version of the file is stored."""
+        return file in self._manifest.files
+
+    def store(self, artifact: ManifestArtifact) -> None:
+        """Store an artifact that has arrived, in place of what it replaces."""
+        if artifact not in self.pending:
+            return
+        for file in artifact.files:
+            if not self.has(file):
+                store_draft(_draft(self._folder, file), self._folder / "artifacts", file.name)
+        self._save(self._manifest, [*remaining(self._manifest.artifacts, artifact), artifact])
+
+    def _save(self, before: ArtifactList, artifacts: List[ManifestArtifact]) -> None:
+        listed = self._wanted.artifacts
+        ordered = [*(it for it in artifacts if it not in listed), *(it for it in listed if it in artifacts)]
+        pending = [artifact for artifact in listed if artifact not in artifacts]
+        self._manifest = replace(self._wanted, artifacts=ordered, pending=pending)
+        if self._manifest != before:
+            save_manifest(self._folder, self._manifest)
+        names = {file.name for file in self._manifest.files}
+        remove_files(self._folder / "artifacts", [file.name for file in before.files if file.name not in names])
