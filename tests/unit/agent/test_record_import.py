@@ -377,6 +377,15 @@ def test_a_copy_that_returns_deletes_nothing_that_only_the_record_here_has(
     assert lacking == left_out
 
 
+def test_the_artifacts_of_the_oldest_runs_are_the_first_to_go_after_an_import_too(
+    tmp_path: Path, controller: Controller
+) -> None:
+    controller.finish_import(
+        sent(controller, checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5))
+    )
+    assert (Record(tmp_path / "here").run_folder(SPEC.id) / "artifacts.json").stat().st_mtime == 1.0
+
+
 def test_the_log_of_a_task_that_was_removed_arrives_too(tmp_path: Path, controller: Controller) -> None:
     run = run_state(RunResult(STOPPED, MOVED, 2.0), removed={"worker-7": "launcher"})
     there = recorded(tmp_path / "there", run)

@@ -12,7 +12,7 @@ import re
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence
 
 PART = 4 << 20
 """The most bytes of a record that one call moves, in any direction, and of an object in a bucket."""
@@ -138,12 +138,6 @@ def is_artifact(name: str) -> bool:
     return name.split("/")[2:3] == ["artifacts"]
 
 
-def copy_order(name: str) -> Tuple[bool, str, bool, int, str]:
-    """The order in which files are copied: a log's bytes before its index, which never names bytes that are missing."""
-    folder, _, last = name.rpartition("/")
-    return not grows(name), folder, last.startswith("index."), len(last), last
-
-
 def list_files(folder: Path, runs: Optional[Collection[str]] = None) -> List[RecordFile]:
     """The files of a record, those of other runs than `runs` left out. A file that grows has no hash. The size of an index is read
     before those of the bytes that it names."""
@@ -154,17 +148,13 @@ def list_files(folder: Path, runs: Optional[Collection[str]] = None) -> List[Rec
             names += [f"{parent[len(str(folder)) + 1 :]}/{file}" for file in files]
     hashes: Dict[str, str] = {}
     listed = []
-    for name in sorted(filter(is_record_file, names), key=lambda name: (not _is_index(name), copy_order(name))):
+    for name in sorted(filter(is_record_file, names), key=lambda name: ("/index." not in name, name)):
         file = _listed(folder, name)
         if file is not None and name.endswith("/artifacts.json"):
             hashes.update(_artifact_hashes(name.rpartition("/")[0], file.text or ""))
         if file is not None:
             listed.append(file)
     return [file._replace(sha256=hashes.get(file.name, "")) if is_artifact(file.name) else file for file in listed]
-
-
-def _is_index(name: str) -> bool:
-    return grows(name) and name.rpartition("/")[2].startswith("index.")
 
 
 def _names_in(folder: Path) -> List[str]:

@@ -6,7 +6,9 @@ and names were checked; an import that was cut off continues.
 
 import hashlib
 import json
+import os
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
@@ -18,7 +20,7 @@ from ..files import sha256_of, write_whole
 from ..launch.workdir import RunRefused
 from ..run_state import RunState
 from . import artifact_precedence
-from .artifact_manifest import ArtifactList, is_complete, load_manifest, save_manifest, size_of
+from .artifact_manifest import MANIFEST, ArtifactList, is_complete, load_manifest, save_manifest, size_of
 from .artifacts import NOT_COPIED, LeftOut
 from .record import Record
 from .record_files import Range, RecordFile, RecordList, is_record_file, list_files, read_ranges
@@ -172,6 +174,8 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
                 moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)
                 arrived.add_events(run_id, [moved])
             arrived.save_other(run)
+            with suppress(FileNotFoundError):  # the artifacts of the oldest runs are deleted first
+                os.utime(str(arrived.run_folder(run_id) / MANIFEST), (run.submitted_at, run.submitted_at))
 
 
 def _retain(record: Record, arrived: Record) -> None:

@@ -28,7 +28,7 @@ from .artifact_precedence import remaining
 from .artifact_store import CLUSTER_BYTES, DRAFT_FOLDER, remove_files, store_draft
 from .artifacts import CLUSTER_LIMIT, RUN_LIMIT
 from .log_segments import SEGMENT_BYTES, Stream
-from .record_files import PART, STATE_FILES, Range, RecordFile, copy_order, grows, is_record_file
+from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file
 
 Read = Callable[[Sequence[Range]], Sequence[bytes]]
 """The bytes of these ranges, from the first on, as far as one call returns them. A range is shorter only where the file is."""
@@ -216,8 +216,10 @@ def _is_possible(file: RecordFile) -> bool:
     return 0 <= file.size <= (SEGMENT_BYTES + 2 * PART if file.name.endswith(".log") else CLUSTER_BYTES)
 
 
-def _order(file: RecordFile) -> Tuple[bool, str, bool, int, str]:
-    return copy_order(file.name)
+def _order(file: RecordFile) -> Tuple[str, bool, int, str]:
+    """A log's bytes are copied before its index, which never names bytes that are missing."""
+    folder, _, last = file.name.rpartition("/")
+    return folder, last.startswith("index."), len(last), last
 
 
 def _stream(name: str) -> str:
