@@ -21,7 +21,7 @@ from tfdeploy.agent.record.log import NAMES, PIPES
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.replica import Replica
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends.record_copy import RecordCopy, RecordUpdate
 
@@ -72,7 +72,7 @@ class Distant:
         if self.run and len(self.run.tasks) > 1:
             hostname = [*self.run.tasks][-1]
             del self.run.tasks[hostname]
-            self.run.removed_attempts[hostname] = 1
+            self.run.former[hostname] = FormerTask(attempt=1)
             self.record.save(self.run)
 
     def happen(self, text: str) -> None:
