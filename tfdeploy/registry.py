@@ -7,7 +7,6 @@ A file is written when an update begins, so that a cluster is listed while its f
 import json
 import logging
 import os
-import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -242,7 +241,8 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Name to version, of Python and of the installed packages among `PACKAGES`."""
-    from importlib.metadata import PackageNotFoundError, version  # only an update and `doctor` need it
+    import platform  # only an update and `doctor` need these
+    from importlib.metadata import PackageNotFoundError, version
 
     installed = {"python": platform.python_version()}
     for name in PACKAGES:

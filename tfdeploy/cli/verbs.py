@@ -3,11 +3,11 @@
 import inspect
 import sys
 from collections import UserDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,6 +19,7 @@ ALL = frozenset({"cwd", "stack", "cluster", "as_json", "output"})
 """The options that select clusters and the format of the result."""
 
 _NO_RESULT = frozenset({"as_json", "output"})
+_TEXTS = (str, list[str] | None)
 _WHOLE_STACK = frozenset({"cluster"})
 _NO_CLUSTER = frozenset({"cwd", "stack", "cluster"})
 
@@ -55,16 +56,45 @@ class Verb:
         app = typer.Typer(add_completion=False)
         if self.successor:
             function = _with_notice(function, self.name, self.successor)
+        if self.without != ALL:
+            function = with_common_options(function, ALL - self.without, self.wide)
         app.command(
             name,
+            cls=_Command,
             help=joined_paragraphs(function.__doc__ or ""),
             hidden=name != self.name or bool(self.successor),
             rich_help_panel=group,
             context_settings={"allow_interspersed_args": not self.runs_command},
-        )(with_common_options(function, ALL - self.without, self.wide) if self.without != ALL else function)
+        )(function)
         command = typer.main.get_command(app)
-        assert isinstance(command, TyperCommand)
+        assert isinstance(command, _Command)
+        parameters = inspect.signature(function).parameters.items()
+        command.texts = {key for key, parameter in parameters if get_args(parameter.annotation)[0] in _TEXTS}
         return command
+
+
+class _Command(TyperCommand):
+    """A command that does not convert its texts."""
+
+    texts: Collection[str] = ()
+
+    def get_params(self, ctx: Any) -> Any:
+        """Its options and arguments."""
+        return _without_conversion(super().get_params(ctx), self.texts)
+
+
+def _without_conversion(options: Sequence[Any], texts: Collection[str] = ()) -> Sequence[Any]:
+    """The options, which use defaults and texts as they are: Typer converts values by pydantic, and importing that takes a third of the
+    time of a command."""
+
+    def process(option: Any, convert: Callable[[Any, Any], Any], context: object, value: Any) -> Any:
+        is_final = option.name in texts or value == option.default
+        return value if is_final and not (value is None and option.required) else convert(context, value)
+
+    for option in options:
+        if "process_value" not in vars(option):
+            option.process_value = partial(process, option, option.process_value)
+    return options
 
 
 def joined_paragraphs(text: str) -> str:
@@ -189,6 +219,10 @@ class VerbGroup(TyperGroup):
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
         self.commands = _Commands({name: _entry(name) for name in _FOUND})  # type: ignore[assignment]
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options before the command."""
+        return _without_conversion(super().get_params(ctx))
 
     def list_commands(self, ctx: object) -> list[str]:
         """The names, without an import of the commands."""
