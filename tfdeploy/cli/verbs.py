@@ -3,8 +3,8 @@
 import inspect
 import sys
 from collections import UserDict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial, wraps
 from importlib import import_module
 from typing import Any, get_args
@@ -47,6 +47,8 @@ class Verb:
     """Whether the list of commands shows it."""
     successor: str = ""
     """What a former command is called now. It works for one release more."""
+    presets: Mapping[str, object] = field(default_factory=dict)
+    """The parameters of its function that a former command sets itself."""
 
     def imported(self, name: str, group: str) -> TyperCommand:
         """Import the command, under its name or an alias."""
@@ -55,7 +57,7 @@ class Verb:
         function = getattr(module, self.function or identifier)
         app = typer.Typer(add_completion=False)
         if self.successor:
-            function = _with_notice(function, self.name, self.successor)
+            function = self._with_notice(function)
         if self.without != ALL:
             function = with_common_options(function, ALL - self.without, self.wide)
         app.command(
@@ -70,6 +72,20 @@ class Verb:
         assert isinstance(command, _Command)
         parameters = inspect.signature(function).parameters.items()
         command.texts = {key for key, parameter in parameters if get_args(parameter.annotation)[0] in _TEXTS}
+        return command
+
+    def _with_notice(self, function: Callable[..., None]) -> Callable[..., None]:
+        """A former command, which prints its present name first."""
+
+        @wraps(function)
+        def command(query: Any, **options: Any) -> None:
+            if not query.as_json:  # a program may read both streams as one
+                print_message(f"tfdeploy: `tfdeploy {self.name}` is now `tfdeploy {self.successor}`.")
+            function(query, **self.presets, **options)
+
+        parameters = inspect.signature(function).parameters.values()
+        remaining = [parameter for parameter in parameters if parameter.name not in self.presets]
+        command.__signature__ = inspect.Signature(remaining)  # type: ignore[attr-defined]
         return command
 
 
@@ -100,18 +116,6 @@ def _without_conversion(options: Sequence[Any], texts: Collection[str] = ()) -> 
 def joined_paragraphs(text: str) -> str:
     """A docstring with one line for each paragraph: the help has the width of the terminal."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
-
-
-def _with_notice(function: Callable[..., None], name: str, successor: str) -> Callable[..., None]:
-    """A former command, which prints its present name first."""
-
-    @wraps(function)
-    def command(query: Any, *arguments: Any, **options: Any) -> None:
-        if not query.as_json:  # a program may read both streams as one
-            print_message(f"tfdeploy: `tfdeploy {name}` is now `tfdeploy {successor}`.")
-        function(query, *arguments, **options)
-
-    return command
 
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
@@ -158,23 +162,49 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 """The heading of each group in `tfdeploy --help`, and its commands."""
 
 FORMER = (
-    Verb("endpoints", "Show the addresses of tasks.", wide=True, successor="status -o wide"),
+    Verb("endpoints", "Show the addresses of tasks.", wide=True, module="commands.status", successor="status -o wide"),
     Verb(
         "replace",
         "Replace a task with a new one without its data.",
         module="commands.restart",
+        function="restart",
+        presets={"without_data": True, "lost": False, "dry_run": False},
         successor="restart --without-data",
     ),
-    Verb("heal", "Restore lost tasks, controllers and machines.", without=_WHOLE_STACK, successor="restart --lost"),
+    Verb(
+        "heal",
+        "Restore lost tasks, controllers and machines.",
+        without=_WHOLE_STACK,
+        module="commands.restart",
+        function="restart",
+        presets={"lost": True, "hostname": "", "without_data": False, "yes": False},
+        successor="restart --lost",
+    ),
     Verb(
         "ssh",
         "Log in to an EC2 machine of the cluster.",
         without=_NO_RESULT,
         module="commands.exec",
+        function="exec_",
+        presets={"machine": True, "interactive": False, "terminal": False},
         successor="exec --machine",
     ),
-    Verb("tunnel", "Forward ports of this computer to tasks until Ctrl-C.", successor="port-forward"),
-    Verb("leftovers", "Show resources that belong to no stack, or delete them.", wide=True, successor="ls --leftovers"),
+    Verb(
+        "tunnel",
+        "Forward ports of this computer to tasks until Ctrl-C.",
+        module="commands.port_forward",
+        function="port_forward",
+        successor="port-forward",
+    ),
+    Verb(
+        "leftovers",
+        "Show resources that belong to no stack, or delete them.",
+        wide=True,
+        module="commands.ls",
+        function="ls",
+        presets={"everything": False, "only_leftovers": True},
+        successor="ls --leftovers",
+    ),
 )
 """The commands of earlier versions. No list shows them."""
 

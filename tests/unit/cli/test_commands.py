@@ -21,7 +21,7 @@ from tfdeploy import registry
 from tfdeploy.agent.record.record import Record, RecordView
 from tfdeploy.backends.base import ClusterRef, ObservedState, Route
 from tfdeploy.cli import common, snapshot
-from tfdeploy.cli.commands import events, port_forward, tunnel, wait
+from tfdeploy.cli.commands import events, port_forward, wait
 from tfdeploy.cli.main import app
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.report.expected import ExpectedState, expected_state
@@ -128,7 +128,7 @@ def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeyp
     made = world()
     stands(monkeypatch, [sight(made)], ExpectedState(tasks=()))
     route = Route("10.0.0.4", 6006, lambda: pytest.fail("nobody connects"), direct=True)
-    monkeypatch.setattr(tunnel, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
+    monkeypatch.setattr(port_forward, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
     assert call("port-forward") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
     stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], ExpectedState(tasks=()))
     with pytest.raises(NotFound, match="has no run yet"):

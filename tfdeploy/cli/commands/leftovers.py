@@ -1,4 +1,4 @@
-"""`tfdeploy leftovers`: resources with our labels or tags that belong to no stack."""
+"""`tfdeploy ls --leftovers`: resources with our labels or tags that belong to no stack."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,7 +18,7 @@ from ...paths import RECORDS_FOLDER, state_folder
 from ...registry import Entry
 from ...report.tables import ago
 from ...units import counted, dollars, moment, text_of_size
-from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..common import FAILED, ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..output import print_table
 from ..ownership import (
     BUSY,
@@ -103,20 +103,8 @@ class _Deletion:
     error: str = ""
 
 
-def leftovers(
-    query: ClusterQuery,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Delete them, after confirmation.", show_default=False)
-    ] = False,
-    yes: Yes = False,
-) -> None:
-    """Show resources that belong to no stack, or delete them.
-
-    This machine, the Docker engine and EC2 are searched. Resources of a stack, or that an update may be creating, are never deleted.
-    If they were created elsewhere, or after this computer had destroyed its cluster of that name, or Pulumi cannot read their stack,
-    their state is `unknown`: these, and volumes that `retain_volumes` has retained, are deleted only with `--cluster ID` or
-    `--cluster PROJECT/STACK/NAME`. Records of destroyed clusters are not leftovers.
-    """
+def leftovers(query: ClusterQuery, delete: bool = False, yes: bool = False) -> None:
+    """Show resources that belong to no stack, or delete them: `tfdeploy ls --leftovers`."""
     all_rows, problems = _search(query)
     rows = [row for row in all_rows if _is_selected(row, query)]
     for problem in problems:

@@ -1,13 +1,14 @@
 """`tfdeploy status`: machines and tasks."""
 
+import json
 import os
 import select
 import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,17 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import registry
+from ...agent.files import write_whole
+from ...agent.record.log import Reader
 from ...agent.record.record import Record
+from ...backends.task_access import no_task
+from ...outputs import TaskRow
 from ...registry import Entry
 from ...report.escapes import safe
 from ...report.progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
 from ...report.summary import LEADERS, leader, next_steps, summary
 from ...units import moment, wrapped
+from .. import completion
 from ..common import console, has_colours, print_json, print_message, print_result, print_styled
-from ..output import cluster_tables, screen_width, wide_tables
-from ..select import ClusterQuery, label, select_clusters
+from ..output import cluster_tables, print_table, screen_width, wide_tables
+from ..select import ClusterQuery, label, select_cluster, select_clusters
 from ..snapshot import Snapshot, take_snapshot
-from ..training_reader import TrainingReader
 from .logs import sleep_while_read
 
 if TYPE_CHECKING:
@@ -34,8 +39,62 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
+_ENDPOINT_COLUMNS = ("hostname", "endpoint", "address", "machine", "public_ip")
+_PROGRESS_FILE = "progress.json"
+"""In the folder of a run: what was read of its progress, and how far."""
+
+_STORE_SECONDS = 10.0
+"""It is stored so often while the cluster is watched. A process that is killed leaves so much to be read again."""
+
 _PROGRESS_LINES = 1000
 """So many last lines of a task are read for its progress."""
+
+
+class TrainingReader:
+    """Reads the logs of one run from where the last process has stopped."""
+
+    def __init__(self, record: Record, run_id: str) -> None:
+        self.folder = record.folder
+        self.run_id = run_id
+        self._record = record
+        self._path = record.run_folder(run_id) / _PROGRESS_FILE
+        self._readers: dict[str, Reader] = {}
+        self._trainings: dict[str, Training] = {}
+        self._store_at = time.monotonic() + _STORE_SECONDS
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            self._load()
+
+    def _load(self) -> None:
+        data = json.loads(self._path.read_bytes())
+        if data["record_id"] != self._record.record_id():
+            return
+        for hostname, (position, training) in data["tasks"].items():
+            reader = Reader(self._record.log(self.run_id, hostname), state=position)
+            self._readers[hostname], self._trainings[hostname] = reader, Training.from_dict(training)
+
+    def read(self, hostnames: Sequence[str], commands: Mapping[str, str]) -> None:
+        """Read the new lines of these tasks; `commands` has the command of each."""
+        for hostname in hostnames:
+            if hostname not in self._readers:
+                self._readers[hostname] = Reader(self._record.log(self.run_id, hostname))
+                self._trainings[hostname] = Training(goal(commands.get(hostname, "")))
+            lines = self._readers[hostname].more()
+            self._trainings[hostname].add_lines((line.at, line.text) for line in lines)
+        if time.monotonic() >= self._store_at:
+            self.store()
+
+    def progress(self) -> dict[str, Progress]:
+        """Hostname to progress."""
+        return {hostname: training.progress for hostname, training in self._trainings.items()}
+
+    def store(self) -> None:
+        """Store what was read. Where that is not possible, as on a full disk, the next process reads it again."""
+        self._store_at = time.monotonic() + _STORE_SECONDS
+        if not self._path.parent.exists():
+            return
+        tasks = {name: (reader.state(), self._trainings[name].to_dict()) for name, reader in self._readers.items()}
+        with suppress(OSError):
+            write_whole(self._path, json.dumps({"record_id": self._record.record_id(), "tasks": tasks}), mode=0o600)
 
 
 class WatchedCluster:
@@ -272,3 +331,36 @@ def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     )
     outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
     return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}
+
+
+def endpoints(
+    query: ClusterQuery,
+    hostname: Annotated[
+        str,
+        typer.Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames),
+    ] = "",
+) -> None:
+    """Show the addresses of tasks.
+
+    ENDPOINT is the stable name inside the cluster, ADDRESS the current one. From this computer, use `tfdeploy port-forward`.
+    """
+    snapshot = take_snapshot(select_cluster(query))
+    tasks = snapshot.report.tasks
+    rows = [_endpoint(task) for task in tasks if hostname in ("", task["hostname"])]
+    if not rows:
+        raise no_task(snapshot.entry.title, hostname, [task["hostname"] for task in tasks])
+    if query.as_json:
+        print_json(rows)
+    else:
+        print_table(rows, _ENDPOINT_COLUMNS, query.wide)
+
+
+def _endpoint(task: TaskRow) -> dict[str, str]:
+    port = task["address"].rpartition(":")[2]
+    return {
+        "hostname": task["hostname"],
+        "endpoint": f"{task['hostname']}:{port}" if port else "",
+        "address": task["address"],
+        "machine": task["machine"],
+        "public_ip": task["public_ip"],
+    }
