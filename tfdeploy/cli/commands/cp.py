@@ -65,7 +65,7 @@ def cp(
                 refuse_in_source(destination, Path(opened.listing.root.name))
             with _progress_bar(opened.size) as report:
                 result = copy(opened, destination, report)
-            target = str(destination.path)
+            target = str(destination)
     if query.as_json:
         print_json({"destination": target, **vars(result)})
     else:
