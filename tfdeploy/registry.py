@@ -49,12 +49,17 @@ class Entry:
     @property
     def title(self) -> str:
         """Which cluster it is, for people: `project/stack/name`."""
-        return "/".join((self.cluster["project"], self.cluster["stack"], self.cluster["name"]))
+        return title_of(self.cluster)
 
     @property
     def stack_key(self) -> tuple[str, ...]:
         """Which resource of which stack it is: clusters with the same key are one after the other, each with an id."""
         return (self.login, self.organization, self.title)
+
+
+def title_of(cluster: ClusterRef) -> str:
+    """A cluster as `project/stack/name`."""
+    return "/".join((cluster["project"], cluster["stack"], cluster["name"]))
 
 
 def login() -> str:

@@ -65,8 +65,7 @@ class _Row:
 
     @property
     def title(self) -> str:
-        cluster = self.discovered.cluster
-        return f"{cluster['project']}/{cluster['stack']}/{cluster['name']}"
+        return registry.title_of(self.discovered.cluster)
 
     @property
     def resources(self) -> str:
@@ -93,20 +92,10 @@ class _Row:
         }
 
 
-@dataclass(frozen=True)
-class _Deletion:
-    """The end of the deletion of one cluster's resources."""
-
-    cluster: str
-    retained: str = ""
-    """What was retained, and where."""
-    error: str = ""
-
-
 def leftovers(query: ClusterQuery, delete: bool = False, yes: bool = False) -> None:
     """Show resources that belong to no stack, or delete them: `tfdeploy ls --leftovers`."""
     all_rows, problems = _search(query)
-    rows = [row for row in all_rows if _is_selected(row, query)]
+    rows = [row for row in all_rows if query.matches(row.discovered.cluster)]
     for problem in problems:
         print_message(f"tfdeploy: {problem}")
     if delete:
@@ -257,11 +246,11 @@ def _delete(query: ClusterQuery, rows: Sequence[_Row], yes: bool) -> None:
     ask_to_confirm(yes, "Delete all of this permanently? Records are retained.", no_terminal)
     deletions = [_delete_row(row) for row in chosen]
     if query.as_json:
-        print_json([{"cluster": item.cluster, "retained": item.retained, "error": item.error} for item in deletions])
+        print_json(deletions)
     for item in deletions:
-        message = f"{item.cluster}: {item.error or item.retained or 'deleted'}"
+        message = f"{item['cluster']}: {item['error'] or item['retained'] or 'deleted'}"
         print_message(message) if query.as_json else print_result(message)
-    if any(item.error for item in deletions):
+    if any(item["error"] for item in deletions):
         raise typer.Exit(FAILED)
 
 
@@ -290,25 +279,18 @@ def _named(query: ClusterQuery, rows: Sequence[_Row]) -> list[_Row]:
     return [row]
 
 
-def _delete_row(row: _Row) -> _Deletion:
-    cluster = row.discovered.cluster
+def _delete_row(row: _Row) -> dict[str, str]:
+    """Delete the resources of one cluster. What was retained, and where, or the error: the output of `--json`."""
+    cluster, retained, error = row.discovered.cluster, "", ""
     try:
         if row.call:
             remove_cluster(row.call, verbose=False)
-            return _Deletion(row.title)
-        retained = load(cluster["backend"]).runner.delete_all(cluster, "", {"volumes": False, "record": True})
-        registry.mark_destroyed(cluster)
-    except Exception as error:  # the other clusters are still deleted
-        return _Deletion(row.title, error=str(error) if isinstance(error, TfdeployError) else repr(error))
-    return _Deletion(row.title, retained)
-
-
-def _is_selected(row: _Row, query: ClusterQuery) -> bool:
-    cluster = row.discovered.cluster
-    return query.cluster in ("", cluster["name"], cluster["id"], row.title) and query.stack_name in (
-        "",
-        cluster["stack"],
-    )
+        else:
+            retained = load(cluster["backend"]).runner.delete_all(cluster, "", {"volumes": False, "record": True})
+            registry.mark_destroyed(cluster)
+    except Exception as raised:  # the other clusters are still deleted
+        error = str(raised) if isinstance(raised, TfdeployError) else repr(raised)
+    return {"cluster": row.title, "retained": retained, "error": error}
 
 
 def _cells(row: _Row) -> dict[str, str]:

@@ -116,7 +116,7 @@ def run(
         settings=settings or (),
     )
     call = Call(_stack_name(name), arguments(request), configuration(request.settings), keep)
-    options = _RunOptions(parse_timeout(wait), keep, verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json)
+    options = _RunOptions(parse_timeout(wait), verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json)
     raise typer.Exit(_run(call, request, options).code)
 
 
@@ -125,7 +125,6 @@ class _RunOptions:
     """The options of a run besides those of its cluster."""
 
     seconds: float
-    keep: bool
     verbose: bool
     as_json: bool
 
@@ -138,7 +137,7 @@ def _run(call: Call, request: RunRequest, options: _RunOptions) -> Outcome:
             call = replace(call, args={**call.args, "command": terminal.command(request.command)})
         print_line = line_printer(options.as_json, HERE if terminal else "")
         with call.begin():
-            outcome = Session(call, print_line, options.seconds, options.keep, options.verbose).run()
+            outcome = Session(call, print_line, options.seconds, options.verbose).run()
     except Abandoned as abandoned:
         print_message(_abandoned_message(call, request.backend, abandoned))
         outcome = Outcome(abandoned.code, None)
