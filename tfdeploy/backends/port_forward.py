@@ -103,14 +103,10 @@ def _owner(ports: Sequence[int]) -> int | None:
         with suppress(OSError):
             for line in table.read_text().splitlines()[1:]:
                 fields = line.split()
-                if [int(end.rpartition(":")[2], 16) for end in fields[1:3]] == list(ports) and _is_loopback(fields[1]):
+                is_loopback = fields[1].partition(":")[0].endswith(_KERNEL_LOOPBACK)  # also as an IPv6 address
+                if is_loopback and [int(end.rpartition(":")[2], 16) for end in fields[1:3]] == list(ports):
                     return int(fields[7])
     return None
-
-
-def _is_loopback(address: str) -> bool:
-    """Whether this is 127.0.0.1 in the kernel's form, also as an IPv6 address."""
-    return address.partition(":")[0].endswith(_KERNEL_LOOPBACK)
 
 
 def relay(client: socket.socket, task: Connection) -> None:

@@ -63,7 +63,8 @@ class Verb:
         app.command(
             name,
             cls=_Command,
-            help=joined_paragraphs(function.__doc__ or ""),
+            # One line for each paragraph: the help has the width of the terminal.
+            help="\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(function.__doc__ or "").split("\n\n")),
             hidden=name != self.name or bool(self.successor),
             rich_help_panel=group,
             context_settings={"allow_interspersed_args": not self.runs_command},
@@ -111,11 +112,6 @@ def _without_conversion(options: Sequence[Any], texts: Collection[str] = ()) -> 
         if "process_value" not in vars(option):
             option.process_value = partial(process, option, option.process_value)
     return options
-
-
-def joined_paragraphs(text: str) -> str:
-    """A docstring with one line for each paragraph: the help has the width of the terminal."""
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
@@ -274,12 +270,11 @@ def overview() -> str:
         listed = [verb for verb in verbs if verb.is_listed]
         titles = [group, *[""] * (len(listed) - 1)]
         lines += [f"{title:<9} {verb.name:<13} {verb.summary}" for title, verb in zip(titles, listed, strict=True)]
-    lines.append("Options:  --help, --version, --debug, --install-completion, --show-completion")
-    return "\n".join([*lines, *exit_code_lines()]) + "\n"
-
-
-def exit_code_lines() -> list[str]:
-    """The exit codes in two lines."""
     codes = [f"{code} {word}" for code, word in EXIT_WORDS.items()]
     half = (len(codes) + 1) // 2
-    return [f"Exit:     {', '.join(codes[:half])},", f"          {', '.join(codes[half:])}"]
+    lines += [
+        "Options:  --help, --version, --debug, --install-completion, --show-completion",
+        f"Exit:     {', '.join(codes[:half])},",
+        f"          {', '.join(codes[half:])}",
+    ]
+    return "\n".join(lines) + "\n"

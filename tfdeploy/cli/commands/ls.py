@@ -153,15 +153,13 @@ def _notes(shown: Sequence[ClusterSummary], gone: int) -> list[str]:
     for cluster in shown:
         entry = cluster.entry
         if not entry.ended and (where := other_login(entry)):
-            notes.append(f"{where}. To select that cluster, use {_selection(entry)}.")
+            selection = (
+                f"--cwd {shlex.quote(entry.folder)} --stack {entry.cluster['stack']} --cluster {entry.cluster['id']}"
+            )
+            notes.append(f"{where}. To select that cluster, use {selection}.")
     if gone:
         notes.append(f"Not shown: {gone} of which nothing exists any more. `tfdeploy ls --all` shows them.")
     return notes
-
-
-def _selection(entry: Entry) -> str:
-    """The options that select a cluster from every folder and login."""
-    return f"--cwd {shlex.quote(entry.folder)} --stack {entry.cluster['stack']} --cluster {entry.cluster['id']}"
 
 
 def _amount(cost: CostSummary, name: str) -> str:

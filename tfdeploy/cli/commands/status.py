@@ -27,13 +27,14 @@ from ...report.progress import Progress, Training, goal, left_text, loss_text, r
 from ...report.summary import LEADERS, leader, next_steps, summary
 from ...units import moment, wrapped
 from .. import completion
-from ..common import console, has_colours, print_json, print_message, print_result, print_styled
+from ..common import has_colours, print_json, print_message, print_result, print_styled
 from ..output import cluster_tables, print_table, screen_width, wide_tables
 from ..select import ClusterQuery, label, select_cluster, select_clusters
 from ..snapshot import Snapshot, take_snapshot
 from .logs import sleep_while_read
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 _POLL_SECONDS = 1.0
@@ -149,7 +150,10 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
     """Show the clusters until their runs end or q is pressed: redrawn in a terminal, otherwise printed after each change."""
     clusters = [WatchedCluster(entry) for entry in entries]
     try:
-        had_ended = _redraw(clusters) if console().is_terminal else _print_changes(clusters)
+        from rich.console import Console
+
+        screen = Console(highlight=False)
+        had_ended = _redraw(clusters, screen) if screen.is_terminal else _print_changes(clusters)
     finally:
         for cluster in clusters:
             cluster.store()
@@ -157,12 +161,12 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
         print_message("This is the last state: the training has ended, so there is nothing to watch.")
 
 
-def _redraw(clusters: Sequence[WatchedCluster]) -> bool:
+def _redraw(clusters: Sequence[WatchedCluster], screen: "Console") -> bool:
     """Whether all had ended before the first observation."""
     from rich.live import Live
     from rich.text import Text
 
-    screen, is_first = console(), True
+    is_first = True
     with _quit_key() as quit_pressed, Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             snapshots = [cluster.take_snapshot() for cluster in clusters]

@@ -193,14 +193,11 @@ def line_printer(as_json: bool, hidden: str) -> Callable[[LogLine], None]:
         if line.hostname != hidden:
             out = sys.stderr if as_json or line.pipe == "stderr" else sys.stdout
             text = safe(line.text, "NO_COLOR" not in os.environ) if out.isatty() else line.text
-            print(prefix(line.hostname) + _encodable(text, out.encoding), file=out, flush=True)
+            # With escapes for characters that the encoding lacks.
+            text = text.encode(out.encoding, "backslashreplace").decode(out.encoding)
+            print(prefix(line.hostname) + text, file=out, flush=True)
 
     return print_line
-
-
-def _encodable(text: str, encoding: str) -> str:
-    """The text, with escapes for characters that the encoding lacks."""
-    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _stack_name(name: str) -> str:

@@ -133,7 +133,8 @@ class Session:
                 return Ending.FINISHED
             if now > deadline:
                 return Ending.TIMED_OUT
-            if snapshot is None or not _is_silent(snapshot):
+            observed = snapshot.observed if snapshot else None
+            if observed is None or observed.engine is not None or observed.controller_silent_since is None:
                 last_response = now
             elif now - last_response >= _LOST_SECONDS:
                 print_message(f"tfdeploy run: no response from the cluster for {_LOST_SECONDS:g} s; removing it")
@@ -222,11 +223,6 @@ class Session:
             raise Abandoned(128 + self._signal, self._is_removing)
         # Nothing else is done here: a signal may interrupt a print or the holder of a lock.
         self._signal = number
-
-
-def _is_silent(snapshot: Snapshot) -> bool:
-    observed = snapshot.observed
-    return observed.engine is None and observed.controller_silent_since is not None
 
 
 def remove_cluster(call: Call, verbose: bool) -> None:
