@@ -30,8 +30,8 @@ class Verb:
 
     name: str
     """What the user types."""
-    summary: str
-    """The first line of its help."""
+    summary: str = ""
+    """The first line of its help, for the list of commands."""
     without: frozenset[str] = frozenset()
     """The common options that would mean nothing here."""
     wide: bool = False
@@ -40,9 +40,9 @@ class Verb:
     runs_command: bool = False
     """Whether what follows its first argument is the user's command, with its own options."""
     module: str = ""
-    """The module with its function, in this package; by default that of its name in `commands`."""
+    """The module with its function, in this package; by default that of its name, or of its successor's, in `commands`."""
     function: str = ""
-    """By default that of its name."""
+    """By default that of this name."""
     is_listed: bool = True
     """Whether the list of commands shows it."""
     successor: str = ""
@@ -52,7 +52,7 @@ class Verb:
 
     def imported(self, name: str, group: str) -> TyperCommand:
         """Import the command, under its name or an alias."""
-        identifier = self.name.replace("-", "_")
+        identifier = (self.successor or self.name).split()[0].replace("-", "_")
         module = import_module(f".{self.module or f'commands.{identifier}'}", __package__)
         function = getattr(module, self.function or identifier)
         app = typer.Typer(add_completion=False)
@@ -158,48 +158,31 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 """The heading of each group in `tfdeploy --help`, and its commands."""
 
 FORMER = (
-    Verb("endpoints", "Show the addresses of tasks.", wide=True, module="commands.status", successor="status -o wide"),
+    Verb("endpoints", wide=True, function="endpoints", successor="status -o wide"),
     Verb(
         "replace",
-        "Replace a task with a new one without its data.",
-        module="commands.restart",
-        function="restart",
-        presets={"without_data": True, "lost": False, "dry_run": False},
         successor="restart --without-data",
+        presets={"without_data": True, "lost": False, "dry_run": False},
     ),
     Verb(
         "heal",
-        "Restore lost tasks, controllers and machines.",
         without=_WHOLE_STACK,
-        module="commands.restart",
-        function="restart",
-        presets={"lost": True, "hostname": "", "without_data": False, "yes": False},
         successor="restart --lost",
+        presets={"lost": True, "hostname": "", "without_data": False, "yes": False},
     ),
     Verb(
         "ssh",
-        "Log in to an EC2 machine of the cluster.",
         without=_NO_RESULT,
-        module="commands.exec",
         function="exec_",
-        presets={"machine": True, "interactive": False, "terminal": False},
         successor="exec --machine",
+        presets={"machine": True, "interactive": False, "terminal": False},
     ),
-    Verb(
-        "tunnel",
-        "Forward ports of this computer to tasks until Ctrl-C.",
-        module="commands.port_forward",
-        function="port_forward",
-        successor="port-forward",
-    ),
+    Verb("tunnel", successor="port-forward"),
     Verb(
         "leftovers",
-        "Show resources that belong to no stack, or delete them.",
         wide=True,
-        module="commands.ls",
-        function="ls",
-        presets={"everything": False, "only_leftovers": True},
         successor="ls --leftovers",
+        presets={"everything": False, "only_leftovers": True},
     ),
 )
 """The commands of earlier versions. No list shows them."""

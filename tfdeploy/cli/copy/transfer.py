@@ -30,22 +30,15 @@ class Meter:
     report: Callable[[int], None]
     completed: int = 0
     """The sizes of the files before the current one."""
-    current: int = 0
 
-    def add(self, count: int) -> None:
-        """Bytes of the current file."""
-        self.current += count
-        self.report(self.completed + self.current)
-
-    def restart(self, count: int) -> None:
+    def show(self, current: int) -> None:
         """So many bytes of the current file are there."""
-        self.current = 0
-        self.add(count)
+        self.report(self.completed + current)
 
     def next_file(self, size: int) -> None:
         """The current file, of this size, is done."""
-        self.completed, self.current = self.completed + size, 0
-        self.report(self.completed)
+        self.completed += size
+        self.show(0)
 
 
 @dataclass
@@ -181,12 +174,14 @@ def _receive(files: TaskFiles, name: str, file: Any, meter: Meter) -> _Received:
         content = held.content if begin.offset else hashlib.sha256()
         file.seek(begin.offset)
         file.truncate()
-        meter.restart(begin.offset)
+        position = begin.offset
         for part in files.parts(begin):
+            meter.show(position)
             content.update(part)
             _write(file, part)
-            meter.add(len(part))
-            count += len(part)
+            position += len(part)
+        meter.show(position)
+        count += position - begin.offset
         end = files.end()
         if end.state in COMPLETE and end.sha256 != content.hexdigest():
             end = ContentEnd(CHANGED, reason="it does not arrive as it was sent")
