@@ -2,8 +2,7 @@
 
 import inspect
 import sys
-from collections import UserDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
 from importlib import import_module
@@ -206,20 +205,17 @@ def _imported(name: str) -> TyperCommand:
     return verb.imported(name, group)
 
 
-def _entry(name: str) -> TyperCommand:
-    """What the list of all commands shows of one."""
-    group, verb = _FOUND[name]
-    is_hidden = name != verb.name or bool(verb.successor)
-    return TyperCommand(name, help=verb.summary, hidden=is_hidden, rich_help_panel=group)
-
-
-class _Commands(UserDict[str, TyperCommand]):
+class _Commands(Mapping[str, TyperCommand]):
     """The commands by name. Each is imported when it is read."""
 
     def __getitem__(self, name: str) -> TyperCommand:
-        if name not in self.data:
-            raise KeyError(name)
         return _imported(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FOUND)
+
+    def __len__(self) -> int:
+        return len(_FOUND)
 
 
 class VerbGroup(TyperGroup):
@@ -227,7 +223,7 @@ class VerbGroup(TyperGroup):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
-        self.commands = _Commands({name: _entry(name) for name in _FOUND})  # type: ignore[assignment]
+        self.commands = _Commands()  # type: ignore[assignment]
 
     def get_params(self, ctx: Any) -> Any:
         """The options before the command."""
