@@ -7,7 +7,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -223,31 +223,22 @@ def _crop(lines: Sequence[str], height: int) -> "Text":
 
 
 @contextmanager
-def _quit_key() -> Iterator["_QuitKey"]:
-    """Read single keys without echo, if stdin is a terminal."""
-    if not sys.stdin.isatty():
-        yield _QuitKey(None)
-        return
-    attributes = termios.tcgetattr(sys.stdin)
+def _quit_key() -> Iterator[Callable[[float], bool]]:
+    """A function that waits for so many seconds, and returns whether the quit key was pressed meanwhile, if stdin is a terminal."""
+    keys = [sys.stdin] if sys.stdin.isatty() else []
+
+    def wait(seconds: float) -> bool:
+        ready, _, _ = select.select(keys, [], [], seconds)
+        return bool(ready) and os.read(sys.stdin.fileno(), 1) in _QUIT_KEYS
+
+    attributes = termios.tcgetattr(sys.stdin) if keys else None
     try:
-        tty.setcbreak(sys.stdin)
-        yield _QuitKey(sys.stdin.fileno())
+        if keys:
+            tty.setcbreak(sys.stdin)
+        yield wait
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
-
-
-class _QuitKey:
-    """Waits for so many seconds; returns whether the quit key was pressed meanwhile."""
-
-    def __init__(self, stdin: int | None) -> None:
-        self._stdin = stdin
-
-    def __call__(self, seconds: float) -> bool:
-        if self._stdin is None:
-            time.sleep(seconds)
-            return False
-        ready, _, _ = select.select([self._stdin], [], [], seconds)
-        return bool(ready) and os.read(self._stdin, 1) in _QUIT_KEYS
+        if attributes is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
 
 
 def _index(hostname: str) -> int:
