@@ -77,15 +77,18 @@ class Verb:
     def _with_notice(self, function: Callable[..., None]) -> Callable[..., None]:
         """A former command, which prints its present name first."""
 
+        notice = f"`tfdeploy {self.name}` is now `tfdeploy {self.successor}`."
+
         @wraps(function)
         def command(query: Any, **options: Any) -> None:
             if not query.as_json:  # a program may read both streams as one
-                print_message(f"tfdeploy: `tfdeploy {self.name}` is now `tfdeploy {self.successor}`.")
+                print_message(f"tfdeploy: {notice}")
             function(query, **self.presets, **options)
 
         parameters = inspect.signature(function).parameters.values()
         remaining = [parameter for parameter in parameters if parameter.name not in self.presets]
         command.__signature__ = inspect.Signature(remaining)  # type: ignore[attr-defined]
+        command.__doc__ = f"{notice}\n\n{inspect.cleandoc(function.__doc__ or '')}"
         return command
 
 

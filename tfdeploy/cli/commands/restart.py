@@ -10,8 +10,7 @@ from ...backends.base import access, load
 from ...errors import BackendError, CommandError, NotFound, SpecError
 from ...registry import login
 from ...units import counted, moment
-from .. import completion
-from ..common import Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..common import Hostname, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..heal_plan import HealPlan, heal_plan
 from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
 from ..select import ClusterQuery, select_clusters, select_existing_cluster
@@ -22,9 +21,7 @@ _REFRESH = "--refresh"
 
 def restart(
     query: ClusterQuery,
-    hostname: Annotated[
-        str, typer.Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames)
-    ] = "",
+    hostname: Hostname = "",
     without_data: Annotated[
         bool,
         typer.Option("--without-data", help="Delete the volumes that only this task mounts.", show_default=False),

@@ -26,8 +26,7 @@ from ...report.escapes import safe
 from ...report.progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
 from ...report.summary import LEADERS, leader, next_steps, summary
 from ...units import moment, wrapped
-from .. import completion
-from ..common import has_colours, print_json, print_message, print_result, print_styled
+from ..common import Hostname, has_colours, print_json, print_message, print_result, print_styled
 from ..output import cluster_tables, print_table, screen_width, wide_tables
 from ..select import ClusterQuery, label, select_cluster, select_clusters
 from ..snapshot import Snapshot, take_snapshot
@@ -289,8 +288,11 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
         tables = wide_tables(report.machines, report.tasks, report.endpoints)
     else:
         tables = cluster_tables(report.machines, report.tasks, width, has_colours())
-    lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width), *_destroyed(snapshot.entry)]
-    if progress is None and not snapshot.entry.ended:
+    lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width)]
+    if snapshot.entry.ended:
+        at = moment(snapshot.entry.ended)
+        lines.append(f"The cluster was destroyed at {at}; this is its last record. `pulumi up` creates it again.")
+    elif progress is None:
         lines += wrapped(next_steps(report, snapshot.entry.expected.serve, in_status=True), width)
     return f"{tables}\n\n" + "\n".join(safe(line, False) for line in "\n".join(lines).split("\n"))
 
@@ -298,24 +300,16 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
 def read_progress(snapshot: Snapshot) -> Progress:
     """The progress of the first task that prints steps or losses, from the last lines of its log; the chief first."""
     run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
-    for hostname in dict.fromkeys(
-        name for name in (*LEADERS, *(run.tasks if run else ())) if run and name in run.tasks
-    ):
-        command = next((row["command"] for row in snapshot.report.tasks if row["hostname"] == hostname), "")
-        training = Training(goal(command))
-        lines = record.log(run.spec.id if run else "", hostname).tail(_PROGRESS_LINES)
+    if run is None:
+        return Progress()
+    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
+    for hostname in dict.fromkeys(name for name in (*LEADERS, *run.tasks) if name in run.tasks):
+        training = Training(goal(commands.get(hostname, "")))
+        lines = record.log(run.spec.id, hostname).tail(_PROGRESS_LINES)
         training.add_lines((line.at, line.text) for line in lines)
         if training.progress.step is not None or training.progress.loss is not None:
             return training.progress
     return Progress()
-
-
-def _destroyed(entry: Entry) -> list[str]:
-    if not entry.ended:
-        return []
-    return [
-        f"The cluster was destroyed at {moment(entry.ended)}; this is its last record. `pulumi up` creates it again."
-    ]
 
 
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:
@@ -328,13 +322,7 @@ def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}
 
 
-def endpoints(
-    query: ClusterQuery,
-    hostname: Annotated[
-        str,
-        typer.Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames),
-    ] = "",
-) -> None:
+def endpoints(query: ClusterQuery, hostname: Hostname = "") -> None:
     """Show the addresses of tasks.
 
     ENDPOINT is the stable name inside the cluster, ADDRESS the current one. From this computer, use `tfdeploy port-forward`.
