@@ -55,7 +55,7 @@ class PlacementError(SpecError):
 
 
 class BackendError(TfdeployError, RuntimeError):
-    """A request that an engine, a cloud or a process manager did not carry out."""
+    """A request that an engine, a cloud or a process manager did not perform."""
 
 
 class CommandError(BackendError):

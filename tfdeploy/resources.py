@@ -26,7 +26,7 @@ from .spec import environment
 from .spec.arg_reader import ArgReader
 
 if TYPE_CHECKING:
-    from .backends.run_mover import MovedRunProps
+    from .backends.move import MovedRunProps
 
 Props = dict[str, Any]
 
@@ -62,10 +62,10 @@ class CleanupProvider(StackProvider):
         """Stop the run and bring its record here, if machines are replaced next. Stop at once the tasks that are no longer listed:
         Pulumi deletes them only after the program has ended."""
         if news.get("replacement"):
-            from .backends import carried_record, moving
+            from .backends import carried_record, move_record
 
             replacement = Replacement.from_dict(plain_values(news["replacement"]))
-            carried_record.take(news["cluster"], moving.mover(news["cluster"]["backend"]), replacement)
+            carried_record.take(news["cluster"], move_record.mover(news["cluster"]["backend"]), replacement)
         _runner(news).delete_unlisted(news["cluster"], olds["token"], news["hostnames"])
         return UpdateResult({**news, "token": olds["token"]})
 
@@ -161,15 +161,15 @@ def _submit(props: RunProps) -> RunOutputs:
 
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
     """Submit a run, with its record from another place, or from this computer."""
-    from .backends import moving
+    from .backends import move_record
     from .report.run_outcomes import last_step
 
-    for sentence in moving.carry(props, last_step):
+    for sentence in move_record.import_record(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")
     for former in props["moved_from"]:
         _store_outcomes(former)
     outputs = _runner(props).submit_run(props)
-    moving.note_move(props)
+    move_record.mark_moved(props)
     registry.confirm_move(props["cluster"])
     return outputs
 

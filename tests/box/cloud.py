@@ -38,7 +38,7 @@ from tests.box.policies import conditions
 from tests.box.profiles import replaced_profiles
 from tests.engine.cli import LABEL, DockerFailed, docker
 from tests.engine.registry import registry
-from tfdeploy.backends.ec2.aws.iam_policy import allowed_actions, document, everything
+from tfdeploy.backends.ec2.aws.iam_policy import everything, needed_actions
 
 PLUGINS = Path(__file__).with_name("provider")
 COMMANDS = Path(__file__).with_name("aws")
@@ -46,7 +46,7 @@ COMMANDS = Path(__file__).with_name("aws")
 USER, PROFILE_USER, ADMINISTRATOR = "box", "AKIABOX", "administrator"
 """Access keys: of whoever uses the box by its `environment` or by a profile, and of the tests themselves, which may do everything."""
 
-ACTIONS = allowed_actions(document(everything()))
+ACTIONS = needed_actions(everything())
 """What `tfdeploy iam-policy` prints for everything."""
 
 _OF_NETWORKS = """CreateVpc DeleteVpc ModifyVpcAttribute DescribeVpcAttribute CreateSubnet DeleteSubnet ModifySubnetAttribute

@@ -86,7 +86,7 @@ PLANTED = [
     ("spec/cluster.py", "def f():\n    return __import__('pulumi')", "spec.cluster:2: may not import pulumi"),
     (
         "plan/plan.py",
-        "from ..agent.launch import tf_config\nfrom ..agent.record import record",
+        "from ..agent.control import elastic\nfrom ..agent.record import record",
         "plan.plan:2: may not import agent.record.record",
     ),
     ("plan/plan.py", "def f(m, name):\n    m.import_module(name)", "plan.plan:2: may not import what it computes"),

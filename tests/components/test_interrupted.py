@@ -48,7 +48,7 @@ from pathlib import Path
 
 sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0])
-from agent import docker_env
+from agent.launch import docker_env
 from agent.main import main
 
 docker_env.NOTICE = Path({notice!r})

@@ -4,7 +4,7 @@ import psutil
 import pytest
 
 from tests.components.conftest import Standing
-from tfdeploy.backends.local import machine as machine_module
+from tfdeploy.backends.local import planner
 from tfdeploy.errors import PlacementError
 from tfdeploy.plan.scheduler import Machine
 
@@ -15,7 +15,7 @@ SHOWS_GPUS = "import os\nprint(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with the GPUs 0 and 3."""
     machine = Machine("box", "Master", "local", "", 8.0, 64 * 1024**3, ("0", "3"))
-    monkeypatch.setattr(machine_module, "this_machine", lambda: machine)
+    monkeypatch.setattr(planner, "this_machine", lambda: machine)
 
 
 def test_tasks_without_gpus_see_none(cluster: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_more_gpus_than_there_are_are_refused(cluster: Standing) -> None:
 
 @pytest.mark.parametrize("setting", ["cpus", "memory"])
 def test_what_this_machine_does_not_have_is_refused(cluster: Standing, setting: str) -> None:
-    machine = machine_module.this_machine()
+    machine = planner.this_machine()
     half = {"cpus": machine.cpus * 0.6, "memory": int(machine.memory * 0.6)}[setting]
     cluster.declare(SHOWS_GPUS, workers=1, jobs={"worker": {setting: half}})
     with pytest.raises(PlacementError, match=r"worker-1: asks for .* and no machine has that free"):
@@ -69,7 +69,7 @@ def test_what_this_machine_does_not_have_is_refused(cluster: Standing, setting: 
 
 
 def test_this_machine_is_as_the_kernel_says() -> None:
-    machine = machine_module.this_machine()
+    machine = planner.this_machine()
     assert machine.memory == psutil.virtual_memory().total
     assert 0 < machine.cpus <= (psutil.cpu_count() or 1)
     assert machine.provider == "local"

@@ -15,9 +15,9 @@ from tfdeploy.agent.record.artifact_restore import restore
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import MOVED, STOPPED
 from tfdeploy.agent.transport.rpc import UNIX, Client
-from tfdeploy.backends import moving
+from tfdeploy.backends import move_record
 from tfdeploy.backends.local.backend import BACKEND
-from tfdeploy.backends.run_mover import MovedRunProps
+from tfdeploy.backends.move import MovedRunProps
 from tfdeploy.errors import BackendError
 from tfdeploy.report.run_outcomes import last_step
 
@@ -53,9 +53,9 @@ def props(former: Standing, new: Standing) -> MovedRunProps:
 
 def move(former: Standing, new: Standing) -> None:
     """What the provider of the run does."""
-    moving.carry(props(former, new), last_step)
+    move_record.import_record(props(former, new), last_step)
     BACKEND.runner.submit_run(new.run_props())
-    moving.note_move(props(former, new))
+    move_record.mark_moved(props(former, new))
 
 
 def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[Standing, Standing]) -> None:
@@ -80,7 +80,7 @@ def test_launchers_fill_the_new_folder_before_the_program_begins(places: tuple[S
 
 def test_a_controller_that_is_killed_during_the_import_gets_the_record_again(places: tuple[Standing, Standing]) -> None:
     former, new = places
-    BACKEND.mover.stop(former.cluster)  # type: ignore[attr-defined]
+    BACKEND.runner.stop_to_move(former.cluster)  # type: ignore[attr-defined]
     (part, *_) = record_import.archive_parts(former.places.record)
     until(new.places.controller_socket.exists, "the controller listens")
     with Client(f"{UNIX}{new.places.controller_socket}", TOKEN) as client:
@@ -94,11 +94,11 @@ def test_a_controller_that_is_killed_during_the_import_gets_the_record_again(pla
     assert new.output("worker-0").startswith(former.output("worker-0"))
 
 
-def test_a_run_that_could_not_be_carried_continues_where_it_was(
+def test_a_run_that_could_not_move_continues_where_it_was(
     places: tuple[Standing, Standing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     former, new = places
-    monkeypatch.setattr(moving, "missing_checkpoint", lambda *_: "its disk is full")
+    monkeypatch.setattr(move_record, "missing_checkpoint", lambda *_: "its disk is full")
     with pytest.raises(BackendError, match="the run cannot continue on local: its disk is full"):
         move(former, new)
     result = former.job().result
@@ -138,7 +138,7 @@ def test_a_run_with_nothing_to_continue_from_moves_only_if_the_user_says_so(
 
 def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple[Standing, Standing]) -> None:
     former, new = places
-    moving.carry(props(former, new), last_step)
+    move_record.import_record(props(former, new), last_step)
     folder, controller, run = new.folder / "train", f"{UNIX}{new.places.controller_socket}", new.plan.run.id
     (folder / ".tfdeploy-restore").mkdir(parents=True)
     (folder / ".tfdeploy-restore/model.ckpt-4.index").touch()

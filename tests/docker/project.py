@@ -93,7 +93,7 @@ class DockerProject(Project):
         return ["--filter", f"label={ID_LABEL}={self.ref(name)['id'] or NO_ID}"]
 
     def left(self) -> dict[str, str]:
-        """What carries the labels of the project's clusters, by kind."""
+        """What has the labels of the project's clusters, by kind."""
         found = dict.fromkeys((*KINDS, "container"), "")
         for ref in self.refs():
             own = ("--filter", f"label={ID_LABEL}={ref['id']}")
@@ -175,7 +175,7 @@ class DockerProject(Project):
         return RecordCopy(self.cluster).record
 
     def assert_nothing_left(self) -> None:
-        """Nothing on the engine carries the project's labels."""
+        """Nothing on the engine has the project's labels."""
         assert self.left() == {}
 
     def destroy(self) -> Call:

@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.cases import spec
-from tfdeploy.backends.docker import images
+from tfdeploy.backends.docker import containers
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.backend import BACKEND
 from tfdeploy.backends.ec2.machine import ssh
@@ -101,7 +101,7 @@ def prepare(home: Path, **args: Any) -> list[str]:
     cluster = cluster_ref("ec2", ssh.home(account.connect(asked, None), f"mnist-{ID}"))
     inventory = BACKEND.planner.inspect(cluster, asked, home)
     plan = make_plan(asked, inventory)
-    notices = images.version_notices(asked, images.installed_version())
+    notices = containers.version_notices(asked, containers.installed_version())
     return [line for line in BACKEND.planner.validate(cluster, asked, plan, inventory, ()) if line not in notices]
 
 

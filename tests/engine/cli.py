@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 LABEL = "tfdeploy.test"
-"""What the tests make carries this label, so that it can be told from everything else."""
+"""What the tests make has this label, so that it can be told from everything else."""
 
 
 class DockerFailed(Exception):

@@ -122,7 +122,7 @@ def test_destroy_ends_grandchildren_that_left_their_session(project: Project) ->
 
 
 def test_destroy_can_be_typed_in_a_shell_inside_a_task(project: Project) -> None:
-    """Even in a shell that carries the cluster's mark, as every process of the cluster does."""
+    """Even in a shell that has the cluster's mark, as every process of the cluster does."""
     project.write(JOB, SLEEPER)
     project.up()
     project.until_running("worker-0")

@@ -15,8 +15,8 @@ from tests.integration.moving import ARGUMENTS, TRAINS, assert_continuous
 from tests.releases import stored
 from tests.releases.stored import StoredRelease, releases
 from tests.waiting import until
-from tfdeploy.backends.local.machine import this_machine
 from tfdeploy.backends.local.paths import Places, machine_id
+from tfdeploy.backends.local.planner import this_machine
 
 LINES = ["worker-0 | step 1: loss 1.0", "worker-0 | step 2: loss 0.5", "worker-0 | accuracy: 0.75"]
 RELEASES = releases("local")

@@ -23,8 +23,8 @@ from tests.engine.daemon import engine
 from tests.engine.images import python_image
 from tests.integration.conftest import ROOT, Project
 from tests.releases import stored
-from tfdeploy.backends.local.machine import this_machine
 from tfdeploy.backends.local.paths import Places, machine_id
+from tfdeploy.backends.local.planner import this_machine
 
 PROVIDER = "__provider"
 """The property of a dynamic resource with the name of its provider."""

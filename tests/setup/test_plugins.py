@@ -12,7 +12,7 @@ import pytest
 
 from tests.setup.clones import ROOT
 from tests.setup.plugin_server import plugin_server
-from tfdeploy.backends.docker.health import provider
+from tfdeploy.backends.docker.discover import provider
 from tools.provision import plugins
 from tools.provision.engine import Engine, cache_folder
 

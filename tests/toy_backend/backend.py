@@ -41,7 +41,7 @@ from tfdeploy.backends.base import (
     TaskProps,
 )
 from tfdeploy.backends.controller_calls import ControllerApi
-from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.backends.move import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
 from tfdeploy.backends.zipapp import application, version
 from tfdeploy.errors import BackendError
@@ -251,21 +251,17 @@ class ToyTaskRunner:
         (runtime_root() / f"{home.socket.name}.lock").unlink(missing_ok=True)
         return f"the record and the checkpoints are kept in {archive}" if archive else ""
 
-
-class ToyRunMover:
-    """The contract is `backends.run_mover.RunMover`."""
-
-    def stop(self, cluster: ClusterRef) -> StoppedRun:
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
         home = _Home(cluster)
         home.stop_run(to_move=True)
         return StoppedRun(home.record.folder, is_current=True)
 
-    def note_move(self, cluster: ClusterRef, to: str) -> None:
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
         with _Home(cluster).controller() as controller:
-            controller_calls.note_move(controller, to)
+            controller_calls.mark_moved(controller, to)
 
     @contextmanager
-    def controller(self, props: RunProps) -> Iterator[ControllerApi]:
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
         home = _Home(props["cluster"])
         if props["cluster"]["project"] == BROKEN:
             raise BackendError("the toy backend creates no controller for this project")
@@ -299,7 +295,7 @@ def health(place: str = "") -> list[Check]:
     return [Check("python", OK, platform.python_version())]
 
 
-_runner, _mover = ToyTaskRunner(), ToyRunMover()
+_runner = ToyTaskRunner()
 
 BACKEND = Backend(
     ToyPlanner,
@@ -307,5 +303,4 @@ BACKEND = Backend(
     ToyAccess,
     Discovery(discover, health),
     "pulumi up --refresh",
-    make_mover=lambda: _mover,
 )

@@ -1,9 +1,12 @@
 """What the unit tests make their cases from: a machine, specs, plans, and texts kept in files."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
+from tfdeploy.agent import flags
+from tfdeploy.agent.launch import tf_config
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.plan.scheduler import Machine
@@ -31,6 +34,20 @@ def plan(name: str = "mnist", code: str = "", **args: Any) -> Plan:
     """A plan on the one machine."""
     asked = spec(name, **args)
     return make_plan(asked, inventory(asked), code)
+
+
+def plan_text(made: Plan) -> str:
+    """A plan as the goldens have it. Addresses are symbolic, `ps-0:port`: a task's port is known only on its machine."""
+    tasks = [flags.TaskAddress(task.hostname, task.job, task.index, f"{task.hostname}:port") for task in made.tasks]
+    addresses, rows = [*tasks, *made.absent_workers], []
+    for task, own in zip(made.tasks, tasks, strict=True):
+        values = {**flags.placeholders(addresses, own), **flags.folders(made.run)}
+        limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
+        rows += [f"  {task.hostname} on {task.machine} {limits}"]
+        rows += [f"    {shlex.join(flags.task_command(made.run, task.job, values))}"]
+        if tf_config.has_tf_config(addresses, own, made.run):
+            rows += [f"    TF_CONFIG={tf_config.tf_config(addresses, own, made.run)}"]
+    return "\n".join([made.summary, f"  {made.success_rule}", *rows])
 
 
 def inventory(asked: ClusterSpec, *machines: Machine, **more: Any) -> Inventory:

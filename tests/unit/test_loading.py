@@ -27,7 +27,7 @@ def test_importing_the_component_loads_its_arguments_and_outputs_alone() -> None
 def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history() -> None:
     modules = loaded("import tfdeploy.component.registration") - loaded("import pulumi")
     heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
-    backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.moving"]
+    backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.move_record"]
     reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "component.run_forecast"]
     assert named(modules, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
 

@@ -14,7 +14,7 @@ from tests.unit.report.test_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import receipts, registry, resources
 from tfdeploy.agent.record.record import Record
-from tfdeploy.backends import moving
+from tfdeploy.backends import move_record
 from tfdeploy.backends.base import ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.errors import SpecError, Unreachable
 from tfdeploy.report.expected import expected_state
@@ -61,8 +61,8 @@ class Runner:
         self.calls.append("submit")
         return {"submitted_at": "now"}
 
-    def carry(self, *_: Any) -> list[str]:
-        self.calls.append("carry")
+    def import_record(self, *_: Any) -> list[str]:
+        self.calls.append("import")
         return []
 
     def stop_run(self, props: Any) -> None:
@@ -119,10 +119,10 @@ def test_what_a_run_cost_is_stored_before_it_is_submitted_at_another_place(
 ) -> None:
     run = props(code="code")
     RunProvider().create(run)
-    monkeypatch.setattr(moving, "carry", runner.carry)
-    monkeypatch.setattr(moving, "note_move", lambda _: runner.calls.append("note"))
+    monkeypatch.setattr(move_record, "import_record", runner.import_record)
+    monkeypatch.setattr(move_record, "mark_moved", lambda _: runner.calls.append("mark"))
     RunProvider().update("", run, {**run, "moved_from": [cluster_ref()]})
-    assert runner.calls == ["submit", "carry", "observe", "submit", "note"]
+    assert runner.calls == ["submit", "import", "observe", "submit", "mark"]
     receipt = receipts.read(cluster_ref(), run["run"]["id"])
     assert receipt is not None
     assert receipt.outcome is not None

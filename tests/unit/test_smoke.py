@@ -370,12 +370,12 @@ def test_the_report_is_written_when_aws_refuses_and_names_no_alias(
         if text.startswith("pulumi destroy"):
             commands.steps[-1] = Step(text, 0.0, 1, "AWS account 123456789012 (my-company-prod)")
 
-    def refuse(_smoke: smoke.Smoke) -> list[str]:
+    def refuse(_smoke: smoke.Smoke) -> None:
         raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeInstances")
 
     commands, chosen = Fake(fail), folder_options(tmp_path / "smoke")
     monkeypatch.setattr(smoke, "Commands", lambda *_: commands)
-    monkeypatch.setattr(smoke.Smoke, "_tagged", refuse)
+    monkeypatch.setattr(smoke.Smoke, "_list_tagged", refuse)
     arguments = ["--yes", "--region", "us-west-2", "--folder", str(chosen.folder), "--report", str(chosen.report)]
     with moto_account(tmp_path, monkeypatch):
         boto3.client("iam", region_name="us-west-2").create_account_alias(AccountAlias="my-company-prod")

@@ -420,8 +420,6 @@ class Backend:
     heal_command: str
     """The command that creates tasks and machines that died again."""
     machine_provider: MachineProvider | None = None
-    make_mover: Callable[[], object] = lambda: None
-    """Makes the `run_mover.RunMover`; None where runs cannot move."""
     describe_other_place: "Callable[[ClusterRef, PlaceRef, PlaceRef], tuple[str, str] | None]" = lambda *_: None
     """What is wrong with another place at the address of the stored one, and what to do; None for what is so on every backend."""
     adoption_completed_by: frozenset[str] = frozenset()
@@ -442,11 +440,6 @@ class Backend:
     def access(self) -> TaskAccess:
         """How a user reaches a task."""
         return self.make_access()
-
-    @property
-    def mover(self) -> object:
-        """The run mover."""
-        return self.make_mover()
 
 
 def place_title(place: "PlaceRef") -> str:

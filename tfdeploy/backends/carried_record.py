@@ -3,15 +3,14 @@
 import shutil
 from pathlib import Path
 
-from ..agent.control.run_move import stop_until_submitted
+from ..agent.control.move import stop_until_submitted
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.run_state import FAILED, RunState
 from ..errors import BackendError
 from ..plan.replacement import Replacement
 from .base import ClusterRef
-from .carried_checkpoint import missing_checkpoint
+from .move import RunMover, StoppedRun, missing_checkpoint
 from .record_copy import RecordCopy
-from .run_mover import RunMover, StoppedRun
 
 _FOLDER = "carried"
 
@@ -41,7 +40,7 @@ def take(cluster: ClusterRef, run_mover: RunMover, replacement: Replacement) -> 
     Raises:
         BackendError: something is missing. Then no machine may be replaced; the run is stopped, and can be continued.
     """
-    former, stopped = stored(cluster), run_mover.stop(cluster)
+    former, stopped = stored(cluster), run_mover.stop_to_move(cluster)
     if not stopped.is_current:
         if former is None:
             raise _refusal(

@@ -197,7 +197,7 @@ def await_controller(controller: ControllerApi, name: str, seconds: float = _CON
     wait_for(lambda: controller.json("GET", "/stopped"), f"the controller of {name} did not respond", seconds)
 
 
-def note_move(controller: ControllerApi, to: str) -> None:
+def mark_moved(controller: ControllerApi, to: str) -> None:
     """Store in the record that the backend `to` has it now. An agent of an earlier version does not."""
     with suppress(OSError, CallError):
         controller.json("POST", "/moved", {"to": to})

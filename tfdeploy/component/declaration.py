@@ -31,7 +31,7 @@ from ..spec.environment import SecretText
 from ..spec.unknown import Unknown, unknowns
 from . import shipped_code
 from .config import environment_arguments, overridden, resolved, shown
-from .run_moves import Move, described, move_of
+from .move import Move, described, move_of
 
 if TYPE_CHECKING:
     from ..plan.code_bundle import Bundle

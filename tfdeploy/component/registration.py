@@ -328,7 +328,7 @@ def _run_props(
 
 
 def _moved_props(declaration: Declaration) -> dict[str, Any]:
-    """Where the run has a newer record (`backends.run_mover.MovedRunProps`)."""
+    """Where the run has a newer record (`backends.move.MovedRunProps`)."""
     origins, replacement = declaration.move.clusters, declaration.rendered.replacement
     moved = {"moved_from": origins} if origins or replacement else {}
     return {**moved, **({"replacement": replacement.to_dict()} if replacement else {})}

@@ -1,18 +1,13 @@
-"""Spec and inventory become a plan: the tasks, their machines, and the run. Pure; its text is what tests compare.
-
-Addresses are symbolic here (`ps-0:port`): a task's port is known only on its machine.
-"""
+"""Spec and inventory become a plan: the tasks, their machines, and the run. Pure."""
 
 import hashlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..agent import flags, run_spec
 from ..agent.control import elastic
 from ..agent.control.success_policy import deciding_tasks, is_worker
-from ..agent.launch import tf_config
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FAILED, TENSORBOARD, RunState, continues
 from ..errors import PlacementError, SpecError
@@ -136,24 +131,6 @@ class Plan:
         time, quiet = text_of_seconds(self.run.worker_timeout), text_of_seconds(self.run.quiet_timeout)
         early = f", or {quiet} if {they} nothing" if self.run.quiet_timeout else ""
         return f"then {have} {time} to end by {itself}{early}"
-
-    def __str__(self) -> str:
-        return "\n".join([self.summary, f"  {self.success_rule}", *map(self._row, self.tasks)])
-
-    def _row(self, task: TaskPlan) -> str:
-        limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
-        addresses = [
-            *(flags.TaskAddress(item.hostname, item.job, item.index, f"{item.hostname}:port") for item in self.tasks),
-            *self.absent_workers,
-        ]
-        own_address = next(entry for entry in addresses if entry.hostname == task.hostname)
-        values = {**flags.placeholders(addresses, own_address), **flags.folders(self.run)}
-        command = shlex.join(flags.task_command(self.run, task.job, values))
-        machine = f" on {task.machine}" if task.machine else ""
-        row = f"  {task.hostname}{machine} {limits}\n    {command}"
-        if not tf_config.has_tf_config(addresses, own_address, self.run):
-            return row
-        return f"{row}\n    TF_CONFIG={tf_config.tf_config(addresses, own_address, self.run)}"
 
 
 def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:

@@ -10,12 +10,12 @@ from types import MappingProxyType
 
 from .. import receipts
 from ..agent import events
-from ..agent.control.run_move import moves_after
+from ..agent.control.move import moves_after
 from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from ..backends.base import ClusterRef, ObservedState
-from ..backends.run_mover import StoppedRun
+from ..backends.move import StoppedRun
 from ..receipts import RunOutcome
 from ..spec.backends import BACKENDS
 from .progress import LEADERS, Progress, read_progress

@@ -51,6 +51,8 @@ _MARKER = "of-tfdeploy-smoke"
 """A file in each folder that this program has created, and may replace."""
 _VARIABLES = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE", "XDG_STATE_HOME")
 _SHORT_NAME = 4
+_SHOWN = ("pulumi preview", "pulumi up", "pulumi destroy", "tfdeploy status", "tfdeploy events", "tfdeploy logs")
+"""The beginnings of the steps that the file has with their output."""
 _ENDED = ("succeeded", "failed", "killed", "stopped", "out of memory")
 _PROGRAM = """\
 import pulumi
@@ -209,20 +211,8 @@ class Smoke:
         for machine in (f"{_NAME}-ps-m0", f"{_NAME}-worker-m0"):
             facts = {}
             for name, command in MACHINE_FACTS.items():
-                ssh = (
-                    "tfdeploy",
-                    "ssh",
-                    "--stack",
-                    _STACK,
-                    machine,
-                    "--",
-                    "sudo",
-                    "-n",
-                    "sh",
-                    "-c",
-                    f"'{_quoted(command)}'",
-                )
-                step = self._commands.run(*ssh, shown=False)
+                ssh = f"tfdeploy ssh --stack {_STACK} {machine} -- sudo -n sh -c".split()
+                step = self._commands.run(*ssh, f"'{_quoted(command)}'", shown=False)
                 self._commands.steps.pop()
                 facts[name] = step.output.strip().replace("\n", "; ")
             self._facts += differing_facts(machine, facts)
@@ -254,9 +244,6 @@ class Smoke:
         self._left += [f"leftovers: {item}" for item in leftovers]
 
     def _list_tagged(self) -> None:
-        self._left += self._tagged()
-
-    def _tagged(self) -> list[str]:
         """What EC2 has with the tag of the project."""
         ec2 = boto3.client("ec2", region_name=self._chosen.region)
         tagged = [{"Name": "tag:tfdeploy:project", "Values": [_project(self._chosen)]}]
@@ -268,7 +255,7 @@ class Smoke:
         names += [item["VolumeId"] for item in ec2.describe_volumes(Filters=tagged)["Volumes"]]
         names += [item["GroupId"] for item in ec2.describe_security_groups(Filters=tagged)["SecurityGroups"]]
         names += [item["KeyPairId"] for item in ec2.describe_key_pairs(Filters=tagged)["KeyPairs"]]
-        return [f"by tag: {name}" for name in names]
+        self._left += [f"by tag: {name}" for name in names]
 
     def text(self, words: Sequence[str]) -> str:
         """The file that is sent back."""
@@ -289,18 +276,9 @@ class Smoke:
             "Left after destroy": self._left,
         }
         failed = [step for step in self._commands.steps if step.exit_code]
-        shown = {
-            f"Output of `{step.command[:60]}`": step.output.splitlines()[-200:]
-            for step in (*failed, *self._shown_steps())
-        }
+        others = [step for step in self._commands.steps if not step.exit_code and step.command.startswith(_SHOWN)]
+        shown = {f"Output of `{step.command[:60]}`": step.output.splitlines()[-200:] for step in (*failed, *others)}
         return document({**sections, **shown}, words)
-
-    def _shown_steps(self) -> list[Step]:
-        """The steps that the file has with their output."""
-        return [step for step in self._commands.steps if not step.exit_code and step.command.startswith(_SHOWN)]
-
-
-_SHOWN = ("pulumi preview", "pulumi up", "pulumi destroy", "tfdeploy status", "tfdeploy events", "tfdeploy logs")
 
 
 def _quoted(command: str) -> str:
@@ -331,12 +309,11 @@ def refuse_used(chosen: Options) -> None:
     folder = chosen.folder
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / _MARKER).exists())):
         raise SmokeFailed(f"--folder: {folder} has files that are not of this program. Choose a new folder.")
-    if any(_has_resources(stack) for stack in (folder / "state/.pulumi/stacks").rglob("*.json*") if _is_stack(stack)):
+    stacks = [
+        path for path in (folder / "state/.pulumi/stacks").rglob("*") if path.name.endswith((".json", ".json.gz"))
+    ]
+    if any(map(_has_resources, stacks)):
         raise SmokeFailed(f"{folder} has the state of a cluster that was not destroyed. {destroy_advice(chosen)}")
-
-
-def _is_stack(file: Path) -> bool:
-    return file.name.endswith((".json", ".json.gz"))
 
 
 def _has_resources(stack: Path) -> bool:

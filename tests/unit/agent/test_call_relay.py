@@ -12,7 +12,7 @@ from typing import IO
 import pytest
 
 from tfdeploy.agent.transport.call_relay import TOKEN_MARK
-from tfdeploy.backends.docker.engine.controller_relay import relay_command
+from tfdeploy.backends.docker.engine.controller_client import relay_command
 
 MUCH = b"0123456789" * 200_000
 """More than fits into the buffers of pipes and sockets."""

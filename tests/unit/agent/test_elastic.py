@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
-from tfdeploy.agent.control import elastic, run_move
+from tfdeploy.agent.control import elastic, move
 from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks, stop_run
 from tfdeploy.agent.flags import placeholders
 from tfdeploy.agent.run_state import TaskExit
@@ -290,8 +290,8 @@ def test_a_run_that_moves_starts_once_with_the_addresses_of_its_new_place() -> N
     made.note(stop_run(made.job, made.now, to_move=True))
     made.settle()
     made.launchers.clear()
-    run_move.arrive(made.job, "local")
-    run_move.continue_run(made.job, made.now)
+    move.arrive(made.job, "local")
+    move.continue_run(made.job, made.now)
     made.come("ps-0")
     for index in range(3):
         made.come(f"worker-{index}", port=30_000 + index)

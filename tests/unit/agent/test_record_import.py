@@ -237,13 +237,13 @@ def test_a_record_with_runs_is_replaced_only_by_its_continuation(
 )
 def test_a_record_returns_to_a_manager_that_stays(tmp_path: Path, here: RunState, is_accepted: bool) -> None:
     mine = recorded(tmp_path / "here", here)
-    carried = recorded(tmp_path / "carried", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    carried.set_record_id(mine.record_id())
+    copied = recorded(tmp_path / "copied", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    copied.set_record_id(mine.record_id())
     controller = Controller(Record(tmp_path / "here"))
-    request = sent(controller, carried)
+    request = sent(controller, copied)
     with pytest.raises(RunRefused):
         controller.finish_import(request)
-    request = replace(sent(controller, carried), is_same_place=True)
+    request = replace(sent(controller, copied), is_same_place=True)
     if not is_accepted:
         with pytest.raises(RunRefused):
             controller.finish_import(request)
@@ -259,8 +259,8 @@ def test_a_record_returns_to_a_manager_that_stays(tmp_path: Path, here: RunState
 def test_a_folder_that_new_machines_see_too_stays(
     tmp_path: Path, controller: Controller, keeps: bool, expected: str
 ) -> None:
-    carried = recorded(tmp_path / "carried", run_state(RunResult(STOPPED, MOVED, 2.0)))
-    controller.finish_import(replace(sent(controller, carried), is_same_place=True, keeps_train_dir=keeps))
+    copied = recorded(tmp_path / "copied", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    controller.finish_import(replace(sent(controller, copied), is_same_place=True, keeps_train_dir=keeps))
     accepted = controller.submit_run(replace(SPEC, train_dir=str(tmp_path / "train")))
     assert accepted["train_dir"] == expected.format(tmp=tmp_path)
     run = Record(tmp_path / "here").current()

@@ -22,9 +22,9 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends import carried_record, moving
+from tfdeploy.backends import carried_record, move_record
+from tfdeploy.backends.move import MovedRunProps, RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
-from tfdeploy.backends.run_mover import MovedRunProps, RunMover, StoppedRun
 from tfdeploy.errors import BackendError
 from tfdeploy.plan.replacement import Replacement
 
@@ -43,7 +43,7 @@ class Stops:
     def __init__(self, is_current: bool) -> None:
         self._is_current = is_current
 
-    def stop(self, cluster: Any) -> StoppedRun:
+    def stop_to_move(self, cluster: Any) -> StoppedRun:
         return StoppedRun(RecordCopy(cluster).folder, self._is_current)
 
 
@@ -150,8 +150,8 @@ def test_a_run_that_failed_on_the_new_machines_continues_when_it_returns(recorde
 def test_a_manager_that_stays_gets_the_record_back_once(recorded: Record, own: str, moves: int, is_newer: bool) -> None:
     carried_record.take(CLUSTER, recorded(), REPLACEMENT)
     props = cast(MovedRunProps, {"cluster": CLUSTER, "replacement": REPLACEMENT.to_dict()})
-    (source,) = moving._carried(props)
+    (source,) = move_record._stored_here(props)
     here = RunState(RUN, 1.0, moves=moves)
     here.result = RunResult(own, MOVED, 2.0) if own else None
-    assert moving._is_newer(here, source) == is_newer
+    assert move_record._is_newer(here, source) == is_newer
     assert source.replacement == REPLACEMENT

@@ -1,4 +1,4 @@
-"""What carries our marks becomes clusters, whatever it is."""
+"""What has our marks becomes clusters, whatever it is."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,8 @@ from tfdeploy.backends.ec2.price.prices import Amount
 from tfdeploy.backends.local import discover as local
 from tfdeploy.cli.pulumi import places, settings
 
-TAGS = (ID, OWNER, "p", "dev", "mnist")
+TAGS = {"cluster-id": ID, "owner": OWNER, "project": "p", "stack": "dev", "cluster": "mnist"}
+TAGGED = {f"tfdeploy:{key}": value for key, value in TAGS.items()}
 
 
 def labels(name: str) -> dict[str, str]:
@@ -41,14 +42,13 @@ def test_things_of_an_engine_are_told_by_cluster() -> None:
     assert docker.timestamp(None) == 0.0
 
 
-def test_things_of_a_region_have_a_price_and_a_kept_record_is_none_of_them() -> None:
-    machine = TaggedResource("instance", *TAGS, 5.0, Amount(0.1))
-    disk = TaggedResource("volume", *TAGS, 4.0, Amount(0.02))
-    record = TaggedResource("record", "old", created=1.0, is_record_of_destroyed=True)
-    (found,) = ec2.grouped("us-east-1", [machine, disk, record])
+def test_things_of_a_region_have_a_price() -> None:
+    machine = TaggedResource("instance", TAGGED, 5.0, Amount(0.1))
+    disk = TaggedResource("volume", TAGGED, 4.0, Amount(0.02))
+    (found,) = ec2.grouped("us-east-1", [machine, disk])
     assert (found.has, found.since, found.per_hour) == ({"instance": 1, "volume": 1}, 4.0, 0.12)
     assert found.cluster == cluster_ref("ec2", f"ec2://us-east-1/mnist-{ID}")
-    (found,) = ec2.grouped("us-east-1", [machine, TaggedResource("volume", *TAGS, 4.0, Amount(unknown=("x",)))])
+    (found,) = ec2.grouped("us-east-1", [machine, TaggedResource("volume", TAGGED, 4.0, Amount(unknown=("x",)))])
     assert found.per_hour is None
 
 

@@ -1,4 +1,4 @@
-"""Connections that are carried from a port of this computer: bytes both ways, directions that end alone, and what goes wrong."""
+"""Connections that are forwarded from a port of this computer: bytes both ways, directions that end alone, and what goes wrong."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ import pytest
 
 from tests.verbs import talk
 from tests.waiting import until
-from tfdeploy.backends.docker.engine.tls import TlsConnection, tls_context
+from tfdeploy.backends.docker.engine.connection import TlsConnection, tls_context
 from tfdeploy.backends.port_forward import Direct, Forward
 from tfdeploy.errors import BackendError
 

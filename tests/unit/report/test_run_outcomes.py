@@ -18,7 +18,7 @@ from tfdeploy.agent.events import Event
 from tfdeploy.agent.record.log import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.backends.run_mover import StoppedRun
+from tfdeploy.backends.move import StoppedRun
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
 from tfdeploy.report.run_history import UNFINISHED, cost_text

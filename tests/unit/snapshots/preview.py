@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.unit.backends.docker.test_diff import change_lines
+from tests.unit.backends.docker.test_planner import change_lines
 from tests.unit.backends.ec2 import fleets
 from tests.unit.cases import BOX, plan
 from tests.unit.plan.test_plan import AWAY, BASE, ON_AWAY, changes, job, standing_plan

@@ -27,7 +27,7 @@ from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.upload_calls import UploadCalls, UploadRefused
-from . import elastic, moved_train_dir, reconcile, run_move, until, uploads
+from . import elastic, move, reconcile, until, uploads
 from .journal import Journal
 from .order_changes import OrderChanges
 
@@ -121,7 +121,7 @@ class Controller:
         with self._lock:
             now = self._now()
             before = self._run or self._record.current()
-            spec = moved_train_dir.settle(self._record, spec, self._train_mode)
+            spec = move.claim_train_dir(self._record, spec, self._train_mode)
             spec = replace(spec, train_dir=workdir.train_dir(self._record, spec, self._train_mode))
             happened: List[Event] = []
             if self._run is None or self._run.spec.id != spec.id:
@@ -136,8 +136,8 @@ class Controller:
                 self._run = run
             if continues(self._run):
                 happened = happened or [Event(events.RUN_RESUMED)]
-                run_move.continue_run(self._run, now)
-            self._run.moves = max(self._run.moves, run_move.moves_after(before))
+                move.continue_run(self._run, now)
+            self._run.moves = max(self._run.moves, move.moves_after(before))
             happened += reconcile.update_spec(self._run, spec, now)
             self._add(happened, now)
             self._settle(now)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
 from .. import events
-from ..control import run_move
+from ..control import move
 from ..events import Event
 from ..files import sha256_of, write_whole
 from ..launch.workdir import RunRefused
@@ -47,7 +47,7 @@ class ImportRequest:
     step: int = 0
     """The last step that the run has logged; 0 for none."""
     is_same_place: bool = False
-    """The record was carried away before machines of this place were replaced, and returns."""
+    """The record was copied away before machines of this place were replaced, and returns."""
     keeps_train_dir: bool = False
     """The new machines see the former `train_dir` too."""
 
@@ -209,9 +209,9 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
     for run_id in arrived.runs():
         run = arrived.load(run_id)
         if run is not None:
-            run_move.arrive(run, request.origin, request.keeps_train_dir)
+            move.arrive(run, request.origin, request.keeps_train_dir)
             if current is not None and run_id == current.spec.id:
-                run_move.stop_until_submitted(run, own, now)
+                move.stop_until_submitted(run, own, now)
                 moved = Event(events.RUN_MOVED, now, origin=request.origin, place=request.place, count=request.step)
                 arrived.add_events(run_id, [moved])
             arrived.save_other(run)

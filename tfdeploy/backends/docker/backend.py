@@ -4,8 +4,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..base import Backend, ClusterRef, Discovery, Planner, TaskAccess, place_title
-from .discover import discover_clusters
-from .health import health
+from .discover import discover_clusters, health
 from .task_runner import DockerTaskRunner
 
 if TYPE_CHECKING:
@@ -27,12 +26,6 @@ def _access() -> TaskAccess:
     from .task_access import ACCESS
 
     return ACCESS
-
-
-def _mover() -> object:
-    from .run_mover import DockerRunMover
-
-    return DockerRunMover(_runner)
 
 
 def _describe_other_place(cluster: ClusterRef, former: "PlaceRef", place: "PlaceRef") -> tuple[str, str] | None:
@@ -57,7 +50,6 @@ BACKEND = Backend(
     _access,
     Discovery(discover_clusters, health),
     heal_command="pulumi up --refresh",
-    make_mover=_mover,
     describe_other_place=_describe_other_place,
     adoption_completed_by=frozenset({"network", "network-encrypted"}),
 )

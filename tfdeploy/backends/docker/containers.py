@@ -1,16 +1,20 @@
-"""The settings of each task's container beyond its limits: image, mounts, network and the controller's address."""
+"""The container of each task beyond its limits: its image, which may be built, its mounts, its network and the controller's address."""
 
+import hashlib
+import re
+import shlex
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 
+from ...errors import SpecError
 from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterRef
 from ..image_content import context_hash
-from . import images, validate
-from .container_settings import ContainerSettings
 from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,
@@ -23,7 +27,21 @@ from .labels import (
     volume_name,
 )
 from .swarm import nodes, services
-from .volumes import mounts
+from .swarm.services import ContainerSettings
+from .volumes import Mount, bind, duplicate_target, parse_mount, shm, volume
+
+DEFAULT_VERSION = "2.20.0"
+DEFAULT_IMAGE = f"tensorflow/tensorflow:{DEFAULT_VERSION}"
+DEFAULT_GPU_IMAGE = f"{DEFAULT_IMAGE}-gpu"
+"""TensorFlow's official images, https://hub.docker.com/r/tensorflow/tensorflow. Not 2.21.0: users report that the versions of
+CUDA's libraries in its `-gpu` image do not match TensorFlow's."""
+
+_REQUIREMENTS = """\
+FROM {base}
+RUN python3 -m pip --version || {{ echo {no_pip}; exit 1; }} && \\
+    PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir --no-input --disable-pip-version-check {requirements}
+"""
+_NO_PIP = "tfdeploy: requirements: the image {base} has no pip for python3. Use an image that has it, or install the packages in yours."
 
 TRAIN_FOLDER = "/tfdeploy/train"
 """Where the cluster's volume for checkpoints is mounted."""
@@ -33,6 +51,8 @@ OVERLAY_CONTROLLER = f"{CONTROLLER}:{services.CONTROLLER_PORT}"
 
 _HOST_PORTS = range(20000, 32000)
 """The ports of controllers on the host network: below those that Linux uses for outgoing connections (32768 and up)."""
+
+_RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", services.RECORD_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,7 @@ def containers(
     jobs = {
         job.name: ContainerSettings(
             job=job.name,
-            image=images.job_image(cluster, spec, job, build_hash),
+            image=job_image(cluster, spec, job, build_hash),
             network=spec.container.network,
             controller_address=placement.address,
             user=job.container.user,
@@ -93,24 +113,22 @@ def containers(
     return {**tasks, CONTROLLER: controller}
 
 
-def _job_mounts(
-    cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, shared: Sequence[mounts.Mount]
-) -> tuple[mounts.Mount, ...]:
+def _job_mounts(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, shared: Sequence[Mount]) -> tuple[Mount, ...]:
     where = f"{spec.name}: container.volumes"
-    volumes = [mounts.parse(where, text, user_volume_labels(cluster)) for text in job.container.volumes]
-    validate.refuse_mounts(where, [*volumes, *shared, *mounts.shm(job.container.shm_size)])
+    volumes = [parse_mount(where, text, user_volume_labels(cluster)) for text in job.container.volumes]
+    refuse_mounts(where, [*volumes, *shared, *shm(job.container.shm_size)])
     return (*shared, *volumes)
 
 
-def _shared_mounts(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> list[mounts.Mount]:
+def _shared_mounts(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> list[Mount]:
     """`data_dir` and `train_dir`, mounted at the paths that the tasks get."""
     data_dir, train_dir = plan.run.data_dir, plan.run.train_dir
-    shared = [mounts.bind(data_dir, data_dir, True)] if data_dir.startswith("/") else []
+    shared = [bind(data_dir, data_dir, True)] if data_dir.startswith("/") else []
     if not spec.train_dir:
         name = volume_name(cluster, TRAIN_VOLUME)
-        shared.append(mounts.volume("train_dir", name, train_dir, own_volume_labels(cluster, TRAIN_VOLUME)))
+        shared.append(volume("train_dir", name, train_dir, own_volume_labels(cluster, TRAIN_VOLUME)))
     elif train_dir.startswith("/"):
-        shared.append(mounts.bind(train_dir, train_dir, False))
+        shared.append(bind(train_dir, train_dir, False))
     return shared
 
 
@@ -127,3 +145,79 @@ def _controller_address(engine: Engine, cluster: ClusterRef, spec: ClusterSpec) 
     first = zlib.crc32(name_prefix(cluster).encode()) % len(_HOST_PORTS)
     free = (port for port in [*_HOST_PORTS[first:], *_HOST_PORTS[:first]] if port not in ports.values())
     return f"{host}:{next(free)}"
+
+
+def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
+    """Two mounts must not have the same target, and none may hide a folder that tfdeploy needs."""
+    target = duplicate_target(mounts)
+    if target:
+        raise SpecError(where, f"{target} is the target of two mounts", "Change the target of one of them.")
+    for mount in mounts:
+        target = mount["Target"].rstrip("/")
+        for reserved in _RESERVED_FOLDERS:
+            if f"{target}/".startswith(f"{reserved}/") or f"{reserved}/".startswith(f"{target}/"):
+                raise SpecError(where, f"{mount['Target']} is reserved for tfdeploy", "Choose another target.")
+
+
+@dataclass(frozen=True)
+class Build:
+    """An image to build, and to push if there is a registry."""
+
+    name: str
+    context: str
+    """The build context, a folder of the user; empty where `dockerfile` is the whole of it."""
+    dockerfile: str = ""
+    action: str = ""
+    """What a message about it names, where `dockerfile` is the whole of it."""
+
+
+def installed_version() -> str:
+    """The version of TensorFlow on this computer; empty without one."""
+    for package in ("tensorflow", "tensorflow-cpu"):
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return ""
+
+
+def version_notices(spec: ClusterSpec, installed: str) -> list[str]:
+    """A sentence if jobs run a default image, and this computer has another TensorFlow: a program may behave differently on `local`.
+    `installed` is empty where there is none."""
+    names = sorted({named_image(spec, job) for job in spec.jobs} & {DEFAULT_IMAGE, DEFAULT_GPU_IMAGE})
+    if not names or spec.container.build or installed in ("", DEFAULT_VERSION):
+        return []
+    where = " and ".join(names)
+    return [
+        f"TensorFlow {DEFAULT_VERSION} is in {where}, but this computer has {installed}. container.image sets another image"
+    ]
+
+
+def named_image(spec: ClusterSpec, job: JobSpec) -> str:
+    """The image of a job as named by the user, or the default."""
+    return job.container.image or spec.container.image or (DEFAULT_GPU_IMAGE if job.gpus else DEFAULT_IMAGE)
+
+
+def builds(cluster: ClusterRef, spec: ClusterSpec, build_hash: str) -> Mapping[str, Sequence[Build]]:
+    """The images to build for each job, in order; its tasks run the last one."""
+    return {job.name: chain for job in spec.jobs if (chain := _build_chain(cluster, spec, job, build_hash))}
+
+
+def job_image(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, build_hash: str) -> str:
+    """The image of a job: the last one built for it, else the named one."""
+    chain = _build_chain(cluster, spec, job, build_hash)
+    return chain[-1].name if chain else named_image(spec, job)
+
+
+def _build_chain(cluster: ClusterRef, spec: ClusterSpec, job: JobSpec, build_hash: str) -> Sequence[Build]:
+    prefix = f"{spec.container.registry}/" if spec.container.registry else ""
+    # A registry refuses two separators in a row, except hyphens and two underscores.
+    name = prefix + re.sub("[_-]{2,}", "-", name_prefix(cluster).lower())
+    builds_folder = spec.container.build and not job.container.image
+    chain = [Build(f"{name}:{build_hash[:16]}", spec.container.build)] if builds_folder else []
+    if spec.requirements:
+        base = chain[-1].name if chain else named_image(spec, job)
+        requirements = " ".join(map(shlex.quote, spec.requirements))
+        no_pip = shlex.quote(_NO_PIP.format(base=base))
+        text = _REQUIREMENTS.format(base=base, requirements=requirements, no_pip=no_pip)
+        action = f"{spec.name}: installing the requirements {', '.join(spec.requirements)}"
+        chain.append(Build(f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}", "", text, action))
+    return chain

@@ -1,12 +1,19 @@
-"""Names and labels of what a cluster has on a Docker engine. Pure.
+"""Names and labels of what a cluster has on a Docker engine, and its services by their labels. Pure.
 
 A service's name has at most 63 letters, digits, `-` and `_`: swarmkit, `manager/controlapi/common.go`.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from ...paths import NO_ID, cluster_folder
 from ..base import ClusterRef
+
+ServiceJson = Mapping[str, Any]
+"""A service in the form of the Engine API."""
+
+Services = Mapping[str, ServiceJson]
+"""Existing services by hostname."""
 
 LABEL_PREFIX = "tfdeploy."
 HOSTNAME_LABEL = f"{LABEL_PREFIX}hostname"
@@ -63,7 +70,7 @@ def own_volume_labels(cluster: ClusterRef, volume: str) -> dict[str, str]:
 
 def search_labels(cluster: ClusterRef, volume: str = "") -> dict[str, str]:
     """The labels by which everything of a cluster, or a volume that it created, is listed. Not the owner: what an adopted cluster had
-    before carries the former one."""
+    before has the former one."""
     return {ID_LABEL: cluster["id"], **({VOLUME_LABEL: volume} if volume else {})}
 
 
@@ -73,13 +80,18 @@ def user_volume_labels(cluster: ClusterRef) -> dict[str, str]:
 
 
 def cluster_labels(cluster: ClusterRef) -> Mapping[str, str]:
-    """The labels that everything of a cluster carries. They never change: another label of a container or a volume replaces it."""
+    """The labels that everything of a cluster has. They never change: another label of a container or a volume replaces it."""
     return {NAME_LABEL: cluster["name"], ID_LABEL: cluster["id"], OWNER_LABEL: cluster["owner"]}
 
 
 def stack_labels(cluster: ClusterRef) -> Mapping[str, str]:
-    """The labels that only services carry, because `pulumi stack rename` changes them."""
+    """The labels that only services have, because `pulumi stack rename` changes them."""
     return {PROJECT_LABEL: cluster["project"], STACK_LABEL: cluster["stack"]}
+
+
+def machine_of(service: ServiceJson) -> str:
+    """The machine that a service's task is placed on; empty for a service that is not placed on one."""
+    return str(service["Spec"]["Labels"].get(MACHINE_LABEL, ""))
 
 
 def cluster_filter(cluster: ClusterRef) -> dict[str, list[str]]:
@@ -91,5 +103,5 @@ def cluster_filter(cluster: ClusterRef) -> dict[str, list[str]]:
 
 
 def label_filter(labels: Mapping[str, str]) -> dict[str, list[str]]:
-    """The Engine API's filter for everything that carries all these labels."""
+    """The Engine API's filter for everything that has all these labels."""
     return {"label": [f"{name}={value}" for name, value in labels.items()]}

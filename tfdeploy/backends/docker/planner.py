@@ -1,34 +1,38 @@
-"""The planner of a cluster on a Swarm. Nothing here writes."""
+"""The planner of a cluster on a Swarm: what its containers are, and what that changes in existing services. Nothing here writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ...agent.run_state import RunState
 from ...paths import absolute
-from ...plan.change import Change
+from ...plan.change import UPDATE, Change, detail, grouped
 from ...plan.inventory import Inventory
-from ...plan.plan import Plan
+from ...plan.plan import Plan, TaskPlan
+from ...plan.retained_data import RetainedData
 from ...spec.cluster import ClusterSpec
-from ...spec.docker import OVERLAY
+from ...spec.docker import HOST, OVERLAY
+from ...units import text_of_size
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
-from . import containers, diff, validate
+from . import containers, validate
 from .addresses import OverlayNetworks, network_change, network_subnet, overlay_networks
-from .container_settings import ContainerSettings
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_address
-from .labels import MACHINE_LABEL
+from .labels import MACHINE_LABEL, TRAIN_VOLUME, Services, volume_name
 from .swarm import nodes
-from .swarm.services import Services
+from .swarm.services import ContainerSettings
 from .swarm.swarm import Swarm
-from .volumes.retained_volumes import retained_data
-from .volumes.volume_sizes import VolumeSizes
+from .volumes import Mount
 
 if TYPE_CHECKING:
     import pulumi
+
+RESTARTS = "restarts, one task at a time"
+RESTARTS_ALL = "restarts all tasks at once, and the training resumes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,9 @@ class DockerPlanner:
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> DockerInventory:
         """The nodes of the Swarm; those that accept no tasks now are not `ready`."""
         engine = Engine(cluster["home"])
-        sizes = VolumeSizes(engine)
+        sizes: dict[str, int] = {}
+        # Nothing waits for the sizes, in a preview as little as in an update without changes: what is late is not printed.
+        Thread(target=lambda: sizes.update(engine.volume_sizes()), daemon=True).start()
         entry_point = () if spec.command else validate.entry_point(engine, spec)
         folders = [_folder(engine, spec, key, program_folder) for key in ("train_dir", "data_dir")]
         machines = tuple(nodes.machines(engine, cluster))
@@ -70,7 +76,7 @@ class DockerPlanner:
             services=services,
             placement=containers.controller_placement(engine, cluster, spec),
             networks=_networks(engine, cluster, is_adopted=bool(spec.adopt)),
-            volume_sizes=sizes.known(),
+            volume_sizes=dict(sizes),
         )
 
     def validate(
@@ -89,7 +95,10 @@ class DockerPlanner:
             cluster, plan, rendered, keeps, archive, inventory.volume_sizes, inventory.place["name"]
         )
         larger = network_change(plan, inventory.networks, network_subnet(spec, plan, inventory.networks))
-        changes: list[Change | str] = [*diff.changes(plan, rendered, inventory.services), *([larger] if larger else [])]
+        changes: list[Change | str] = [
+            *service_changes(plan, rendered, inventory.services),
+            *([larger] if larger else []),
+        ]
         return replace(render_containers(rendered, changes), retained=retained)
 
     def register_dependencies(self, request: DependencyRequest[DockerInventory]) -> Mapping[str, Mapping[str, Any]]:
@@ -107,6 +116,42 @@ def render_containers(
     """The settings of all containers, and what changes."""
     tasks = dict(containers_by_hostname)
     return Rendered(controller=tasks.pop(CONTROLLER), tasks=tasks, changes=tuple(changes))
+
+
+def retained_data(
+    cluster: ClusterRef,
+    plan: Plan,
+    containers: Mapping[str, ContainerSettings],
+    retain_checkpoints: bool,
+    record_folder: str,
+    sizes: Mapping[str, int],
+    manager: str,
+) -> tuple[RetainedData, ...]:
+    """The cluster's volumes, those that the user named, and a `train_dir` of the user's. `sizes` are those of the volumes on the
+    manager: the other engines are not asked."""
+    machines = {task.hostname: task.machine for task in plan.tasks}
+    checkpoints = volume_name(cluster, TRAIN_VOLUME)
+    titles = {} if cluster["id"] else {checkpoints: "of the cluster"}  # before the first update there is no name
+    by_volume: dict[str, set[str]] = {}
+    for hostname, container in containers.items():
+        for mount in container.mounts:
+            if mount["Type"] == "volume" and hostname in machines:
+                by_volume.setdefault(mount["Source"], set()).add(machines[hostname])
+    volumes = [
+        RetainedData(
+            "checkpoints" if name == checkpoints else "volume",
+            f"volume {titles.get(name, name)} on {', '.join(sorted(mounting))}",
+            retain_checkpoints or name != checkpoints,
+            sizes.get(name) if mounting == {manager} else None,
+        )
+        for name, mounting in sorted(by_volume.items())
+    ]
+    train_dir = plan.run.train_dir
+    return (
+        RetainedData("record", record_folder, True),
+        *([] if checkpoints in by_volume else [RetainedData("checkpoints", str(train_dir), True)]),
+        *volumes,
+    )
 
 
 def current_run(engine: Engine, cluster: ClusterRef, services: Services) -> RunState | None:
@@ -136,3 +181,75 @@ def _folder(engine: Engine, spec: ClusterSpec, key: str, program_folder: Path) -
     if folder and "://" not in folder:
         validate.refuse_folder(f"{spec.name}: {key}", folder, engine)
     return folder
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """One setting of a task that changes."""
+
+    field: str
+    before: str
+    after: str
+    """Empty where it is not set."""
+    effect: str = RESTARTS
+
+
+def service_changes(plan: Plan, containers: Mapping[str, ContainerSettings], services: Services) -> tuple[Change, ...]:
+    """The changes of existing services; one for all tasks that change in the same way."""
+    fields = {
+        task.hostname: tuple(field_changes(task, containers[task.hostname], services[task.hostname]["Spec"]))
+        for task in plan.tasks
+        if task.hostname in services
+    }
+    return grouped(_change(hostname, changed) for hostname, changed in fields.items() if changed)
+
+
+def _change(hostname: str, fields: Sequence[FieldChange]) -> Change:
+    effects = {change.effect for change in fields}
+    effect = RESTARTS_ALL if RESTARTS_ALL in effects else RESTARTS
+    details = tuple(detail(change.field, change.before, change.after) for change in fields)
+    return Change(UPDATE, (hostname,), details, effect)
+
+
+def field_changes(task: TaskPlan, container: ContainerSettings, spec: Mapping[str, Any]) -> Iterator[FieldChange]:
+    """The settings of one task that differ from those of its service."""
+    template = spec["TaskTemplate"]
+    current = template["ContainerSpec"]
+    limits = template.get("Resources", {}).get("Limits", {})
+    is_on_overlay = any(network.get("Aliases") for network in template.get("Networks") or [])
+    shm = [mount for mount in current.get("Mounts", []) if mount["Target"] == "/dev/shm"]
+    volumes = [mount for mount in current.get("Mounts", []) if mount not in shm]
+    shm_size = shm[0].get("TmpfsOptions", {}).get("SizeBytes", 0) if shm else 0
+    pairs = {
+        "image": (current["Image"].partition("@")[0], container.image),
+        "user": (current.get("User", ""), container.user),
+        "volumes": (_volumes_text(volumes), _volumes_text(container.mounts)),
+        "shm_size": (_size_text(shm_size), _size_text(container.shm_size)),
+        "memory": (_size_text(limits.get("MemoryBytes", 0)), _size_text(task.memory)),
+        "cpus": (_cpus_text(limits.get("NanoCPUs", 0)), _cpus_text(int(task.cpus * 1e9))),
+        "machine": (spec["Labels"].get(MACHINE_LABEL, ""), task.machine),
+        "network": (OVERLAY if is_on_overlay else HOST, container.network),
+    }
+    for name, (before, after) in pairs.items():
+        if before != after:
+            yield FieldChange(name, before, after, RESTARTS_ALL if name == "network" else RESTARTS)
+
+
+def _size_text(size: int) -> str:
+    return text_of_size(size) if size else ""
+
+
+def _cpus_text(nano_cpus: int) -> str:
+    return f"{nano_cpus / 1e9:g}" if nano_cpus else ""
+
+
+def _volumes_text(mounts: Sequence[Mount]) -> str:
+    return " ".join(map(_mount_text, mounts))
+
+
+def _mount_text(mount: Mount) -> str:
+    """A mount as in `volumes`, with those of its options that matter to a task."""
+    driver = (mount.get("VolumeOptions") or {}).get("DriverConfig") or {}
+    options = {**driver.get("Options", {}), **mount.get("TmpfsOptions", {})}
+    suffix = "".join(f",{key}={value}" for key, value in sorted(options.items()))
+    return f"{mount.get('Source') or mount['Type']}:{mount['Target']}{':ro' if mount.get('ReadOnly') else ''}{suffix}"

@@ -18,8 +18,8 @@ from ..base import ClusterRef, load
 from ..installation import noted
 from ..stack_config import StackProvider
 from ..state_values import plain_values
+from .containers import Build
 from .engine.engine import Engine
-from .images import Build
 
 Props = dict[str, Any]
 
@@ -31,14 +31,11 @@ _STEP = ("Step ", " --->", "Removing intermediate container")
 """What the builder's own lines begin with."""
 
 
-class ImageBuilder(Protocol):
+class EngineOwner(Protocol):
     """What the task runners of these backends have besides their contract."""
 
-    def build_image(self, cluster: ClusterRef, build: Build, labels: Mapping[str, str]) -> None:
-        """Build an image on the cluster's engine."""
-
-    def has_image(self, cluster: ClusterRef, name: str) -> bool:
-        """Whether the engine has it."""
+    def engine(self, cluster: ClusterRef) -> Engine:
+        """The engine that manages the Swarm. For several machines an image is pushed from there."""
 
 
 def build_image(engine: Engine, build: Build, labels: Mapping[str, str]) -> None:
@@ -96,8 +93,8 @@ def has_image(engine: Engine, name: str) -> bool:
     return True
 
 
-def _builder(props: Mapping[str, Any]) -> ImageBuilder:
-    return cast(ImageBuilder, load(props["cluster"]["backend"]).runner)
+def _engine(cluster: ClusterRef) -> Engine:
+    return cast(EngineOwner, load(cluster["backend"]).runner).engine(cluster)
 
 
 class RequirementsImageProvider(StackProvider):
@@ -109,7 +106,7 @@ class RequirementsImageProvider(StackProvider):
         build = Build(plain["name"], "", plain["dockerfile"], plain["action"])
         packages = plain["action"].partition(" requirements ")[2].split(", ")
         with noted(plain["cluster"], packages):
-            _builder(plain).build_image(plain["cluster"], build, plain["labels"])
+            build_image(_engine(plain["cluster"]), build, plain["labels"])
         return CreateResult(plain["name"], props)
 
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
@@ -121,7 +118,7 @@ class RequirementsImageProvider(StackProvider):
     def read(self, id_: str, props: Props) -> ReadResult:
         """The image, or nothing where the engine no longer has it."""
         plain = plain_values(props)
-        return ReadResult(id_, props) if _builder(plain).has_image(plain["cluster"], id_) else ReadResult(None, {})
+        return ReadResult(id_, props) if has_image(_engine(plain["cluster"]), id_) else ReadResult(None, {})
 
 
 class RequirementsImage(Resource, module="tfdeploy", name="Image"):

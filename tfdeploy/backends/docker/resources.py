@@ -21,7 +21,7 @@ from ...spec.docker import OVERLAY
 from ..base import ClusterRef, DependencyRequest
 from ..image_content import context_hash
 from ..zipapp import application
-from . import images
+from . import containers
 from .engine.engine import engine_address
 from .labels import LABEL_PREFIX, cluster_labels
 from .requirements_image import RequirementsImage
@@ -93,11 +93,6 @@ def _secret(name: str, labels: list[Any], value: pulumi.Input[str], opts: pulumi
     return docker.Secret(name, data=data, labels=labels, opts=opts)
 
 
-def _use_legacy_builder(target: EngineTarget) -> bool | None:
-    """True unless the engine is the default of docker commands: the provider's BuildKit always uses that one."""
-    return None if target.host == engine_address("") else True
-
-
 _Image = docker.RemoteImage | docker.RegistryImage | RequirementsImage
 
 
@@ -118,7 +113,7 @@ class _ImageBuilder:
         """The image of each job for which one is built."""
         references: dict[str, pulumi.Output[str]] = {}
         built: dict[str, _Image] = {}
-        for job, chain in images.builds(self.cluster, self.spec, context_hash(self.spec)).items():
+        for job, chain in containers.builds(self.cluster, self.spec, context_hash(self.spec)).items():
             bases: list[pulumi.Resource] = []
             for build in chain:
                 if build.name not in built:
@@ -127,7 +122,7 @@ class _ImageBuilder:
             references[job] = built[chain[-1].name].name
         return references
 
-    def _image(self, name: str, build: images.Build, bases: list[pulumi.Resource]) -> _Image:
+    def _image(self, name: str, build: containers.Build, bases: list[pulumi.Resource]) -> _Image:
         after = pulumi.ResourceOptions(depends_on=bases)
         labels = dict(cluster_labels(self.cluster))
         image = (
@@ -139,20 +134,21 @@ class _ImageBuilder:
         return docker.RegistryImage(f"{name}-pushed", name=build.name, keep_remotely=True, opts=push_opts)
 
     def _folder_image(
-        self, name: str, build: images.Build, labels: dict[str, str], after: pulumi.ResourceOptions
+        self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> docker.RemoteImage:
-        # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does.
+        # The provider reads `label` where BuildKit builds, and `labels` where the engine's legacy builder does. Its BuildKit always
+        # uses the engine that is the default of docker commands.
         build_args = docker.RemoteImageBuildArgs(
             context=str(Path(build.context).absolute()),
             label=labels,
             labels=labels,
-            use_legacy_builder=_use_legacy_builder(self.target),
+            use_legacy_builder=None if self.target.host == engine_address("") else True,
         )
         opts = pulumi.ResourceOptions.merge(self.docker_opts, after)
         return docker.RemoteImage(name, name=build.name, build=build_args, opts=opts)
 
     def _layer(
-        self, name: str, build: images.Build, labels: dict[str, str], after: pulumi.ResourceOptions
+        self, name: str, build: containers.Build, labels: dict[str, str], after: pulumi.ResourceOptions
     ) -> RequirementsImage:
         retained = pulumi.ResourceOptions.merge(self.opts, pulumi.ResourceOptions(retain_on_delete=True))
         opts = pulumi.ResourceOptions.merge(retained, after)

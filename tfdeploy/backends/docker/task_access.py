@@ -5,9 +5,12 @@ import io
 import os
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
+
+from docker.errors import APIError
 
 from ...agent.run_state import RunState
 from ...errors import BackendError, Unreachable
@@ -15,21 +18,23 @@ from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
+from . import cleanup
 from .engine import exec
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .engine.exec import ExecConnection, ExecStream
-from .labels import MACHINE_LABEL
+from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
-from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, ServiceJson, Services, stop_timeout
+from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, stop_timeout
 from .swarm.swarm import Swarm, require_service
-from .usage import measure
-from .volumes import volume_cleanup
-from .volumes.volumes import exclusive_volumes, restart_effects
+from .volumes import exclusive_volumes, restart_effects
 
 _STOP_MARGIN = 60.0
 _REMOVE_TIMEOUT = 120.0
 _START_ATTEMPTS, _START_PAUSE = 5, 1.0
+
+_PARALLEL_CALLS = 16
+"""An engine measures each container for a second, several at once."""
 
 
 class DockerAccess:
@@ -82,8 +87,10 @@ class DockerAccess:
         if volumes:
             try:
                 swarm.scale_to_zero(hostname, timeout)
-                engine = self._engine_of_task(cluster, hostname)
-                volume_cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
+                engine = None  # where this computer does not know the address of the machine's engine
+                with suppress(BackendError):
+                    engine = self._machine_engine(cluster, machine_of(service), hostname, "")
+                cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
             finally:
                 _start_again(swarm, hostname)
         else:
@@ -135,8 +142,7 @@ class DockerAccess:
         if not state.alive or not state.container:
             reason = f" ({state.reason})" if state.reason else ""
             raise BackendError(f"{hostname} does not have a container now: it is {state.state}{reason}.")
-        machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
-        return self._machine_engine(cluster, machine, hostname, state.container), state.container
+        return self._machine_engine(cluster, machine_of(service), hostname, state.container), state.container
 
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of a machine; an empty name is the manager.
@@ -151,13 +157,6 @@ class DockerAccess:
             f"{hostname} runs on {machine}, but docker.host ({engine.host}) gives access to the manager's containers only. "
             f"Run this on {machine}: docker exec -it {container} sh"
         )
-
-    def _engine_of_task(self, cluster: ClusterRef, hostname: str) -> Engine | None:
-        """The engine of a task's machine; None where this computer does not know its address."""
-        machine = self._services(cluster, hostname)[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
-        with suppress(BackendError):
-            return self._machine_engine(cluster, machine, hostname, "")
-        return None
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """Not supported: the machines belong to the user."""
@@ -191,8 +190,7 @@ class DockerAccess:
         }
 
         def engine_of(hostname: str) -> Engine:
-            machine = services[hostname]["Spec"]["Labels"].get(MACHINE_LABEL, "")
-            return self._machine_engine(cluster, machine, hostname, containers[hostname])
+            return self._machine_engine(cluster, machine_of(services[hostname]), hostname, containers[hostname])
 
         return measure({name: item for name, item in containers.items() if name in services}, engine_of)
 
@@ -213,7 +211,7 @@ def _refuse_unreachable(engine: Engine, service: ServiceJson, hostname: str) -> 
     Raises:
         BackendError: it does not; with the command that moves the task.
     """
-    machine = service["Spec"]["Labels"].get(MACHINE_LABEL, "")
+    machine = machine_of(service)
     if status := nodes.unreachable(engine).get(machine):
         raise BackendError(
             f"{hostname} cannot be started again on its machine: {machine} is {status}. `pulumi up` moves it to another machine "
@@ -246,13 +244,43 @@ def _require_module(engine: Engine, service: ServiceJson, module: str, hostname:
 
 
 def _has_module(engine: Engine, service: ServiceJson, module: str) -> bool:
-    """Whether the agent of a service, which may be of an older version, has a module."""
+    """Whether the agent of a service, which may be of an older version, has a module, in whatever folder."""
     configs: Sequence[Mapping[str, Any]] = service["Spec"]["TaskTemplate"]["ContainerSpec"].get("Configs") or []
     config_id = next((config["ConfigID"] for config in configs if config["File"]["Name"] == AGENT_FILE), None)
     if config_id is None:
         return False
     data = engine.call(lambda api: api.inspect_config(config_id))["Spec"]["Data"]
-    return f"agent/{module}.py" in zipfile.ZipFile(io.BytesIO(base64.b64decode(data))).namelist()
+    names = zipfile.ZipFile(io.BytesIO(base64.b64decode(data))).namelist()
+    return f"{module}.py" in (name.rpartition("/")[2] for name in names)
+
+
+def usage_of(stats: Mapping[str, Any]) -> TaskUsage | None:
+    """The use of one container, as `docker stats` computes it; None if it does not run:
+    https://docs.docker.com/reference/api/engine/version/v1.47/#tag/Container."""
+    now, before, memory = stats["cpu_stats"], stats["precpu_stats"], stats["memory_stats"]
+    if not memory.get("usage"):
+        return None
+    used = now["cpu_usage"]["total_usage"] - before["cpu_usage"]["total_usage"]
+    passed = now.get("system_cpu_usage", 0) - before.get("system_cpu_usage", 0)
+    cpus = used / passed * (now.get("online_cpus") or 1) if passed > 0 else 0.0
+    details = memory.get("stats", {})
+    cache = details.get("inactive_file", details.get("total_inactive_file", 0))
+    return TaskUsage(max(0.0, cpus), max(0, memory["usage"] - cache))
+
+
+def measure(containers: Mapping[str, str], engine_of: Callable[[str], Engine]) -> Mapping[str, TaskUsage]:
+    """The use of these containers, by hostname; without those that have ended or that this computer does not reach."""
+
+    def measured(hostname: str) -> TaskUsage | None:
+        try:
+            stats = engine_of(hostname).call(lambda api: api.stats(containers[hostname], stream=False))
+        except (BackendError, APIError):  # it may have ended since it was listed
+            return None
+        return usage_of(stats)
+
+    with ThreadPoolExecutor(_PARALLEL_CALLS) as executor:
+        usages = zip(containers, executor.map(measured, containers), strict=True)
+        return {hostname: usage for hostname, usage in usages if usage is not None}
 
 
 ACCESS = DockerAccess()

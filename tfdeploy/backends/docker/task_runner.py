@@ -29,19 +29,16 @@ from ..base import (
     TaskProps,
 )
 from ..installation import installing
+from ..move import StoppedRun, not_stopped
 from ..record_copy import RecordCopy, RecordCopyError
 from . import cleanup
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
-from .images import Build
 from .labels import SPEC_HASH_LABEL, name_prefix
-from .requirements_image import build_image, has_image
 from .swarm import nodes
-from .swarm.lease_wait import wait_for_lease
-from .swarm.rolling_update import Position, RollingUpdates, replace_task, wait_for_finish
+from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
 from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
-from .swarm.start_clock import wait_for_start
 from .swarm.swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)
@@ -60,7 +57,7 @@ def manager_engine(cluster: ClusterRef) -> Engine:
     return Engine(cluster["home"])
 
 
-def observe_nodes(cluster: ClusterRef) -> ObservedMachines:
+def observe_nodes(cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
     """The nodes of the Swarm."""
     try:
         return ObservedMachines(nodes.statuses(manager_engine(cluster)))
@@ -76,29 +73,21 @@ class DockerTaskRunner:
 
     def __init__(
         self,
-        observe_machines: Callable[[ClusterRef], ObservedMachines] = observe_nodes,
+        observe_machines: Callable[[ClusterRef, bool], ObservedMachines] = observe_nodes,
         engine: Callable[[ClusterRef], Engine] = manager_engine,
     ) -> None:
         self._observe_machines = observe_machines
-        self._engine = engine
-        self._rolling_updates = RollingUpdates()
+        self.engine = engine
+        self._turns: dict[str, Turns] = {}
         self._controller_lock = threading.Lock()
         self._unreachable_machines = nodes.UnreachableMachines()
 
-    def build_image(self, cluster: ClusterRef, build: Build, labels: Mapping[str, str]) -> None:
-        """On the manager's engine; for several machines it is pushed from there."""
-        build_image(self._engine(cluster), build, labels)
-
-    def has_image(self, cluster: ClusterRef, name: str) -> bool:
-        """Whether the manager's engine has it."""
-        return has_image(self._engine(cluster), name)
-
     def _swarm(self, cluster: ClusterRef) -> Swarm:
-        return Swarm(self._engine(cluster), cluster)
+        return Swarm(self.engine(cluster), cluster)
 
     def controller(self, cluster: ClusterRef) -> ControllerClient:
         """Calls of the controller."""
-        return ControllerClient(self._engine(cluster), cluster)
+        return ControllerClient(self.engine(cluster), cluster)
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's service, or adopt the existing one of its name."""
@@ -138,8 +127,8 @@ class DockerTaskRunner:
             self._replace_old_controller(swarm, controller, old, props)
             previous = _task_service(swarm, old)
             replace = partial(replace_task, swarm, desired, previous, hostname, controller.current_run)
-            turns = self._rolling_updates.turns(f"{cluster['home']} {name_prefix(cluster)}")
-            turns.take(Position(JOBS.index(props["job"]), props["index"]), hostname, replace)
+            turns = self._turns.setdefault(f"{cluster['home']} {name_prefix(cluster)}", Turns())
+            turns.take((JOBS.index(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
 
     def _replace_old_controller(
@@ -240,6 +229,26 @@ class DockerTaskRunner:
         run = self.controller(cluster).last_known_run()
         return float(run.spec.grace) if run else 0.0
 
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """Stop the run, and bring the copy of its record up to date."""
+        record_copy, controller = RecordCopy(cluster), self.controller(cluster)
+        with suppress(Unreachable):
+            if not self.end_run(cluster, to_move=True):
+                raise not_stopped(cluster)
+        is_whole = record_copy.download(controller)
+        return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """Store it in the record."""
+        controller_calls.mark_moved(self.controller(cluster), to)
+
+    @contextmanager
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerClient]:
+        """Create or update the controller's service."""
+        with self.started_controller(props) as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"], CONTROLLER_TIMEOUT)
+            yield controller
+
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
         with suppress(Unreachable):
@@ -272,7 +281,7 @@ class DockerTaskRunner:
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
         """Ask the controller and the Swarm; read the copy of the record where the controller does not respond."""
         record_copy = RecordCopy(cluster)
-        machines = self._observe_machines(cluster)
+        machines = self._observe_machines(cluster, is_preview)
         problems, engine = list(machines.problems), None
         if not problems:
             try:

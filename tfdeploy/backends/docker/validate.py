@@ -12,14 +12,10 @@ from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.unknown import is_known
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
-from . import diff, images
+from . import containers
 from .addresses import OverlayNetworks, network_subnet
 from .engine.engine import Engine, is_open_tcp
-from .swarm.services import RECORD_FOLDER
 from .swarm.swarm import Swarm
-from .volumes.mounts import Mount, duplicate_target
-
-_RESERVED_FOLDERS = ("/run/tfdeploy", "/tmp/tfdeploy", RECORD_FOLDER)
 
 
 def refuse(
@@ -36,27 +32,17 @@ def refuse(
         refuse_same_ports(plan)
         refuse_elastic_on_machines(spec, plan)
     _refuse_unavailable_manager(swarm)
-    _refuse_encryption_without_overlay(spec)
+    if spec.docker.encrypted and spec.container.network == HOST:
+        wrong = 'the network "host" is not encrypted'
+        raise SpecError(f"{spec.name}: docker.encrypted", wrong, f'Remove it, or use container.network="{OVERLAY}".')
     warnings = _refuse_images(swarm, spec, len(plan.machines))
-    warnings += images.version_notices(spec, images.installed_version())
+    warnings += containers.version_notices(spec, containers.installed_version())
     if is_open_tcp(swarm.engine.host):
         warnings.append(
             f"docker.host ({swarm.engine.host}) is not protected by TLS: everybody on the way reads the cluster's secrets, and "
             "everybody who reaches that port is root there. Use ssh://, or DOCKER_TLS_VERIFY=1 with DOCKER_CERT_PATH"
         )
-    return [*warnings, *([] if spec.train_dir else diff.checkpoint_warnings(plan, task_machines))]
-
-
-def refuse_mounts(where: str, mounts: Sequence[Mount]) -> None:
-    """Two mounts must not have the same target, and none may hide a folder that tfdeploy needs."""
-    target = duplicate_target(mounts)
-    if target:
-        raise SpecError(where, f"{target} is the target of two mounts", "Change the target of one of them.")
-    for mount in mounts:
-        target = mount["Target"].rstrip("/")
-        for reserved in _RESERVED_FOLDERS:
-            if f"{target}/".startswith(f"{reserved}/") or f"{reserved}/".startswith(f"{target}/"):
-                raise SpecError(where, f"{mount['Target']} is reserved for tfdeploy", "Choose another target.")
+    return [*warnings, *([] if spec.train_dir else checkpoint_warnings(plan, task_machines))]
 
 
 def refuse_folder(where: str, folder: str, engine: Engine) -> None:
@@ -90,37 +76,28 @@ def refuse_subnet(spec: ClusterSpec, plan: Plan, networks: OverlayNetworks) -> N
     network_subnet(spec, plan, networks)
     if not spec.container.subnet:
         return
-    subnet = IPv4Network(spec.container.subnet)
-    former = [network for network in networks.former if subnet.overlaps(IPv4Network(network))]
-    if networks.is_adopted and former:
-        wrong = f"{subnet} overlaps {', '.join(former)}, the network that the adopted cluster has until this update has created another"
-        remedy = (
-            "Choose other addresses, or remove the argument for this update. A later update may set it again, but that replaces the "
-            "network and restarts all tasks."
-        )
-        raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
-    present = _present_networks(spec, networks)
-    overlapping = [network for network in present if subnet.overlaps(IPv4Network(network))]
-    if overlapping:
-        wrong = f"{subnet} overlaps {', '.join(overlapping)}, the network of this cluster until this update has created another"
-        remedy = "Choose other addresses, or remove the argument. Another network restarts all tasks."
-        raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
-    overlapping = [foreign for foreign in networks.foreign if subnet.overlaps(IPv4Network(foreign))]
-    if overlapping:
-        wrong = f"{subnet} overlaps {', '.join(overlapping)} of another overlay network"
-        raise SpecError(f"{spec.name}: container.subnet", wrong, "Choose other addresses, or remove the argument.")
-
-
-def _present_networks(spec: ClusterSpec, networks: OverlayNetworks) -> list[str]:
-    """The subnets that the cluster has until an update has replaced its network; none where the update keeps that."""
+    subnet, choose = IPv4Network(spec.container.subnet), "Choose other addresses, or remove the argument"
     is_same = networks.own == spec.container.subnet and networks.is_encrypted == spec.docker.encrypted
-    return [network for network in (networks.own, *networks.former) if network and not is_same]
-
-
-def _refuse_encryption_without_overlay(spec: ClusterSpec) -> None:
-    if spec.docker.encrypted and spec.container.network == HOST:
-        wrong = 'the network "host" is not encrypted'
-        raise SpecError(f"{spec.name}: docker.encrypted", wrong, f'Remove it, or use container.network="{OVERLAY}".')
+    until = "until this update has created another"
+    adopted = f"{choose} for this update. A later update may set it again, but that replaces the network and restarts all tasks."
+    taken = (
+        (
+            networks.former if networks.is_adopted else (),
+            f", the network that the adopted cluster has {until}",
+            adopted,
+        ),
+        (
+            () if is_same else (networks.own, *networks.former),
+            f", the network of this cluster {until}",
+            f"{choose}. Another network restarts all tasks.",
+        ),
+        (networks.foreign, " of another overlay network", f"{choose}."),
+    )
+    for subnets, owner, remedy in taken:
+        overlapping = [network for network in subnets if network and subnet.overlaps(IPv4Network(network))]
+        if overlapping:
+            wrong = f"{subnet} overlaps {', '.join(overlapping)}{owner}"
+            raise SpecError(f"{spec.name}: container.subnet", wrong, remedy)
 
 
 def refuse_builds(spec: ClusterSpec, machines: int) -> None:
@@ -143,7 +120,7 @@ def refuse_builds(spec: ClusterSpec, machines: int) -> None:
 def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
     refuse_builds(spec, machines)
     in_use = {item["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] for item in swarm.services().values()}
-    named = {images.named_image(spec, job) for job in spec.jobs if job.container.image or not spec.container.build}
+    named = {containers.named_image(spec, job) for job in spec.jobs if job.container.image or not spec.container.build}
     return [
         warning
         for name in sorted(filter(is_known, named))
@@ -179,7 +156,7 @@ def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
     Raises:
         SpecError: the image is not on the engine, or does not have one.
     """
-    name = images.named_image(spec, spec.jobs[0])
+    name = containers.named_image(spec, spec.jobs[0])
     where = f"{spec.name}: command"
     if spec.container.build:
         wrong = "is missing, and the entry point of an image that is not built yet is not known"
@@ -194,3 +171,32 @@ def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
         wrong = f"is missing, and the image {name!r} does not have an entry point"
         raise SpecError(where, wrong, "Set the command.")
     return tuple(command)
+
+
+def checkpoint_warnings(plan: Plan, task_machines: Mapping[str, str]) -> list[str]:
+    """A warning where each machine has its own volume for checkpoints, and the tasks are on several machines.
+
+    `task_machines` is hostname to machine of the existing tasks.
+    """
+    planned = {task.hostname: task.machine for task in plan.tasks}
+    if len({*planned.values(), *task_machines.values()}) < 2:
+        return []
+    removed = [f"{name} is removed from {machine}" for name, machine in task_machines.items() if name not in planned]
+    added = [
+        f"{name} is added on {machine}"
+        for name, machine in planned.items()
+        if task_machines and name not in task_machines
+    ]
+    moved = [
+        f"{name} moves from {task_machines[name]} to {machine}"
+        for name, machine in planned.items()
+        if task_machines.get(name, machine) != machine
+    ]
+    reason = "train_dir is not set, so each machine has its own volume for checkpoints"
+    remedy = "Set train_dir to a folder that all machines share"
+    if moves := [*removed, *added, *moved]:
+        effect = "a task that restarts finds only the checkpoints of its machine"
+        return [f"{', '.join(moves)}. {reason}, and {effect}. {remedy}"]
+    if len(set(planned.values())) < 2:
+        return []
+    return [f"{reason}, and no machine has all checkpoints. {remedy}"]

@@ -28,12 +28,6 @@ def _access() -> TaskAccess:
     return ACCESS
 
 
-def _mover() -> object:
-    from .run_mover import Ec2RunMover
-
-    return Ec2RunMover(_runner.mover)
-
-
 BACKEND = Backend(
     _planner,
     lambda: _runner,
@@ -41,5 +35,4 @@ BACKEND = Backend(
     Discovery(discover_clusters, health),
     heal_command="pulumi up",
     machine_provider=_machine_provider,
-    make_mover=_mover,
 )

@@ -8,12 +8,12 @@ retained record of a destroyed cluster is not part of a cluster.
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...errors import BackendError, SpecError
 from ...paths import cluster_folder
 from ..base import FAIL, OK, Check, ClusterRef, DiscoveredCluster
-from ..docker.health import provider
+from ..docker.discover import provider
 from . import record_bucket, shared_bucket
 from .aws import account, api
 from .aws.api import pages, tag_values
@@ -24,13 +24,7 @@ from .machine.model import LIVE
 from .price import prices
 from .price.prices import Amount, BillableMachine, Disk
 
-_CLUSTER_TAGS = (
-    model.CLUSTER_ID,
-    model.OWNER,
-    *(f"{model.PREFIX}{key}" for key in ("project", "stack", "cluster")),
-)
 _GIB = 1 << 30
-_FREE = Amount()
 
 
 @dataclass(frozen=True)
@@ -38,18 +32,11 @@ class TaggedResource:
     """An AWS resource with the tags of a cluster."""
 
     kind: str
-    cluster_id: str
-    owner: str = ""
-    project: str = ""
-    stack: str = ""
-    cluster: str = ""
-    """The owner, and the names for people; empty where the resource does not have them as tags."""
+    tags: Mapping[str, str]
     created: float = 0.0
     """In seconds since 1970; 0 where AWS does not report it."""
     cost: Amount = field(default_factory=Amount)
     """Per hour."""
-    is_record_of_destroyed: bool = False
-    """True for the retained record of a destroyed cluster."""
 
 
 def tagged_resources(region: str) -> list[TaggedResource]:
@@ -78,16 +65,18 @@ def _in_ec2(region: str) -> Iterator[TaggedResource]:
             billable = BillableMachine(item["InstanceType"], is_spot, (), "PublicIpAddress" in item)
             # A stopped machine is not billed; its disks are.
             is_billed = item["State"]["Name"] in ("pending", "running")
-            cost = prices.hourly_cost(billable, region) if is_billed else _FREE
-            yield _resource("instance", item["Tags"], item["LaunchTime"].timestamp(), cost)
+            cost = prices.hourly_cost(billable, region) if is_billed else Amount()
+            yield TaggedResource("instance", tag_values(item["Tags"]), item["LaunchTime"].timestamp(), cost)
     for item in pages(ec2, "describe_volumes", "Volumes", Filters=tagged):
         price = prices.disk_price(Disk(item["VolumeType"], item["Size"]), region)
         cost = _amount(price, f"{item['VolumeType']} disk")
-        yield _resource("volume", item["Tags"], item["CreateTime"].timestamp(), cost)
+        yield TaggedResource("volume", tag_values(item["Tags"]), item["CreateTime"].timestamp(), cost)
     for item in pages(ec2, "describe_security_groups", "SecurityGroups", Filters=tagged):
-        yield _resource("group", item["Tags"])
+        yield TaggedResource("group", tag_values(item["Tags"]))
     for item in ec2.describe_key_pairs(Filters=tagged)["KeyPairs"]:
-        yield _resource("key", item["Tags"], item["CreateTime"].timestamp() if "CreateTime" in item else 0.0)
+        yield TaggedResource(
+            "key", tag_values(item["Tags"]), item["CreateTime"].timestamp() if "CreateTime" in item else 0.0
+        )
 
 
 def _file_systems(region: str) -> Iterator[TaggedResource]:
@@ -95,7 +84,7 @@ def _file_systems(region: str) -> Iterator[TaggedResource]:
         if model.CLUSTER_ID in tag_values(item.get("Tags", [])):
             gib = item.get("SizeInBytes", {}).get("Value", 0) / _GIB
             cost = _amount(prices.storage_price("efs", gib, region), "efs")
-            yield _resource("file system", item["Tags"], item["CreationTime"].timestamp(), cost)
+            yield TaggedResource("file system", tag_values(item["Tags"]), item["CreationTime"].timestamp(), cost)
 
 
 def _roles(region: str) -> Iterator[TaggedResource]:
@@ -107,30 +96,22 @@ def _roles(region: str) -> Iterator[TaggedResource]:
         for item in pages(iam, operation, key, PathPrefix=ROLES_PATH):
             name, _, cluster_id = item["Path"].removeprefix(ROLES_PATH).strip("/").rpartition("-")
             if name:
-                yield TaggedResource(kind, cluster_id, cluster=name, created=item["CreateDate"].timestamp())
+                tags = {model.CLUSTER_ID: cluster_id, f"{model.PREFIX}cluster": name}
+                yield TaggedResource(kind, tags, item["CreateDate"].timestamp())
 
 
 def _records(region: str) -> Iterator[TaggedResource]:
-    """The folders of clusters in tfdeploy's bucket; others are not tfdeploy's."""
+    """The folders of clusters in tfdeploy's bucket; others are not tfdeploy's, and a destroyed cluster's is not part of a cluster."""
     for folder in shared_bucket.folders(region):
         bucket = shared_bucket.locate(region, folder)
         tags = record_bucket.read_tags(bucket)
-        record = _resource("record", [{"Key": key, "Value": tags[key]} for key in tags])
-        if folder != f"{record.cluster}-{record.cluster_id}":
+        if folder != f"{tags.get(f'{model.PREFIX}cluster', '')}-{tags.get(model.CLUSTER_ID, '')}":
             continue
         manifest = None
         with suppress(BackendError):
             manifest = record_bucket.read_manifest(bucket)
-        created = shared_bucket.modified(bucket, record_bucket.TAGS)
-        yield replace(record, created=created, is_record_of_destroyed=manifest is not None and manifest.ended)
-
-
-def _resource(
-    kind: str, tags: Sequence[Mapping[str, str]], created: float = 0.0, cost: Amount = _FREE
-) -> TaggedResource:
-    values = tag_values(tags)
-    cluster_id, owner, project, stack, cluster = (values.get(key, "") for key in _CLUSTER_TAGS)
-    return TaggedResource(kind, cluster_id, owner, project, stack, cluster, created, cost)
+        if manifest is None or not manifest.ended:
+            yield TaggedResource("record", tags, shared_bucket.modified(bucket, record_bucket.TAGS))
 
 
 def _amount(price: float | None, name: str) -> Amount:
@@ -161,14 +142,13 @@ def grouped(region: str, resources: Sequence[TaggedResource]) -> list[Discovered
     """The clusters that resources belong to. Pure."""
     by_cluster: dict[str, list[TaggedResource]] = {}
     for resource in resources:
-        if not resource.is_record_of_destroyed:
-            by_cluster.setdefault(resource.cluster_id, []).append(resource)
+        by_cluster.setdefault(resource.tags[model.CLUSTER_ID], []).append(resource)
     return [_cluster(region, cluster_id, members) for cluster_id, members in sorted(by_cluster.items())]
 
 
 def _cluster(region: str, cluster_id: str, resources: Sequence[TaggedResource]) -> DiscoveredCluster:
     def first(key: str) -> str:
-        return next((value for resource in resources if (value := getattr(resource, key))), "")
+        return next((value for resource in resources if (value := resource.tags.get(f"{model.PREFIX}{key}"))), "")
 
     cluster: ClusterRef = {
         "id": cluster_id,

@@ -20,17 +20,17 @@ from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.ec2 import NEW
 from ..base import CONTROLLER, ClusterRef, DependencyRequest, MachineProvider, Rendered
-from ..docker import containers, diff, images
-from ..docker.container_settings import ContainerSettings
-from ..docker.planner import current_run, render_containers, task_machines
-from ..docker.swarm.services import MANAGER_PLACEHOLDER, Services
+from ..docker import containers
+from ..docker.labels import Services
+from ..docker.planner import current_run, render_containers, service_changes, task_machines
+from ..docker.swarm.services import MANAGER_PLACEHOLDER, ContainerSettings
 from ..docker.swarm.swarm import Swarm
-from ..docker.volumes import mounts
+from ..docker.volumes import bind
 from ..image_content import named_image_content
 from ..record_copy import RecordCopy, record_archive
 from . import record_bucket, validate
 from .aws import account, api
-from .machine import boot, machines, replaced_machines, ssh, user_data
+from .machine import boot, machines, move, ssh, user_data
 from .machine.machines import planned_instance
 from .machine.user_data import GPU, SHARED, disk_folder
 from .price import capacity, costs
@@ -93,21 +93,21 @@ class Ec2Planner:
         validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
         costs.refuse(cluster, spec, plan)
-        notices = images.version_notices(spec, images.installed_version())
+        notices = containers.version_notices(spec, containers.installed_version())
         return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: MachineInventory) -> Rendered:
         """The containers, as on `docker`; what changes in machines and services; and what the machines cost."""
         rendered = _containers(cluster, spec, plan)
         services = inventory.services
-        replaced = replaced_machines.replacement_of(cluster, spec, plan, inventory)
+        replaced = move.replacement_of(cluster, spec, plan, inventory)
         changes: list[Change | str] = [
             account.plan_line(ssh.region(cluster)),
             *machines.plan_lines(plan, inventory.surplus),
-            *replaced_machines.lines(cluster, plan, inventory, replaced),
+            *move.lines(cluster, plan, inventory, replaced),
             *capacity.plan_lines(planned_instance(machine) for machine in plan.needed_machines),
             *costs.plan_lines(spec, plan),
-            *(diff.changes(plan, rendered, services) if services else ()),
+            *(service_changes(plan, rendered, services) if services else ()),
         ]
         stored = (record_bucket.bucket_of(cluster).url, record_archive(cluster))
         retained = _retained_data(spec, plan, stored, inventory.file_systems)
@@ -175,7 +175,7 @@ def _on_machine(container: ContainerSettings) -> ContainerSettings:
 
     On the machine's own network NET_RAW would be enough to mark packets as the watchdog does.
     """
-    shown = mounts.bind(user_data.SHOWN, str(NOTICE.parent), True)
+    shown = bind(user_data.SHOWN, str(NOTICE.parent), True)
     dropped = ("CAP_NET_RAW",) if container.network == HOST else ()
     return replace(container, mounts=(*container.mounts, shown), dropped_capabilities=dropped)
 

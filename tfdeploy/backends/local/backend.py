@@ -38,16 +38,9 @@ def _discover(place: str) -> Sequence[DiscoveredCluster]:
 
 
 def _health(place: str) -> Sequence[Check]:
-    from .health import health
+    from .discover import health
 
     return health(place)
-
-
-def _mover() -> object:
-    from .run_mover import LocalRunMover
-    from .task_runner import LocalTaskRunner
-
-    return LocalRunMover(LocalTaskRunner())
 
 
 BACKEND = Backend(
@@ -56,5 +49,4 @@ BACKEND = Backend(
     _access,
     Discovery(_discover, _health),
     heal_command="pulumi up --refresh",
-    make_mover=_mover,
 )

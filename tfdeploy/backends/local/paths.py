@@ -1,10 +1,16 @@
-"""The folders and files of a local cluster."""
+"""The folders and files of a local cluster, and how many files its supervisord and its controller may have open.
+
+The supervisord has two pipes and a log for each program. It creates a program with two more pipes, and its own files and those of a
+request are open meanwhile. The controller has less.
+"""
 
 import hashlib
 import json
+import resource
 from pathlib import Path
 
 from ...agent.files import write_whole
+from ...agent.transport.rpc import UNIX, Client
 from ...paths import runtime_root
 
 CLUSTERS = "clusters"
@@ -15,6 +21,12 @@ MACHINE = "machine"
 
 _USUAL_UMASK = 0o022
 """Where the kernel does not report the umask of a process: Linux before 4.7."""
+
+_OF_SUPERVISOR = 48
+_OF_TASK = 3
+
+_MOST = 4096
+"""Enough for the most tasks of a cluster. Each start of a program closes so many numbers of files."""
 
 
 class Places:
@@ -44,6 +56,10 @@ class Places:
     def current_token(self) -> str:
         """The cluster's token, as its file has it; empty where there is none."""
         return self.token.read_text() if self.token.exists() else ""
+
+    def controller(self, seconds: float, token: str = "") -> Client:
+        """Calls of the controller, each of which may take so many seconds; by default with the current token."""
+        return Client(f"{UNIX}{self.controller_socket}", token or self.current_token, seconds)
 
     def task(self, hostname: str) -> Path:
         """The folder of one task."""
@@ -76,3 +92,19 @@ def user_umask() -> int:
 def write_private(path: Path, text: str) -> None:
     """Write a file that only the user can read. A crash of the machine does not leave it empty."""
     write_whole(path, text, mode=0o600, sync=True, sync_name=False)
+
+
+def needed_files(tasks: int) -> int:
+    """The open files of a supervisord with so many tasks, and with the controller."""
+    return _OF_SUPERVISOR + _OF_TASK * (tasks + 1)
+
+
+def most_tasks(limit: int) -> int:
+    """The most tasks for which so many open files suffice."""
+    return max(0, (limit - _OF_SUPERVISOR) // _OF_TASK - 1)
+
+
+def allowed_files() -> int:
+    """The hard limit of this process, up to what a cluster may need: a supervisord raises its limit so far."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)

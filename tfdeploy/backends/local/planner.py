@@ -1,11 +1,17 @@
-"""From a spec to a plan on this machine. Nothing here writes."""
+"""From a spec to a plan on this machine, with its processors, memory and GPUs. Nothing here writes."""
 
 import json
+import os
+import platform
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from ...agent.record.record import Record
 from ...agent.settings import TaskSettings
@@ -15,13 +21,14 @@ from ...plan.change import UPDATE, Change, detail, grouped
 from ...plan.inventory import Inventory
 from ...plan.plan import Plan, TaskPlan
 from ...plan.retained_data import RetainedData
+from ...plan.scheduler import Machine
 from ...spec.arg_reader import not_encodable
 from ...spec.cluster import ClusterSpec
 from ...units import text_of_size
 from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image_content
 from ..record_copy import record_archive
-from . import machine, validate
+from . import validate
 from .paths import CLUSTERS, Places, machine_id
 
 if TYPE_CHECKING:
@@ -30,20 +37,12 @@ if TYPE_CHECKING:
 _MOST_FILES = 10_000
 
 
-@dataclass(frozen=True)
-class TaskLimits:
-    """The limits that an existing task has now."""
-
-    memory: int
-    gpus: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class LocalInventory(Inventory):
     """What exists on this machine."""
 
-    task_limits: Mapping[str, TaskLimits]
-    """Hostname of each existing task to its limits."""
+    tasks: Mapping[str, TaskSettings]
+    """Hostname of each existing task to its settings."""
 
 
 class LocalPlanner:
@@ -63,20 +62,20 @@ class LocalPlanner:
     def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> LocalInventory:
         """This machine, and the tasks that the cluster's folder has."""
         places = Places(cluster["home"])
-        this_machine = machine.this_machine()
+        machine = this_machine()
         tasks = dict(_task_settings(places))
         record = Record(places.record)
         return LocalInventory(
-            machines=(this_machine,),
+            machines=(machine,),
             train_dir=absolute(spec.train_dir or str(places.train), str(program_folder)),
             data_dir=absolute(spec.data_dir, str(program_folder)),
             image=named_image_content(spec),
-            task_machines=dict.fromkeys(tasks, this_machine.name),
-            task_gpus={name: tuple(filter(None, limits.gpus.split(","))) for name, limits in tasks.items()},
+            task_machines=dict.fromkeys(tasks, machine.name),
+            task_gpus={name: tuple(filter(None, (limits.gpus or "").split(","))) for name, limits in tasks.items()},
             run=record.current(),
             results=record.results(),
-            place={"id": machine_id(), "name": this_machine.name},
-            task_limits=tasks,
+            place={"id": machine_id(), "name": machine.name},
+            tasks=tasks,
         )
 
     def validate(
@@ -93,7 +92,7 @@ class LocalPlanner:
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: LocalInventory) -> Rendered:
         """Tasks are processes, so only the changes."""
-        existing = inventory.task_limits
+        existing = inventory.tasks
         changes = [
             Change(UPDATE, (task.hostname,), details, "restarts, one task at a time")
             for task in plan.tasks
@@ -129,20 +128,39 @@ def _size_of(folder: Path) -> int | None:
     return size
 
 
-def _task_settings(places: Places) -> Iterator[tuple[str, TaskLimits]]:
+def _task_settings(places: Places) -> Iterator[tuple[str, TaskSettings]]:
+    """Hostname and settings of each existing task."""
     for path in sorted(places.tasks.glob("*/task.json")):
         with suppress(OSError, ValueError, TypeError):
-            settings = TaskSettings.from_dict(json.loads(path.read_text()))
-            yield path.parent.name, TaskLimits(settings.memory, settings.gpus or "")
+            yield path.parent.name, TaskSettings.from_dict(json.loads(path.read_text()))
 
 
-def _details(before: TaskLimits, after: TaskPlan) -> tuple[str, ...]:
-    pairs = {
-        "memory": (_size(before.memory), _size(after.memory)),
-        "gpus": (before.gpus, ",".join(after.gpus)),
-    }
+def _details(before: TaskSettings, after: TaskPlan) -> tuple[str, ...]:
+    memory = [text_of_size(limit) if limit else "" for limit in (before.memory, after.memory)]
+    pairs = {"memory": memory, "gpus": [before.gpus or "", ",".join(after.gpus)]}
     return tuple(detail(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
 
 
-def _size(memory: int) -> str:
-    return text_of_size(memory) if memory else ""
+def this_machine() -> Machine:
+    """The machine that the program runs on, as the scheduler needs it."""
+    return Machine(
+        name=platform.node().partition(".")[0] or "localhost",
+        role="Master",
+        provider="local",
+        region="",
+        cpus=float(len(os.sched_getaffinity(0))),
+        memory=psutil.virtual_memory().total,
+        gpus=gpus(),
+    )
+
+
+def gpus() -> tuple[str, ...]:
+    """The indices of the NVIDIA GPUs, as `nvidia-smi` lists them; none where it is missing or finds no driver."""
+    if shutil.which("nvidia-smi") is None:
+        return ()
+    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    try:
+        completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(completed.stdout.split()) if completed.returncode == 0 else ()

@@ -11,9 +11,8 @@ import shlex
 import socket
 import subprocess
 import sys
-import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -21,11 +20,11 @@ from typing import IO, Any
 import psutil
 
 from ...agent.files import write_whole
+from ...agent.polling import wait_until
 from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root
-from . import open_files
-from .paths import Places
+from .paths import Places, allowed_files
 
 MARK = "TFDEPLOY_CLUSTER"
 """Every process of a cluster has the cluster's home in this environment variable, as containers have labels."""
@@ -41,6 +40,7 @@ _PASSED = (
 _PASSED_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
 _KILL_SECONDS = 10.0
+_PAUSE = 0.02
 _PRIVATE_UMASK = 0o077
 _ATTEMPTS = 20
 _DEAD_STATES = ("STOPPED", "FATAL", "EXITED", "UNKNOWN")
@@ -129,14 +129,8 @@ class Supervisor:
         finally:
             transport.close()
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock: tasks are created in parallel, and only one may change the supervisord at a time."""
-        with self._lock():
-            yield
-
-    def _lock(self) -> IO[str]:
-        """The file of the lock, locked until it is closed.
+    def locked(self) -> IO[str]:
+        """The file of the lock, locked until it is closed: tasks are created in parallel, and only one may change the supervisord then.
 
         A deletion of the cluster deletes the file under its lock. The lock of a deleted file excludes no other process, so it counts
         only while the path still names that file; otherwise the next attempt opens a new one.
@@ -167,7 +161,7 @@ class Supervisor:
         make_private(places.runtime)
         places.programs.mkdir(parents=True, exist_ok=True)
         text = _CONFIG.format(
-            runtime=places.runtime, socket=places.supervisor_socket, umask=_PRIVATE_UMASK, files=open_files.allowed()
+            runtime=places.runtime, socket=places.supervisor_socket, umask=_PRIVATE_UMASK, files=allowed_files()
         )
         write_whole(places.config, text)
         command = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", _CONFIG_PATH]
@@ -289,29 +283,33 @@ class Supervisor:
                 _wait_until(ended, _KILL_SECONDS)
 
     def end(self, seconds: float) -> None:
-        """Stop all programs and the supervisord; then kill every process that still carries the cluster's mark."""
+        """Stop all programs and the supervisord; then kill every process that still has the cluster's mark."""
         with suppress(Unreachable, xmlrpc.client.Fault):
             self._call("shutdown")
             _wait_until(lambda: not self.running(), seconds)
-        deadline = time.monotonic() + _KILL_SECONDS
-        while (processes := marked(self._places.home)) and time.monotonic() < deadline:
+
+        def none_is_left() -> bool:
+            processes = marked(self._places.home)
             for process in processes:
                 with suppress(psutil.Error):
                     process.kill()
-            time.sleep(0.02)
+            return not processes
+
+        wait_until(none_is_left, _KILL_SECONDS, _PAUSE)
 
 
 def marked(home: Path) -> list[psutil.Process]:
-    """All processes of the user that carry the cluster's mark.
+    """All processes of the user that have the cluster's mark.
 
-    A shell in which the user works may carry it too, and `pulumi destroy` may be typed there: the ancestors of this process and all
+    A shell in which the user works may have it too, and `pulumi destroy` may be typed there: the ancestors of this process and all
     processes of its session do not count. The supervisord, with all launchers and tasks, has another session.
     """
     own = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
     processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == str(home) and not _is_own(process.pid, own):
+            is_marked = process.environ().get(MARK) == str(home)
+            if is_marked and process.pid not in own and os.getsid(process.pid) != os.getsid(0):
                 processes.append(process)
     return processes
 
@@ -321,10 +319,6 @@ def _is_at(path: Path, file: IO[str]) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
-
-
-def _is_own(pid: int, own: Set[int]) -> bool:
-    return pid in own or os.getsid(pid) == os.getsid(0)
 
 
 @contextmanager
@@ -337,11 +331,7 @@ def _tolerant(*codes: int) -> Iterator[None]:
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if is_cancelled():
-            raise BackendError("a signal to `pulumi` has ended the wait for supervisord. Run the command again")
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    is_true = wait_until(lambda: condition() or is_cancelled(), seconds, _PAUSE)
+    if is_cancelled() and not condition():
+        raise BackendError("a signal to `pulumi` has ended the wait for supervisord. Run the command again")
+    return is_true

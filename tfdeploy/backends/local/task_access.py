@@ -5,28 +5,34 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+
+import psutil
 
 from ...agent.launch.exec import program_context
 from ...agent.launch.lead import NOT_FOUND
 from ...agent.record.record import Record, ViewRequest
 from ...agent.run_state import RunState
-from ...agent.transport.rpc import UNIX, CallError, Client
+from ...agent.transport.rpc import CallError
 from ...errors import BackendError
 from .. import controller_calls
-from ..base import ClusterRef, Route, TaskUsage
+from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..port_forward import Direct
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
 from ..task_files import ThreadConnection
 from .paths import Places
 from .supervisor import Supervisor
-from .usage import task_usage
 
 _SECONDS = 10.0
 _MARGIN = 30.0
 _START_SECONDS = 60.0
+
+_INTERVAL_SECONDS = 0.5
+"""The processors' use is measured over this time."""
 
 
 class LocalAccess:
@@ -37,7 +43,10 @@ class LocalAccess:
         run_state = _current_run(cluster)
         to_restart(run_state, cluster, hostname)
         train_dir = run_state.spec.train_dir if run_state else ""
-        sentences = [f"{hostname} starts again on this computer; the other tasks continue.", _lost(cluster, hostname)]
+        sentences = [
+            f"{hostname} starts again on this computer; the other tasks continue.",
+            f"What it has written into its working directory is lost ({_work(Places(cluster['home']), hostname)}).",
+        ]
         if replace:
             sentences.append("On this backend, `tfdeploy restart` has the same effect.")
         sentences.append(f"What is in train_dir ({train_dir}) stays.")
@@ -54,7 +63,7 @@ class LocalAccess:
     def _restart(self, cluster: ClusterRef, hostname: str, action: str) -> None:
         places, run_state = Places(cluster["home"]), _current_run(cluster)
         before = to_restart(run_state, cluster, hostname)
-        with _controller(places) as controller:
+        with places.controller(_SECONDS) as controller:
             announce(controller, hostname, action)
         delete_work = partial(shutil.rmtree, _work(places, hostname), ignore_errors=True)
         grace = float(run_state.spec.grace) if run_state else 0.0
@@ -63,7 +72,7 @@ class LocalAccess:
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the controller's socket."""
-        with _controller(Places(cluster["home"])) as controller:
+        with Places(cluster["home"]).controller(_SECONDS) as controller:
             controller_calls.stop_training(controller, cluster["name"], time_limit)
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
@@ -106,26 +115,60 @@ class LocalAccess:
         return task_usage(Supervisor(Places(cluster["home"])))
 
 
-def _lost(cluster: ClusterRef, hostname: str) -> str:
-    return f"What it has written into its working directory is lost ({_work(Places(cluster['home']), hostname)})."
-
-
 def _work(places: Places, hostname: str) -> str:
     return str(places.task(hostname) / "work")
-
-
-def _controller(places: Places) -> Client:
-    return Client(f"{UNIX}{places.controller_socket}", places.current_token, _SECONDS)
 
 
 def _current_run(cluster: ClusterRef) -> RunState | None:
     """The current run, from the record where the controller does not respond."""
     places = Places(cluster["home"])
     try:
-        with _controller(places) as controller:
+        with places.controller(_SECONDS) as controller:
             return controller_calls.view(controller, ViewRequest()).run_state
     except (OSError, CallError):
         return Record(places.record).current()
+
+
+def task_usage(supervisor: Supervisor) -> Mapping[str, TaskUsage]:
+    """The use of each task with a process. A task is its launcher with all processes that descend from it.
+
+    Raises:
+        Unreachable: the supervisord does not respond.
+    """
+    pids = {name: info["pid"] for name, info in supervisor.programs().items() if info["pid"] and name != CONTROLLER}
+    before, begun = {name: _cpu_seconds(_family(pid)) for name, pid in pids.items()}, time.monotonic()
+    time.sleep(_INTERVAL_SECONDS)
+    families = {name: _family(pid) for name, pid in pids.items()}
+    seconds = time.monotonic() - begun
+    return {
+        name: TaskUsage(max(0.0, _cpu_seconds(family) - before[name]) / seconds, sum(map(_memory, family)))
+        for name, family in families.items()
+        if family
+    }
+
+
+def _family(pid: int) -> Sequence[psutil.Process]:
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
+    total = 0.0
+    for process in processes:
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def _memory(process: psutil.Process) -> int:
+    """The proportional set size, in which a shared page counts once; the resident size where it cannot be read."""
+    with suppress(psutil.Error):
+        info = process.memory_full_info()
+        return int(getattr(info, "pss", info.rss))
+    return 0
 
 
 ACCESS = LocalAccess()

@@ -4,8 +4,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ from ...agent.record.record import Record, RecordFormatError, RecordView, ViewRe
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
-from ...agent.transport.rpc import UNIX, CallError, Client, task_token
-from ...errors import Unreachable
+from ...agent.transport.rpc import UNIX, CallError, task_token
+from ...errors import BackendError, Unreachable
 from ...paths import make_private, runtime_root, set_aside
 from .. import controller_calls
 from ..base import (
@@ -31,7 +31,9 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
+from ..controller_calls import ControllerApi
 from ..installation import installing, noted
+from ..move import StoppedRun, not_stopped
 from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
@@ -43,6 +45,7 @@ _MARGIN = 30.0
 _READ_ATTEMPTS = 3
 _ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 _HOST = "127.0.0.1"
+_PYTHON = (sys.executable, "-I", "-S")
 
 
 class LocalTaskRunner:
@@ -54,7 +57,7 @@ class LocalTaskRunner:
         supervisor = self.start_controller(props["cluster"], props["token"])
         folder = places.task(props["hostname"])
         self._write_settings(places, props)
-        command = [*_python(), str(places.agent(version())), "launch", str(folder / "task.json")]
+        command = [*_PYTHON, str(places.agent(version())), "launch", str(folder / "task.json")]
         log, stop_seconds = folder / "launcher.log", props["grace"] + _MARGIN
         supervisor.add(props["hostname"], command, log, stop_seconds, user_umask())
         return {"created_at": controller_calls.now()}
@@ -91,11 +94,14 @@ class LocalTaskRunner:
         run = RunSpec.from_dict(props["run"])
         path = requirements.search_path(run.requirements, partial(noted, props["cluster"], run.requirements))
         run = replace(run, path=path)
-        _create_train_dir(run.train_dir)
+        if "://" not in run.train_dir:
+            # With the user's umask: the controller, which refuses a folder that cannot be used, would create it with its private one.
+            with suppress(OSError):
+                Path(run.train_dir).mkdir(parents=True, exist_ok=True)
         record = Record(places.record)
         first = record.current() is None
         self._write_secrets(places, props["secrets"])
-        with controller_client(places, props["token"]) as controller:
+        with places.controller(_CALL_SECONDS, props["token"]) as controller:
             accepted = controller_calls.submit(controller, props, run)
             if not first:
                 controller_calls.start_launchers(controller, accepted["at"], partial(_start, supervisor))
@@ -157,7 +163,7 @@ class LocalTaskRunner:
         with suppress(Unreachable):
             engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
         try:
-            with controller_client(places, token or places.current_token, _OBSERVE_SECONDS) as controller:
+            with places.controller(_OBSERVE_SECONDS, token) as controller:
                 view = controller_calls.view(controller, query)
         except (OSError, CallError):
             view, silent_since = _recorded(record, query)
@@ -174,9 +180,10 @@ class LocalTaskRunner:
             make_private(places.runtime)
             write_private(places.identity, json.dumps({**cluster, MACHINE: machine_id()}))
             write_private(places.token, token)
-            _write_application(places.agent(version()))
+            if not places.agent(version()).exists():
+                write_whole(places.agent(version()), compiled_application())
         command = [
-            *_python(),
+            *_PYTHON,
             str(places.agent(version())),
             "controller",
             str(places.record),
@@ -186,6 +193,33 @@ class LocalTaskRunner:
         ]
         supervisor.add(CONTROLLER, command, places.home / "controller.log", 10.0)
         return supervisor
+
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """Stop the run. Its record is read where it is."""
+        places = Places(cluster["home"])
+        if machine := other_machine(places):
+            wrong = f"its run is on another computer (machine id {machine})"
+            raise BackendError(f"{cluster['name']}: {wrong}. Move it from there, or destroy it there.")
+        has_stopped = stop_run(places, "", to_move=True)
+        with suppress(Unreachable):  # without its supervisord the machine has no task of the run
+            if not has_stopped and launchers_live(places):
+                raise not_stopped(cluster)
+        return StoppedRun(places.record, is_current=True)
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """Store it in the record."""
+        places = Places(cluster["home"])
+        if not other_machine(places):
+            with places.controller(_CALL_SECONDS) as controller:
+                controller_calls.mark_moved(controller, to)
+
+    @contextmanager
+    def responding_controller(self, props: RunProps) -> Iterator[ControllerApi]:
+        """Start the supervisord and the controller."""
+        self.start_controller(props["cluster"], props["token"])
+        with Places(props["cluster"]["home"]).controller(_CALL_SECONDS, props["token"]) as controller:
+            controller_calls.await_controller(controller, props["cluster"]["name"])
+            yield controller
 
     def _write_settings(self, places: Places, props: TaskProps) -> None:
         folder = places.task(props["hostname"])
@@ -222,13 +256,8 @@ class LocalTaskRunner:
             shutil.rmtree(places.task(hostname), ignore_errors=True)
 
     def _call(self, places: Places, token: str, path: str, body: dict[str, Any]) -> None:
-        with suppress(OSError, CallError), controller_client(places, token) as controller:
+        with suppress(OSError, CallError), places.controller(_CALL_SECONDS, token) as controller:
             controller.json("POST", path, body)
-
-
-def controller_client(places: Places, token: str, seconds: float = _CALL_SECONDS) -> Client:
-    """Calls of the cluster's controller."""
-    return Client(f"{UNIX}{places.controller_socket}", token, seconds)
 
 
 def _recorded(record: Record, query: ViewRequest) -> tuple[RecordView, float]:
@@ -244,7 +273,7 @@ def stop_run(places: Places, token: str, to_move: bool = False) -> bool:
     job = Record(places.record).current()
     if job is None:
         return True
-    with controller_client(places, token or places.current_token) as controller:
+    with places.controller(_CALL_SECONDS, token) as controller:
         return controller_calls.stop(controller, lambda: not launchers_live(places), _stop_seconds(job), to_move)
 
 
@@ -270,23 +299,6 @@ def launchers_live(places: Places) -> bool:
 def _stop_seconds(job: RunState | None) -> float:
     """How long a task may take to stop and to send the rest of its output to the controller."""
     return (float(job.spec.grace) if job else 0.0) + _MARGIN
-
-
-def _python() -> list[str]:
-    return [sys.executable, "-I", "-S"]
-
-
-def _create_train_dir(folder: str) -> None:
-    """Create the user's folder with the user's umask: the controller, with its private umask, would create it otherwise. It refuses
-    the run if the folder cannot be used."""
-    if "://" not in folder:
-        with suppress(OSError):
-            Path(folder).mkdir(parents=True, exist_ok=True)
-
-
-def _write_application(path: Path) -> None:
-    if not path.exists():
-        write_whole(path, compiled_application())
 
 
 def _engine_task(info: Mapping[str, Any]) -> EngineTask:

@@ -15,8 +15,7 @@ from ...plan.scheduler import Machine
 from ...spec.cluster import ClusterSpec
 from ...units import counted, text_of_size
 from ..validate import refuse_requirements, refuse_same_ports, refuse_script
-from . import open_files
-from .paths import Places
+from .paths import Places, allowed_files, most_tasks, needed_files
 from .requirements import interpreter_folder
 
 _TENSORFLOW_MEMORY = 400 * 1024**2
@@ -84,11 +83,11 @@ def refuse_few_files(spec: ClusterSpec) -> None:
     """The limit of open files must be high enough for the cluster's supervisord, with all workers that may be added."""
     workers = sum(job.count for job in spec.jobs if job.name == "worker")
     tasks = sum(job.count for job in spec.jobs) + max(0, spec.max_workers - workers)
-    limit, needed = open_files.allowed(), open_files.needed(tasks)
+    limit, needed = allowed_files(), needed_files(tasks)
     if limit < needed:
         need = "needs" if tasks == 1 else "need"
         wrong = f"{counted(tasks, 'task')} {need} {needed} open files, and the hard limit of this shell is {limit} (`ulimit -Hn`)"
-        most = open_files.most_tasks(limit)
+        most = most_tasks(limit)
         fewer = f", or use at most {most} tasks" if most else ""
         raise SpecError(f"{spec.name}: workers", wrong, f"Raise it, as root, in /etc/security/limits.conf{fewer}.")
 

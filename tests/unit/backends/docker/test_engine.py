@@ -1,15 +1,17 @@
 """Connections are shared by address, and only idempotent calls are retried."""
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import docker
 import pytest
 import requests
 
-from tfdeploy.backends.docker.engine import engine as engine_module
-from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
+from tfdeploy.backends.docker.engine import connection
+from tfdeploy.backends.docker.engine.connection import SshTarget
+from tfdeploy.backends.docker.engine.engine import Engine, is_open_tcp
 from tfdeploy.errors import Unreachable
 
 ADDRESS = "tcp://engine.example.com:2376"
@@ -19,9 +21,17 @@ class Client:
     """The SDK's client; a stale one fails at every call."""
 
     def __init__(self, address: str, **_: Any) -> None:
-        self.address = address
+        self.address = self.base_url = address
         self.is_stale = False
         self.calls = 0
+
+    def get(self, url: str, params: dict[str, str], timeout: float) -> Any:
+        """Volumes of which one is of another driver, and one was not measured."""
+        assert (url, params, timeout) == (f"{self.address}/system/df", {"type": "volume"}, 1.0)
+        if self.is_stale:
+            raise requests.Timeout("Read timed out.")
+        volumes = [{"Name": "a", "UsageData": {"Size": 7}}, {"Name": "b", "UsageData": {"Size": -1}}, {"Name": "c"}]
+        return SimpleNamespace(json=lambda: {"Volumes": volumes})
 
     def ping(self) -> bool:
         return self.create()
@@ -43,7 +53,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
         return connected[-1]
 
     monkeypatch.setattr(docker, "APIClient", connect)
-    monkeypatch.setattr(engine_module, "_CONNECTIONS", engine_module._Connections())
+    monkeypatch.setattr(connection, "_CONNECTIONS", {})
     return connected
 
 
@@ -59,6 +69,12 @@ def test_a_place_has_the_ids_of_the_engine_and_of_its_swarm(
 ) -> None:
     monkeypatch.setattr(Client, "info", lambda _: {"ID": "e1", "Name": "m1", "Swarm": swarm}, raising=False)
     assert Engine(ADDRESS).place() == {"id": "e1", "name": "m1", **({"swarm": swarm_id} if swarm_id else {})}
+
+
+def test_the_sizes_of_volumes_are_those_that_the_engine_computes_in_time(clients: list[Client]) -> None:
+    assert Engine(ADDRESS).volume_sizes() == {"a": 7}
+    clients[0].is_stale = True
+    assert Engine(ADDRESS).volume_sizes() == {}
 
 
 def test_an_idempotent_call_is_retried_on_a_new_connection(clients: list[Client]) -> None:
@@ -119,7 +135,7 @@ def test_the_route_finds_the_machine_when_the_connection_is_opened(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(engine_module, "Tunnel", Tunnel)
+    monkeypatch.setattr(connection, "Tunnel", Tunnel)
     target = SshTarget("ssh://m0", Path("/config"))
     engine = Engine("ec2://region/project/stack/name", lambda address: target)
     assert targets == []
@@ -147,4 +163,26 @@ def test_tcp_without_tls_is_open(
         (tmp_path / name).touch()
     for name, value in {**environment, **({"DOCKER_CERT_PATH": str(tmp_path)} if environment else {})}.items():
         monkeypatch.setenv(name, value)
-    assert engine_module.is_open_tcp(address) is is_open
+    assert is_open_tcp(address) is is_open
+
+
+def test_a_socket_of_an_id_that_another_user_has_now_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, foreign, ended = (tmp_path / f"ssh-{pid}-0.sock" for pid in (os.getpid(), 1, 2))
+    for socket in (own, foreign, ended):
+        socket.touch()
+
+    def kill(pid: int, _: int) -> None:
+        if pid != os.getpid():
+            raise PermissionError if pid == 1 else ProcessLookupError
+
+    monkeypatch.setattr(connection, "runtime_root", lambda: tmp_path)
+    monkeypatch.setattr(os, "kill", kill)
+    assert connection._socket_path().parent == tmp_path
+    assert list(tmp_path.iterdir()) == [own]
+
+
+def test_two_connections_share_no_socket() -> None:
+    """That of a machine that was replaced still exists, and leads nowhere."""
+    assert connection._socket_path() != connection._socket_path()

@@ -14,7 +14,7 @@ from tfdeploy.backends.base import CONTROLLER
 from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.docker.swarm import nodes
-from tfdeploy.backends.docker.swarm.lease_wait import wait_for_lease
+from tfdeploy.backends.docker.swarm.rolling_update import wait_for_lease
 from tfdeploy.backends.docker.swarm.services import Service, task_service
 from tfdeploy.backends.docker.task_access import DockerAccess
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from docker.errors import ImageNotFound
 
+from tfdeploy.backends.docker.containers import Build
 from tfdeploy.backends.docker.engine.engine import Engine
-from tfdeploy.backends.docker.images import Build
 from tfdeploy.backends.docker.requirements_image import build_image, has_image
 from tfdeploy.errors import BackendError, CommandError
 

@@ -14,19 +14,19 @@ from tests.unit.simulation import World
 from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import EngineTask
-from tfdeploy.backends.docker.swarm import rolling_update, start_clock
-from tfdeploy.backends.docker.swarm.rolling_update import Position, RollingUpdates, Turns, is_active, replace_task
+from tfdeploy.backends.docker.swarm import rolling_update
+from tfdeploy.backends.docker.swarm.rolling_update import Position, Turns, is_active, replace_task
 from tfdeploy.backends.docker.swarm.services import Service, task_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm, TaskHistory
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.errors import BackendError
 
 NAMES: Mapping[Position, str] = {
-    Position(1, 0): "ps-0",
-    Position(1, 1): "ps-1",
-    Position(2, 0): "worker-0",
-    Position(2, 1): "worker-1",
-    Position(2, 10): "worker-10",
+    (1, 0): "ps-0",
+    (1, 1): "ps-1",
+    (2, 0): "worker-0",
+    (2, 1): "worker-1",
+    (2, 10): "worker-10",
 }
 
 UPDATE_SECONDS = 0.05
@@ -78,7 +78,7 @@ class Update:
     [
         sorted(NAMES),
         sorted(NAMES, reverse=True),
-        [Position(*position) for position in [(2, 10), (1, 1), (2, 0), (1, 0), (2, 1)]],
+        [(2, 10), (1, 1), (2, 0), (1, 0), (2, 1)],
     ],
 )
 def test_the_order_is_that_of_job_and_index_not_of_arrival(arrivals: list[Position]) -> None:
@@ -94,10 +94,10 @@ def test_an_update_that_arrives_a_second_later_takes_its_turn_first(monkeypatch:
     def arrive(position: Position) -> None:
         turns.take(position, NAMES[position], lambda: order.append(NAMES[position]))
 
-    first = threading.Thread(target=arrive, args=(Position(2, 10),))
+    first = threading.Thread(target=arrive, args=((2, 10),))
     first.start()
     late.wait(1.0)
-    arrive(Position(1, 0))
+    arrive((1, 0))
     first.join(30.0)
     assert order == ["ps-0", "worker-10"]
 
@@ -108,12 +108,6 @@ def test_after_a_failure_the_other_tasks_keep_their_settings() -> None:
     reason = "keeps its old settings, because ps-1 did not start with its new settings"
     late = ("worker-0", "worker-1", "worker-10")
     assert update.refused == {"ps-1": "ps-1 is broken", **{name: f"{name} {reason}" for name in late}}
-
-
-def test_clusters_do_not_share_turns() -> None:
-    updates = RollingUpdates()
-    assert updates.turns("engine one") is updates.turns("engine one")
-    assert updates.turns("engine one") is not updates.turns("engine two")
 
 
 def job() -> World:
@@ -229,7 +223,6 @@ def test_the_time_of_a_pull_does_not_count_and_is_reported(
     now = itertools.count(step=0.15)
     clock = SimpleNamespace(monotonic=lambda: next(now), sleep=lambda _: None)
     monkeypatch.setattr(rolling_update, "time", clock)
-    monkeypatch.setattr(start_clock, "time", clock)
     monkeypatch.setattr(rolling_update, "_MAX_START_TIMEOUT", 1.0)
     stable = with_task(instance="new", state="running", started=100.0, seen=103.0)
     replace_worker([*[with_task(**OLD)] * 50, stable], EngineTask(True, "", "pulling"))

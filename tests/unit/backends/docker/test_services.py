@@ -18,7 +18,7 @@ from tfdeploy.backends.docker.swarm.services import (
     stop_timeout,
     task_service,
 )
-from tfdeploy.backends.docker.volumes import mounts
+from tfdeploy.backends.docker.volumes import bind, volume
 
 FULL: dict[str, Any] = {
     "memory": 2 * 1024**3,
@@ -35,7 +35,7 @@ FULL: dict[str, Any] = {
 }
 CONTAINER: dict[str, Any] = {
     "user": "1000:1000",
-    "mounts": [mounts.bind("/data", "/data", True), mounts.volume("x", "cache", "/cache", cluster_labels(cluster()))],
+    "mounts": [bind("/data", "/data", True), volume("x", "cache", "/cache", cluster_labels(cluster()))],
     "shm_size": 1024**3,
     "gpu_kind": "NVIDIA-GPU",
 }

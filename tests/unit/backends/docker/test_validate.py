@@ -10,7 +10,7 @@ import pytest
 from docker.errors import APIError, ImageNotFound
 
 from tests.unit.cases import BOX, inventory, spec
-from tfdeploy.backends.docker import images, validate
+from tfdeploy.backends.docker import containers, validate
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 
@@ -62,7 +62,7 @@ def warnings(on: dict[str, str], machines: int = 1, **args: Any) -> str:
         found = validate.refuse(swarm(**on), asked, made, ["train.py"], {})
     except SpecError as error:
         return error.where.removeprefix("mnist: ")
-    notices = images.version_notices(asked, images.installed_version())
+    notices = containers.version_notices(asked, containers.installed_version())
     return "\n".join(line for line in found if line not in notices)
 
 
@@ -102,11 +102,11 @@ def test_no_mount_hides_what_tfdeploy_needs(target: str) -> None:
     def mount(place: str) -> Any:
         return {"Target": place}
 
-    validate.refuse_mounts("m", [mount("/runs"), mount("/tmp/tfdeploy2"), mount("/data")])
+    containers.refuse_mounts("m", [mount("/runs"), mount("/tmp/tfdeploy2"), mount("/data")])
     with pytest.raises(SpecError, match=f"m: {target} is reserved for tfdeploy"):
-        validate.refuse_mounts("m", [mount("/data"), mount(target)])
+        containers.refuse_mounts("m", [mount("/data"), mount(target)])
     with pytest.raises(SpecError, match="/data is the target of two mounts"):
-        validate.refuse_mounts("m", [mount("/data"), mount("/data")])
+        containers.refuse_mounts("m", [mount("/data"), mount("/data")])
 
 
 def test_a_folder_must_exist_where_the_engine_is_on_this_machine(tmp_path: Path) -> None:

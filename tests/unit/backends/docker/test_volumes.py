@@ -1,18 +1,164 @@
-"""Which volumes only one task uses, and what a restart does to them."""
+"""Both of Docker's forms of a mount, and what is neither; which volumes only one task uses, and what a restart does to them."""
 
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.clusters import cluster_ref
 from tfdeploy.backends.docker.labels import MACHINE_LABEL, TRAIN_VOLUME, volume_name
-from tfdeploy.backends.docker.volumes import volumes
+from tfdeploy.backends.docker.volumes import Mount, duplicate_target, exclusive_volumes, parse_mount, restart_effects
+from tfdeploy.errors import SpecError
+
+LABELS = {"tfdeploy.cluster": "mnist"}
+
+
+def bound(source: str, target: str, read_only: bool = False) -> dict[str, Any]:
+    return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
+
+
+def named(source: str, target: str, read_only: bool = False, **options: Any) -> dict[str, Any]:
+    volume_options = {"Labels": LABELS, **options}
+    return {
+        "Type": "volume",
+        "Source": source,
+        "Target": target,
+        "ReadOnly": read_only,
+        "VolumeOptions": volume_options,
+    }
+
+
+def driver(name: str, **options: str) -> dict[str, Any]:
+    return {"Name": name, "Options": options}
+
+
+@pytest.mark.parametrize(
+    ("text", "mount"),
+    [
+        ("/data:/data", bound("/data", "/data")),
+        ("/data:/mnt/data:ro", bound("/data", "/mnt/data", True)),
+        ("/data:/data:rw", bound("/data", "/data")),
+        ("/a,b=c:/d", bound("/a,b=c", "/d")),
+        ("/target=a:/b", bound("/target=a", "/b")),
+        ("cache:/cache", named("cache", "/cache")),
+        ("My_cache-1.0:/cache:ro", named("My_cache-1.0", "/cache", True)),
+        ("type=bind,source=/a,target=/b", bound("/a", "/b")),
+        ("type=bind,src=/a,dst=/b,ro", bound("/a", "/b", True)),
+        ("type=bind,source=/a,destination=/b,readonly", bound("/a", "/b", True)),
+        ("type=bind,source=/a,target=/b,readonly=true", bound("/a", "/b", True)),
+        ("type=bind,source=/a,target=/b,readonly=1", bound("/a", "/b", True)),
+        ("type=bind,source=/a,target=/b,readonly=false", bound("/a", "/b")),
+        ("source=cache,target=/cache", named("cache", "/cache")),
+        ("target=/cache,src=cache,type=volume", named("cache", "/cache")),
+        (
+            "source=cache,target=/c,volume-driver=nfs,volume-opt=share=host:/a=b",
+            named("cache", "/c", DriverConfig=driver("nfs", share="host:/a=b")),
+        ),
+        (
+            'source=cache,target=/c,volume-opt=type=nfs,"volume-opt=o=addr=10.0.0.1,rw"',
+            named("cache", "/c", DriverConfig=driver("local", type="nfs", o="addr=10.0.0.1,rw")),
+        ),
+        ("source=cache,target=/c,size=2GiB", named("cache", "/c", DriverConfig=driver("local", size="2GiB"))),
+        ("source=cache,target=/c,volume-label=a=b", named("cache", "/c", Labels={**LABELS, "a": "b"})),
+        ("source=cache,target=/c,volume-nocopy", named("cache", "/c", NoCopy=True)),
+        ("type=tmpfs,target=/scratch", {"Type": "tmpfs", "Target": "/scratch", "TmpfsOptions": {}}),
+        (
+            "type=tmpfs,target=/scratch,size=1GiB",
+            {"Type": "tmpfs", "Target": "/scratch", "TmpfsOptions": {"SizeBytes": 1024**3}},
+        ),
+    ],
+)
+def test_a_mount_is_parsed(text: str, mount: dict[str, Any]) -> None:
+    labels = dict(LABELS)
+    assert parse_mount("mnist: volumes", text, labels) == mount
+    assert labels == LABELS
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("", "'' is not a valid mount"),
+        (":/b", "':/b' is not a valid mount"),
+        ("/a:/b:rx", "'/a:/b:rx' is not a valid mount"),
+        ("/a", "the target in '/a' is not an absolute folder"),
+        ("/a:b", "the target in '/a:b' is not an absolute folder"),
+        ("/a:/", "the target in '/a:/' is not an absolute folder"),
+        ("/a://", "the target in '/a://' is not an absolute folder"),
+        ("aa:b", "the target in 'aa:b' is not an absolute folder"),
+        ("./a:/b", "'./a' is neither an absolute folder nor a valid volume name"),
+        ("~/a:/b", "'~/a' is neither an absolute folder nor a valid volume name"),
+        ("-a:/b", "'-a' is neither an absolute folder nor a valid volume name"),
+        ("ä1:/b", "'ä1' is neither an absolute folder nor a valid volume name"),
+        ("a:/b", "'a' is neither an absolute folder nor a valid volume name"),
+        ("type=bind,source=a,target=/b", "'type=bind,source=a,target=/b' is a bind without a source"),
+        ("type=npipe,source=/a,target=/b", "'type=npipe,source=/a,target=/b' is a npipe without a source"),
+        ("target=/b", "'target=/b' is a volume without a source"),
+        ("source=aa,target=/b,colour=red", "'colour=red' in 'source=aa,target=/b,colour=red' is not a valid option"),
+        ("source=aa,target=/b,volume-opt", "'volume-opt' in 'source=aa,target=/b,volume-opt' is not a valid option"),
+        (
+            "source=aa,target=/b,readonly=yes",
+            "'readonly=yes' in 'source=aa,target=/b,readonly=yes' is not a valid option",
+        ),
+        ("type=tmpfs,target=/b,size=many", "'many' is not a valid size"),
+    ],
+)
+def test_an_invalid_mount_is_refused(text: str, wrong: str) -> None:
+    with pytest.raises(SpecError) as refusal:
+        parse_mount("mnist: volumes", text, LABELS)
+    assert (refusal.value.where, refusal.value.wrong) == ("mnist: volumes", wrong)
+
+
+PARTS = st.sampled_from(
+    [
+        "type=",
+        "bind",
+        "tmpfs",
+        "source=",
+        "/a",
+        "aa",
+        ",",
+        ":",
+        "=",
+        '"',
+        "\n",
+        "target=",
+        "/b",
+        "ro",
+        "size=",
+        "1G",
+        "ä",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(PARTS).map("".join)))
+@example("target=/a\nb")
+@example('target="')
+@example("target=" + "a" * 200_000)
+def test_whatever_the_text_it_becomes_a_mount_or_is_refused(text: str) -> None:
+    try:
+        mount = parse_mount("mnist: volumes", text, LABELS)
+    except SpecError:
+        return
+    assert mount["Target"].startswith("/")
+    assert mount["Type"] in ("bind", "volume", "tmpfs")
+    assert mount["Type"] == "tmpfs" or mount["Source"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "duplicate"),
+    [([], ""), (["/a", "/b"], ""), (["/a", "/b", "/a"], "/a"), (["/a/", "/a"], "/a"), (["/a/b", "/a"], "")],
+)
+def test_two_mounts_may_not_share_a_target(targets: list[str], duplicate: str) -> None:
+    assert duplicate_target([Mount(Target=target) for target in targets]) == duplicate
+
 
 CLUSTER = cluster_ref(home="unix:///nowhere")
 TRAIN = volume_name(CLUSTER, TRAIN_VOLUME)
 
 
-def mount(source: str, **more: Any) -> dict[str, Any]:
+def mounted(source: str, **more: Any) -> dict[str, Any]:
     """A mounted volume."""
     return {"Type": "volume", "Source": source, "Target": f"/{source}", **more}
 
@@ -30,14 +176,14 @@ CLOUD = {"VolumeOptions": {"DriverConfig": {"Name": "cloud", "Options": {}}}}
 @pytest.mark.parametrize(
     ("mounts", "others", "exclusive"),
     [
-        ([mount("a")], {}, ["a"]),
-        ([mount("a"), mount("b")], {"worker-1": service("m0", mount("b"))}, ["a"]),
-        ([mount("a")], {"worker-1": service("m1", mount("a"))}, ["a"]),
-        ([mount("a", **NFS)], {"worker-1": service("m1", mount("a", **NFS))}, []),
-        ([mount("a", **CLOUD)], {"worker-1": service("m1", mount("a", **CLOUD))}, []),
-        ([mount("a")], {"controller": service("", mount("a"))}, []),
-        ([mount("a", ReadOnly=True)], {}, []),
-        ([mount(TRAIN)], {}, []),
+        ([mounted("a")], {}, ["a"]),
+        ([mounted("a"), mounted("b")], {"worker-1": service("m0", mounted("b"))}, ["a"]),
+        ([mounted("a")], {"worker-1": service("m1", mounted("a"))}, ["a"]),
+        ([mounted("a", **NFS)], {"worker-1": service("m1", mounted("a", **NFS))}, []),
+        ([mounted("a", **CLOUD)], {"worker-1": service("m1", mounted("a", **CLOUD))}, []),
+        ([mounted("a")], {"controller": service("", mounted("a"))}, []),
+        ([mounted("a", ReadOnly=True)], {}, []),
+        ([mounted(TRAIN)], {}, []),
         ([{"Type": "bind", "Source": "/a", "Target": "/a"}, {"Type": "tmpfs", "Target": "/b"}], {}, []),
     ],
     ids="alone shared elsewhere nfs driver controller read-only train others".split(),  # noqa: SIM905
@@ -46,15 +192,15 @@ def test_exclusive_volumes_are_those_that_no_other_task_mounts(
     mounts: list[Any], others: dict[str, Any], exclusive: list[str]
 ) -> None:
     services = {"worker-0": service("m0", *mounts), **others}
-    assert volumes.exclusive_volumes(CLUSTER, services, "worker-0") == exclusive
+    assert exclusive_volumes(CLUSTER, services, "worker-0") == exclusive
 
 
 def test_the_effects_of_a_restart_are_printed() -> None:
-    services = {"ps-0": service("m0", mount("a"), mount("b"), mount(TRAIN)), "ps-1": service("m0", mount("b"))}
+    services = {"ps-0": service("m0", mounted("a"), mounted("b"), mounted(TRAIN)), "ps-1": service("m0", mounted("b"))}
     begin = "ps-0 gets a new container on m0; the other tasks continue. Files that it wrote into its old container are lost."
     end = "Files in train_dir (/t) will be retained."
     restart, replace = (
-        " ".join(volumes.restart_effects(CLUSTER, services, "ps-0", "/t", replace=replace)) for replace in (False, True)
+        " ".join(restart_effects(CLUSTER, services, "ps-0", "/t", replace=replace)) for replace in (False, True)
     )
     removed = (
         "Volume a on m0, used only by this task, will be removed with all data, unless created before the cluster."
@@ -62,4 +208,4 @@ def test_the_effects_of_a_restart_are_printed() -> None:
     assert restart == f"{begin} Volumes a, b will be retained. {end}"
     assert replace == f"{begin} {removed} Volume b will be retained. {end}"
     none = "No volume is used only by this task, so none is removed. Volume b will be retained."
-    assert none in " ".join(volumes.restart_effects(CLUSTER, services, "ps-1", "/t", replace=True))
+    assert none in " ".join(restart_effects(CLUSTER, services, "ps-1", "/t", replace=True))

@@ -1,9 +1,272 @@
-"""What AWS's ways to say no come to."""
+"""What AWS knows late, denies, and has no capacity for (as moto answers, with some answers put before its own)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from tfdeploy.backends.ec2.aws import api
+from tests.clusters import cluster_ref
+from tests.unit.backends.ec2.moto_account import moto_account
+from tfdeploy.backends.ec2 import cleanup, shared_bucket
+from tfdeploy.backends.ec2.aws import account, api
+from tfdeploy.backends.ec2.machine import boot
+from tfdeploy.backends.ec2.machine.boot import InstancePoll
+from tfdeploy.backends.ec2.machine.model import InstanceType, Subnet
+from tfdeploy.backends.ec2.price import capacity
+from tfdeploy.errors import BackendError, SpecError
+
+REGION = "us-west-2"
+NOT_OF_THE_BOX = "eu-west-1"
+"""In the region of the box each instance is a machine, for as long as the process of its tests lives."""
+
+NOWHERE = "i-0a1b2c3d4e5f60718"
+PATH = "/tfdeploy/mnist-k3v9x2abcd/"
+
+
+@pytest.fixture(autouse=True)
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An account of moto's in this process."""
+    with moto_account(tmp_path, monkeypatch):
+        yield
+
+
+class Before:
+    """Answers that come before moto's own; each is given once, or so many times."""
+
+    def __init__(
+        self, service: str, operation: str, status: int, code: str, times: int = 1, region: str = REGION
+    ) -> None:
+        self.given = 0
+        self._times = times
+        self._status = status
+        self._body = (
+            f"<ErrorResponse><Error><Code>{code}</Code><Message>late</Message></Error></ErrorResponse>".encode()
+        )
+        account.client(service, region).meta.events.register_first(f"before-send.{service}.{operation}", self._answer)
+
+    def _answer(self, request: Any, **_: Any) -> AWSResponse | None:
+        if self.given >= self._times:
+            return None
+        self.given += 1
+        return AWSResponse(request.url, self._status, {"Content-Type": "text/xml"}, _Raw(self._body))
+
+
+class _Raw:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self._body
+
+
+def test_a_new_bucket_is_waited_for_before_it_is_closed() -> None:
+    late = [Before("s3", "HeadBucket", 404, "NoSuchBucket") for _ in range(2)]  # before it is created, and after
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    shared_bucket.create(bucket)
+    assert ([one.given for one in late], shared_bucket.exists(bucket)) == ([1, 1], True)
+
+
+def test_a_bucket_that_exists_is_not_created_again() -> None:
+    """A role may have the permission to use the bucket only."""
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    shared_bucket.create(bucket)
+    again = Before("s3", "CreateBucket", 403, "AccessDenied")
+    shared_bucket.create(bucket)
+    assert again.given == 0
+
+
+def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
+    denied, created = (
+        Before("s3", "HeadBucket", 403, "403"),
+        Before("s3", "CreateBucket", 409, "BucketAlreadyExists"),
+    )
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    with pytest.raises(SpecError, match=r"HeadBucket failed: .* permissions .* that the account 123456789012 owns it"):
+        shared_bucket.create(bucket)
+    assert (denied.given, created.given) == (1, 0)
+
+
+@pytest.mark.parametrize("operation", ["CreateBucket", "PutBucketPolicy", "PutBucketTagging", "PutPublicAccessBlock"])
+def test_two_clusters_may_create_the_bucket_at_the_same_time(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_bucket, "PAUSE_SECONDS", 0.0)
+    other = Before("s3", operation, 409, "OperationAborted")
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    shared_bucket.create(bucket)
+    assert (other.given, shared_bucket.exists(bucket)) == (1, True)
+
+
+def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
+    Before("s3", "CreateBucket", 409, "BucketAlreadyExists")
+    changed = Before("s3", "PutPublicAccessBlock", 409, "AccessDenied")
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    with pytest.raises(
+        SpecError, match=f"s3://{bucket.name}: belongs to another AWS account, and tfdeploy stores .* 123456789012"
+    ):
+        shared_bucket.create(bucket)
+    assert changed.given == 0
+
+
+def test_a_bucket_that_denies_access_may_be_of_another_account() -> None:
+    Before("s3", "GetObject", 403, "AccessDenied")
+    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    with pytest.raises(SpecError, match=r"GetObject failed: late. Check .* that the account 123456789012 owns it"):
+        shared_bucket.read_object(bucket, "record/current.json")
+
+
+def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "POLL_SECONDS", 0.01)
+    iam = account.client("iam", REGION)
+    iam.create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
+    allowed = {"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::bucket/record/*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    iam.put_role_policy(RoleName="late", PolicyName="own", PolicyDocument=policy)
+    late = Before("iam", "DeleteRole", 409, "DeleteConflict")
+    cleanup.delete_roles(REGION, PATH)
+    assert (late.given, iam.list_roles(PathPrefix=PATH)["Roles"]) == (1, [])
+
+
+def test_a_role_that_stays_in_use_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup, "ROLE_SECONDS", 0.0)
+    account.client("iam", REGION).create_role(RoleName="late", Path=PATH, AssumeRolePolicyDocument="{}")
+    Before("iam", "DeleteRole", 409, "DeleteConflict")
+    with pytest.raises(BackendError, match="DeleteConflict"):
+        cleanup.delete_roles(REGION, PATH)
+
+
+@pytest.mark.parametrize("operation", ["DescribeInstances", "TerminateInstances"])
+def test_a_call_that_is_throttled_more_often_than_the_client_repeats_it_is_repeated(
+    operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    ec2 = account.client("ec2", NOT_OF_THE_BOX)
+    launched = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
+    throttled = Before("ec2", operation, 503, "RequestLimitExceeded", 9, NOT_OF_THE_BOX)
+    if operation == "DescribeInstances":
+        assert api.instances(NOT_OF_THE_BOX, {}) != []
+    else:
+        cleanup.terminate(NOT_OF_THE_BOX, [launched])
+    assert throttled.given == 9
+    assert len(pauses) >= 9
+
+
+def test_a_call_that_stays_throttled_is_an_error_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "_THROTTLED_SECONDS", 0.0)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    throttled = Before("ec2", "DescribeInstances", 503, "RequestLimitExceeded", 20)
+    with pytest.raises(BackendError, match=r"too many calls in us-west-2 \(RequestLimitExceeded"):
+        api.instances(REGION, {})
+    assert throttled.given in (5, 10), "as often as the client tries it, once or twice"
+
+
+def member() -> Any:
+    return {"machine": "mnist-worker-m0", "instance_id": NOWHERE, "kind": {}, "generation": "a1"}
+
+
+def test_a_new_instance_that_ec2_does_not_know_yet_is_not_lost() -> None:
+    assert api.console(REGION, NOWHERE) == ""
+    boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), 1.0)
+
+
+def test_an_instance_that_ec2_still_does_not_know_is_gone() -> None:
+    with pytest.raises(BackendError, match=f"EC2 reports {NOWHERE} as gone"):
+        boot.refuse_ended(member(), InstancePoll(REGION, [NOWHERE]), boot.UNKNOWN_SECONDS + 1)
+
+
+HERE = Subnet("subnet-a", "vpc-1", f"{REGION}a", ())
+OTHERS = [Subnet(f"subnet-{name}", "vpc-1", f"{REGION}{name[0]}", ()) for name in ("b", "b2", "c")]
+
+
+def kind(name: str) -> InstanceType:
+    return api.instance_types(REGION, "instance_type", [name])[name]
+
+
+def test_no_capacity_is_told_with_the_zones_and_types_that_would_do() -> None:
+    said = capacity.message(REGION, "mnist-ps-m0", kind("m7i.large"), HERE, OTHERS, False)
+    zones = "us-west-2b (subnet_id=subnet-b); us-west-2c (subnet_id=subnet-c)"
+    begin = f"mnist-ps-m0: us-west-2a has no capacity for m7i.large now. Choose another zone that offers the type: {zones}, "
+    assert said.startswith(f"{begin}or another instance_type in us-west-2a: ")
+    assert said.endswith(", or `pulumi up` again later.")
+    named = said.partition("in us-west-2a: ")[2].partition(", or `")[0].split(", ")
+    assert len(named) == 3
+    assert "m7i.large" not in named
+    for name in named:
+        found = kind(name)
+        assert HERE.zone in found.zones
+        assert (found.cpus >= 2, found.memory >= 8 << 30, found.architecture) == (True, True, "x86_64")
+
+
+def test_an_error_of_pulumis_provider_gets_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    context: tuple[Any, Any] = (cluster_ref("ec2", f"ec2://{REGION}/x"), {"mnist-ps-m0": None})
+    text = "creating EC2 Instance: operation error EC2: RunInstances, RequestID: 1, api error {}: no"
+    said = capacity.explanation(*context, "mnist-group", text.format("RulesPerSecurityGroupLimitExceeded"))
+    assert said.startswith('mnist-group: AWS: the quota "Inbound or outbound rules per security group"')
+    monkeypatch.setattr(capacity, "_message", lambda *_: "zones and types")
+    refused = text.format("InsufficientInstanceCapacity")
+    assert capacity.explanation(*context, "mnist-ps-m0", refused) == "zones and types"
+    assert capacity.explanation(*context, "mnist-group", "timeout while waiting for a state") == ""
+    assert capacity.explanation(*context, "mnist-group", text.format("InternalError")) == ""
+
+
+def test_where_the_zone_cannot_change_only_types_are_told() -> None:
+    said = capacity.message(REGION, "mnist-ps-m0", kind("m7i.large"), HERE, [], True)
+    assert said.startswith(
+        "mnist-ps-m0: us-west-2a has no spot capacity for m7i.large now. Choose another instance_type"
+    )
+    assert ", or spot=False, or" in said
+
+
+def test_a_type_is_alike_that_has_no_less_and_can_be_had_the_same_way() -> None:
+    wanted = InstanceType("m7i.large", 2, 8 << 30)
+    near = [
+        InstanceType("m5.large", 2, 8 << 30),
+        InstanceType("m5.xlarge", 4, 16 << 30),
+        InstanceType("m6a.large", 2, 8 << 30, spot=False),
+        InstanceType("c7i.large", 2, 4 << 30),
+        InstanceType("t3.large", 2, 8 << 30),
+        InstanceType("m7g.large", 2, 8 << 30, architecture="arm64"),
+        InstanceType("g6.xlarge", 4, 16 << 30, gpus=1),
+        wanted,
+    ]
+    assert [one.name for one in capacity.similar_types(wanted, REGION, near, False)] == ["m6a.large", "m5.large"]
+    assert [one.name for one in capacity.similar_types(wanted, REGION, near, True)] == ["m5.large"]
+
+
+def created_files(tags: dict[str, str]) -> str:
+    """A file system with a mount target, as the AWS provider creates it."""
+    efs, ec2 = account.client("efs", REGION), account.client("ec2", REGION)
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    created = str(efs.create_file_system(CreationToken=str(tags), Tags=listed)["FileSystemId"])
+    subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+    efs.create_mount_target(FileSystemId=created, SubnetId=subnet)
+    return created
+
+
+def test_shared_files_that_are_kept_are_the_users_own_from_then_on() -> None:
+    mine, others = ({"tfdeploy:cluster": name} for name in ("mnist", "other"))
+    kept, other = created_files(mine), created_files(others)
+    efs = account.client("efs", REGION)
+    assert cleanup.delete_tagged(REGION, mine, keep_files=True) == [kept]
+    assert (api.file_systems(REGION, mine), efs.describe_mount_targets(FileSystemId=kept)["MountTargets"]) == (
+        {},
+        [],
+    )
+    assert list(api.file_systems(REGION, others)) == [other]
+    assert cleanup.delete_tagged(REGION, others, keep_files=False) == []
+    assert [item["FileSystemId"] for item in efs.describe_file_systems()["FileSystems"]] == [kept]
+
+
+def test_a_profile_of_another_cluster_remains() -> None:
+    iam = account.client("iam", REGION)
+    other = "/tfdeploy/mnist-another-id/"
+    for name, path in (("mine", PATH), ("other", other)):
+        iam.create_instance_profile(InstanceProfileName=name, Path=path)
+    cleanup.delete_roles(REGION, PATH)
+    assert [item["Path"] for item in iam.list_instance_profiles()["InstanceProfiles"]] == [other]
 
 
 def refused(code: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.backends.ec2.fleets import CLUSTER, instance, spec
 from tfdeploy.backends.base import access
-from tfdeploy.backends.docker.engine.ssh_tunnel import SshTarget
+from tfdeploy.backends.docker.engine.connection import SshTarget
 from tfdeploy.backends.docker.labels import MACHINE_LABEL
 from tfdeploy.backends.docker.swarm.swarm import Swarm
 from tfdeploy.backends.ec2.aws import api
@@ -183,7 +183,7 @@ def test_without_a_machine_ssh_still_reads_it() -> None:
 def test_a_cluster_leads_to_its_manager_and_an_address_to_its_machine() -> None:
     ssh.write(CLUSTER, known())
     assert ssh.route(CLUSTER["home"]) == SshTarget("ssh://mnist-ps-m0", ssh.config_file(CLUSTER))
-    there = ssh.address(CLUSTER, "mnist-worker-m0")
+    there = f"{CLUSTER['home']}#mnist-worker-m0"
     assert ssh.route(there) == SshTarget("ssh://mnist-worker-m0", ssh.config_file(CLUSTER))
     assert ssh.region(CLUSTER) == "us-west-2"
 
@@ -193,7 +193,7 @@ def test_what_is_not_known_is_not_reached() -> None:
         ssh.route(CLUSTER["home"])
     ssh.write(CLUSTER, known())
     with pytest.raises(Unreachable, match="mnist-worker-m9 does not exist"):
-        ssh.route(ssh.address(CLUSTER, "mnist-worker-m9"))
+        ssh.route(f"{CLUSTER['home']}#mnist-worker-m9")
 
 
 @pytest.mark.parametrize(

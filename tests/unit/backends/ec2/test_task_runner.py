@@ -14,6 +14,7 @@ from tests.unit.backends.ec2.fleets import CLUSTER, instance
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.backends.base import RunProps
+from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.ec2 import record_bucket
 from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.backend import BACKEND
@@ -41,7 +42,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunProps]
     """What docker's task runner gets; it submits nothing."""
     runs: list[RunProps] = []
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(BACKEND.runner._docker, "submit_run", runs.append)  # type: ignore[attr-defined]
+    monkeypatch.setattr(DockerTaskRunner, "submit_run", lambda _, props: runs.append(props))
     return runs
 
 

@@ -17,7 +17,6 @@ from tfdeploy.backends.ec2.machine.user_data import (
     FAILED,
     GENERATION_LABEL,
     HOST_KEY,
-    LARGEST,
     READY,
     SHARED,
     Boot,
@@ -33,6 +32,9 @@ SHARING = replace(PLAIN, efs="fs-0123456789abcdef0", train="mnist-k3v9x2abcd", r
 CARED_FOR = replace(PLAIN, lifetime=259200.0, idle=900.0, spot=True, bucket="records", folder="mnist-k3v9x2abcd")
 WITH_GPUS = replace(PLAIN, gpus=4)
 WITH_DISKS = replace(SHARING, disks=("", "vol-0123456789abcdef0"))
+LARGEST = 16 * 1024
+"""The limit of user data in bytes: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html."""
+
 LARGEST_BOOT = Boot(
     f"{'m' * 40}-evaluator-m999",
     "a1b2c3d4",

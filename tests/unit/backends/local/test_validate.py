@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cases import BOX, spec
-from tfdeploy.backends.local import open_files
+from tfdeploy.backends.local.paths import most_tasks, needed_files
 from tfdeploy.backends.local.validate import crowded_warnings, refuse_few_files
 from tfdeploy.errors import SpecError
 
@@ -41,9 +41,9 @@ def test_too_few_open_files_are_refused_with_the_numbers(
 
 @pytest.mark.parametrize("limit", [0, 20, 54, 128, 1024, 4096])
 def test_the_most_tasks_are_those_that_the_limit_suffices_for(limit: int) -> None:
-    most = open_files.most_tasks(limit)
-    assert most == 0 or open_files.needed(most) <= limit
-    assert open_files.needed(most + 1) > limit
+    most = most_tasks(limit)
+    assert most == 0 or needed_files(most) <= limit
+    assert needed_files(most + 1) > limit
 
 
 @pytest.mark.parametrize(

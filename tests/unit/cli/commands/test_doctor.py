@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.backends.base import FAIL, OK, WARN, Check
-from tfdeploy.backends.local.health import network_check
+from tfdeploy.backends.local.discover import network_check
 from tfdeploy.cli.commands import doctor
 from tfdeploy.cli.commands.doctor import check_rows
 from tfdeploy.cli.parallel import call_in_parallel

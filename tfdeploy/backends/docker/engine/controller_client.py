@@ -1,30 +1,139 @@
-"""The controller of a cluster on a Swarm, called through the engine: a command in its container relays, without a published port."""
+"""The controller of a cluster on a Swarm, called by HTTP through the engine, without a published port: a command in its container
+(`agent.call_relay`) relays a connection as long as needed."""
 
-import json
-from collections.abc import Mapping
+import http.client
+import inspect
+import io
+import re
+import socket
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from docker.errors import APIError
 
 from ....agent.record.record import ViewRequest
 from ....agent.remove_volumes import SERVICE
 from ....agent.run_state import RunState
-from ....agent.transport.rpc import CallError
+from ....agent.transport import call_relay
+from ....agent.transport.rpc import CallError, Client
 from ....errors import BackendError, Unreachable
 from ... import controller_calls
 from ...base import CONTROLLER, ClusterRef
 from ...record_copy import RecordCopy
 from ..labels import cluster_filter, service_name
-from .controller_relay import relay_command, shared_relay
-from .engine import CALL_SECONDS, Engine
+from ..swarm.services import TOKEN_FILE
+from .connection import CALL_SECONDS
+from .engine import Engine
 from .exec import ExecConnection
 
+_CHUNK = 1 << 16
+_TOKEN = re.compile(rb"^%b(\S+)\n" % call_relay.TOKEN_MARK, re.MULTILINE)
 
-class ControllerClient:
-    """Calls one cluster's controller. The contract is `backends.controller_calls.ControllerApi`."""
+
+def relay_command(host: str, port: str) -> list[str]:
+    """The command that prints the token and relays a connection. It works with every version of the agent."""
+    return ["python3", "-I", "-S", "-c", inspect.getsource(call_relay), host, port, TOKEN_FILE]
+
+
+class Relay(Client):
+    """Calls over one connection, which is opened when it is needed; threads share it."""
+
+    def __init__(self, start: Callable[[], ExecConnection]) -> None:
+        """`start` runs the command."""
+        super().__init__("", "", CALL_SECONDS)
+        self._start = start
+        self._lock = threading.Lock()
+        self._stream: ExecConnection | None = None
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """As that of `Client`, when no other thread calls."""
+        with self._lock:
+            return super().call(method, path, body)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        self._stream = self._start()
+        relayed = _Relayed(self._stream)
+        try:
+            self.token = relayed.read_token()
+        except OSError:
+            self.close()
+            raise
+        connection = http.client.HTTPConnection("controller")
+        connection.sock, connection.auto_open = cast(socket.socket, relayed), 0
+        return connection
+
+    def close(self) -> None:
+        """Close the connection, and so end the command; the next call opens another."""
+        super().close()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+class _Relayed(io.RawIOBase):
+    """The part of a socket's interface that `http.client` needs."""
+
+    def __init__(self, stream: ExecConnection) -> None:
+        self._stream = stream
+        self._received = b""
+
+    def read_token(self) -> str:
+        """The token, which the command prints once it is connected.
+
+        Raises:
+            ConnectionError: it has ended; the message is its own.
+        """
+        while not (token := _TOKEN.search(self._received)):
+            data = self._stream.receive()
+            if not data:
+                output, _, _ = self._received.partition(call_relay.TOKEN_MARK)
+                text = self._stream.why() or output.decode("utf-8", "replace").strip()
+                raise ConnectionError(text or "the command that connects to it has ended")
+            self._received += data
+        self._received = self._received[token.end() :]
+        return token[1].decode()
+
+    def sendall(self, data: bytes) -> None:
+        """Send bytes in parts, so that the timeout is that of a part. When nothing reads them any more, the output has the reason."""
+        view = memoryview(data)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            for start in range(0, len(view), _CHUNK):
+                self._stream.send(view[start : start + _CHUNK])
+
+    def readable(self) -> bool:
+        """Always True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what has arrived; 0 at the end."""
+        data = self._received or self._stream.receive()
+        count = min(len(data), len(buffer))
+        buffer[:count], self._received = data[:count], data[count:]
+        return count
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """A reader of one response."""
+        return io.BufferedReader(self, _CHUNK)
+
+    def close(self) -> None:
+        """Nothing: a response may still have to be read. `Relay.close` closes the connection."""
+
+
+_RELAYS: dict[tuple[str, str], Relay] = {}
+
+
+def shared_relay(engine: str, service: str, start: Callable[[], ExecConnection]) -> Relay:
+    """The relay of this process to the controller that is this service on the engine at this address."""
+    return _RELAYS.setdefault((engine, service), Relay(start))
+
+
+class ControllerClient(Client):
+    """Calls one cluster's controller through the relay of this process; threads may share it."""
 
     def __init__(self, engine: Engine, cluster: ClusterRef) -> None:
+        super().__init__("", "")
         self._engine = engine
         self._cluster = cluster
         self._title = f"the controller of {cluster['name']}"
@@ -46,25 +155,17 @@ class ControllerClient:
         except OSError as error:
             raise Unreachable(f"{self._title} does not respond ({error})") from None
 
-    def json(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Make one call with JSON in both directions."""
-        response = self.call(method, path, json.dumps(body or {}).encode())
+    def json_bytes(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        """Make one call with a response in JSON."""
         try:
-            content: dict[str, Any] = json.loads(response)
+            return super().json_bytes(method, path, body)
         except (ValueError, RecursionError):
             raise Unreachable(f"{self._title} sent a response that is not JSON") from None
-        return content
-
-    def put_run(self, run: dict[str, Any], code: str, archive: bytes) -> dict[str, Any]:
-        """Submit a run, after its code where it has some."""
-        if archive:
-            self.call("PUT", f"/code/{code}", archive)
-        return self.json("PUT", "/run", run)
 
     def _start_relay(self) -> ExecConnection:
         container = self._container()
         host, _, port = _address(container).rpartition(":")
-        return ExecConnection(self._engine, container["Id"], relay_command(host, port), CALL_SECONDS)
+        return ExecConnection(self._engine, container["Id"], relay_command(host, port), timeout=CALL_SECONDS)
 
     def container(self) -> str:
         """The id of the controller's running container.

@@ -5,27 +5,21 @@ Docker's SDK: https://docker-py.readthedocs.io. Engine API: https://docs.docker.
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, NotRequired, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
-import docker
 import requests
 from docker.errors import APIError, DockerException, NotFound
-from docker.transport import UnixHTTPAdapter
-from docker.utils import kwargs_from_env
 
 from ....errors import BackendError, SpecError, Unreachable
-from .ssh_tunnel import SshTarget, Tunnel
-from .tls import TlsConnection, tls_context
+from .connection import SshRoute, TlsConnection, shared_connection, tls_settings
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
-CALL_SECONDS = 60
-"""The timeout of one call."""
+_SIZES_SECONDS = 1.0
 
 _NOT_A_MANAGER = 503
 _WITHOUT_LEADER = ("does not have a leader", "context deadline exceeded")
@@ -38,9 +32,6 @@ _UPDATE_ATTEMPTS = 10
 _UPDATE_PAUSE = 0.1
 
 T = TypeVar("T")
-
-SshRoute = Callable[[str], SshTarget]
-"""Finds the machine behind an address that is not an engine's own, when a connection to it is opened."""
 
 
 def engine_address(configured: str) -> str:
@@ -55,96 +46,7 @@ def is_open_tcp(address: str) -> bool:
         "127.0.0.1",
         "::1",
     )
-    return is_remote and not kwargs_from_env(environment={**os.environ, "DOCKER_HOST": address}).get("tls", False)
-
-
-class _SinglePoolAdapter(UnixHTTPAdapter):
-    """The SDK's adapter has a connection pool for each URL; this one has a single pool."""
-
-    def get_connection(self, url: Any, proxies: Any = None) -> Any:
-        """The connections to the socket, for every URL."""
-        return super().get_connection("http+docker://engine", proxies)
-
-
-class _Connection:
-    """The SDK's client for one address, with the ssh tunnel that it needs; threads share it."""
-
-    def __init__(self, address: str, ssh_route: SshRoute | None) -> None:
-        self._address = address
-        self._ssh_route = ssh_route
-        self._lock = threading.Lock()
-        self._client: docker.APIClient | None = None
-        self._tunnel: Tunnel | None = None
-        self._calls = 0
-
-    @property
-    def is_new(self) -> bool:
-        """Whether no call has used it yet."""
-        return self._client is None
-
-    def client(self) -> docker.APIClient:
-        """The client, connected when it is first needed."""
-        with self._lock:
-            if self._client is None:
-                tls = kwargs_from_env(environment={**os.environ, "DOCKER_HOST": self._address}).get("tls", False)
-                reachable = self._reachable_address()
-                client = docker.APIClient(reachable, tls=tls, timeout=CALL_SECONDS)
-                if reachable.startswith("unix:"):
-                    client.close()  # the connection by which the SDK has asked for the engine's version
-                    client.mount("http+docker://", _SinglePoolAdapter(f"http+{reachable}", timeout=CALL_SECONDS))
-                self._client = client
-            return self._client
-
-    def make(self, request: Callable[[Any], T], client: docker.APIClient) -> T:
-        """Make a call."""
-        with self._lock:
-            self._calls += 1
-        try:
-            return request(client)
-        finally:
-            with self._lock:
-                self._calls -= 1
-
-    def endpoint(self) -> tuple[docker.APIClient, str]:
-        """The client, and the address that this computer connects to: for ssh the tunnel's. What the client holds open on this machine
-        for later calls is closed, so that the caller's connection takes its place. Over a network another connection takes long."""
-        client = self.client()
-        with self._lock:
-            if not self._calls and self._address.startswith("unix:"):
-                client.close()
-            return client, self._reachable_address()
-
-    def _reachable_address(self) -> str:
-        if self._ssh_route is None and not self._address.startswith("ssh://"):
-            return self._address
-        if self._tunnel is None or not self._tunnel.is_alive():
-            self._tunnel = Tunnel(self._ssh_route(self._address) if self._ssh_route else SshTarget(self._address))
-        return self._tunnel.address
-
-    def drop(self, stale: docker.APIClient) -> None:
-        """Discard a stale client, unless another thread has already replaced it."""
-        with self._lock:
-            if self._client is stale:
-                self._client = None
-                if self._tunnel is not None:
-                    self._tunnel.close()
-                self._tunnel = None
-
-
-class _Connections:
-    """The connections of this process by address, so that all clusters on one engine share one."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_address: dict[str, _Connection] = {}
-
-    def get(self, address: str, ssh_route: SshRoute | None) -> _Connection:
-        """The connection of an address."""
-        with self._lock:
-            return self._by_address.setdefault(address, _Connection(address, ssh_route))
-
-
-_CONNECTIONS = _Connections()
+    return is_remote and not tls_settings(address)
 
 
 class EnginePlace(TypedDict):
@@ -163,7 +65,7 @@ class Engine:
 
     def __init__(self, host: str, ssh_route: SshRoute | None = None) -> None:
         self.host = host
-        self._connection = _CONNECTIONS.get(host, ssh_route)
+        self._connection = shared_connection(host, ssh_route)
 
     def call(self, request: Callable[[Any], T]) -> T:
         """Make an idempotent call to the engine's API; it is retried once when the connection turns out to be stale.
@@ -176,10 +78,10 @@ class Engine:
             if not self._connection.is_new:
                 client = self._connection.client()
                 try:
-                    return self._connection.make(request, client)
+                    return request(client)
                 except (requests.ConnectionError, requests.Timeout):
                     self._connection.drop(client)
-            return self._connection.make(request, self._connection.client())
+            return request(self._connection.client())
 
     def call_once(self, request: Callable[[Any], T]) -> T:
         """Make a call that must not be repeated; a stale connection is replaced before it.
@@ -191,7 +93,7 @@ class Engine:
         if not self._connection.is_new:
             self.call(lambda api: api.ping())
         with self._errors():
-            return self._connection.make(request, self._connection.client())
+            return request(self._connection.client())
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -211,58 +113,43 @@ class Engine:
         return Unreachable(f"the Docker engine at {self.host} does not respond ({reason})")
 
     def open_socket(self, timeout: float | None = None) -> socket.socket | TlsConnection:
-        """A separate connection for a two-way stream of bytes; `timeout` limits each wait for them, None waits for ever. A call must
-        have been made just before: it replaces a stale tunnel.
+        """A separate connection: `EngineConnection.open_socket`.
 
         Raises:
             Unreachable: the engine does not respond.
         """
-        client, address = self._connection.endpoint()
-        local = urlsplit(address)
         try:
-            if local.scheme == "unix":
-                plain = socket.socket(socket.AF_UNIX)
-                plain.settimeout(timeout)
-                plain.connect(local.path)
-                return plain
-            url = urlsplit(client.base_url)
-            plain = socket.create_connection((url.hostname, url.port), CALL_SECONDS)
-            plain.settimeout(timeout)
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if url.scheme != "https":
-                return plain
-            return TlsConnection(plain, str(url.hostname), tls_context(client.verify, client.cert))
+            return self._connection.open_socket(timeout)
         except OSError as error:
             raise self._unreachable(error) from None
 
     @cached_property
-    def _info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """What the engine reports of itself, the first time that this object asks: a plan needs it in several places."""
         info: dict[str, Any] = self.call(lambda api: api.info())
         return info
 
     def name(self) -> str:
         """The hostname of the machine that the engine runs on."""
-        return str(self._info["Name"])
+        return str(self.info["Name"])
 
     def place(self) -> EnginePlace:
         """Which engine it is, and which Swarm it manages."""
-        swarm = self._info["Swarm"].get("Cluster") or {}
-        place: EnginePlace = {"id": self._info.get("ID", ""), "name": self._info["Name"]}
+        swarm = self.info["Swarm"].get("Cluster") or {}
+        place: EnginePlace = {"id": self.info.get("ID", ""), "name": self.name()}
         return {**place, "swarm": swarm["ID"]} if swarm.get("ID") else place
 
-    def disk_usage(self, seconds: float) -> dict[str, Any]:
-        """What the engine's data takes, where it computes that in so many seconds.
-
-        Raises:
-            Unreachable: it does not.
-        """
-        with self._errors():
+    def volume_sizes(self) -> dict[str, int]:
+        """The size in bytes of each volume by name; none where the engine does not compute them in a second. It reads each file's size
+        for that, and before Docker 23 those of all images and containers."""
+        with suppress(BackendError), self._errors():
             client = self._connection.client()
-            # The SDK's `df` has neither a filter, which engines before Docker 23 ignore, nor a timeout.
-            response = client.get(f"{client.base_url}/system/df", params={"type": "volume"}, timeout=seconds)
-            usage: dict[str, Any] = response.json()
-            return usage
+            # The SDK's `df` has neither a filter, which older engines ignore, nor a timeout: after it, the engine stops reading.
+            url = f"{client.base_url}/system/df"
+            volumes = client.get(url, params={"type": "volume"}, timeout=_SIZES_SECONDS).json().get("Volumes") or []
+            sizes = {volume["Name"]: (volume.get("UsageData") or {}).get("Size", -1) for volume in volumes}
+            return {name: size for name, size in sizes.items() if size >= 0}  # -1 is that of another driver's volume
+        return {}
 
     def swarm_info(self) -> dict[str, Any]:
         """The engine's information about its Swarm (`NodeID`, `NodeAddr`, `Cluster`, …).
@@ -271,7 +158,7 @@ class Engine:
             SpecError: it does not manage one; the remedy has the command that creates it.
             Unreachable: it does not respond.
         """
-        swarm: dict[str, Any] = self._info["Swarm"]
+        swarm: dict[str, Any] = self.info["Swarm"]
         if not swarm.get("ControlAvailable"):
             is_worker = swarm.get("LocalNodeState") == "active"
             wrong = "is a worker of its Swarm, not a manager" if is_worker else "is not in swarm mode"

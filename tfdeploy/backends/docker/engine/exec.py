@@ -132,26 +132,15 @@ class ExecStream:
         self._socket.close()
 
 
-class ExecConnection:
+class ExecConnection(ExecStream):
     """A connection to a task through a container in the task's network (`connection.Connection`)."""
 
-    def __init__(self, engine: Engine, container: str, command: Sequence[str], timeout: float | None = None) -> None:
-        """Start the command that connects. For the errors and `timeout` see `ExecStream`."""
-        self._stream = ExecStream(engine, container, command, timeout=timeout)
-        self._stderr = b""
-
-    def send(self, data: bytes | memoryview) -> None:
-        """Send bytes."""
-        self._stream.send(data)
-
-    def end(self) -> None:
-        """Close the sending half."""
-        self._stream.end()
+    _stderr = b""
 
     def receive(self) -> bytes:
         """The next bytes; empty at the end."""
         while True:
-            kind, data = self._stream.read()
+            kind, data = self.read()
             if kind == STDOUT or not data:
                 return data
             self._stderr = (self._stderr + data)[-_CHUNK:]
@@ -159,10 +148,6 @@ class ExecConnection:
     def why(self) -> str:
         """Why the connection failed; empty when it did not."""
         return self._stderr.decode("utf-8", "replace").strip()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._stream.close()
 
 
 def is_terminal() -> bool:

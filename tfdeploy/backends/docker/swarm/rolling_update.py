@@ -5,19 +5,22 @@ task does not start again, the tasks after it keep their old settings; the next 
 
 The turns belong to this process and not by the controller: its restart queue restarts the processes of tasks, while here the
 Swarm replaces containers, which only the engine that manages it can do. All updates of one `pulumi up` reach one process.
+
+Before a task starts on another machine the lease of its former launcher must have ended (`wait_for_lease`), and the start itself may
+take as long as a pull of the image (`wait_for_start`).
 """
 
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from ....agent.control.success_policy import may_finish
+from ....agent.polling import wait_until
 from ....agent.run_state import BUDGET, FINAL, RUNNING, UNTIL, RunState
+from ....agent.sync import LEASE_SECONDS
 from ....errors import BackendError
+from ...base import EngineTask
 from .services import Service
-from .start_clock import StartClock
 from .swarm import Swarm
 
 _START_TIMEOUT = 60.0
@@ -34,13 +37,16 @@ _MAX_FAILURES = 3
 GATHER_SECONDS = 2.0
 """A turn begins when no other update has arrived for this time: on a busy computer those of one `pulumi up` arrive a second apart."""
 
+PULLING, STARTING = "pulling", "starting"
+_START_POLL_SECONDS, _LONGEST_PAUSE = 0.05, 1.0
 
-class Position(NamedTuple):
-    """The position of a task in the order of updates."""
+_RESPONDING_SECONDS = 10.0
+"""A launcher reports every second. A Swarm takes a machine for down when it has not received anything of it for about 15 s."""
 
-    job: int
-    """The job's position among all jobs."""
-    task: int
+_LEASE_POLL_SECONDS = 1.0
+
+Position = tuple[int, int]
+"""The position of a task in the order of updates: that of its job among all jobs, and its index."""
 
 
 class Turns:
@@ -84,33 +90,10 @@ class Turns:
         return self._last_arrival + GATHER_SECONDS - time.monotonic()
 
 
-class RollingUpdates:
-    """The turns of all clusters that a backend updates."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._turns: dict[str, Turns] = {}
-
-    def turns(self, cluster: str) -> Turns:
-        """The turns of a cluster, which is named by its engine and the prefix of its names."""
-        with self._lock:
-            return self._turns.setdefault(cluster, Turns())
-
-
 def is_active(run: RunState, hostname: str) -> bool:
     """Whether a task takes part in the run, so that the tasks after it wait until it runs again."""
     task = run.tasks.get(hostname)
     return run.result is None and task is not None and task.state not in FINAL
-
-
-@dataclass(frozen=True)
-class _Before:
-    """What was observed of a task before its update."""
-
-    launcher: str
-    """The id of its launcher."""
-    failures: frozenset[str]
-    """The ids of the Swarm's tasks that had failed."""
 
 
 def replace_task(
@@ -127,9 +110,9 @@ def replace_task(
         swarm.apply(desired)
         return
     failures = frozenset(task["ID"] for task in swarm.history(hostname).failures)
-    before = _Before(run.tasks[hostname].instance if run else "", failures)
+    launcher = run.tasks[hostname].instance if run else ""
     swarm.apply(desired)
-    problem = _wait_until_running(swarm, hostname, before, observe_run)
+    problem = _wait_until_running(swarm, hostname, launcher, failures, observe_run)
     if problem is not None:
         swarm.apply(previous)
         raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
@@ -159,16 +142,21 @@ def _remaining(run: RunState, hostname: str) -> float:
 
 
 def _wait_until_running(
-    swarm: Swarm, hostname: str, before: _Before, observe_run: Callable[[], RunState | None]
+    swarm: Swarm,
+    hostname: str,
+    former_launcher: str,
+    former_failures: frozenset[str],
+    observe_run: Callable[[], RunState | None],
 ) -> str | None:
-    """None when the task runs, or need not run any more; else the reason why it does not."""
+    """None when the task runs, or need not run any more; else the reason why it does not. `former_failures` are the ids of the Swarm's
+    tasks that had failed before the update."""
     clock = StartClock(hostname, _START_TIMEOUT, _MAX_START_TIMEOUT)
     problem = ""
     while not clock.is_over():
-        if _is_done(observe_run(), hostname, before.launcher):
+        if _is_done(observe_run(), hostname, former_launcher):
             return None
         history = swarm.history(hostname)
-        failures = [task["Status"].get("Err", "") for task in history.failures if task["ID"] not in before.failures]
+        failures = [task["Status"].get("Err", "") for task in history.failures if task["ID"] not in former_failures]
         newest = history.newest
         problem = failures[-1] if failures else (newest.reason or newest.state) if newest else "its service was removed"
         if len(failures) >= _MAX_FAILURES:
@@ -187,3 +175,84 @@ def _is_done(run: RunState | None, hostname: str, former_launcher: str) -> bool:
     task = run.tasks[hostname]
     is_running = task.instance != former_launcher and task.state == RUNNING
     return is_running and task.seen - task.started > _STABLE_SECONDS
+
+
+class StartClock:
+    """Measures how long one container takes to start, and prints once that its image is pulled. The time in which the engine pulls the
+    image does not count: it may take an hour."""
+
+    def __init__(self, hostname: str, seconds: float, most: float = 0.0) -> None:
+        """`seconds` without progress are too long; `most` seconds are too long in any case, but not those of a pull."""
+        self._hostname, self._seconds = hostname, seconds
+        now = time.monotonic()
+        self._deadline, self._last = now + seconds, now + (most or seconds)
+        self._seen = now
+        self._is_printed = False
+
+    def observe(self, task: EngineTask | None) -> None:
+        """Note the state that the engine reports of the container."""
+        now = time.monotonic()
+        if task is not None and task.state == PULLING:
+            self._last += now - self._seen
+            if not self._is_printed:
+                self._is_printed = True
+                print(f"{self._hostname}: the machine pulls the image", flush=True)
+        if task is not None and task.state in (PULLING, STARTING):
+            self._deadline = min(self._last, now + self._seconds)
+        self._seen = now
+
+    def is_over(self) -> bool:
+        """Whether it takes too long."""
+        return time.monotonic() >= self._deadline
+
+
+def wait_for_start(
+    hostname: str, has_started: Callable[[], bool], observe: Callable[[], EngineTask | None], seconds: float
+) -> None:
+    """Wait until a container has started.
+
+    Raises:
+        BackendError: it has not within so many seconds, without those in which its image was pulled.
+    """
+    clock = StartClock(hostname, seconds)
+
+    def is_decided() -> bool:
+        try:
+            if has_started():
+                return True
+            clock.observe(observe())
+        except OSError:
+            pass
+        return clock.is_over()
+
+    wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)
+    if clock.is_over() and not has_started():
+        raise BackendError(f"{hostname} did not start within {seconds:g} s")
+
+
+def wait_for_lease(hostname: str, silent_seconds: Callable[[], float | None]) -> None:
+    """Before a task starts on another machine, wait until the lease of its former launcher has ended. One that responds is not waited
+    for: the Swarm stops it.
+
+    `silent_seconds` is how long the controller has received nothing from it, by the controller's clock; None while that is unknown.
+    """
+    begin = time.monotonic()
+    is_reported = False
+    while (waited := time.monotonic() - begin) < LEASE_SECONDS:
+        silent = silent_seconds()
+        if silent is not None and not _RESPONDING_SECONDS <= silent < LEASE_SECONDS:
+            return
+        if not is_reported:
+            print(_sentence(hostname, silent, LEASE_SECONDS - (waited if silent is None else silent)), flush=True)
+            is_reported = True
+        time.sleep(_LEASE_POLL_SECONDS)
+
+
+def _sentence(hostname: str, silent: float | None, remaining: float) -> str:
+    """Why the user waits, and for how long."""
+    reason = (
+        "the controller does not respond, so it is not known whether its launcher on the former machine does"
+        if silent is None
+        else f"its launcher on the former machine last reported {silent:.0f} s ago"
+    )
+    return f"{hostname} starts in at most {remaining:.0f} s: {reason}. Until then its program may still run there"

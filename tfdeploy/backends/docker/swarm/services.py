@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from ....agent.json_data import JsonData
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps
-from ..container_settings import ContainerSettings
 from ..labels import (
     CLEANUP_IMAGE_LABEL,
     HOSTNAME_LABEL,
@@ -27,13 +27,7 @@ from ..labels import (
     stack_labels,
     volume_name,
 )
-from ..volumes.mounts import shm, volume
-
-ServiceJson = Mapping[str, Any]
-"""A service in the form of the Engine API."""
-
-Services = Mapping[str, ServiceJson]
-"""Existing services by hostname."""
+from ..volumes import Mount, shm, volume
 
 AGENT_FILE, TOKEN_FILE, SECRETS_FOLDER = "/run/tfdeploy/agent.pyz", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
 """Where the Swarm mounts its config and its secrets in a container."""
@@ -92,6 +86,30 @@ class ContainerDependencies(TypedDict, total=False):
 def dependencies_of(props: TaskProps | RunProps) -> ContainerDependencies:
     """The objects that a task's container, or the controller's, needs."""
     return cast(ContainerDependencies, props["dependencies"])
+
+
+@dataclass(frozen=True)
+class ContainerSettings(JsonData):
+    """A task's container, or the controller's: what `TaskProps.container` and `RunProps.container` store in Pulumi's state."""
+
+    job: str
+    image: str
+    """As the user named it; an image that was built for the job replaces it."""
+    network: str
+    """`overlay` or `host`."""
+    controller_address: str
+    """Where launchers connect to the controller."""
+    user: str = ""
+    mounts: tuple[Mount, ...] = ()
+    shm_size: int = 0
+    """Bytes; 0 for Docker's default."""
+    gpu_kind: str = ""
+    """The name of the machine's GPUs among its generic resources."""
+    dropped_capabilities: tuple[str, ...] = ()
+    constraint: str = ""
+    """The placement constraint of the controller; tasks are placed by the plan."""
+    cleanup_image: str = ""
+    """Of the controller: the argument `docker.cleanup_image`."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from ....errors import BackendError
 from ...base import ClusterRef, EngineTask
 from ...controller_calls import wait_for
 from ..engine.engine import Engine, engine_errors, ignore_conflict, retry_conflicts
-from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, cluster_filter, cluster_labels
-from .services import Reference, Service, ServiceJson, Services
+from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, ServiceJson, Services, cluster_filter, cluster_labels
+from .services import Reference, Service
 
 _STARTING_STATES = {
     "new": "scheduled",
@@ -271,7 +271,7 @@ class Swarm:
         for item in self._all_tasks():
             if item["ServiceID"] in hostnames:
                 tasks[hostnames[item["ServiceID"]]].append(item)
-        return {hostname: sorted(items, key=_created_at) for hostname, items in tasks.items()}
+        return {hostname: sorted(items, key=lambda item: str(item["CreatedAt"])) for hostname, items in tasks.items()}
 
 
 def require_service(by_hostname: Mapping[str, object], cluster: ClusterRef, hostname: str) -> None:
@@ -289,10 +289,6 @@ def is_scaled_to_zero(service: ServiceJson) -> bool:
     """Whether a service has no task, after `Swarm.scale_to_zero`."""
     replicas = service["Spec"].get("Mode", {}).get("Replicated", {}).get("Replicas", 1)
     return bool(replicas == 0)
-
-
-def _created_at(item: TaskJson) -> str:
-    return str(item["CreatedAt"])
 
 
 def _engine_task(tasks: Sequence[TaskJson]) -> EngineTask:

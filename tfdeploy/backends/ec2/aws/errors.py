@@ -107,7 +107,7 @@ class AwsRefusal(SpecError):
 
 
 class AwsFailure(BackendError):
-    """AWS did not carry out a call; the same call may succeed later."""
+    """AWS did not perform a call; the same call may succeed later."""
 
     def __init__(self, row: ErrorRow, wrong: str, remedy: str) -> None:
         super().__init__(f"{wrong}. {remedy.rstrip('.')}")
@@ -319,6 +319,7 @@ def _detail(error: Exception) -> str:
 
 def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
     """The sentence and the remedy."""
+    zones = dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2]))
     fields: Mapping[str, Callable[[], str]] = {
         "of": lambda: f" of {title}" if (title := settings.title()) else "",
         "at": lambda: f" in {region}" if region else "",
@@ -331,7 +332,7 @@ def _texts(row: ErrorRow, error: Exception, region: str) -> tuple[str, str]:
         "quota": lambda: f"the quota {quota[1]}" if (quota := _quota(error)) else "a quota",
         "raise_quota": lambda: _raise_quota(_quota(error), region),
         # The zones that AWS proposes, as the beginning of a list.
-        "zones": lambda: f"a subnet in {' or '.join(zones)}, or " if (zones := _zones(error)) else "",
+        "zones": lambda: f"a subnet in {' or '.join(zones)}, or " if zones else "",
         "nearest_region": lambda: nearest(
             region, _regions(), "Set ec2.region, aws:region or AWS_REGION to one of AWS's."
         ),
@@ -375,7 +376,3 @@ def _raise_quota(quota: tuple[str, str] | None, region: str) -> str:
     host = "console.amazonaws.cn" if region.startswith("cn-") else host
     host = "console.amazonaws-us-gov.com" if region.startswith("us-gov-") else host
     return f"Request an increase in AWS Service Quotas (https://{host}/servicequotas/home{page}), or use less."
-
-
-def _zones(error: Exception) -> Sequence[str]:
-    return list(dict.fromkeys(_ZONE.findall(_text(error).partition("choosing")[2])))

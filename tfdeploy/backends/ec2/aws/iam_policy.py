@@ -121,11 +121,6 @@ def document(request: PolicyRequest) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def allowed_actions(policy: Mapping[str, Any]) -> frozenset[str]:
-    """The actions that a policy names."""
-    return frozenset(action for statement in policy["Statement"] for action in statement["Action"])
-
-
 class _Limit(NamedTuple):
     """Where the actions of a statement are allowed."""
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -133,7 +134,8 @@ class InstancePoll:
         # Each machine gets its turn although all of them share the rate.
         rate, usual = _Rate(CONSOLES_PER_SECOND), max(INTERVAL, len(instance_ids) / CONSOLES_PER_SECOND)
         self._consoles = {
-            instance_id: _PacedCall(_console(region, instance_id), "", usual, rate) for instance_id in instance_ids
+            instance_id: _PacedCall(partial(api.console, region, instance_id), "", usual, rate)
+            for instance_id in instance_ids
         }
 
     def state(self, instance_id: str) -> str | None:
@@ -144,10 +146,6 @@ class InstancePoll:
     def console(self, instance_id: str) -> str:
         """The console output of an instance; empty where EC2 has not responded yet."""
         return self._consoles[instance_id].response()
-
-
-def _console(region: str, instance_id: str) -> Callable[[], str]:
-    return lambda: api.console(region, instance_id)
 
 
 @contextmanager
@@ -265,14 +263,14 @@ def read_failures(cluster: ClusterRef) -> Mapping[str, BootFailure]:
     Raises:
         SpecError: the file is damaged, or of another version.
     """
+
+    def failures(data: Mapping[str, Any]) -> dict[str, BootFailure]:
+        return {name: BootFailure(**{**item, "kind": BootKind(**item["kind"])}) for name, item in data.items()}
+
     try:
-        return read_json(_failures_file(cluster), _failures)
+        return read_json(_failures_file(cluster), failures)
     except FileNotFoundError:
         return {}
-
-
-def _failures(data: Mapping[str, Any]) -> dict[str, BootFailure]:
-    return {name: BootFailure(**{**item, "kind": BootKind(**item["kind"])}) for name, item in data.items()}
 
 
 def _add_failure(cluster: ClusterRef, machine: str, failure: BootFailure) -> None:

@@ -38,10 +38,9 @@ class Ec2MachineProvider:
         hosts = discover_hosts(cluster, spec, inventory.instances.values())
         ssh.use(cluster, hosts, read_stored_key(cluster) if hosts.hosts else "")
         needed = machines.plan_machines(spec, inventory)
-        surplus = inventory.instances.keys() - {machine.name for machine in needed}
-        return needed, [
-            f"{name} ({instance.instance_id})" for name, instance in inventory.instances.items() if name in surplus
-        ]
+        names = {machine.name for machine in needed}
+        surplus = [item for name, item in inventory.instances.items() if name not in names]
+        return needed, [f"{instance.machine} ({instance.instance_id})" for instance in surplus]
 
     def register(self, request: DependencyRequest[Any]) -> MachineSwarm:
         """Key, security group, shared files, bucket, machines, and their Swarm."""
@@ -51,17 +50,26 @@ class Ec2MachineProvider:
         return register(request.name, request.cluster, request.spec, request.plan.needed_machines, key, request.opts)
 
     def observe(self, cluster: ClusterRef, is_preview: bool = False) -> ObservedMachines:
-        """What EC2 and the Swarm report, what the machines cost, and which of them could not boot."""
+        """What EC2 and the Swarm report, what the machines cost, and which of them could not boot. The ledger of costs gets the
+        observation too, but not that of a preview."""
+        instances: Mapping[str, Instance] = {}
         problems: tuple[str, ...] = ()
         try:
-            statuses, addresses = _observe(cluster, is_preview)
+            existing = machines.existing(cluster)
+            if not is_preview:
+                costs.record_observation(cluster, existing)
+            instances = {instance.machine: instance for instance in existing}
         except (BackendError, SpecError) as error:
-            statuses, addresses, problems = {}, {}, (str(error),)
+            problems = (str(error),)
+        nodes: Mapping[str, Any] = {}
+        with suppress(Unreachable, SpecError):
+            listed = ssh.engine(cluster).call(lambda api: api.nodes()) if not problems else []
+            nodes = {node["Description"]["Hostname"]: node for node in listed}
         failures = boot.read_failures(cluster)
         return ObservedMachines(
-            statuses=statuses,
+            statuses={name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()},
             others=UNKNOWN if problems else GONE,
-            addresses=addresses,
+            addresses={name: instance.public_ip for name, instance in instances.items()},
             cost=costs.current_cost(cluster),
             failures={name: f"{failure.reason}\n{failure.console}".rstrip() for name, failure in failures.items()},
             problems=problems,
@@ -107,25 +115,6 @@ def discover_hosts(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[I
         return ssh.SshHosts()
     managers = (instance.machine for instance in running if instance.is_manager and instance.machine in hosts)
     return ssh.SshHosts(next(managers, ""), spec.ec2.ssh_user, hosts)
-
-
-def _observe(cluster: ClusterRef, is_preview: bool) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The status and the public address of each existing machine. The ledger of costs gets the observation too, but not that of
-    a preview.
-
-    Raises:
-        Unreachable: EC2 does not respond.
-    """
-    existing = machines.existing(cluster)
-    if not is_preview:
-        costs.record_observation(cluster, existing)
-    instances = {instance.machine: instance for instance in existing}
-    nodes: Mapping[str, Any] = {}
-    with suppress(Unreachable, SpecError):
-        listed = ssh.engine(cluster).call(lambda api: api.nodes())
-        nodes = {node["Description"]["Hostname"]: node for node in listed}
-    status = {name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()}
-    return status, {name: instance.public_ip for name, instance in instances.items()}
 
 
 def machine_status(instance: Instance, node: Mapping[str, Any] | None) -> str:

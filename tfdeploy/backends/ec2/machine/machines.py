@@ -153,7 +153,7 @@ def _planned_instance(
     request: MachineRequest, fleet: Ec2Spec, inventory: Ec2Inventory, instance: Instance | None
 ) -> PlannedInstance:
     failure = inventory.failures.get(request.machine)
-    # It is that of this instance, or there is none.
+    # That of an earlier instance does not count.
     failed = failure.summary if failure and (instance is None or instance.instance_id == failure.instance_id) else ""
     changes: list[str] = []
     if instance:

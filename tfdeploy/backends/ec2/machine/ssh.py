@@ -20,8 +20,8 @@ from ....errors import CommandError, SpecError, Unreachable
 from ....paths import cluster_state, make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
+from ...docker.engine.connection import SshTarget
 from ...docker.engine.engine import Engine
-from ...docker.engine.ssh_tunnel import SshTarget
 from ..aws import settings
 
 SCHEME = "ec2"
@@ -72,11 +72,6 @@ def home(region: str, folder_name: str) -> str:
 def region(cluster: ClusterRef) -> str:
     """The region of a cluster."""
     return str(urlsplit(cluster["home"]).hostname)
-
-
-def address(cluster: ClusterRef, machine: str) -> str:
-    """The address of the engine of one machine; the manager's is the cluster's home."""
-    return f"{cluster['home']}#{machine}"
 
 
 def folder(cluster: ClusterRef) -> Path:
@@ -155,11 +150,11 @@ def _present_folder(cluster_home: str) -> Path:
 
 def engine(cluster: ClusterRef, machine: str = "") -> Engine:
     """The engine of a machine; by default that of the Swarm's manager."""
-    return Engine(address(cluster, machine) if machine else cluster["home"], route)
+    return Engine(f"{cluster['home']}#{machine}" if machine else cluster["home"], route)
 
 
 def route(engine_address: str) -> SshTarget:
-    """The machine of an engine's address (`home` or `address`) as ssh's URL, and the configuration for ssh.
+    """The machine of an engine's address (a cluster's home, and its name after `#`) as ssh's URL, and the configuration for ssh.
 
     Raises:
         Unreachable: this computer does not know the machine.

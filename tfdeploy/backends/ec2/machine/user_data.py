@@ -32,9 +32,6 @@ READY = "tfdeploy: ready"
 """Lines on the console."""
 
 
-LARGEST = 16 * 1024
-"""The limit of user data in bytes: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html."""
-
 _STATE, _PROGRAMS, _VOLUMES = "/var/lib/tfdeploy", "/usr/local/lib/tfdeploy", "/mnt/volumes"
 _WATCHDOG = f"{_PROGRAMS}/watchdog.pyz"
 

@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ....agent.files import write_whole
+from ....errors import SpecError
 from ....paths import make_private, read_json
 from ....plan.plan import Plan
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
-from ....units import text_of_seconds
+from ....units import dollars, text_of_seconds
 from ...base import ClusterRef, MachineCost, ObservedCost
 from ..aws import api
 from ..machine import ssh
@@ -40,7 +41,9 @@ def refuse(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
         prices.refuse_over_budget(where, _hourly_cost(spec, plan), spec.ec2.max_lifetime, budget)
         if not all(machine.exists for machine in needed):
             spent = cost_ledger.spent(_read(cluster).entries, ssh.region(cluster), time.time())
-            prices.refuse_used_up(where, spent.usd, budget)
+            if spent.usd >= budget:
+                used = f"the machines of this cluster have cost {dollars(spent.usd)} already"
+                raise SpecError(where, f"is {dollars(budget)}, and {used}", "Raise the budget, or remove it.")
 
 
 def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:

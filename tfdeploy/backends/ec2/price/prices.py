@@ -171,17 +171,6 @@ def refuse_over_budget(where: str, hourly: Amount, lifetime: float, budget: floa
         raise SpecError(where, wrong, "Use fewer or smaller machines or a shorter max_lifetime, or raise the budget.")
 
 
-def refuse_used_up(where: str, spent: float, budget: float) -> None:
-    """Check what the machines of a cluster have cost against the budget, both in USD.
-
-    Raises:
-        SpecError: they have cost as much, so that the controller would stop the run at once.
-    """
-    if spent >= budget:
-        wrong = f"is {dollars(budget)}, and the machines of this cluster have cost {dollars(spent)} already"
-        raise SpecError(where, wrong, "Raise the budget, or remove it.")
-
-
 def billed_after_machines(
     region: str, efs: str, keep_record: bool, keep_files: bool, volumes: Sequence[str]
 ) -> list[str]:

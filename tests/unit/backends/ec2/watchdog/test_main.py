@@ -1,13 +1,17 @@
-"""The watchdog's loop on a machine that is made up: what it remembers between looks, and what it does to the machine."""
+"""The watchdog's loop on a machine that is made up: what it remembers, what it does to the machine, and what its settings are."""
 
 import errno
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.backends.ec2.watchdog.made_up_machine import QUIET, TWO_HERE, Machine
 from tfdeploy.backends.ec2.watchdog import main
 from tfdeploy.backends.ec2.watchdog.docker_api import EngineState
+from tfdeploy.backends.ec2.watchdog.main import DEFAULTS, read_settings
+from tfdeploy.spec.ec2 import Ec2Spec
 
 
 @pytest.fixture
@@ -183,3 +187,40 @@ def test_a_notice_of_before_is_gone_when_the_machine_starts(machine: Machine) ->
     for _ in range(2):
         main.prepare({"ssm": True})
     assert (machine.notice, closed) == ("", [True, True])
+
+
+CREATED = {**DEFAULTS, "lifetime": 3600.0, "bucket": "records"}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(main, "SETTINGS", tmp_path / "present")
+    monkeypatch.setattr(main, "CREATED_WITH", tmp_path / "created")
+    (tmp_path / "present").write_text(json.dumps({**CREATED, "lifetime": 7200.0}))
+    (tmp_path / "created").write_text(json.dumps(CREATED))
+    return tmp_path
+
+
+def read() -> dict[str, Any]:
+    said: list[str] = []
+    found = read_settings(said.append)
+    return {**found, "said": len(said)}
+
+
+def test_the_present_settings_are_read(files: Path) -> None:
+    assert read() == {**CREATED, "lifetime": 7200.0, "said": 0}
+
+
+@pytest.mark.parametrize("text", ["", '{"lifetime": 36', "[1]", "\0\0\0", '{"lifetime": null}', '{"idle": "soon"}'])
+def test_what_cannot_be_read_is_as_the_machine_was_created(files: Path, text: str) -> None:
+    (files / "present").write_text(text)
+    assert read() == {**CREATED, "said": 1}
+    (files / "created").write_text(text)
+    assert read() == {**DEFAULTS, "said": 2}
+
+
+def test_without_any_file_the_arguments_own_defaults_hold(files: Path) -> None:
+    for name in ("present", "created"):
+        (files / name).unlink()
+    found = read()
+    assert (found["lifetime"], found["idle"]) == (Ec2Spec.max_lifetime, Ec2Spec.idle_timeout)

@@ -1,4 +1,4 @@
-"""What may be carried, and what the image counts in the name of a run."""
+"""What may move, and what the image counts in the name of a run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,19 +32,16 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends import moving
-from tfdeploy.backends.carried_checkpoint import begins_again, missing_checkpoint
+from tfdeploy.backends import move_record
 from tfdeploy.backends.docker import cleanup
-from tfdeploy.backends.docker.run_mover import DockerRunMover
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.image_content import named_image_content
-from tfdeploy.backends.local import run_mover as local_mover
+from tfdeploy.backends.local import task_runner as local_runner
 from tfdeploy.backends.local.paths import Places
-from tfdeploy.backends.local.run_mover import LocalRunMover
 from tfdeploy.backends.local.task_runner import LocalTaskRunner
-from tfdeploy.backends.moving import mover
+from tfdeploy.backends.move import StoppedRun, begins_again, missing_checkpoint
+from tfdeploy.backends.move_record import mover
 from tfdeploy.backends.record_copy import RecordCopy
-from tfdeploy.backends.run_mover import StoppedRun
 from tfdeploy.errors import BackendError
 
 RUN = RunState(replace(plan(workers=1).run, train_dir="/former/run"), 1.0)
@@ -113,7 +110,7 @@ def run(state: str = STOPPED, upload: str = UPLOADED, started: float = 1.5, **ch
         "idle",
     ],
 )
-def test_a_run_is_carried_with_its_newest_checkpoint_or_not_at_all(
+def test_a_run_moves_with_its_newest_checkpoint_or_not_at_all(
     tmp_path: Path, state: RunState, manifest: ArtifactList, has_files: bool, problem: str
 ) -> None:
     text = missing_checkpoint(stopped(tmp_path, manifest, has_files), state, RUN.spec.id)
@@ -141,7 +138,7 @@ TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ck
 
 
 @pytest.mark.parametrize(
-    ("files", "patterns", "carried"),
+    ("files", "patterns", "stored"),
     [
         (TENSORFLOW, DEFAULT_PATTERNS, ["ckpt-2.data-0", "ckpt-2.index", "checkpoint"]),
         (TENSORFLOW[1:], DEFAULT_PATTERNS, ["ckpt-2.data-0", "ckpt-2.index"]),
@@ -172,7 +169,7 @@ TENSORFLOW = ["checkpoint", "ckpt-1.index", "ckpt-1.data-0", "ckpt-2.index", "ck
     ids=range(17),
 )
 def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], carried: list[str] | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], patterns: list[str], stored: list[str] | None
 ) -> None:
     manifest, state = uploaded(files, list(patterns)), run(artifacts=list(patterns))
     record = Record(tmp_path)
@@ -183,11 +180,11 @@ def test_a_run_moves_with_the_state_that_programs_save_or_not_at_all(
     there = StoppedRun(tmp_path, is_current=True)
     for submitted in (RUN.spec.id, ""):
         text = missing_checkpoint(there, state, submitted)
-        assert text == "" if carried else "nothing is stored that it could continue from" in text
-    assert begins_again(there, state, RUN.spec.id) == (carried is None)
+        assert text == "" if stored else "nothing is stored that it could continue from" in text
+    assert begins_again(there, state, RUN.spec.id) == (stored is None)
     assert missing_checkpoint(there, state, "another") == "", "another run needs none"
-    if carried:
-        assert sorted(file.name for file in manifest.files) == sorted(carried)
+    if stored:
+        assert sorted(file.name for file in manifest.files) == sorted(stored)
     monkeypatch.setenv("TFDEPLOY_WITHOUT_CHECKPOINT", "1")
     assert missing_checkpoint(there, state, RUN.spec.id) == "", "the user was asked"
 
@@ -211,13 +208,13 @@ def test_a_copy_without_a_checkpoint_is_named(
     tmp_path: Path, state: RunState, manifest: ArtifactList, expected: bool
 ) -> None:
     copied = replace(stopped(tmp_path, manifest), is_current=False)
-    source = moving._Source(cluster_ref("docker"), copied, state)
-    assert ("begins again at step 0" in moving._stale(source, RUN.spec.id)) == expected
+    source = move_record._Source(cluster_ref("docker"), copied, state)
+    assert ("begins again at step 0" in move_record._stale(source, RUN.spec.id)) == expected
 
 
 @pytest.mark.parametrize("backend", ["local", "docker", "ec2"])
 def test_runs_move_from_and_to_every_backend(backend: str) -> None:
-    assert callable(mover(backend).stop)
+    assert callable(mover(backend).stop_to_move)
 
 
 @pytest.mark.parametrize("backend", ["local", "docker"])
@@ -294,11 +291,11 @@ class Slow:
 
 def test_an_import_that_takes_longer_than_a_call_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     controller, request = Slow("5ha"), ImportRequest(1, "5ha", "local", "docker")
-    moving._finish(controller, request)
+    move_record._finish(controller, request)
     assert controller.calls == ["POST", "GET", "GET"]
-    monkeypatch.setattr(moving, "_IMPORT_SECONDS", 0.2)
+    monkeypatch.setattr(move_record, "_IMPORT_SECONDS", 0.2)
     with pytest.raises(BackendError, match=r"the record was not imported \(timed out\) within"):
-        moving._finish(Slow("another"), request)
+        move_record._finish(Slow("another"), request)
 
 
 def test_tasks_that_have_not_stopped_do_not_train_at_two_places(
@@ -308,11 +305,11 @@ def test_tasks_that_have_not_stopped_do_not_train_at_two_places(
     docker = DockerTaskRunner(engine=lambda _: cast(Any, None))
     monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_, **__: False)
     with pytest.raises(BackendError, match="the tasks of the run on docker have not stopped, so it does not move"):
-        DockerRunMover(docker).stop(cluster_ref("docker"))
+        docker.stop_to_move(cluster_ref("docker"))
     cluster = cluster_ref("local", str(tmp_path / "state/tfdeploy/clusters/mnist-0123456789"))
-    monkeypatch.setattr(local_mover, "stop_run", lambda *_, **__: False)
-    monkeypatch.setattr(local_mover, "launchers_live", lambda _: True)
+    monkeypatch.setattr(local_runner, "stop_run", lambda *_, **__: False)
+    monkeypatch.setattr(local_runner, "launchers_live", lambda _: True)
     with pytest.raises(BackendError, match="the tasks of the run on local have not stopped"):
-        LocalRunMover(LocalTaskRunner()).stop(cluster)
-    monkeypatch.setattr(local_mover, "launchers_live", lambda _: False)
-    assert LocalRunMover(LocalTaskRunner()).stop(cluster).is_current
+        LocalTaskRunner().stop_to_move(cluster)
+    monkeypatch.setattr(local_runner, "launchers_live", lambda _: False)
+    assert LocalTaskRunner().stop_to_move(cluster).is_current

@@ -18,7 +18,7 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.component import run_moves
+from tfdeploy.component import move as moves
 from tfdeploy.errors import SpecError
 from tfdeploy.identity import Identity, StoredCluster, StoredPlace
 from tfdeploy.plan.inventory import PlaceRef
@@ -44,11 +44,11 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     """The sentences of a move; `there` is the run at the former place, `own` that of the new one."""
 
     def described(there: RunState | None, own: RunState | None = None, **args: Any) -> tuple[str, ...]:
-        monkeypatch.setattr(run_moves, "_run_at", lambda _: there)
+        monkeypatch.setattr(moves, "_run_at", lambda _: there)
         asked = spec(**{"workers": 1, "backend": "docker", **args})
         resolved = inventory(asked, run=own)
-        move = run_moves.move_of(asked, StoredCluster(Identity(ID, OWNER), (LOCAL,)), lambda: ["mnist"])
-        return run_moves.described(move, asked, make_plan(asked, resolved), resolved).lines
+        move = moves.move_of(asked, StoredCluster(Identity(ID, OWNER), (LOCAL,)), lambda: ["mnist"])
+        return moves.described(move, asked, make_plan(asked, resolved), resolved).lines
 
     return described
 
@@ -81,7 +81,7 @@ def test_a_run_returns_to_the_newest_record(lines: Lines) -> None:
 def test_what_cannot_continue_is_refused(lines: Lines) -> None:
     with pytest.raises(SpecError, match=f"the run {RUN.id} has failed on local"):
         lines(run(FAILED, TASK_FAILED))
-    with pytest.raises(SpecError, match="they cannot be carried to s3://bucket"):
+    with pytest.raises(SpecError, match="they cannot be moved to s3://bucket"):
         lines(run(), train_dir="s3://bucket")
     with pytest.raises(SpecError, match="`artifacts` is empty"):
         lines(run(artifacts=[]))
@@ -106,12 +106,12 @@ def test_a_user_may_let_a_run_begin_again(lines: Lines, monkeypatch: pytest.Monk
 
 def test_a_cluster_that_stays_has_no_sentence_and_keeps_its_names() -> None:
     stored = StoredCluster(Identity(ID, OWNER), (DOCKER,))
-    move = run_moves.move_of(SPEC, stored, lambda: ["mnist"])
+    move = moves.move_of(SPEC, stored, lambda: ["mnist"])
     assert (move.prefix, move.origins, move.token, move.clusters) == ("mnist-docker", (), "", [])
-    assert run_moves.described(move, SPEC, plan(workers=1), inventory(SPEC)) == move
-    assert run_moves.move_of(SPEC, None, list).prefix == "mnist"
+    assert moves.described(move, SPEC, plan(workers=1), inventory(SPEC)) == move
+    assert moves.move_of(SPEC, None, list).prefix == "mnist"
 
 
 def test_the_token_of_the_cluster_stays() -> None:
-    move = run_moves.move_of(SPEC, StoredCluster(Identity(ID, OWNER), (LOCAL, DOCKER)), lambda: ["mnist"])
+    move = moves.move_of(SPEC, StoredCluster(Identity(ID, OWNER), (LOCAL, DOCKER)), lambda: ["mnist"])
     assert (move.prefix, move.token, move.clusters) == ("mnist-docker", "token", [LOCAL.cluster])

@@ -1,6 +1,6 @@
 """What an update does with a cluster that the stack's state has on other backends too: its run moves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..agent.run_state import FAILED, STOPPED, RunState, continues
@@ -44,15 +44,11 @@ def move_of(spec: ClusterSpec, stored: StoredCluster | None, clusters: Callable[
     prefix = resource_prefix(spec.name, spec.backend, places, clusters)
     origins = tuple(place for place in places if place.cluster["backend"] != spec.backend)
     if origins:
-        _refuse_unmovable([*(place.cluster["backend"] for place in origins), spec.backend])
+        from ..backends.move_record import mover  # few updates move a run
+
+        for backend in (*(place.cluster["backend"] for place in origins), spec.backend):
+            mover(backend)
     return Move(prefix, origins)
-
-
-def _refuse_unmovable(backends: Sequence[str]) -> None:
-    from ..backends.moving import mover
-
-    for backend in backends:
-        mover(backend)
 
 
 def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> Move:
@@ -65,7 +61,7 @@ def described(move: Move, spec: ClusterSpec, plan: Plan, inventory: Inventory) -
         return move
     runs = [(place, _run_at(place)) for place in move.origins]
     recorded = [(place, run) for place, run in runs if run is not None]
-    from ..agent.control.run_move import moves_after  # few updates move a run
+    from ..agent.control.move import moves_after  # few updates move a run
 
     newest = max(recorded, key=lambda item: moves_after(item[1]), default=None)
     if newest is None and inventory.run is None and any("run" in place.resources for place in move.origins):
@@ -100,8 +96,8 @@ def _names(move: Move) -> str:
 def _refuse(
     spec: ClusterSpec, plan: Plan, inventory: Inventory, place: StoredPlace, run: RunState, returns: bool
 ) -> None:
-    """Refuse a run that failed, unless it returns to its former place, and checkpoints that cannot be carried."""
-    from ..backends.carried_checkpoint import can_name_checkpoint, may_begin_again, named_nothing
+    """Refuse a run that failed, unless it returns to its former place, and checkpoints that cannot be moved."""
+    from ..backends.move import can_name_checkpoint, may_begin_again, named_nothing
 
     origin = place.cluster["backend"]
     if not is_same_content(run.spec, plan.run):
@@ -114,18 +110,18 @@ def _refuse(
         raise SpecError(f"{spec.name}: backend", wrong, remedy)
     former, base = run.spec.train_dir, inventory.train_dir
     if "://" in base and "://" not in former:
-        wrong = f"the run has its checkpoints in {former} on {origin}, and they cannot be carried to {base}"
+        wrong = f"the run has its checkpoints in {former} on {origin}, and they cannot be moved to {base}"
         raise SpecError(
-            f"{spec.name}: train_dir", wrong, "Remove it, or use a folder; then the newest checkpoint is carried."
+            f"{spec.name}: train_dir", wrong, "Remove it, or use a folder; then the newest checkpoint is moved."
         )
     if "://" not in former and not can_name_checkpoint(run.spec.artifacts) and not may_begin_again():
-        wrong = f"`artifacts` {named_nothing(run.spec.artifacts)}, so that the checkpoints in {former} on {origin} are not carried"
+        wrong = f"`artifacts` {named_nothing(run.spec.artifacts)}, so that the checkpoints in {former} on {origin} are not moved"
         raise SpecError(f"{spec.name}: artifacts", wrong, "Remove it: by default the newest checkpoint is uploaded.")
 
 
 def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState, returns: bool) -> str:
     """What happens with the run of the newest record."""
-    from ..backends.carried_checkpoint import without_checkpoint
+    from ..backends.move import without_checkpoint
 
     ways = f"from {place.cluster['backend']} to {spec.backend}"
     if not is_same_content(run.spec, plan.run):

@@ -1,12 +1,11 @@
-"""Carries a run to another backend, or to other machines: it is stopped where it was, and its record is imported here."""
+"""The record of a run that moves: the run is stopped where it was, and its record is imported here."""
 
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from .. import receipts
-from ..agent.control import run_move
+from ..agent.control.move import moves_after
 from ..agent.record import record_import
 from ..agent.record.record import ViewRequest
 from ..agent.record.record_import import ImportRequest
@@ -16,9 +15,8 @@ from ..errors import BackendError, SpecError
 from ..plan.replacement import Replacement
 from . import carried_record, controller_calls
 from .base import ClusterRef, load
-from .carried_checkpoint import begins_again, missing_checkpoint
 from .controller_calls import ControllerApi
-from .run_mover import MovedRunProps, RunMover, StoppedRun
+from .move import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
 
 LastStep = Callable[[StoppedRun], int]
 """The last step that the current run of a record has logged; 0 for none."""
@@ -35,7 +33,7 @@ class _Source:
     """Set where the place is this one, with other machines."""
 
 
-def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
+def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
     """Stop the run at its other places, and import the newest record that one of them has into the controller here, unless its own is
     newer. What a user should know of it, in sentences.
 
@@ -44,15 +42,14 @@ def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
             it was.
     """
     cluster = props["cluster"]
-    with mover(cluster["backend"]).controller(props) as controller:
-        own = _run_of(controller)
-        sources = [*_carried(props), *_stopped(props["moved_from"])]
-        newest = max(sources, key=lambda source: run_move.moves_after(source.run), default=None)
+    with mover(cluster["backend"]).responding_controller(props) as controller:
+        own = controller_calls.view(controller, ViewRequest()).run_state
+        sources = [*_stored_here(props), *_stopped(props["moved_from"])]
+        newest = max(sources, key=lambda source: moves_after(source.run), default=None)
         if newest is None:
             if own is None and props["moved_from"]:
-                raise BackendError(
-                    f"{cluster['name']}: no place has the record of the run: {_places(props['moved_from'])}"
-                )
+                places = ", ".join(f"{former['backend']} ({former['home']})" for former in props["moved_from"])
+                raise BackendError(f"{cluster['name']}: no place has the record of the run: {places}")
             return []
         if own is not None and _is_newer(own, newest):
             return []
@@ -73,10 +70,10 @@ def carry(props: MovedRunProps, last_step: LastStep) -> list[str]:
 _STOP_SECONDS, _IMPORT_SECONDS = 60.0, 900.0
 
 
-def note_move(props: MovedRunProps) -> None:
+def mark_moved(props: MovedRunProps) -> None:
     """Store at the other places that the record is here now. Receipts of its runs are open again."""
     for cluster in props["moved_from"]:
-        mover(cluster["backend"]).note_move(cluster, props["cluster"]["backend"])
+        mover(cluster["backend"]).mark_moved(cluster, props["cluster"]["backend"])
     receipts.reopen(props["cluster"], props["run"]["id"])
 
 
@@ -86,12 +83,12 @@ def mover(backend: str) -> RunMover:
     Raises:
         SpecError: they do not.
     """
-    run_mover = load(backend).mover
-    if run_mover is None:
+    runner = load(backend).runner
+    if not isinstance(runner, RunMover):
         raise SpecError(
             "backend", f"a run cannot move from or to {backend!r}", "Destroy the cluster, and create it there."
         )
-    return cast(RunMover, run_mover)
+    return runner
 
 
 def _continued(props: MovedRunProps, run: RunState) -> str:
@@ -100,18 +97,14 @@ def _continued(props: MovedRunProps, run: RunState) -> str:
     return run.spec.id if submitted.get("resume_from") == run.spec.id else str(submitted["id"])
 
 
-def _run_of(controller: ControllerApi) -> RunState | None:
-    return controller_calls.view(controller, ViewRequest()).run_state
-
-
 def _is_newer(own: RunState, source: _Source) -> bool:
     """Whether the record here need not be replaced. The controller of a manager that stays has the record that returns."""
     stopped = source.run.result is not None and source.run.result.state == STOPPED
-    was_carried = source.replacement is not None and stopped and own.result is not None
-    return own.moves > source.run.moves or (own.moves == source.run.moves and not was_carried)
+    returns = source.replacement is not None and stopped and own.result is not None
+    return own.moves > source.run.moves or (own.moves == source.run.moves and not returns)
 
 
-def _carried(props: MovedRunProps) -> list[_Source]:
+def _stored_here(props: MovedRunProps) -> list[_Source]:
     """What was brought to this computer before machines of this place were replaced."""
     replacement = props.get("replacement")
     stopped = carried_record.stored(props["cluster"]) if replacement else None
@@ -125,7 +118,7 @@ def _stopped(clusters: Sequence[ClusterRef]) -> list[_Source]:
     """What the other places have of the run, once it is stopped there."""
     sources = []
     for cluster in clusters:
-        stopped = mover(cluster["backend"]).stop(cluster)
+        stopped = mover(cluster["backend"]).stop_to_move(cluster)
         run = stopped.record.current()
         if run is not None:
             sources.append(_Source(cluster, stopped, run))
@@ -152,7 +145,7 @@ def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: 
         _finish(controller, request)
     except (OSError, CallError) as error:
         raise BackendError(
-            f"{target['name']}: the record of {source.cluster['backend']} could not be carried to {target['backend']}: {error}"
+            f"{target['name']}: the record of {source.cluster['backend']} could not be moved to {target['backend']}: {error}"
         ) from None
 
 
@@ -180,7 +173,3 @@ def _stale(source: _Source, submitted: str) -> str:
         f"the controller on {source.cluster['backend']} does not respond: the run continues from the copy of its record on this "
         f"computer{begins}. If it still runs there, it is not stopped"
     )
-
-
-def _places(clusters: Sequence[ClusterRef]) -> str:
-    return ", ".join(f"{cluster['backend']} ({cluster['home']})" for cluster in clusters)

@@ -19,7 +19,7 @@ from tfdeploy.agent.run_state import (
     RunState,
 )
 from tfdeploy.backends.carried_record import folder_of
-from tfdeploy.backends.ec2.machine import machines, replaced_machines
+from tfdeploy.backends.ec2.machine import machines, move
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
@@ -50,8 +50,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         run.result = RunResult(result, causes.get(result, ""), 2.0) if result else None
         inventory = replace(inventory, run=run)
         plan = make_plan(wanted, inventory)
-        replacement = replaced_machines.replacement_of(CLUSTER, wanted, plan, inventory)
-        return replacement, replaced_machines.lines(CLUSTER, plan, inventory, replacement)
+        replacement = move.replacement_of(CLUSTER, wanted, plan, inventory)
+        return replacement, move.lines(CLUSTER, plan, inventory, replacement)
 
     return replaced
 

@@ -1,8 +1,12 @@
-"""A run that moves to another backend: it is stopped at one place, its record is carried, and it continues at the other. Pure."""
+"""A run that moves to another backend: it is stopped at one place, its record is imported at the other, and it continues there."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Optional
 
+from ..launch.workdir import RunRefused, claimed_folder
+from ..record.record import Record
+from ..run_spec import RunSpec
 from ..run_state import (
     FAILED,
     MOVED,
@@ -21,7 +25,7 @@ from .start_barrier import restart_barrier
 
 def arrive(run: RunState, origin: str, keeps_train_dir: bool = False) -> None:
     """The record of the run was imported from `origin`: another backend, or machines that were replaced. It has no folder here until
-    `moved_train_dir.settle`, unless it keeps the former one."""
+    `claim_train_dir`, unless it keeps the former one."""
     run.arrived_from, run.moved_to = origin, ""
     run.spec = replace(run.spec, restored_run=run.spec.id if keeps_train_dir else "")
 
@@ -66,3 +70,38 @@ def _begin_again(task: TaskState) -> None:
     task.container, task.machine, task.host, task.port = "", "", "", 0
     task.ready, task.at_rest, task.seen, task.started, task.ended = False, False, 0.0, 0.0, 0.0
     set_exit(task, None)
+
+
+def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
+    """The specification, with the run that has the artifacts for an empty `train_dir`. A run that has arrived from another backend, or
+    that this one resumes, gets its folder here first: `workdir.train_dir` returns what the record has.
+
+    Raises:
+        RunRefused: the folder cannot be created.
+    """
+    for run_id in filter(None, (spec.id, spec.resume_from)):
+        run = record.load(run_id)
+        if run is None:
+            continue
+        if run.arrived_from and not run.spec.restored_run:
+            run.spec = replace(
+                run.spec, train_dir=_folder(spec.train_dir, run.spec.train_dir, mode), restored_run=run_id
+            )
+            record.save_other(run)
+        return replace(spec, restored_run=run.spec.restored_run)
+    return spec
+
+
+def _folder(base: str, former: str, mode: int) -> str:
+    """The former URL, or a new folder: one with the same path may be that of another machine, or has an older checkpoint where a run
+    returns."""
+    name = former.rpartition("/")[2]
+    base = base.rstrip("/") or "/"
+    if "://" in former:
+        return former
+    if "://" in base:
+        return f"{base}/{name}"
+    try:
+        return claimed_folder(Path(base), name, mode)
+    except OSError as error:
+        raise RunRefused(f"train_dir: {base} cannot be used ({error.strerror})") from None

@@ -1,11 +1,16 @@
-"""Whether the record of a run that moves has something to continue from: without it the run would begin again. Pure but for its
-manifest and the environment.
+"""A run that moves: the contract of a backend that it can move from and to, and whether its record has something to continue from.
+
+Without that the run would begin again. Pure but for the manifest of the record and the environment.
 """
 
 import os
 import posixpath
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NotRequired, Protocol, runtime_checkable
 
 from ..agent.control.uploads import has_uploads
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
@@ -20,9 +25,12 @@ from ..agent.record.artifacts import (
     RUN_LIMIT,
     LeftOut,
 )
+from ..agent.record.record import Record
 from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
+from ..errors import BackendError
 from ..units import text_of_size
-from .run_mover import StoppedRun
+from .base import ClusterRef, RunProps
+from .controller_calls import ControllerApi
 
 WITHOUT_CHECKPOINT = "TFDEPLOY_WITHOUT_CHECKPOINT"
 """An environment variable with the value 1: a run that moves may begin again at step 0."""
@@ -37,6 +45,53 @@ _STATE = re.compile(
 
 _ANY_NAME = re.compile(r"[*?\]]$|^[^.]*$")
 """A pattern that may match names of every kind."""
+
+
+class MovedRunProps(RunProps):
+    """The inputs of a run that has a newer record elsewhere, or had: on other backends, or on this computer (`carried_record`)."""
+
+    moved_from: list[ClusterRef]
+    """The cluster at its other places."""
+    replacement: NotRequired[dict[str, Any]]
+    """`plan.replacement.Replacement` where machines of this place are replaced."""
+
+
+@dataclass(frozen=True)
+class StoppedRun:
+    """What a place has of a run that was stopped to be moved."""
+
+    folder: Path
+    """The record on this computer, or its copy."""
+    is_current: bool
+    """Whether the controller has responded, so that the record is whole. Else it is what this computer had of it."""
+
+    @property
+    def record(self) -> Record:
+        """The record in this folder."""
+        return Record(self.folder)
+
+
+def not_stopped(cluster: ClusterRef) -> BackendError:
+    """The error for tasks that still run: at two places at once they would train from one checkpoint."""
+    where = f"the tasks of the run on {cluster['backend']} have not stopped, so it does not move"
+    return BackendError(
+        f"{cluster['name']}: {where}. Run `pulumi up` again, or set tfdeploy:backend to {cluster['backend']} to stay there"
+    )
+
+
+@runtime_checkable
+class RunMover(Protocol):
+    """What the task runner of a backend has that runs can move from and to."""
+
+    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
+        """Stop the run because it moves, wait until its tasks have ended, and copy its record to this computer. BackendError: this is
+        not the place that has it."""
+
+    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
+        """Store in the record at this place that another backend has it now. Nothing, if the controller does not respond."""
+
+    def responding_controller(self, props: RunProps) -> AbstractContextManager[ControllerApi]:
+        """Create the controller, if it does not exist, and wait until it responds."""
 
 
 def missing_checkpoint(stopped: StoppedRun, run: RunState, submitted: str) -> str:
@@ -57,7 +112,8 @@ def missing_checkpoint(stopped: StoppedRun, run: RunState, submitted: str) -> st
     if lacking and not has_checkpoint:
         names = ", ".join(f"{item.name} ({text_of_size(item.size)}, {item.reason})" for item in lacking)
         return f"these artifacts could not be uploaded: {names}"
-    if stopped.is_current and submitted in ("", run.spec.id) and _has_trained(run) and not may_begin_again():
+    has_trained = not run.spec.serve and any(task.started for task in run.training_tasks)
+    if stopped.is_current and submitted in ("", run.spec.id) and has_trained and not may_begin_again():
         return "" if _can_resume(stored) else _nothing_stored(run)
     return ""
 
@@ -112,10 +168,6 @@ def _is_state(artifact: ManifestArtifact) -> bool:
     if artifact.kind == FILES:
         return any(_STATE.search(file.name) for file in artifact.files)
     return artifact.kind in RESUMABLE
-
-
-def _has_trained(run: RunState) -> bool:
-    return not run.spec.serve and any(task.started for task in run.training_tasks)
 
 
 def _is_over(run: RunState, submitted: str) -> bool:

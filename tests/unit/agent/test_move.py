@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cases import plan
-from tfdeploy.agent.control import moved_train_dir, reconcile, run_move
+from tfdeploy.agent.control import move, reconcile
 from tfdeploy.agent.control.restart_policy import set_exit
 from tfdeploy.agent.events import STOP_REQUESTED
 from tfdeploy.agent.record.record import Record
@@ -71,14 +71,14 @@ def test_only_what_was_stopped_to_be_moved_continues_without_a_move() -> None:
     assert not continues(run)
     reconcile.stop_run(run, 10.0)
     assert not continues(run), "the user has stopped it"
-    run_move.arrive(run, "local")
+    move.arrive(run, "local")
     assert continues(run), "the user has moved it after that"
 
 
 def test_tasks_begin_again_with_the_next_attempt() -> None:
     run = stopped_run()
-    run_move.arrive(run, "local")
-    run_move.continue_run(run, 20.0)
+    move.arrive(run, "local")
+    move.continue_run(run, 20.0)
     assert run.result is None
     assert not run.stop_requested
     assert (run.stopped_at, run.address_book, run.uploads, run.arrived_from) == (0.0, {}, {}, "")
@@ -90,9 +90,9 @@ def test_tasks_begin_again_with_the_next_attempt() -> None:
 
 def test_the_number_of_moves_grows_when_the_run_is_submitted_at_the_new_place() -> None:
     run = stopped_run()
-    assert run_move.moves_after(None) == run_move.moves_after(run) == 0
-    run_move.arrive(run, "local")
-    assert run_move.moves_after(run) == 1
+    assert move.moves_after(None) == move.moves_after(run) == 0
+    move.arrive(run, "local")
+    assert move.moves_after(run) == 1
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_the_run_gets_a_folder_of_the_new_place_unless_it_reaches_the_former_one
     (tmp_path / "used/run/checkpoint").touch()
     record = Record(tmp_path / "record")
     run = RunState(replace(SPEC, train_dir=former.format(tmp=tmp_path), restored_run=SPEC.id), 1.0)
-    run_move.arrive(run, "local")
+    move.arrive(run, "local")
     record.save(run)
-    spec = moved_train_dir.settle(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
-    again = moved_train_dir.settle(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
-    settled = record.load(SPEC.id)
-    assert settled is not None
-    assert settled.spec.train_dir == expected.format(tmp=tmp_path)
+    spec = move.claim_train_dir(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
+    again = move.claim_train_dir(record, replace(SPEC, train_dir=base.format(tmp=tmp_path)), 0)
+    stored = record.load(SPEC.id)
+    assert stored is not None
+    assert stored.spec.train_dir == expected.format(tmp=tmp_path)
     assert spec.restored_run == again.restored_run == SPEC.id
 
 
@@ -137,9 +137,9 @@ def test_a_run_that_resumes_an_arrived_one_gets_its_folder_and_its_artifacts(tmp
     record = Record(tmp_path / "record")
     record.save(RunState(replace(SPEC, train_dir="/former/run"), 1.0, arrived_from="local"))
     other = replace(SPEC, id="another", resume_from=SPEC.id, train_dir=str(tmp_path / "train"))
-    assert moved_train_dir.settle(record, other, 0).restored_run == SPEC.id
+    assert move.claim_train_dir(record, other, 0).restored_run == SPEC.id
     earlier = record.load(SPEC.id)
     assert earlier is not None
     assert earlier.spec.train_dir == str(tmp_path / "train/run")
     new = replace(SPEC, id="new", train_dir=str(tmp_path / "train"))
-    assert moved_train_dir.settle(record, new, 0) == new
+    assert move.claim_train_dir(record, new, 0) == new

@@ -7,17 +7,10 @@ import pytest
 
 from tests.unit.cases import BOX, inventory, plan, spec
 from tests.unit.props import task_props
-from tfdeploy.backends.docker.container_settings import ContainerSettings
-from tfdeploy.backends.docker.diff import (
-    RESTARTS,
-    RESTARTS_ALL,
-    FieldChange,
-    changes,
-    checkpoint_warnings,
-    field_changes,
-)
-from tfdeploy.backends.docker.swarm.services import task_service
-from tfdeploy.backends.docker.volumes.mounts import bind
+from tfdeploy.backends.docker.planner import RESTARTS, RESTARTS_ALL, FieldChange, field_changes, service_changes
+from tfdeploy.backends.docker.swarm.services import ContainerSettings, task_service
+from tfdeploy.backends.docker.validate import checkpoint_warnings
+from tfdeploy.backends.docker.volumes import bind
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.scheduler import Machine
 
@@ -39,13 +32,15 @@ def changed_fields(container: dict[str, Any], **arguments: Any) -> list[FieldCha
 def change_lines(container: dict[str, Any], **arguments: Any) -> list[str]:
     """The same changes, as a preview prints them."""
     containers = {"worker-0": replace(SETTINGS, **container)}
-    return [str(change) for change in changes(plan(workers=1, **arguments), containers, {"worker-0": service()})]
+    return [
+        str(change) for change in service_changes(plan(workers=1, **arguments), containers, {"worker-0": service()})
+    ]
 
 
 def test_without_a_change_there_is_no_line() -> None:
     assert changed_fields({}) == []
     assert change_lines({}) == []
-    assert changes(plan(workers=1), {"worker-0": replace(SETTINGS, user="0")}, {}) == ()
+    assert service_changes(plan(workers=1), {"worker-0": replace(SETTINGS, user="0")}, {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +67,7 @@ def test_another_network_restarts_all_tasks_at_once() -> None:
 def test_tasks_that_change_in_the_same_way_share_a_line() -> None:
     containers = {f"worker-{index}": replace(SETTINGS, user="0") for index in range(2)}
     services = {hostname: service(hostname) for hostname in containers}
-    (change,) = changes(plan(workers=2), containers, services)
+    (change,) = service_changes(plan(workers=2), containers, services)
     assert str(change) == f"~ worker-0, worker-1  user none -> 0  ({RESTARTS})"
 
 

@@ -1,6 +1,6 @@
-"""The mounts of containers, and the parser of `volumes`. Pure.
+"""The mounts of containers: the parser of `volumes`, and which volumes of a task only it uses. Pure.
 
-`volumes` takes both of Docker's forms: `SOURCE:TARGET[:ro]` of `-v` and `type=…,source=…,target=…` of `--mount`.
+The argument takes both of Docker's forms: `SOURCE:TARGET[:ro]` of `-v` and `type=…,source=…,target=…` of `--mount`.
 https://docs.docker.com/engine/storage/volumes/#syntax
 """
 
@@ -9,8 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from ....errors import SpecError
-from ....units import SIZE_FORM, size
+from ...errors import SpecError
+from ...units import SIZE_FORM, size
+from ..base import ClusterRef
+from .labels import TRAIN_VOLUME, Services, machine_of, volume_name
 
 
 class Mount(TypedDict, total=False):
@@ -33,8 +35,11 @@ _REMEDY = (
     "Use SOURCE:TARGET[:ro], or Docker's long form type=volume,source=NAME,target=/FOLDER[,readonly][,volume-opt=…]."
 )
 
+_LOCAL_DRIVER = "local"
+"""The default driver; without options, its volumes exist on one machine only, also when others have the same name."""
 
-def parse(where: str, text: str, labels: Mapping[str, str]) -> Mount:
+
+def parse_mount(where: str, text: str, labels: Mapping[str, str]) -> Mount:
     """The mount that a text describes; a named volume that Docker creates for it gets `labels`.
 
     Raises:
@@ -141,3 +146,56 @@ def duplicate_target(mounts: Sequence[Mount]) -> str:
     """A target that two mounts share; empty when there is none."""
     targets = [mount["Target"].rstrip("/") for mount in mounts]
     return next((target for target in targets if targets.count(target) > 1), "")
+
+
+def writable_volumes(services: Services, hostname: str) -> Sequence[Mapping[str, Any]]:
+    """The named volumes that a task mounts."""
+    mounts = services[hostname]["Spec"]["TaskTemplate"]["ContainerSpec"].get("Mounts") or []
+    return [mount for mount in mounts if mount["Type"] == "volume" and mount.get("Source")]
+
+
+def exclusive_volumes(cluster: ClusterRef, services: Services, hostname: str) -> list[str]:
+    """The names of the volumes that only this task mounts and may write to, without the cluster's checkpoints."""
+    checkpoints = volume_name(cluster, TRAIN_VOLUME)
+    return [
+        mount["Source"]
+        for mount in writable_volumes(services, hostname)
+        if mount["Source"] != checkpoints and not mount.get("ReadOnly") and not _is_shared(services, hostname, mount)
+    ]
+
+
+def _is_shared(services: Services, hostname: str, mount: Mapping[str, Any]) -> bool:
+    """Whether another service mounts the volume; for a volume of one machine, another service on that machine."""
+    driver = (mount.get("VolumeOptions") or {}).get("DriverConfig") or {}
+    is_of_one_machine = driver.get("Name", _LOCAL_DRIVER) == _LOCAL_DRIVER and not driver.get("Options")
+    return any(
+        other != hostname
+        and any(item["Source"] == mount["Source"] for item in writable_volumes(services, other))
+        and not (is_of_one_machine and machine_of(services[other]) not in ("", machine_of(services[hostname])))
+        for other in services
+    )
+
+
+def restart_effects(cluster: ClusterRef, services: Services, hostname: str, train_dir: str, replace: bool) -> list[str]:
+    """Sentences about what a restart, or a replacement, does to a task's data."""
+    machine = machine_of(services[hostname])
+    removed = exclusive_volumes(cluster, services, hostname) if replace else []
+    checkpoints = volume_name(cluster, TRAIN_VOLUME)
+    mounted = [mount["Source"] for mount in writable_volumes(services, hostname)]
+    retained = [volume for volume in mounted if volume not in (*removed, checkpoints)]
+    sentences = [
+        f"{hostname} gets a new container on {machine}; the other tasks continue.",
+        "Files that it wrote into its old container are lost.",
+    ]
+    if removed:
+        data = "will be removed with all data, unless created before the cluster"
+        sentences.append(f"{_named(removed)} on {machine}, used only by this task, {data}.")
+    elif replace:
+        sentences.append("No volume is used only by this task, so none is removed.")
+    if retained:
+        sentences.append(f"{_named(retained)} will be retained.")
+    return [*sentences, f"Files in train_dir ({train_dir}) will be retained."]
+
+
+def _named(volumes: Sequence[str]) -> str:
+    return f"Volume{'s' if len(volumes) > 1 else ''} {', '.join(volumes)}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.cases import spec
 from tests.unit.props import cluster
-from tfdeploy.backends.docker import images
+from tfdeploy.backends.docker import containers
 from tfdeploy.backends.image_content import context_hash
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec
@@ -26,12 +26,12 @@ MANY: dict[str, Any] = {"chief": 1, "ps": 1, "workers": 2}
 
 def run(requested: ClusterSpec, tag: str = "") -> dict[str, str]:
     """Job to the image that its tasks run."""
-    return {job.name: images.job_image(cluster(), requested, job, tag) for job in requested.jobs}
+    return {job.name: containers.job_image(cluster(), requested, job, tag) for job in requested.jobs}
 
 
 def built(requested: ClusterSpec, tag: str = "") -> dict[str, list[str]]:
     """Job to the images that are built for it."""
-    return {job: [build.name for build in chain] for job, chain in images.builds(cluster(), requested, tag).items()}
+    return {job: [build.name for build in chain] for job, chain in containers.builds(cluster(), requested, tag).items()}
 
 
 def test_the_default_has_gpus_where_they_are_asked_for() -> None:
@@ -71,8 +71,8 @@ def test_requirements_are_a_layer_of_their_own_over_whatever_there_is() -> None:
         spec(workers=1, requirements=["six"]),
         spec(workers=1, requirements=["six"], container={"build": "image"}),
     )
-    (over_default,) = images.builds(cluster(), plain, "")["worker"]
-    below, over_build = images.builds(cluster(), with_build, CONTENT)["worker"]
+    (over_default,) = containers.builds(cluster(), plain, "")["worker"]
+    below, over_build = containers.builds(cluster(), with_build, CONTENT)["worker"]
     assert over_default.dockerfile.splitlines()[0] == "FROM tensorflow/tensorflow:2.20.0"
     assert over_build.dockerfile.splitlines()[0] == f"FROM {below.name}"
     assert run(plain) == {"worker": over_default.name}
@@ -95,7 +95,7 @@ def test_the_layer_changes_with_base_and_requirements_and_with_nothing_else() ->
     "lines", [["pandas==2.2.3", "six>=1"], ["six; python_version >= '3.8'"], ['six; extra == "a b"', "numpy[$HOME]"]]
 )
 def test_a_shell_hands_each_requirement_to_pip_as_it_was_written(lines: list[str]) -> None:
-    (build,) = images.builds(cluster(), spec(workers=1, requirements=lines), "")["worker"]
+    (build,) = containers.builds(cluster(), spec(workers=1, requirements=lines), "")["worker"]
     command = build.dockerfile.partition("RUN ")[2].replace("\\\n", "")
     assert shlex.split(command)[-len(lines) :] == lines
 
@@ -109,7 +109,7 @@ def test_a_shell_hands_each_requirement_to_pip_as_it_was_written(lines: list[str
 @example("A_", "_b", "M")
 def test_a_registry_takes_every_name(project: str, stack: str, name: str) -> None:
     requested = spec(name, container={"build": "image"}, workers=1)
-    image = images.builds(cluster(project, stack, name), requested, CONTENT)["worker"][0].name
+    image = containers.builds(cluster(project, stack, name), requested, CONTENT)["worker"][0].name
     assert REPOSITORY.fullmatch(image.partition(":")[0])
 
 
@@ -144,16 +144,16 @@ def test_pages_and_recipes_name_the_tensorflow_of_the_default_image(name: str) -
     text = (root / name).read_text()
     named = re.findall(r"tensorflow(?:-cpu|/tensorflow|\[and-cuda\])?(?::|==)(2\.\d+\.\d+)", text)
     assert named
-    assert set(named) - {"2.16.2"} == {images.DEFAULT_IMAGE.rpartition(":")[2]}, "2.16.2 is that of images/hdfs"
+    assert set(named) - {"2.16.2"} == {containers.DEFAULT_IMAGE.rpartition(":")[2]}, "2.16.2 is that of images/hdfs"
 
 
 def test_another_tensorflow_on_this_computer_than_in_the_default_images_is_named() -> None:
     with_gpu = spec(workers=1, ps=1, jobs={"worker": {"gpus": 1}})
     default = "tensorflow/tensorflow:2.20.0"
-    assert images.version_notices(with_gpu, "2.21.0") == [
+    assert containers.version_notices(with_gpu, "2.21.0") == [
         f"TensorFlow 2.20.0 is in {default} and {default}-gpu, but this computer has 2.21.0. container.image sets another image"
     ]
-    assert images.version_notices(with_gpu, "2.20.0") == []
-    assert images.version_notices(with_gpu, "") == []
-    assert images.version_notices(spec(workers=1, container={"image": "mine:1"}), "2.21.0") == []
-    assert images.installed_version().startswith("2.")
+    assert containers.version_notices(with_gpu, "2.20.0") == []
+    assert containers.version_notices(with_gpu, "") == []
+    assert containers.version_notices(spec(workers=1, container={"image": "mine:1"}), "2.21.0") == []
+    assert containers.installed_version().startswith("2.")

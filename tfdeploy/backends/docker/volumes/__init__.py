@@ -1,1 +1,0 @@
-"""Volumes: their names, their sizes, and their removal."""
