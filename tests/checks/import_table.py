@@ -27,7 +27,7 @@ SHARED_BY_BACKENDS = (
     "backends.stack_config",
     "backends.state_values",
     "backends.task_access",
-    "backends.thread_connection",
+    "backends.task_files",
     "backends.validate",
     "backends.zipapp",
 )
@@ -180,7 +180,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.port_forward",
         "backends.task_access",
         "backends.task_files",
-        "backends.thread_connection",
         "spec.backends",
         "agent",
     ),

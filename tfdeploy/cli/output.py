@@ -35,11 +35,6 @@ def timestamp(at: float) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
 
 
-def coloured(text: str, index: int) -> str:
-    """The text in one of ten colours."""
-    return f"\x1b[{_COLOURS[index % len(_COLOURS)]}m{text}{RESET}"
-
-
 @contextmanager
 def line_writer(
     as_json: bool, follow: bool, save: Path | None, hostnames: Sequence[str], timestamps: bool = False
@@ -84,8 +79,10 @@ def _terminal_writer(hostnames: Sequence[str], timestamps: bool) -> Writer:
     def write(lines: Iterable[LogLine]) -> None:
         for line in lines:
             text = prefix(line.hostname, line.at if timestamps else 0.0)
-            index = colours.setdefault(line.hostname, len(colours))
-            print((coloured(text, index) if has_colours else text) + safe(line.text, has_colours))
+            if has_colours:
+                index = colours.setdefault(line.hostname, len(colours))
+                text = f"\x1b[{_COLOURS[index % len(_COLOURS)]}m{text}{RESET}"
+            print(text + safe(line.text, has_colours))
         sys.stdout.flush()
 
     return write
@@ -140,7 +137,8 @@ def print_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str], wide:
 
 def table_lines(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, colours: bool) -> str:
     """A table in so many columns, 0 for no limit. Commands are cut first; the status and what identifies a row are never cut."""
-    rows = _one_line(rows)
+    # Without line breaks and without what would move the cursor.
+    rows = [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
     if not width and not colours:
         return text_table(rows, columns)
     from rich.cells import cell_len
@@ -169,8 +167,3 @@ def _style(column: str, text: str) -> str:
     if column not in ("status", "state"):
         return ""
     return _STYLES.get(kind(text), "yellow")
-
-
-def _one_line(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The cells without line breaks and without what would move the cursor."""
-    return [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]

@@ -42,7 +42,10 @@ def runs(
     CHANGED names what differs from the run before it: arguments, variables of the environment, and the number of tasks. TOOK is the
     time from `pulumi up` to the end of the last task, and COST what the machines cost in this time, where that is known.
     """
-    rows = summaries(collect_runs(_stacks() if everything else [select_cluster(query)]))
+    # The last cluster of each stack's resource is the first of its entries.
+    last = {entry.stack_key: entry for entry in reversed(registry.entries())} if everything else {}
+    clusters = list(last.values()) if everything else [select_cluster(query)]
+    rows = summaries(collect_runs(clusters))
     if query.as_json:
         print_json([row.to_dict() for row in rows])
     else:
@@ -61,11 +64,6 @@ def collect_runs(stacks: Sequence[Entry]) -> list[StoredRun]:
         recorded = list(_recorded(entry, _archives(entry) if isinstance(result, Exception) else result, deadline))
         runs += [*recorded, *_unrecorded(entry, {(run.cluster_id, run.spec.id) for run in recorded})]
     return runs
-
-
-def _stacks() -> list[Entry]:
-    """The last cluster of each stack's resource."""
-    return list({entry.stack_key: entry for entry in reversed(registry.entries())}.values())
 
 
 def _sources(entry: Entry) -> list[RecordSource]:

@@ -21,8 +21,7 @@ from ...agent.user_files.file_messages import (
     FileEntry,
 )
 from ...backends.base import access
-from ...backends.task_files import Listing, TaskFiles
-from ...backends.thread_connection import ThreadConnection
+from ...backends.task_files import Listing, TaskFiles, ThreadConnection
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
 from ..select import ClusterQuery, select_cluster, select_existing_cluster
