@@ -65,7 +65,7 @@ def test_the_body_of_a_stranger_is_not_read(served: Served) -> None:
         ("PUT /run", 4),
         ("PUT /log/run/worker-0/stdout/0", 4),
         ("PUT /code/0", 512),
-        ("PUT /import/0", 32),
+        ("PUT /import", 128),
     ],
 )
 def test_a_body_that_is_too_long_is_refused_unread(served: Served, call: str, mib: int) -> None:

@@ -145,7 +145,8 @@ def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
 
 
 def _routes_of_users(controller: Controller) -> List[AllowedCall]:
-    """What the user's computer calls: views and copies of the record, the run, and a run that moves from or to this controller."""
+    """What the user's computer calls: views and copies of the record, the run, and a run that moves from or to this controller. Version
+    0.1.0 calls `/copy` and `/artifact`."""
 
     def files(body: bytes) -> Any:
         return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
