@@ -70,7 +70,7 @@ class Score:
     @property
     def widths(self) -> list[float]:
         """The width of each range, the smallest first."""
-        return sorted(run.forecast.width for run in self.made if run.forecast is not None)
+        return sorted(run.forecast.high / run.forecast.low for run in self.made if run.forecast is not None)
 
     @property
     def without_range(self) -> int:

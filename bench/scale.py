@@ -21,8 +21,7 @@ from tfdeploy.backends.docker.planner import render_containers
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.report.expected import expected_state
-from tfdeploy.report.html.content import Content
-from tfdeploy.report.html.document import page
+from tfdeploy.report.html.document import Content, page
 from tfdeploy.report.report import report
 
 from .pairs import log

@@ -7,17 +7,17 @@ is planned, and the submission reads it, because the folder may change meanwhile
 
 import io
 import json
-import math
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .agent.files import write_whole
+from .agent.json_data import JsonData
 from .agent.run_spec import RunSpec
 from .errors import BackendError
 from .paths import cluster_folder, make_private, state_folder
@@ -42,7 +42,7 @@ _END_OF_TIME = 253402300800.0
 
 
 @dataclass(frozen=True)
-class RunOutcome:
+class RunOutcome(JsonData):
     """How a run went, as far as it was observed. Times are in seconds since 1970."""
 
     submitted: float
@@ -71,7 +71,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Receipt(JsonData):
     """What was submitted, and how it went."""
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def write(cluster: Mapping[str, object], run: str, receipt: Receipt) -> None:
     path = _path(cluster, run)
     with suppress(OSError, BackendError):
         make_private(path.parent)
-        write_whole(path, json.dumps(asdict(receipt), indent=1), mode=0o600, sync=True, sync_name=False)
+        write_whole(path, json.dumps(receipt.to_dict(), indent=1), mode=0o600, sync=True, sync_name=False)
         _remove_oldest(path.parent, "*.json", _MAX_RECEIPTS)
         _remove_oldest(_receipts_folder(), "*/*.json", _MAX_ALL_RECEIPTS)
 
@@ -123,62 +123,33 @@ def reopen(cluster: Mapping[str, object], run: str) -> None:
 
 def read(cluster: Mapping[str, object], run: str) -> Receipt | None:
     """The receipt of a run; None if this computer has none that can be read."""
-    return _read(_path(cluster, run))
-
-
-def read_all(cluster: Mapping[str, object]) -> dict[str, Receipt]:
-    """Run to receipt, for all receipts of a cluster that can be read."""
-    paths = (_receipts_folder() / cluster_folder(cluster)).glob("*.json")
-    receipts = {path.stem: _read(path) for path in sorted(paths)}
-    return {run: receipt for run, receipt in receipts.items() if receipt is not None}
-
-
-def _read(path: Path) -> Receipt | None:
     try:
-        return from_dict(json.loads(path.read_bytes()))
+        return from_dict(json.loads(_path(cluster, run).read_bytes()))
     except (OSError, *DAMAGED):
         return None
 
 
+def read_all(cluster: Mapping[str, object]) -> dict[str, Receipt]:
+    """Run to receipt, for all receipts of a cluster that can be read."""
+    runs = sorted(path.stem for path in (_receipts_folder() / cluster_folder(cluster)).glob("*.json"))
+    return {run: receipt for run in runs if (receipt := read(cluster, run)) is not None}
+
+
 def from_dict(data: Mapping[str, Any]) -> Receipt:
-    """From JSON. Fields of a newer version are ignored, and those that an earlier version did not have are missing."""
-    spec, outcome = data.get("spec"), data.get("outcome")
-    return Receipt(
-        dict(data["options"]),
-        dict(data["versions"]),
-        dict(data["machines"]),
-        RunSpec.from_dict(spec) if spec else None,
-        int(data.get("code_files", 0)),
-        int(data.get("code_bytes", 0)),
-        _outcome(outcome) if outcome else None,
-    )
+    """From JSON. Fields of a newer version are ignored, and those that an earlier version did not have are missing.
 
-
-def _outcome(data: dict[str, Any]) -> RunOutcome:
-    return RunOutcome(
-        submitted=_time(data["submitted"]),
-        ended=None if data["ended"] is None else _time(data["ended"]),
-        result=str(data["result"]),
-        reason=str(data["reason"]),
-        tasks={job: int(count) for job, count in data["tasks"].items()},
-        metrics={name: None if text is None else str(text) for name, text in data["metrics"].items()},
-        steps_per_second=_number(data["steps_per_second"]),
-        cost=_number(data["cost"]),
-        is_final=bool(data["is_final"]),
-        stays=tuple(_number(cost) for cost in data.get("stays", ())),
-    )
-
-
-def _number(value: Any) -> float | None:
-    if value is None or math.isfinite(value):
-        return None if value is None else float(value)
-    raise ValueError(value)
-
-
-def _time(value: Any) -> float:
-    if 0 <= value < _END_OF_TIME:
-        return float(value)
-    raise ValueError(value)
+    Raises:
+        Exception: one of `DAMAGED`: something in it has another form.
+    """
+    receipt = Receipt.from_dict(data)
+    went = receipt.outcome or RunOutcome(0.0)
+    numbers: list[float | None] = [receipt.code_files, receipt.code_bytes, *receipt.machines.values()]
+    numbers += [went.submitted, went.ended, went.steps_per_second, went.cost, *went.stays, *went.tasks.values()]
+    texts = (*receipt.options.values(), *receipt.versions.values(), *went.metrics.values())
+    is_sound = all(number is None or 0 <= number < _END_OF_TIME for number in numbers)
+    if not is_sound or not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("a receipt in another form")
+    return receipt
 
 
 def machine_counts(sizes: Iterable[str]) -> dict[str, int]:
@@ -188,25 +159,24 @@ def machine_counts(sizes: Iterable[str]) -> dict[str, int]:
 
 def store_code(name: str, archive: bytes) -> None:
     """Store a code archive under its content hash. A disk that is full or cannot be written is ignored."""
-    folder = _code_folder()
-    path = folder / f"{name}.zip"
+    path = _code_path(name)
     with suppress(OSError, BackendError):
         if len(archive) <= _MAX_BYTES:
-            make_private(folder)
+            make_private(path.parent)
             write_whole(path, archive, mode=0o600)
-            _remove_oldest(folder, "*.zip", _MAX_ARCHIVES, _MAX_BYTES)
+            _remove_oldest(path.parent, "*.zip", _MAX_ARCHIVES, _MAX_BYTES)
 
 
 def code_path(name: str) -> Path | None:
     """The stored archive of this name; None if there is none."""
-    path = _code_folder() / f"{name}.zip"
+    path = _code_path(name)
     return path if path.exists() else None
 
 
 def load_code(name: str) -> bytes | None:
     """The stored archive of this name; None if there is none that is whole."""
     try:
-        archive = (_code_folder() / f"{name}.zip").read_bytes()
+        archive = _code_path(name).read_bytes()
         with zipfile.ZipFile(io.BytesIO(archive)) as files:
             return archive if files.testzip() is None else None
     except UNREADABLE:
@@ -215,17 +185,16 @@ def load_code(name: str) -> bytes | None:
 
 def code_size(name: str) -> tuple[int, int]:
     """The number of files in a stored archive, and their size in bytes; 0 where there is none that can be read."""
-    path = code_path(name) if name else None
     try:
-        with zipfile.ZipFile(path or "") as archive:
+        with zipfile.ZipFile(_code_path(name)) as archive:
             sizes = [item.file_size for item in archive.infolist()]
     except UNREADABLE:
         return 0, 0
     return len(sizes), sum(sizes)
 
 
-def _code_folder() -> Path:
-    return state_folder() / "code"
+def _code_path(name: str) -> Path:
+    return state_folder() / "code" / f"{name}.zip"
 
 
 def _receipts_folder() -> Path:

@@ -7,7 +7,6 @@ A file is written when an update begins, so that a cluster is listed while its f
 import json
 import logging
 import os
-import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -52,12 +51,17 @@ class Entry(JsonData):
     @property
     def title(self) -> str:
         """Which cluster it is, for people: `project/stack/name`."""
-        return "/".join((self.cluster["project"], self.cluster["stack"], self.cluster["name"]))
+        return title_of(self.cluster)
 
     @property
     def stack_key(self) -> tuple[str, ...]:
         """Which resource of which stack it is: clusters with the same key are one after the other, each with an id."""
         return (self.login, self.organization, self.title)
+
+
+def title_of(cluster: ClusterRef) -> str:
+    """A cluster as `project/stack/name`."""
+    return "/".join((cluster["project"], cluster["stack"], cluster["name"]))
 
 
 def login() -> str:
@@ -81,14 +85,7 @@ def write_for_update(entry: Entry) -> None:
     if before is None or before.ended or before.cluster["backend"] == entry.cluster["backend"]:
         write(entry)
     else:
-        make_private(folder())
-        write_whole(
-            _moving_path(entry.cluster),
-            json.dumps(replace(entry, created=before.created).to_dict(), indent=1),
-            mode=0o600,
-            sync=True,
-            sync_name=False,
-        )
+        _store(_moving_path(entry.cluster), replace(entry, created=before.created))
 
 
 def confirm_move(cluster: ClusterRef) -> None:
@@ -108,10 +105,12 @@ def path_of(cluster: ClusterRef) -> Path:
 
 def write(entry: Entry) -> None:
     """Store an entry. `created` of an earlier one remains."""
+    _store(path_of(entry.cluster), replace(entry, created=entry.created or latest(entry).created or entry.begun))
+
+
+def _store(path: Path, entry: Entry) -> None:
     make_private(folder())
-    created = latest(entry).created or entry.begun
-    entry = replace(entry, created=entry.created or created)
-    write_whole(path_of(entry.cluster), json.dumps(entry.to_dict(), indent=1), mode=0o600, sync=True, sync_name=False)
+    write_whole(path, json.dumps(entry.to_dict(), indent=1), mode=0o600, sync=True, sync_name=False)
 
 
 def read(path: Path) -> Entry:
@@ -201,7 +200,12 @@ def expired_archives(entry: Entry, retention: float, now: float, in_use: Sequenc
     destroyed, and folders that have one of the folders `in_use` in them.
     """
     archives = [archive for archive in _archives(entry) if _stored_at(archive)]
-    used = {folder for path in in_use if path.startswith("/") for folder in _with_parents(Path(path).resolve())}
+    used = {
+        folder
+        for path in in_use
+        if path.startswith("/")
+        for folder in (Path(path).resolve(), *Path(path).resolve().parents)
+    }
     existing = {cluster_folder(other.cluster) for other in (entry, *entries()) if other is entry or not other.ended}
     newest = {next((archive for archive in archives if any(archive.glob(part))), None) for part in _PARTS}
     return [
@@ -216,10 +220,6 @@ def expired_archives(entry: Entry, retention: float, now: float, in_use: Sequenc
 
 _PARTS = ("record", "train", "train/*/*", "record/runs/*/artifacts/*")
 """What `destroy` stores of a cluster. A run that has failed at once leaves empty folders: an earlier one has the newest checkpoint."""
-
-
-def _with_parents(path: Path) -> tuple[Path, ...]:
-    return (path, *path.parents)
 
 
 def _stored_at(archive: Path) -> float:
@@ -242,7 +242,8 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Name to version, of Python and of the installed packages among `PACKAGES`."""
-    from importlib.metadata import PackageNotFoundError, version  # only an update and `doctor` need it
+    import platform  # only an update and `doctor` need these
+    from importlib.metadata import PackageNotFoundError, version
 
     installed = {"python": platform.python_version()}
     for name in PACKAGES:

@@ -162,7 +162,7 @@ def _submit(props: RunProps) -> RunOutputs:
 def _submit_moved(props: "MovedRunProps") -> RunOutputs:
     """Submit a run, with its record from another place, or from this computer."""
     from .backends import move_record
-    from .report.arrival import last_step
+    from .report.run_outcomes import last_step
 
     for sentence in move_record.import_record(props, last_step):
         print(f"{props['cluster']['name']}: {sentence}.")

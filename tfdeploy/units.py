@@ -3,6 +3,7 @@
 import datetime
 import re
 import textwrap
+from collections.abc import Sequence
 
 DURATION_FORM = 'a duration such as "90s", "10m", "1h30m", "2d" or "0", or a number of seconds'
 SIZE_FORM = 'a size such as "512MiB", "2GiB" or "1.5G"'
@@ -21,6 +22,14 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 def moment(at: float) -> str:
     """A time as text, `2026-11-21 04:12:07Z`; empty for 0."""
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if at else ""
+
+
+def from_moment(text: str) -> float:
+    """The time of such a text, in seconds since 1970; 0 for another text."""
+    try:
+        return datetime.datetime.strptime(f"{text}+0000", "%Y-%m-%d %H:%M:%SZ%z").timestamp()
+    except ValueError:
+        return 0.0
 
 
 def seconds(text: str) -> float:
@@ -67,6 +76,12 @@ def text_of_size(number: float) -> str:
 def counted(number: int, thing: str) -> str:
     """A number with its noun: `1 task`, `2 tasks`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def named(names: Sequence[str], most: int) -> str:
+    """So many of the names at most, and the number of the others: `worker-0, worker-1 and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def text_of_number(number: float) -> str:

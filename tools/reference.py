@@ -129,8 +129,7 @@ def command() -> str:
     group = get_command(app)
     assert isinstance(group, TyperGroup)
     group.epilog = None  # the exit codes, which are a table here
-    for alias in [name for name, verb in group.commands.items() if verb.hidden]:
-        del group.commands[alias]
+    group.commands = {name: verb for name, verb in group.commands.items() if not verb.hidden}
     context = Context(group, info_name="tfdeploy", **group.context_settings)
     pages = get_docs_for_click(obj=group, ctx=context, name="tfdeploy")
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())

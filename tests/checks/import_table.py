@@ -27,7 +27,7 @@ SHARED_BY_BACKENDS = (
     "backends.stack_config",
     "backends.state_values",
     "backends.task_access",
-    "backends.thread_connection",
+    "backends.task_files",
     "backends.validate",
     "backends.zipapp",
 )
@@ -71,7 +71,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
     "backends.docker": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "plan", "spec", "agent"),
     "backends.ec2": (*BASE, *SHARED_BY_BACKENDS, "backends.docker", "backends.ec2", "plan", "spec", "agent"),
     "report": (*BASE, "outputs", "receipts", "report", "backends.base", "backends.move", "plan", "spec", "agent"),
-    "report.html": (*BASE, "report", "agent.events", "agent.run_state"),
+    "report.html": (*BASE, "report", "agent.events", "agent.record.escapes", "agent.run_state"),
     "registry": (*BASE, "report.expected", "backends.base", "spec.backends"),
     "resources": (
         "receipts",
@@ -83,7 +83,6 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.stack_config",
         "backends.state_values",
         "plan.replacement",
-        "report.arrival",
         "report.run_outcomes",
         "spec.arg_reader",
         "spec.environment",
@@ -181,13 +180,20 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "backends.port_forward",
         "backends.task_access",
         "backends.task_files",
-        "backends.thread_connection",
         "spec.backends",
         "agent",
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.aws.iam_policy", "spec.ec2"),
     "cli.commands.options": ("spec.arg_docs", "cli", "errors", "units"),
-    "cli.run.command": (*BASE, "cli", "registry", "report", "plan.code_bundle", "spec.backends"),
+    "cli.run.command": (
+        *BASE,
+        "cli",
+        "registry",
+        "report",
+        "plan.code_bundle",
+        "spec.backends",
+        "agent.record.escapes",
+    ),
     "cli.run.pulumi_program": ("component.announcements", "cluster", "cli", "errors", "report.update_failure"),
 }
 """Module, or folder of modules, to what of ours it may import. A folder's name stands for all modules in it."""

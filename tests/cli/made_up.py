@@ -10,7 +10,7 @@ from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.run_state import TASKS_SUCCEEDED, RunResult, TaskExit
 from tfdeploy.outputs import CostSummary, MachineRow, TaskRow
-from tfdeploy.report.html.content import Content
+from tfdeploy.report.html.document import Content
 from tfdeploy.report.report import Report
 from tfdeploy.units import moment
 

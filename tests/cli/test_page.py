@@ -10,8 +10,7 @@ import pytest
 from tests.cli.browser import Browser, Tab
 from tests.cli.made_up import BEGIN, EVENTS, content, paid
 from tfdeploy.report.events import sentence, with_waits
-from tfdeploy.report.html.content import Content
-from tfdeploy.report.html.document import page
+from tfdeploy.report.html.document import Content, page
 
 HOSTILE = (
     '<script>document.title = "stolen"</script><img src="http://192.0.2.1/x" onerror="document.title=1"> \x1b[31mred'

@@ -14,8 +14,7 @@ from tests.cli.made_up import content
 from tests.waiting import until
 from tfdeploy.cli.report_server import MAX_CONNECTIONS, serve
 from tfdeploy.errors import BackendError, Unreachable
-from tfdeploy.report.html.content import Content
-from tfdeploy.report.html.document import policy
+from tfdeploy.report.html.document import Content, policy
 
 
 class Cluster:

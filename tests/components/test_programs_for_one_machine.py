@@ -34,8 +34,8 @@ def test_a_worker_that_is_late_for_its_peer_is_named(cluster: Standing) -> None:
     cluster.open("worker-0")
     cluster.until_status("worker-0", "succeeded", 240.0)
     cluster.open("worker-1")
-    (found,) = until(lambda: cluster.look().session_waits, "the wait is seen", 240.0)
-    assert (found.hostname, found.peer) == ("worker-1", "worker-0")
+    (found,) = until(lambda: cluster.look().problems, "the wait is seen", 240.0)
+    assert found.text.startswith("worker-1 waits for worker-0")
     assert 'success="worker-0"' in found.remedy
 
 

@@ -60,6 +60,11 @@ LOADED = [
         16,
     ),
     (
+        "import os\nos.chdir('/')" + COMMAND.format('logs", "--stack", "dev", "--since", "5m", "worker-0'),
+        ("pulumi", "rich", "pydantic"),
+        70,
+    ),
+    (
         "import tfdeploy.cli.commands.status, tfdeploy.cli.commands.logs, tfdeploy.backends.local.backend",
         (
             "pulumi",
@@ -80,7 +85,7 @@ LOADED = [
 @pytest.mark.parametrize(
     ("program", "without", "most"),
     LOADED,
-    ids=["help", "status and logs"],
+    ids=["help", "a command", "status and logs"],
 )
 def test_only_what_is_used_is_loaded(program: str, without: Sequence[str], most: int) -> None:
     modules = loaded(program)

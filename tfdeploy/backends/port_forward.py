@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import BackendError
-from .connection import Connect, Connection
+from .connection import Connect, Connection, SocketConnection
 
 LOOPBACK = "127.0.0.1"
 _CHUNK_BYTES = 1 << 16
@@ -24,40 +24,15 @@ _KERNEL_LOOPBACK = f"{int.from_bytes(socket.inet_aton(LOOPBACK), sys.byteorder):
 _ROOT = 0
 
 
-class Direct:
-    """A connection to an address that this computer reaches itself (`connection.Connection`)."""
+class Direct(SocketConnection):
+    """A connection to an address that this computer reaches itself."""
 
     def __init__(self, host: str, port: int) -> None:
         """Connect; if that fails, `why` returns the reason."""
-        self._socket: socket.socket | None = None
-        self._why = ""
         try:
-            self._socket = socket.create_connection((host, port))
+            super().__init__(socket.create_connection((host, port)))
         except OSError as error:
-            self._why = f"{host}:{port}: {error.strerror or error}"
-
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
-        if self._socket is not None:
-            self._socket.sendall(data)
-
-    def end(self) -> None:
-        """Close this side's direction."""
-        if self._socket is not None:
-            self._socket.shutdown(socket.SHUT_WR)
-
-    def receive(self) -> bytes:
-        """The next bytes; none at the end."""
-        return self._socket.recv(_CHUNK_BYTES) if self._socket is not None else b""
-
-    def why(self) -> str:
-        """Why there was no connection."""
-        return self._why
-
-    def close(self) -> None:
-        """Close it."""
-        if self._socket is not None:
-            self._socket.close()
+            super().__init__(None, f"{host}:{port}: {error.strerror or error}")
 
 
 class Forward:
@@ -128,14 +103,10 @@ def _owner(ports: Sequence[int]) -> int | None:
         with suppress(OSError):
             for line in table.read_text().splitlines()[1:]:
                 fields = line.split()
-                if [int(end.rpartition(":")[2], 16) for end in fields[1:3]] == list(ports) and _is_loopback(fields[1]):
+                is_loopback = fields[1].partition(":")[0].endswith(_KERNEL_LOOPBACK)  # also as an IPv6 address
+                if is_loopback and [int(end.rpartition(":")[2], 16) for end in fields[1:3]] == list(ports):
                     return int(fields[7])
     return None
-
-
-def _is_loopback(address: str) -> bool:
-    """Whether this is 127.0.0.1 in the kernel's form, also as an IPv6 address."""
-    return address.partition(":")[0].endswith(_KERNEL_LOOPBACK)
 
 
 def relay(client: socket.socket, task: Connection) -> None:

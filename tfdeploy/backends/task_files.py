@@ -1,9 +1,12 @@
 """The client of the agent's file server. What it receives may be wrong or hostile: a task's program controls its container."""
 
 import os
+import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..agent.user_files.file_messages import (
     CHANGED,
@@ -29,9 +32,9 @@ from ..agent.user_files.file_messages import (
     from_line,
     to_line,
 )
-from ..agent.user_files.file_server import CHUNK_BYTES, LENGTH
+from ..agent.user_files.file_server import CHUNK_BYTES, LENGTH, serve_files
 from ..errors import BackendError, Unreachable
-from .connection import Connection
+from .connection import Connection, SocketConnection
 
 MAX_LISTING = 1 << 27
 """How many bytes the names and reasons of all entries may have."""
@@ -76,24 +79,25 @@ class TaskFiles:
                 entries.append(_checked(entry))
         return Listing(root, tuple(entries))
 
-    def read(self, name: str, offset: int, sha256: str) -> "FileContent":
-        """The content of an entry, without the first `offset` bytes if `sha256` is their hash."""
+    def read(self, name: str, offset: int, sha256: str) -> ContentBegin:
+        """Request the content of an entry, without the first `offset` bytes if `sha256` is their hash. Call `parts` and `end` next."""
         self._send(FileRequest(READ, path=name, offset=offset, sha256=sha256))
         begin = self._message(ContentBegin)
         if begin.offset not in (0, offset) or begin.size < 0:
             raise _violation()
-        return FileContent(self, begin)
+        return begin
 
     def has(self, name: str, size: int, sha256: str) -> bool:
         """Whether this is the size and the hash of an entry's content."""
         self._send(FileRequest(COMPARE, path=name, offset=size, sha256=sha256))
         begin = self._message(ContentBegin)
-        for _ in self.parts(0):
+        for _ in self.parts(ContentBegin()):
             pass
         return self.end().state == SAME and begin.offset == size == begin.size
 
-    def parts(self, limit: int) -> Iterator[memoryview]:
-        """The parts of a content that is not longer."""
+    def parts(self, begin: ContentBegin) -> Iterator[memoryview]:
+        """All parts of the content that begins so; each is valid until the next one."""
+        limit = begin.size - begin.offset
         while length := LENGTH.unpack(self._exactly(LENGTH.size))[0]:
             limit -= length
             if length > CHUNK_BYTES or limit < 0:
@@ -104,7 +108,7 @@ class TaskFiles:
                 yield data
 
     def end(self) -> ContentEnd:
-        """What follows a content."""
+        """After the last part: whether the file has changed meanwhile, and its hash."""
         end = self._message(ContentEnd)
         if end.state not in (SAME, GROWN, CHANGED, FAILED):
             raise _violation()
@@ -156,22 +160,6 @@ class TaskFiles:
             raise Unreachable(self._connection.why() or "the connection to the task ended")
 
 
-class FileContent:
-    """The content of a file while it arrives."""
-
-    def __init__(self, files: TaskFiles, begin: ContentBegin) -> None:
-        self._files = files
-        self.offset, self.size = begin.offset, begin.size
-
-    def parts(self) -> Iterator[memoryview]:
-        """All parts from `offset` on; each is valid until the next one."""
-        return self._files.parts(self.size - self.offset)
-
-    def end(self) -> ContentEnd:
-        """After the last part: whether the file has changed meanwhile, and its hash."""
-        return self._files.end()
-
-
 def _checked(entry: FileEntry) -> FileEntry:
     """The entry, if it is one, and a file that it names is below the folder.
 
@@ -204,3 +192,21 @@ def _violation() -> BackendError:
     return BackendError(
         "the task responds with something else than files: does its program change those of its launcher?"
     )
+
+
+class ThreadConnection(SocketConnection):
+    """A connection to a file server in a thread of this process, for files of this computer."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start it; `folder` is the launcher's, where it is about a task."""
+        near, server = socket.socketpair()
+        for end in (near, server):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHUNK_BYTES)
+        threading.Thread(target=_serve, args=(folder, server), daemon=True).start()
+        super().__init__(near, chunk_bytes=CHUNK_BYTES)
+
+
+def _serve(folder: Path, server: socket.socket) -> None:
+    # Closing the responses sends what is left of them, also where the client has closed the connection.
+    with suppress(OSError), server, server.makefile("rb") as requests, server.makefile("wb") as responses:
+        serve_files(folder, requests, responses)

@@ -7,19 +7,16 @@ import shutil
 import sys
 from collections.abc import Callable, Collection
 from enum import StrEnum
-from functools import cache, wraps
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
+from ..agent.record.escapes import safe
 from ..errors import SpecError
-from ..report.escapes import safe
 from ..units import DURATION_FORM, seconds, wrapped
 from . import completion
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FAILED, USAGE, NOT_FOUND, UNREACHABLE, TIMED_OUT, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 5, 70, 130  # 70: EX_SOFTWARE
 
@@ -202,11 +199,3 @@ def ask_to_confirm(yes: bool, question: str, no_terminal: SpecError) -> None:
     if not sys.stdin.isatty():
         raise no_terminal
     typer.confirm(question, abort=True, err=True)
-
-
-@cache
-def console() -> "Console":
-    """The terminal, with colours unless NO_COLOR is set or it has none."""
-    from rich.console import Console
-
-    return Console(highlight=False)

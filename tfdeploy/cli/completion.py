@@ -31,7 +31,8 @@ def _without_warnings() -> Iterator[None]:
 def hostnames(ctx: typer.Context, incomplete: str) -> list[str]:
     """Tasks of the selected clusters, without those that the command line has already."""
     used = ctx.params.get("names") or ()
-    return [name for name in _hostnames(ctx) if name.startswith(incomplete) and name not in used]
+    names = [task.hostname for entry in _entries(ctx) for task in entry.expected.tasks]
+    return [name for name in names if name.startswith(incomplete) and name not in used]
 
 
 @_without_warnings()
@@ -39,7 +40,7 @@ def sources(ctx: typer.Context, incomplete: str) -> list[str]:
     """What `cp` copies from: tasks of the selected clusters, and the runs that were submitted from this computer."""
     from .. import receipts, registry
 
-    entries = _entries(ctx, str(ctx.params.get("cluster") or ""))
+    entries = _entries(ctx)
     tasks = [f"{task.hostname}:" for entry in entries for task in entry.expected.tasks]
     keys = {entry.stack_key for entry in entries}
     earlier = [entry for entry in registry.entries() if entry.stack_key in keys]
@@ -50,7 +51,10 @@ def sources(ctx: typer.Context, incomplete: str) -> list[str]:
 @_without_warnings()
 def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
     """Clusters of the stack, or of all stacks if there is no stack."""
-    return [name for name in dict.fromkeys(_cluster_names(ctx)) if name.startswith(incomplete)]
+    from .. import registry
+
+    names = dict.fromkeys(entry.cluster["name"] for entry in _entries(ctx, "") or registry.entries())
+    return [name for name in names if name.startswith(incomplete)]
 
 
 @_without_warnings()
@@ -62,20 +66,11 @@ def stacks(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _hostnames(ctx: typer.Context) -> Iterator[str]:
-    for entry in _entries(ctx, str(ctx.params.get("cluster") or "")):
-        yield from (task.hostname for task in entry.expected.tasks)
-
-
-def _cluster_names(ctx: typer.Context) -> Iterator[str]:
-    from .. import registry
-
-    return (entry.cluster["name"] for entry in _entries(ctx, "") or registry.entries())
-
-
-def _entries(ctx: typer.Context, cluster: str) -> "list[Entry]":
+def _entries(ctx: typer.Context, cluster: str | None = None) -> "list[Entry]":
+    """The selected clusters; those of the whole stack if `cluster` is empty."""
     from .select import ClusterQuery, select_clusters
 
+    cluster = str(ctx.params.get("cluster") or "") if cluster is None else cluster
     query = ClusterQuery(Path(ctx.params.get("cwd") or "."), str(ctx.params.get("stack") or ""), cluster)
     with suppress(TfdeployError, OSError):
         return select_clusters(query)

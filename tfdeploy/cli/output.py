@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ..agent.record.escapes import RESET, safe
 from ..errors import BackendError
 from ..outputs import MachineRow, TaskRow
-from ..report.escapes import RESET, safe
-from ..report.tables import Table, fit, heading, machine_table, screen_tables, task_table, text_table, with_ages
+from ..report.tables import Table, fit, heading, kind, machine_table, screen_tables, task_table, text_table, with_ages
 from .common import has_colours, print_styled
 from .snapshot import LogLine
 
@@ -33,11 +33,6 @@ def timestamp(at: float) -> str:
     """A time as `docker logs --timestamps` prints it, in milliseconds."""
     moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
-
-
-def coloured(text: str, index: int) -> str:
-    """The text in one of ten colours."""
-    return f"\x1b[{_COLOURS[index % len(_COLOURS)]}m{text}{RESET}"
 
 
 @contextmanager
@@ -84,8 +79,10 @@ def _terminal_writer(hostnames: Sequence[str], timestamps: bool) -> Writer:
     def write(lines: Iterable[LogLine]) -> None:
         for line in lines:
             text = prefix(line.hostname, line.at if timestamps else 0.0)
-            index = colours.setdefault(line.hostname, len(colours))
-            print((coloured(text, index) if has_colours else text) + safe(line.text, has_colours))
+            if has_colours:
+                index = colours.setdefault(line.hostname, len(colours))
+                text = f"\x1b[{_COLOURS[index % len(_COLOURS)]}m{text}{RESET}"
+            print(text + safe(line.text, has_colours))
         sys.stdout.flush()
 
     return write
@@ -110,12 +107,8 @@ def _to_dict(line: LogLine) -> dict[str, object]:
     return {"at": line.at, "task": line.hostname, "stream": line.pipe, "attempt": line.attempt, "text": text}
 
 
-_STATE_STYLES = {
-    "green": ("running", "succeeded", "connected", "ok"),
-    "red": ("failed", "killed", "out of memory", "lost", "gone", "unreachable", "rejected", "left over"),
-    "dim": ("stopped", "ended", "destroyed"),
-}
-"""Colour to the beginnings of states; every other state is on its way to one of these."""
+_STYLES = {"run": "green", "good": "green", "bad": "red", "over": "dim"}
+"""Kind of a state to its colour; every other state is on its way to one of these."""
 
 
 def screen_width(wide: bool = False) -> int:
@@ -144,7 +137,8 @@ def print_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str], wide:
 
 def table_lines(rows: Sequence[Mapping[str, str]], columns: Sequence[str], width: int, colours: bool) -> str:
     """A table in so many columns, 0 for no limit. Commands are cut first; the status and what identifies a row are never cut."""
-    rows = _one_line(rows)
+    # Without line breaks and without what would move the cursor.
+    rows = [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
     if not width and not colours:
         return text_table(rows, columns)
     from rich.cells import cell_len
@@ -172,9 +166,4 @@ def _style(column: str, text: str) -> str:
     """The colour of a cell: that of its state if it has one."""
     if column not in ("status", "state"):
         return ""
-    return next((style for style, states in _STATE_STYLES.items() if text.startswith(states)), "yellow")
-
-
-def _one_line(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The cells without line breaks and without what would move the cursor."""
-    return [{key: safe(" ".join(cell.split()), False) for key, cell in row.items()} for row in rows]
+    return _STYLES.get(kind(text), "yellow")

@@ -13,8 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ..errors import BackendError, TfdeployError
-from ..report.html.content import Content
-from ..report.html.document import fragment, page, policy
+from ..report.html.document import Content, fragment, page, policy
 
 LOOPBACK = "127.0.0.1"
 _OWN_NAMES = (LOOPBACK, "localhost")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
-from ..backends.base import DiscoveredCluster, search
+from ..backends.base import ClusterRef, DiscoveredCluster, search
 from ..errors import NotFound
 from ..paths import pulumi_home, state_folder
 from ..registry import Entry
@@ -42,6 +42,11 @@ class ClusterQuery:
     def stack_name(self) -> str:
         """The stack without its organization and project."""
         return self.stack.rpartition("/")[2]
+
+    def matches(self, cluster: ClusterRef) -> bool:
+        """Whether it selects this cluster, by its stack, and by its name, its id, or `project/stack/name`."""
+        names = ("", cluster["name"], cluster["id"], registry.title_of(cluster))
+        return self.stack_name in ("", cluster["stack"]) and self.cluster in names
 
 
 def select_cluster(query: ClusterQuery) -> Entry:
@@ -143,11 +148,7 @@ def _place_of(entry: Entry) -> Place:
 
 def _matching(query: ClusterQuery, project: str, stack: str, entries: Sequence[Entry]) -> list[Entry]:
     stack = stack or _only_stack(project, entries)
-    return [
-        entry
-        for entry in entries
-        if entry.cluster["stack"] == stack and query.cluster in ("", entry.cluster["name"], entry.cluster["id"])
-    ]
+    return [entry for entry in entries if entry.cluster["stack"] == stack and query.matches(entry.cluster)]
 
 
 def discovered_clusters(project: str, stack: str, file: Path) -> list[Entry]:

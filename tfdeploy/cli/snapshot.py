@@ -16,9 +16,9 @@ from ..agent.run_state import RunState
 from ..backends.base import GONE, ObservedMachines, ObservedState, load
 from ..errors import NotFound
 from ..registry import Entry
+from ..report.diagnosis import is_gone
 from ..report.expected import expected_of
 from ..report.report import Report, report
-from ..report.trouble import is_gone
 from ..units import moment
 from .pulumi import is_locked
 

@@ -124,7 +124,7 @@ def usage_message(error: Any, commands: Iterable[str]) -> str:
     name = _name(error)
     if not name:
         return text
-    if not _is_short(text):
+    if ". " in text:  # it is more than one sentence, and has what to do
         return f"{name}: {text}"
     return f"{name}: {_given(error)}{_in_our_words(text)}. `{path} --help` lists the options."
 
@@ -162,8 +162,3 @@ def _in_our_words(text: str) -> str:
         if re.match(pattern, text):
             return re.sub(pattern, words, text)
     return text.rstrip(".")
-
-
-def _is_short(text: str) -> bool:
-    """Whether a text is one sentence, without what to do."""
-    return ". " not in text

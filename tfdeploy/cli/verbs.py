@@ -2,12 +2,11 @@
 
 import inspect
 import sys
-from collections import UserDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, wraps
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial, wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,6 +18,7 @@ ALL = frozenset({"cwd", "stack", "cluster", "as_json", "output"})
 """The options that select clusters and the format of the result."""
 
 _NO_RESULT = frozenset({"as_json", "output"})
+_TEXTS = (str, list[str] | None)
 _WHOLE_STACK = frozenset({"cluster"})
 _NO_CLUSTER = frozenset({"cwd", "stack", "cluster"})
 
@@ -29,8 +29,8 @@ class Verb:
 
     name: str
     """What the user types."""
-    summary: str
-    """The first line of its help."""
+    summary: str = ""
+    """The first line of its help, for the list of commands."""
     without: frozenset[str] = frozenset()
     """The common options that would mean nothing here."""
     wide: bool = False
@@ -39,49 +39,81 @@ class Verb:
     runs_command: bool = False
     """Whether what follows its first argument is the user's command, with its own options."""
     module: str = ""
-    """The module with its function, in this package; by default that of its name in `commands`."""
+    """The module with its function, in this package; by default that of its name, or of its successor's, in `commands`."""
     function: str = ""
-    """By default that of its name."""
+    """By default that of this name."""
     is_listed: bool = True
     """Whether the list of commands shows it."""
     successor: str = ""
     """What a former command is called now. It works for one release more."""
+    presets: Mapping[str, object] = field(default_factory=dict)
+    """The parameters of its function that a former command sets itself."""
 
     def imported(self, name: str, group: str) -> TyperCommand:
         """Import the command, under its name or an alias."""
-        identifier = self.name.replace("-", "_")
+        identifier = (self.successor or self.name).split()[0].replace("-", "_")
         module = import_module(f".{self.module or f'commands.{identifier}'}", __package__)
         function = getattr(module, self.function or identifier)
         app = typer.Typer(add_completion=False)
         if self.successor:
-            function = _with_notice(function, self.name, self.successor)
+            function = self._with_notice(function)
+        if self.without != ALL:
+            function = with_common_options(function, ALL - self.without, self.wide)
         app.command(
             name,
-            help=joined_paragraphs(function.__doc__ or ""),
+            cls=_Command,
+            # One line for each paragraph: the help has the width of the terminal.
+            help="\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(function.__doc__ or "").split("\n\n")),
             hidden=name != self.name or bool(self.successor),
             rich_help_panel=group,
             context_settings={"allow_interspersed_args": not self.runs_command},
-        )(with_common_options(function, ALL - self.without, self.wide) if self.without != ALL else function)
+        )(function)
         command = typer.main.get_command(app)
-        assert isinstance(command, TyperCommand)
+        assert isinstance(command, _Command)
+        parameters = inspect.signature(function).parameters.items()
+        command.texts = {key for key, parameter in parameters if get_args(parameter.annotation)[0] in _TEXTS}
+        return command
+
+    def _with_notice(self, function: Callable[..., None]) -> Callable[..., None]:
+        """A former command, which prints its present name first."""
+
+        notice = f"`tfdeploy {self.name}` is now `tfdeploy {self.successor}`."
+
+        @wraps(function)
+        def command(query: Any, **options: Any) -> None:
+            if not query.as_json:  # a program may read both streams as one
+                print_message(f"tfdeploy: {notice}")
+            function(query, **self.presets, **options)
+
+        parameters = inspect.signature(function).parameters.values()
+        remaining = [parameter for parameter in parameters if parameter.name not in self.presets]
+        command.__signature__ = inspect.Signature(remaining)  # type: ignore[attr-defined]
+        command.__doc__ = f"{notice}\n\n{inspect.cleandoc(function.__doc__ or '')}"
         return command
 
 
-def joined_paragraphs(text: str) -> str:
-    """A docstring with one line for each paragraph: the help has the width of the terminal."""
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+class _Command(TyperCommand):
+    """A command that does not convert its texts."""
+
+    texts: Collection[str] = ()
+
+    def get_params(self, ctx: Any) -> Any:
+        """Its options and arguments."""
+        return _without_conversion(super().get_params(ctx), self.texts)
 
 
-def _with_notice(function: Callable[..., None], name: str, successor: str) -> Callable[..., None]:
-    """A former command, which prints its present name first."""
+def _without_conversion(options: Sequence[Any], texts: Collection[str] = ()) -> Sequence[Any]:
+    """The options, which use defaults and texts as they are: Typer converts values by pydantic, and importing that takes a third of the
+    time of a command."""
 
-    @wraps(function)
-    def command(query: Any, *arguments: Any, **options: Any) -> None:
-        if not query.as_json:  # a program may read both streams as one
-            print_message(f"tfdeploy: `tfdeploy {name}` is now `tfdeploy {successor}`.")
-        function(query, *arguments, **options)
+    def process(option: Any, convert: Callable[[Any, Any], Any], context: object, value: Any) -> Any:
+        is_final = option.name in texts or value == option.default
+        return value if is_final and not (value is None and option.required) else convert(context, value)
 
-    return command
+    for option in options:
+        if "process_value" not in vars(option):
+            option.process_value = partial(process, option, option.process_value)
+    return options
 
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
@@ -128,23 +160,32 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 """The heading of each group in `tfdeploy --help`, and its commands."""
 
 FORMER = (
-    Verb("endpoints", "Show the addresses of tasks.", wide=True, successor="status -o wide"),
+    Verb("endpoints", wide=True, function="endpoints", successor="status -o wide"),
     Verb(
         "replace",
-        "Replace a task with a new one without its data.",
-        module="commands.restart",
         successor="restart --without-data",
+        presets={"without_data": True, "lost": False, "dry_run": False},
     ),
-    Verb("heal", "Restore lost tasks, controllers and machines.", without=_WHOLE_STACK, successor="restart --lost"),
+    Verb(
+        "heal",
+        without=_WHOLE_STACK,
+        successor="restart --lost",
+        presets={"lost": True, "hostname": "", "without_data": False, "yes": False},
+    ),
     Verb(
         "ssh",
-        "Log in to an EC2 machine of the cluster.",
         without=_NO_RESULT,
-        module="commands.exec",
+        function="exec_",
         successor="exec --machine",
+        presets={"machine": True, "interactive": False, "terminal": False},
     ),
-    Verb("tunnel", "Forward ports of this computer to tasks until Ctrl-C.", successor="port-forward"),
-    Verb("leftovers", "Show resources that belong to no stack, or delete them.", wide=True, successor="ls --leftovers"),
+    Verb("tunnel", successor="port-forward"),
+    Verb(
+        "leftovers",
+        wide=True,
+        successor="ls --leftovers",
+        presets={"everything": False, "only_leftovers": True},
+    ),
 )
 """The commands of earlier versions. No list shows them."""
 
@@ -167,20 +208,17 @@ def _imported(name: str) -> TyperCommand:
     return verb.imported(name, group)
 
 
-def _entry(name: str) -> TyperCommand:
-    """What the list of all commands shows of one."""
-    group, verb = _FOUND[name]
-    is_hidden = name != verb.name or bool(verb.successor)
-    return TyperCommand(name, help=verb.summary, hidden=is_hidden, rich_help_panel=group)
-
-
-class _Commands(UserDict[str, TyperCommand]):
+class _Commands(Mapping[str, TyperCommand]):
     """The commands by name. Each is imported when it is read."""
 
     def __getitem__(self, name: str) -> TyperCommand:
-        if name not in self.data:
-            raise KeyError(name)
         return _imported(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FOUND)
+
+    def __len__(self) -> int:
+        return len(_FOUND)
 
 
 class VerbGroup(TyperGroup):
@@ -188,7 +226,11 @@ class VerbGroup(TyperGroup):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
-        self.commands = _Commands({name: _entry(name) for name in _FOUND})  # type: ignore[assignment]
+        self.commands = _Commands()  # type: ignore[assignment]
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options before the command."""
+        return _without_conversion(super().get_params(ctx))
 
     def list_commands(self, ctx: object) -> list[str]:
         """The names, without an import of the commands."""
@@ -210,12 +252,11 @@ def overview() -> str:
         listed = [verb for verb in verbs if verb.is_listed]
         titles = [group, *[""] * (len(listed) - 1)]
         lines += [f"{title:<9} {verb.name:<13} {verb.summary}" for title, verb in zip(titles, listed, strict=True)]
-    lines.append("Options:  --help, --version, --debug, --install-completion, --show-completion")
-    return "\n".join([*lines, *exit_code_lines()]) + "\n"
-
-
-def exit_code_lines() -> list[str]:
-    """The exit codes in two lines."""
     codes = [f"{code} {word}" for code, word in EXIT_WORDS.items()]
     half = (len(codes) + 1) // 2
-    return [f"Exit:     {', '.join(codes[:half])},", f"          {', '.join(codes[half:])}"]
+    lines += [
+        "Options:  --help, --version, --debug, --install-completion, --show-completion",
+        f"Exit:     {', '.join(codes[:half])},",
+        f"          {', '.join(codes[half:])}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -206,8 +206,7 @@ async def _observe(
 ) -> "Report":
     """The report of a cluster that exists; `values` are its token and when the run was `submitted`, which this sets."""
     submitted.set()
-    from ..report.live_rows import CLUSTER_ROW, RUN_ROW  # the first preview of a cluster observes nothing
-    from ..report.wait import Watch, observed
+    from ..report.wait import CLUSTER_ROW, RUN_ROW, Watch, observed  # the first preview of a cluster observes nothing
 
     watch = Watch(
         declaration.backend,

@@ -4,7 +4,6 @@ Nothing is observed for it: an engine or a record that responds slowly does not 
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 from .. import receipts, registry
@@ -13,8 +12,7 @@ from ..agent.run_state import RunState
 from ..plan.inventory import Inventory
 from ..plan.plan import Plan, starts_new_run
 from ..receipts import Receipt, RunOutcome
-from ..report.forecast import forecast
-from ..report.forecast_text import forecast_line
+from ..report.forecast import forecast, forecast_line
 from ..report.run_history import StoredRun, changes, outcome_of
 
 
@@ -30,22 +28,18 @@ def _lines(entry: registry.Entry, plan: Plan, inventory: Inventory) -> list[str]
     current = inventory.run
     if current is None or plan.run.serve or not starts_new_run(plan, inventory):
         return []
-    earlier = _stored_runs(entry, current)
-    last = earlier.get(current.spec.id)
-    if last is None:
-        return []
-    planned = _planned_run(entry, plan)
-    return [forecast_line(last, changes(last, planned), forecast(list(earlier.values()), planned))]
-
-
-def _stored_runs(entry: registry.Entry, current: RunState) -> Mapping[str, StoredRun]:
-    """The runs of the cluster that have a receipt, by id."""
-    runs = {}
+    earlier: dict[str, StoredRun] = {}
     for run_id, receipt in receipts.read_all(entry.cluster).items():
         outcome = _outcome(receipt, current) if run_id == current.spec.id else receipt.outcome
         if outcome is not None and receipt.spec is not None:
-            runs[run_id] = _run(entry, receipt.spec, outcome, receipt)
-    return runs
+            earlier[run_id] = _run(entry, receipt.spec, outcome, receipt)
+    last = earlier.get(current.spec.id)
+    if last is None:
+        return []
+    sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
+    outcome = RunOutcome(entry.begun, tasks=Counter(task.job for task in plan.tasks))
+    planned = _run(entry, plan.run, outcome, Receipt(entry.options, entry.versions, sizes, plan.run))
+    return [forecast_line(last, changes(last, planned), forecast(list(earlier.values()), planned))]
 
 
 def _outcome(receipt: Receipt, current: RunState) -> RunOutcome:
@@ -54,12 +48,6 @@ def _outcome(receipt: Receipt, current: RunState) -> RunOutcome:
     if stored is None or stored.submitted != current.submitted_at:
         return observed
     return stored if stored.is_final else replace(observed, stays=stored.stays)
-
-
-def _planned_run(entry: registry.Entry, plan: Plan) -> StoredRun:
-    sizes = receipts.machine_counts(machine.size for machine in entry.expected.machines)
-    outcome = RunOutcome(entry.begun, tasks=Counter(task.job for task in plan.tasks))
-    return _run(entry, plan.run, outcome, Receipt(entry.options, entry.versions, sizes, plan.run))
 
 
 def _run(entry: registry.Entry, spec: RunSpec, outcome: RunOutcome, receipt: Receipt) -> StoredRun:

@@ -1,6 +1,6 @@
 """Programs for earlier versions of TensorFlow and Keras, seen by their source before they run. Pure.
 
-What they end with is in `report.api_remedies`; each remedy there would cost a run.
+What they end with is in `report.remedies`; each remedy there would cost a run.
 """
 
 import re

@@ -4,34 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..agent import run_state as states
 from ..agent.control.elastic import is_left_out
 from ..agent.control.success_policy import may_fail
-from ..agent.run_state import (
-    BUDGET,
-    DEAD,
-    ENGINE_STARTING,
-    FAILED,
-    INTERRUPTED,
-    LOST,
-    OUT_OF_MEMORY,
-    RESTARTING,
-    RUNNING,
-    STARTUP_TIMEOUT,
-    TENSORBOARD,
-    UNREACHABLE,
-    WAITING,
-    TaskState,
-)
-from ..backends.base import EngineTask, ObservedState
+from ..agent.record.escapes import plain
+from ..agent.run_state import RunState, TaskState
+from ..backends.base import GONE, EngineTask, ObservedState
 from ..units import counted, moment
-from .escapes import plain
 from .events import exit_text, restart_text, task_detail
-from .failure import failed_tasks, failure_of
+from .program_problems import Finding, failed_tasks, failure_of
 from .remedies import OWN_COPY, engine_remedy, relative_checkpoint
-from .report import Report, time_left
-from .session_waits import session_waits
-from .trouble import trouble_of
-from .until_problems import until_problems
+from .report import Report
 
 LINES = 20
 """How many last lines of each task the diagnosis needs."""
@@ -43,24 +26,9 @@ _CONNECTED = "connected"
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One or two sentences about a task, a machine, or the cluster."""
-
-    about: str
-    """The name of the task or machine; empty for the cluster."""
-    text: str
-    remedy: str = ""
-    lines: Sequence[str] = ()
-    """The last lines of the task's output."""
-    wrong: bool = True
-    """Whether it is a problem."""
-
-
-@dataclass(frozen=True)
 class Facts:
     """What a diagnosis is made of."""
 
-    title: str
     report: Report
     sight: ObservedState
     heal: str
@@ -70,10 +38,9 @@ class Facts:
     """When the cluster was destroyed."""
 
     @property
-    def tasks(self) -> Mapping[str, TaskState]:
-        """The tasks of the current run."""
-        run = self.sight.view.run_state
-        return run.tasks if run else {}
+    def run(self) -> RunState | None:
+        """The current run."""
+        return self.sight.view.run_state
 
 
 def explain(facts: Facts, hostname: str = "") -> list[Finding]:
@@ -91,18 +58,15 @@ def _cluster(facts: Facts) -> Iterator[Finding]:
     if facts.ended:
         yield from _destroyed(facts)
     elif state == "succeeded":
-        left = time_left(facts.sight.view.run_state, facts.sight)
-        yield Finding("", f"The run succeeded: {reason}.{left}", wrong=False)
-        yield from (Finding(wait.hostname, wait.text, wait.remedy, wrong=False) for wait in session_waits(facts.sight))
-        yield from _undecided_conditions(facts)
+        yield Finding("", f"The run succeeded: {reason}. {facts.report.time_left}".rstrip(), wrong=False)
+        yield from facts.report.problems
         yield from _relative_checkpoints(facts)
     elif state == "stopped":
-        run = facts.sight.view.run_state
-        cause = run.result.cause if run and run.result else ""
-        text = f"The run was stopped{':' if cause == BUDGET else ''} {reason}."
+        cause = facts.run.result.cause if facts.run and facts.run.result else ""
+        text = f"The run was stopped{':' if cause == states.BUDGET else ''} {reason}."
         yield Finding("", text, after_stop(facts.report.run, cause), wrong=False)
-        yield from _undecided_conditions(facts)
-    elif state == FAILED:
+        yield from facts.report.problems
+    elif state == states.FAILED:
         yield from _failed(facts)
     else:
         yield from _unfinished(facts)
@@ -113,15 +77,15 @@ def _destroyed(facts: Facts) -> Iterator[Finding]:
     result = f"Its run {state}: {facts.report.reason}." if facts.report.decided else "Its run had not finished."
     remedy = "`pulumi up` creates it again; `tfdeploy logs` shows the output of its tasks."
     text = f"The cluster was destroyed at {moment(facts.ended)}. {result}"
-    yield Finding("", text, remedy, wrong=state == FAILED)
-    if state == FAILED:
-        yield from _failed_tasks(facts)
+    yield Finding("", text, remedy, wrong=state == states.FAILED)
+    if state == states.FAILED:
+        yield from [_failed_task(facts, task) for task in failed_tasks(facts.run)]
 
 
 def after_stop(run_id: str, cause: str = "") -> str:
     """How to continue after a run was stopped."""
     resumed = f'`resume_from="{run_id}"` starts a run from its last checkpoint'
-    higher = "To continue, raise `ec2.budget` first. " if cause == BUDGET else ""
+    higher = "To continue, raise `ec2.budget` first. " if cause == states.BUDGET else ""
     return f"It stays stopped. {higher}{resumed}; another `run_id` starts from the beginning."
 
 
@@ -133,34 +97,27 @@ def way_on(run_id: str) -> str:
 
 def _failed(facts: Facts) -> Iterator[Finding]:
     yield Finding("", f"The run failed: {facts.report.reason}.", way_on(facts.report.run))
-    failed = list(_failed_tasks(facts))
+    failed = [_failed_task(facts, task) for task in failed_tasks(facts.run)]
     yield from failed or _engine_problems(facts, ())
-    yield from _undecided_conditions(facts)
-    run = facts.sight.view.run_state
-    if run is not None and run.result is not None and run.result.cause == STARTUP_TIMEOUT:
+    yield from facts.report.problems
+    if facts.run and facts.run.result and facts.run.result.cause == states.STARTUP_TIMEOUT:
         text = "No task starts before all tasks are ready."
         yield Finding("", text, "Raise `start_timeout`, or remove it, where starting takes long, as for a large image.")
 
 
-def _failed_tasks(facts: Facts) -> Iterator[Finding]:
-    run = facts.sight.view.run_state
-    for task in failed_tasks(run) if run else []:
-        yield _failed_task(facts, task)
-
-
 def _failed_task(facts: Facts, task: TaskState) -> Finding:
     how = f"failed with exit code {task.exit_code}"
-    if task.state == OUT_OF_MEMORY:
+    if task.state == states.OUT_OF_MEMORY:
         how = "ran out of memory"
     elif task.signal:
         how = f"was killed by {task.signal}"
-    found = failure_of(task, facts.sight)
-    how += found.place
-    run = facts.sight.view.run_state
+    failure = failure_of(task, facts.sight)
+    how += failure.place
+    run = facts.run
     if run is not None and run.result is None and may_fail(run, task):
         how += ". The training continues without it"
         how += f"; `tfdeploy restart {task.hostname}` starts it again" if is_left_out(run, task) else ""
-    return Finding(task.hostname, f"{task.hostname} {how}.", found.remedy, found.lines)
+    return Finding(task.hostname, f"{task.hostname} {how}.", failure.remedy, failure.lines)
 
 
 def _unfinished(facts: Facts) -> Iterator[Finding]:
@@ -172,20 +129,19 @@ def _unfinished(facts: Facts) -> Iterator[Finding]:
     yield from _connection(facts)
     yield from _machines(facts)
     rows = facts.report.tasks
-    waiting = [row["hostname"] for row in rows if str(row["status"]).startswith(WAITING)]
+    waiting = [row["hostname"] for row in rows if row["status"].startswith(states.WAITING)]
     causes = [*_engine_problems(facts, waiting), *_task_problems(facts)]
     yield from causes
     explained = {finding.about for finding in causes}
     starting = [
-        row for row in rows if str(row["status"]).startswith(ENGINE_STARTING) and row["hostname"] not in explained
+        row for row in rows if row["status"].startswith(states.ENGINE_STARTING) and row["hostname"] not in explained
     ]
     is_silent = facts.sight.controller_silent_since is not None
     if starting and not is_silent:
         yield _starting(facts, starting, waiting, bool(causes))
-    yield from (Finding(wait.hostname, wait.text, wait.remedy) for wait in session_waits(facts.sight))
-    yield from _undecided_conditions(facts)
+    yield from facts.report.problems
     yield from _relative_checkpoints(facts)
-    running = [row for row in rows if row["status"] == RUNNING]
+    running = [row for row in rows if row["status"] == states.RUNNING]
     if running:
         number = "All" if len(running) == len(rows) else f"{len(running)} of"
         state = "serving" if facts.serve else "running"
@@ -195,7 +151,7 @@ def _unfinished(facts: Facts) -> Iterator[Finding]:
 def _connection(facts: Facts) -> Iterator[Finding]:
     """Problems with engine and controller."""
     sight = facts.sight
-    if sight.view.run_state is None and not sight.engine and not sight.problems:
+    if facts.run is None and not sight.engine and not sight.problems:
         remedy = "If `pulumi up` is still running, wait. Else run it again, and look at its first error."
         yield Finding("", "There is no run, and there are no tasks.", remedy)
         return
@@ -211,7 +167,7 @@ def _machines(facts: Facts) -> Iterator[Finding]:
         text = f"{machine} did not boot: {reason}."
         yield Finding(machine, text, remedy, console.splitlines()[-_SHOWN_LINES:])
     for row in facts.report.machines:
-        machine, status = row["machine"], str(row["status"])
+        machine, status = row["machine"], row["status"]
         if status == _CONNECTED or machine in facts.sight.machines.failures or facts.sight.engine is None:
             continue
         names = [task["hostname"] for task in facts.report.tasks if task["machine"] == machine]
@@ -226,9 +182,9 @@ def _engine_problems(facts: Facts, waiting: Sequence[str]) -> Iterator[Finding]:
     for row in facts.report.tasks:
         hostname = row["hostname"]
         engine: EngineTask | None = (facts.sight.engine or {}).get(hostname)
-        if engine is None or not engine.reason or row["status"] == RUNNING:
+        if engine is None or not engine.reason or row["status"] == states.RUNNING:
             continue
-        others = [name for name in waiting if name != hostname and row["job"] != TENSORBOARD]
+        others = [name for name in waiting if name != hostname and row["job"] != states.TENSORBOARD]
         wait = f" {', '.join(others)} {'waits' if len(others) == 1 else 'wait'} for it." if others else ""
         remedy = engine_remedy(engine.reason, row["job"]) or f"Fix that; then `{facts.heal}`."
         yield Finding(hostname, f"{hostname} cannot start ({engine.state}): {engine.reason}.{wait}", remedy)
@@ -237,33 +193,27 @@ def _engine_problems(facts: Facts, waiting: Sequence[str]) -> Iterator[Finding]:
 def _task_problems(facts: Facts) -> Iterator[Finding]:
     """Tasks that have failed, were interrupted or are lost."""
     for row in facts.report.tasks:
-        hostname, status = row["hostname"], str(row["status"])
-        task = facts.tasks.get(hostname)
+        hostname, status = row["hostname"], row["status"]
+        task = facts.run.tasks.get(hostname) if facts.run else None
         engine = (facts.sight.engine or {}).get(hostname)
         if task is None or (engine is not None and engine.reason):
             continue
-        if task.state == RESTARTING:
-            found = failure_of(task, facts.sight)
+        if task.state == states.RESTARTING:
+            failure = failure_of(task, facts.sight)
             when = restart_text(task.restart_delay, task.failures, task.max_failures)
             text = f"{hostname} ended ({exit_text(task.exit)}) and restarts {when}."
-            yield Finding(hostname, text, found.remedy, found.lines)
-        elif task.state in DEAD:
+            yield Finding(hostname, text, failure.remedy, failure.lines)
+        elif task.state in states.DEAD:
             yield _failed_task(facts, task)
-        elif status == LOST:
+        elif status == states.LOST:
             text = f"{hostname} is lost: its launcher on {row['machine']} is gone."
             yield Finding(hostname, text, f"The engine restarts it; if it does not, `{facts.heal}` does.")
-        elif status.startswith(INTERRUPTED):
+        elif status.startswith(states.INTERRUPTED):
             remedy = f"It continues from its last checkpoint; if it does not, run `{facts.heal}`."
             yield Finding(hostname, f"{hostname} was interrupted: {task_detail(task)}.", remedy)
-        elif status.startswith(UNREACHABLE) and facts.sight.controller_silent_since is None:
+        elif status.startswith(states.UNREACHABLE) and facts.sight.controller_silent_since is None:
             remedy = f"Check its machine {row['machine']}; `{facts.heal}` starts it again."
             yield Finding(hostname, f"{hostname} has been {status}.", remedy)
-
-
-def _undecided_conditions(facts: Facts) -> Iterator[Finding]:
-    """Metrics of `until` that are not numbers."""
-    for problem in until_problems(facts.sight):
-        yield Finding("", problem.text, problem.remedy, wrong=not facts.report.decided)
 
 
 def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
@@ -277,9 +227,9 @@ def _relative_checkpoints(facts: Facts) -> Iterator[Finding]:
 
 
 def _starting(facts: Facts, starting: Sequence[Mapping[str, Any]], waiting: Sequence[str], has_causes: bool) -> Finding:
-    run = facts.sight.view.run_state
+    run = facts.run
     names = ", ".join(f"{row['hostname']} ({row['status']})" for row in starting)
-    is_awaited = any(row["job"] != TENSORBOARD for row in starting)
+    is_awaited = any(row["job"] != states.TENSORBOARD for row in starting)
     text = f"Starting: {names}."
     if waiting and is_awaited:
         text += f" Waiting for that: {', '.join(waiting)}."
@@ -289,7 +239,7 @@ def _starting(facts: Facts, starting: Sequence[Mapping[str, Any]], waiting: Sequ
         if run.spec.start_timeout and not run.has_started:
             left = run.spec.start_timeout - (facts.sight.view.at - run.waiting_since)
             remedies.append(f"The run fails if they are not ready in {max(0, round(left))} s (`start_timeout`).")
-    if any(str(row["status"]).startswith("pulling") for row in starting):
+    if any(row["status"].startswith("pulling") for row in starting):
         remedies.append(IMAGES)
     return Finding("", text, " ".join(remedies), wrong=has_causes)
 
@@ -299,5 +249,65 @@ def _task(facts: Facts, hostname: str, findings: Sequence[Finding]) -> list[Find
     row = next((row for row in facts.report.tasks if row["hostname"] == hostname), None)
     if row is None or any(finding.about == hostname for finding in findings):
         return []
-    is_problem = any(finding.wrong for finding in findings) and row["status"] != RUNNING
+    is_problem = any(finding.wrong for finding in findings) and row["status"] != states.RUNNING
     return [Finding(hostname, f"{hostname} is {row['status']}.", wrong=is_problem)]
+
+
+_PATIENCE = 5.0
+"""So many seconds a controller or an engine is silent at most where it is started again, or misses a call."""
+
+
+def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
+    """What is wrong, and what to do; both empty for nothing. `heal` is the command that recreates what is missing."""
+    problems = "; ".join(observed.problems)
+    if is_gone(observed) and observed.engine is not None:
+        return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{heal}`."
+    if observed.engine is None and problems:
+        remedy = "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
+        return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected."
+    if observed.engine is None:
+        return "The cluster's supervisord is gone, with all of its processes.", f"Run `{heal}`."
+    if observed.controller_silent_since is not None:
+        since = f" since {moment(observed.controller_silent_since)}" if observed.controller_silent_since else ""
+        text = f"The controller does not respond{since}{f': {problems}' if problems else ''}."
+        remedy = f"`{heal}` starts it again. Running tasks are not affected."
+        return text, engine_remedy(problems, "") or remedy
+    return (f"{problems}.", engine_remedy(problems, "") or f"Run `{heal}`.") if problems else ("", "")
+
+
+def is_gone(observed: ObservedState) -> bool:
+    """Whether the place of the cluster responds and has nothing of it that could run: no controller, no task, no machine."""
+    if observed.controller_silent_since is None or observed.problems:
+        return False
+    statuses = {observed.machines.others, *observed.machines.statuses.values()}
+    return not observed.engine and (observed.engine == {} or statuses == {GONE})
+
+
+@dataclass
+class Trouble:
+    """What is wrong for a while with a cluster that is observed again and again."""
+
+    text: str = ""
+    """In sentences; empty for nothing, and as long as it may be over in a moment."""
+    is_final: bool = False
+    """Whether nothing starts the cluster again by itself."""
+    was_well: bool = False
+    """Whether there was nothing wrong in one of the observations."""
+    _since: float = -1.0
+
+    def note(self, observed: ObservedState, heal: str, now: float) -> None:
+        """Note an observation; `now` is a clock that does not step."""
+        text, remedy = trouble_of(observed, heal)
+        if not text:
+            self._since, self.was_well = -1.0, True
+        elif self._since < 0:
+            self._since = now
+        is_lasting = bool(text) and now - self._since >= _PATIENCE
+        self.text = f"{text} {remedy}" if is_lasting else ""
+        self.is_final = is_lasting and _is_final(observed)
+
+
+def _is_final(observed: ObservedState) -> bool:
+    """Without supervisord no process of a local cluster is left."""
+    has_no_engine = observed.engine is None and observed.controller_silent_since is not None
+    return is_gone(observed) or (has_no_engine and not observed.problems)

@@ -5,41 +5,46 @@ from dataclasses import asdict
 from typing import Any
 
 from ..agent import events
+from ..agent import run_state as states
 from ..agent.events import Event
-from ..agent.record.artifacts import CLUSTER_LIMIT
-from ..agent.run_state import (
-    BUDGET,
-    BY_REQUEST,
-    ENDED_EARLY,
-    FAILED,
-    LAUNCHERS_LOST,
-    MOVED,
-    OUT_OF_MEMORY,
-    RESTARTING,
-    STARTUP_TIMEOUT,
-    SUCCEEDED,
-    TASK_FAILED,
-    TIME_LIMIT,
-    TO_MOVE,
-    UNTIL,
-    WAITING,
-    ReachedMetric,
-    RunResult,
-    TaskExit,
-    TaskState,
-)
-from ..units import dollars, text_of_number, text_of_seconds, text_of_size
-from .artifacts import reason_text
+from ..agent.record import artifacts
+from ..agent.run_state import ReachedMetric, RunResult, TaskExit, TaskState
+from ..units import dollars, named, text_of_number, text_of_seconds, text_of_size
 
 _NAMED = 3
 """So many artifacts are named in a sentence."""
+
+
+_AT_MOST = f"a run stores at most {text_of_size(artifacts.MAX_BYTES)} in {artifacts.MAX_FILES} files"
+_THERE = "It is still in `train_dir`"
+
+REASONS = {
+    artifacts.LIMIT: f"{_AT_MOST}. {_THERE}; `artifacts` chooses what is stored",
+    artifacts.CHANGED: f"it changed while it was uploaded. {_THERE}",
+    artifacts.UNREADABLE: f"the task may not read it. {_THERE}; set `container.user`, or have the program write it with another mode",
+    artifacts.OUTSIDE: "it has a link to a file outside of `train_dir`. Have the program copy that file",
+    artifacts.NO_MATCH: "the pattern names no file below `train_dir`",
+    artifacts.BAD_NAME: f"the name of one of its files is longer than 255 bytes, or is not UTF-8. {_THERE}",
+    artifacts.DISK_FULL: f"the controller could not write it to its disk. {_THERE}; make room there before the next run",
+    artifacts.WRONG_HASH: f"it arrived damaged, again and again. {_THERE}",
+    artifacts.OTHER_MACHINE: f"another machine has a file of the same name, which is stored. {_THERE}",
+    artifacts.CLUSTER_LIMIT: "a cluster stores the artifacts of its newest runs only",
+    artifacts.RUN_LIMIT: f"{_AT_MOST}, and a later upload needed its room",
+    artifacts.NOT_COPIED: "it was not on this computer yet when the run moved, and the place that had it did not respond",
+}
+"""Why something was not stored, and what to do."""
+
+
+def reason_text(reason: str) -> str:
+    """Why something was not stored, and what to do."""
+    return REASONS.get(reason, reason)
 
 
 def exit_text(exit_: TaskExit | None) -> str:
     """How a program ended: `exit 3`, `SIGKILL`, `out of memory`."""
     if exit_ is None:
         return ""
-    return OUT_OF_MEMORY if exit_.out_of_memory else exit_.signal or f"exit {exit_.code}"
+    return states.OUT_OF_MEMORY if exit_.out_of_memory else exit_.signal or f"exit {exit_.code}"
 
 
 def restart_text(delay: float, failures: int, max_failures: int) -> str:
@@ -50,26 +55,26 @@ def restart_text(delay: float, failures: int, max_failures: int) -> str:
 def result_text(result: RunResult) -> str:
     """Why a run ended: `worker-0 failed (exit 3)`."""
     names = ", ".join(result.tasks)
-    if result.cause == TASK_FAILED and result.exit is not None:
+    if result.cause == states.TASK_FAILED and result.exit is not None:
         how = exit_text(result.exit)
         if result.exit.out_of_memory:
             return f"{names} ran {how}"
-        return f"{names} {'failed' if result.exit.state == FAILED else 'was killed'} ({how})"
-    if result.cause == STARTUP_TIMEOUT:
+        return f"{names} {'failed' if result.exit.state == states.FAILED else 'was killed'} ({how})"
+    if result.cause == states.STARTUP_TIMEOUT:
         return f"{names} did not start within {text_of_number(result.seconds)} s"
-    if result.cause == LAUNCHERS_LOST:
+    if result.cause == states.LAUNCHERS_LOST:
         return f"the launcher of {names} was lost {result.count} times in a row"
-    if result.cause == ENDED_EARLY:
+    if result.cause == states.ENDED_EARLY:
         return f"{names} ended before its workers"
-    if result.cause == TIME_LIMIT:
+    if result.cause == states.TIME_LIMIT:
         return f"after its time limit of {text_of_seconds(result.seconds)}"
-    if result.cause == MOVED:
-        return TO_MOVE
-    if result.cause == BUDGET:
+    if result.cause == states.MOVED:
+        return states.TO_MOVE
+    if result.cause == states.BUDGET:
         return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}"
-    if result.cause == UNTIL:
+    if result.cause == states.UNTIL:
         return " and ".join(map(_reached_text, result.reached))
-    return f"{names} succeeded" if result.state == SUCCEEDED else BY_REQUEST
+    return f"{names} succeeded" if result.state == states.SUCCEEDED else states.BY_REQUEST
 
 
 def _reached_text(metric: ReachedMetric) -> str:
@@ -83,9 +88,9 @@ def _reached_text(metric: ReachedMetric) -> str:
 
 def task_detail(task: TaskState) -> str:
     """The detail of a task's state; empty if there is none."""
-    if task.state == WAITING:
+    if task.state == states.WAITING:
         return task.waiting_for
-    if task.state == RESTARTING:
+    if task.state == states.RESTARTING:
         return f"{restart_text(task.restart_delay, task.failures, task.max_failures)} after {exit_text(task.exit)}"
     return task.reason
 
@@ -99,10 +104,11 @@ def describe(event: Event) -> tuple[str, str]:
         return exit_text(event.exit), "not restarted" if event.kind == events.TASK_FAILED else when
     if event.kind == events.TASK_STARTED:
         return ("started", "") if event.attempt == 1 else ("restarted", f"attempt {event.attempt}")
-    names = ", ".join(event.tasks)
+    names, stored = ", ".join(event.tasks), named(event.artifacts, _NAMED)
+    step = f"it was at step {event.count:,}" if event.count else ""
     words = {
-        **_starts_of_run(event),
-        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", BY_REQUEST),
+        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
+        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),
@@ -114,8 +120,8 @@ def describe(event: Event) -> tuple[str, str]:
         events.TASK_INTERRUPTED: ("interrupted", event.reason),
         events.TASK_STOPPED: ("stopped", event.reason),
         events.TASK_REMOVED: ("removed", ""),
-        events.RESTART_REQUESTED: ("restarting", BY_REQUEST),
-        events.REPLACE_REQUESTED: ("replacing", BY_REQUEST),
+        events.RESTART_REQUESTED: ("restarting", states.BY_REQUEST),
+        events.REPLACE_REQUESTED: ("replacing", states.BY_REQUEST),
         events.SETTINGS_CHANGED: ("restarting", "its settings have changed"),
         events.TASK_WAITED: (f"waited for {names}", f"{event.delay:.1f} s"),
         events.ENGINE_STATE: (event.state, event.reason),
@@ -128,23 +134,17 @@ def describe(event: Event) -> tuple[str, str]:
         events.PATTERN_DISABLED: (_pattern_disabled(event), event.reason),
         events.UNTIL_DISABLED: (f"`until` does not see new values of {event.state}", event.reason),
         events.UNTIL_NO_NUMBER: (f"`until` ignores {event.state} as long as it is not a number", event.reason),
-        events.ARTIFACTS_BEGUN: (f"uploads {names_of(event)}", ""),
-        events.ARTIFACTS_STORED: (f"uploaded {names_of(event)}", text_of_size(event.count)),
-        events.ARTIFACT_LEFT_OUT: (
-            f"did not upload {names_of(event)} ({text_of_size(event.count)})",
-            reason_text(event.reason),
-        ),
+        events.ARTIFACTS_BEGUN: (f"uploads {stored}", ""),
+        events.ARTIFACTS_STORED: (f"uploaded {stored}", text_of_size(event.count)),
+        events.ARTIFACT_LEFT_OUT: (f"did not upload {stored} ({text_of_size(event.count)})", reason_text(event.reason)),
         events.ARTIFACTS_LOST: (f"models and checkpoints on {event.machine} were not uploaded", _lost(event)),
-        events.ARTIFACTS_REMOVED: (f"deleted artifacts of earlier runs: {names_of(event)}", reason_text(CLUSTER_LIMIT)),
+        events.ARTIFACTS_REMOVED: (
+            f"deleted artifacts of earlier runs: {stored}",
+            reason_text(artifacts.CLUSTER_LIMIT),
+        ),
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))
-
-
-def names_of(event: Event) -> str:
-    """The artifacts that an event is about; of many the first ones."""
-    more = len(event.artifacts) - _NAMED
-    return ", ".join(event.artifacts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _lost(event: Event) -> str:
@@ -157,15 +157,6 @@ def _pattern_disabled(event: Event) -> str:
     if event.tasks:
         return f"the metric {event.state} is slow in {', '.join(event.tasks)}, and switched off for other tasks"
     return f"the metric {event.state} is switched off"
-
-
-def _starts_of_run(event: Event) -> dict[str, tuple[str, str]]:
-    step = f"it was at step {event.count:,}" if event.count else ""
-    return {
-        events.RUN_SUBMITTED: ("run submitted", ""),
-        events.RUN_RESUMED: ("run resumed", ""),
-        events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
-    }
 
 
 def _dropped(event: Event) -> str:

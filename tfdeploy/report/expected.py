@@ -9,7 +9,6 @@ from ..agent.json_data import JsonData
 if TYPE_CHECKING:  # the registry needs this module, and the command the registry
     from ..agent.run_state import RunState
     from ..plan.plan import Plan
-    from ..plan.scheduler import Machine
     from ..spec.cluster import ClusterSpec
 
 
@@ -60,7 +59,10 @@ def expected_state(plan: "Plan", spec: "ClusterSpec") -> ExpectedState:
             ExpectedTask(task.hostname, task.job, task.index, task.machine, plan.own_command(task.job))
             for task in plan.tasks
         ],
-        machines=list(map(_machine, plan.machines)),
+        machines=[
+            ExpectedMachine(item.name, item.role, item.provider, item.region, item.size, item.public_ip)
+            for item in plan.machines
+        ],
         command=plan.command,
         metrics=dict(spec.metrics),
         log_lines=spec.log_lines,
@@ -76,9 +78,3 @@ def expected_of(run_state: "RunState | None") -> ExpectedState:
         return ExpectedState(tasks=())
     tasks = [ExpectedTask(task.hostname, task.job, task.index) for task in run_state.tasks.values()]
     return ExpectedState(tasks=tasks, serve=run_state.spec.serve)
-
-
-def _machine(machine: "Machine") -> ExpectedMachine:
-    return ExpectedMachine(
-        machine.name, machine.role, machine.provider, machine.region, machine.size, machine.public_ip
-    )

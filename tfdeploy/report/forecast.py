@@ -5,14 +5,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, mean
-from typing import Any
+from statistics import geometric_mean, mean, pvariance
 
 from ..agent.flags import shown_command
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import SUCCEEDED, TENSORBOARD
+from ..receipts import RunOutcome
+from ..units import dollars, text_of_number
 from .progress import goals, without_goals
-from .run_history import StoredRun
+from .report import metric_value
+from .run_history import StoredRun, cost_text, flat_options
 
 WIDEST = 1.5
 """A range with a larger quotient of its ends is not shown."""
@@ -39,7 +41,7 @@ _SAME_WORK = re.compile(
 
 _UNITS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
-_LIMITS = ("cpus", "memory", "gpus")
+_LIMIT = re.compile(r"jobs\.\w+\.(?:cpus|memory|gpus)")
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,6 @@ class Forecast:
     """The last step that durations of other last steps were scaled to; None where none was."""
     cost: tuple[float, float] | None = None
     """In USD; None where the cost of the latest comparable run is not known."""
-
-    @property
-    def width(self) -> float:
-        """The quotient of the two ends."""
-        return self.high / self.low
 
 
 @dataclass(frozen=True)
@@ -74,11 +71,11 @@ def forecast(earlier: Sequence[StoredRun], planned: StoredRun, scatter: float = 
     groups = _estimates(earlier, planned)
     own = groups.get(_counts(planned), [])
     # Runs with other counts show how much durations differ, but not how long the planned run takes.
-    deviations = [deviation for group in groups.values() for deviation in _deviations(group)]
-    freedom = len(deviations) - len(groups)
+    logarithms = [[math.log(estimate.seconds) for estimate in group] for group in groups.values()]
+    freedom = sum(map(len, logarithms)) - len(groups)
     if not own or freedom < 1:
         return None
-    observed = sum(deviation**2 for deviation in deviations)
+    observed = sum(pvariance(group) * len(group) for group in logarithms)
     variance = (_SCATTER_WEIGHT * scatter**2 + observed) / (_SCATTER_WEIGHT + freedom)
     scaling = _SCALING_ERROR * mean(estimate.scaled for estimate in own)
     spread = _DEVIATIONS * math.sqrt(variance * (1 + 1 / len(own)) + scaling**2)
@@ -89,7 +86,7 @@ def forecast(earlier: Sequence[StoredRun], planned: StoredRun, scatter: float = 
     low, high = rounded(center / factor, center * factor)
     if low <= 0 or high / low > WIDEST:
         return None
-    goal = next(iter(_goals(planned.spec)), None) if scaling else None
+    goal = goals(_settings(planned.spec))[0] if scaling else None
     return Forecast(low, high, goal, _cost(own[-1].run, low, high))
 
 
@@ -100,12 +97,6 @@ def _estimates(earlier: Sequence[StoredRun], planned: StoredRun) -> Mapping[str,
         if is_comparable(run, planned) and (estimate := _estimate(run, planned)) is not None:
             groups.setdefault(_counts(run), []).append(estimate)
     return {counts: group[-LATEST:] for counts, group in groups.items()}
-
-
-def _deviations(group: Sequence[_Estimate]) -> list[float]:
-    """How far each estimate is from their mean, in logarithms."""
-    center = math.log(geometric_mean(estimate.seconds for estimate in group))
-    return [math.log(estimate.seconds) - center for estimate in group]
 
 
 def rounded(*seconds: float) -> tuple[float, ...]:
@@ -135,15 +126,13 @@ def is_comparable(run: StoredRun, planned: StoredRun) -> bool:
 def _conditions(run: StoredRun) -> Sequence[object]:
     """What else determines how long a run takes. Code and image are not among it: most changes of them are small."""
     spec, receipt = run.spec, run.receipt
-    options = receipt.options if receipt else {}
-    network = _group(options, "container").get("network")
-    limits = {job: [_mapping(own).get(name) for name in _LIMITS] for job, own in _group(options, "jobs").items()}
+    options = flat_options(receipt.options if receipt else {})
     return (
         run.backend,
         sorted(receipt.machines) if receipt else None,
         _SAME_WORK.sub(r"\1", without_goals(_settings(spec))),
-        {job: values for job, values in limits.items() if any(values)},
-        (network, spec.context, spec.data_dir, sorted(spec.requirements), sorted(spec.secret_env), spec.until),
+        {name: text for name, text in options.items() if name == "container.network" or _LIMIT.fullmatch(name)},
+        (spec.context, spec.data_dir, sorted(spec.requirements), sorted(spec.secret_env), spec.until),
         (spec.success, spec.worker_timeout, spec.flags, spec.master, spec.serve),
     )
 
@@ -157,22 +146,6 @@ def _settings(spec: RunSpec) -> str:
     return "\n".join([shown_command(spec.command), *own, *env])
 
 
-def _goals(spec: RunSpec) -> list[float]:
-    return goals(_settings(spec))
-
-
-def _group(options: Mapping[str, str], name: str) -> Mapping[str, Any]:
-    """An argument that is a mapping, from its text; empty where it is missing or is none."""
-    try:
-        return _mapping(json.loads(options.get(name, "{}")))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _counts(run: StoredRun) -> str:
     """How many tasks and machines a run has, as text."""
     tasks = {job: count for job, count in run.outcome.tasks.items() if job != TENSORBOARD and count}
@@ -182,7 +155,7 @@ def _counts(run: StoredRun) -> str:
 def _estimate(run: StoredRun, planned: StoredRun) -> _Estimate | None:
     """How long the planned run takes by this one; None where its last step is another one, and the speed does not show the rest."""
     outcome, took = run.outcome, duration(run)
-    before, after = _goals(run.spec), _goals(planned.spec)
+    before, after = goals(_settings(run.spec)), goals(_settings(planned.spec))
     if before == after:
         return _Estimate(took, 0.0, run) if took else None
     rate = outcome.steps_per_second
@@ -205,3 +178,52 @@ def _cost(latest: StoredRun, low: float, high: float) -> tuple[float, float] | N
     if cost is None or not took:
         return None
     return low * cost / took, high * cost / took
+
+
+_MOST_METRICS = 3
+_MOST_CHANGES = 4
+
+
+def forecast_line(last: StoredRun, changed: Sequence[str], expected: Forecast | None) -> str:
+    """`last run: accuracy 0.956 after 14 min, $0.08; this change: code only; expected 13 to 16 min, $0.07 to 0.09`."""
+    more = [f"{len(changed) - _MOST_CHANGES} more"] if len(changed) > _MOST_CHANGES else []
+    names = f"{', '.join([*changed[:_MOST_CHANGES], *more])}{' only' if len(changed) == 1 else ''}"
+    parts = {"last run: ": _last(last), "this change: ": names, "expected ": _expected(expected) if expected else ""}
+    return "; ".join(f"{title}{text}" for title, text in parts.items() if text)
+
+
+def _last(run: StoredRun) -> str:
+    outcome = run.outcome
+    if outcome.ended is None:
+        return "still running"
+    took, (size, name) = duration(run), unit(duration(run))
+    seconds = rounded(took)[0]
+    after = f" after {_number(seconds / size)} {name}" if seconds else ""  # a clock that was set back shows no duration
+    return f"{_result(outcome)}{after}{f', {cost_text(outcome)}' if outcome.cost is not None else ''}"
+
+
+def _result(outcome: RunOutcome) -> str:
+    """The metrics of a run that has succeeded, or else its result."""
+    values = {name: metric_value(text) for name, text in outcome.metrics.items()}
+    numbers = [f"{name} {text_of_number(value)}" for name, value in values.items() if isinstance(value, float)]
+    shown = ", ".join(numbers[:_MOST_METRICS])
+    return shown if shown and outcome.result == SUCCEEDED else outcome.result
+
+
+def _expected(expected: Forecast) -> str:
+    size, name = unit(expected.low)
+    time = f"{_number(expected.low / size)} to {_number(expected.high / size)} {name}"
+    steps = "" if expected.goal is None else f" for {text_of_number(expected.goal)} steps"
+    return f"{time}{steps}{_cost_range(expected.cost)}"
+
+
+def _cost_range(cost: tuple[float, float] | None) -> str:
+    """`, $0.07 to 0.09`, with two digits each; empty where it is not known."""
+    if cost is None:
+        return ""
+    low, high = (dollars(float(f"{part:.2g}")) for part in cost)
+    return f", {high}" if low == high else f", {low} to {high.removeprefix('$')}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"

@@ -44,7 +44,8 @@ class LiveDisplay:
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, pid: int | None = None) -> None:
-        is_redrawn = environ.get("TERM") != "dumb" and not _is_ci(environ) and not _is_set(environ, _LINE_BY_LINE)
+        is_ci = not environ.get("PULUMI_DISABLE_CI_DETECTION") and any(environ.get(name) for name in _CI_VARIABLES)
+        is_redrawn = environ.get("TERM") != "dumb" and not is_ci and not _is_set(environ, _LINE_BY_LINE)
         self._pulumi = _pulumi_process(os.getpid() if pid is None else pid) if is_redrawn else None
 
     @property
@@ -63,10 +64,6 @@ class LiveDisplay:
         """A message whose words are not broken, after what Pulumi prints before it."""
         first, *rest = wrapped(f"{begin}{text}", self.text_columns)
         return "\n".join([first.removeprefix(begin), *rest])
-
-
-def _is_ci(environ: Mapping[str, str]) -> bool:
-    return not environ.get("PULUMI_DISABLE_CI_DETECTION") and any(environ.get(name) for name in _CI_VARIABLES)
 
 
 def _is_set(environ: Mapping[str, str], options: Sequence[str]) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..agent.record.escapes import plain
 from ..agent.record.steps import IS, step_in
-from .escapes import plain
 
 STEP, EPOCH, TIME = "step", "epoch", "time"
 """The x axes that a curve may have."""
@@ -161,13 +161,6 @@ def _value(match: re.Match[str]) -> float | None:
     return None if is_share and math.isfinite(value) and not 0 <= value <= 100 else value
 
 
-class _Point(NamedTuple):
-    quantity: str
-    by: str
-    x: float
-    y: float
-
-
 def curves(lines: Mapping[str, Sequence[tuple[float, str]]]) -> dict[str, Curve]:
     """Each quantity's curve, from lines with their times.
 
@@ -175,17 +168,16 @@ def curves(lines: Mapping[str, Sequence[tuple[float, str]]]) -> dict[str, Curve]
     are left out, such as a final loss that is printed without a step.
     """
     begin = min((line[0] for printed in lines.values() for line in printed[:1]), default=0.0)
-    points = {hostname: list(_points(printed, begin)) for hostname, printed in lines.items()}
-    count = Counter((point.quantity, point.by) for series in points.values() for point in series)
+    points = [(hostname, *point) for hostname, printed in lines.items() for point in _points(printed, begin)]
+    count = Counter((quantity, by) for _, quantity, by, _, _ in points)
     axes: dict[str, str] = {}
     for (quantity, by), number in sorted(count.items(), key=lambda item: (STEP, EPOCH, TIME).index(item[0][1])):
         if quantity not in axes or number > count[quantity, axes[quantity]]:
             axes[quantity] = by
     result = {quantity: Curve(by) for quantity, by in axes.items()}
-    for hostname, series in points.items():
-        for point in series:
-            if point.by == axes[point.quantity]:
-                result[point.quantity].series.setdefault(hostname, []).append((point.x, point.y))
+    for hostname, quantity, by, x, y in points:
+        if by == axes[quantity]:
+            result[quantity].series.setdefault(hostname, []).append((x, y))
     return dict(sorted(result.items(), key=lambda item: _order(item[0])))
 
 
@@ -195,7 +187,8 @@ def _order(quantity: str) -> tuple[int, str]:
     return rank, quantity
 
 
-def _points(printed: Sequence[tuple[float, str]], begin: float) -> Iterator[_Point]:
+def _points(printed: Sequence[tuple[float, str]], begin: float) -> Iterator[tuple[str, str, float, float]]:
+    """Quantity, x axis, and the two values."""
     epoch: float | None = None
     for at, text in printed:
         read = reading(text)
@@ -210,4 +203,4 @@ def _points(printed: Sequence[tuple[float, str]], begin: float) -> Iterator[_Poi
         else:
             by, x = TIME, at - begin
         for quantity, value in read.values.items():
-            yield _Point(quantity, by, x, value)
+            yield quantity, by, x, value

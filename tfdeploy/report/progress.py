@@ -9,9 +9,12 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
+from ..agent.record.escapes import plain
 from ..units import text_of_number, text_of_seconds
-from .escapes import plain
 from .log_metrics import Reading, is_of_evaluation, reading
+
+LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
+"""The first of these that a cluster has is the task that prints most about the training."""
 
 _GOAL = re.compile(
     r"(?<![\w-])--?(?:(?:global|train|training|max|num|n|total|number_of)[_-])*(?:steps|iterations|iters|max[_-]step|num[_-]step)"
@@ -30,8 +33,7 @@ _MAX_STEPS = 4096
 """So many steps are stored for it: the speed of a program that prints more is measured over a shorter period."""
 
 _LOSSES = ("loss", "cost", "entropy")
-_WIDTH = 32
-_SHORT_WIDTH = 16
+_WIDTH = 16
 _LARGEST = 1e300
 """Larger values are not in a curve: their sum would not be finite."""
 
@@ -64,6 +66,19 @@ class Progress:
         if self.step is None or not self.goal or not self.rate:
             return None
         return max(0.0, (self.goal - self.step) / self.rate)
+
+
+def read_progress(lines: Iterable[tuple[float, str]], command: str = "") -> Progress:
+    """The progress of a task that has printed these lines, with their times, and runs this command."""
+    training = Training(goal(command))
+    training.add_lines(lines)
+    return training.progress
+
+
+def leaders_first(hostnames: Iterable[str]) -> list[str]:
+    """The tasks that print most about the training, then the others."""
+    names = list(hostnames)
+    return [*(name for name in LEADERS if name in names), *(name for name in names if name not in LEADERS)]
 
 
 def goal(command: str) -> float | None:
@@ -119,15 +134,12 @@ class Training:
             if read.step is not None:
                 self._add_step(at, read.step)
             is_evaluation = self._in_epoch is False and read.done is not None and read.epoch is None
-            self._note_epoch(read)
+            if read.epoch is not None:
+                self._in_epoch = True
+            if read.done == 1 and self._in_epoch:
+                self._in_epoch = False
             if not is_evaluation:
                 self._choose_loss(read)
-
-    def _note_epoch(self, read: Reading) -> None:
-        if read.epoch is not None:
-            self._in_epoch = True
-        if read.done == 1 and self._in_epoch:
-            self._in_epoch = False
 
     def _choose_loss(self, read: Reading) -> None:
         """Add the line's value of the series. Another loss, such as that of an evaluation, never continues it."""
@@ -175,12 +187,12 @@ def _loss(read: Reading) -> tuple[int, str]:
     return max(ranks, key=itemgetter(0), default=(0, ""))
 
 
-def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
-    """Values as at most `width` blocks in a row; each block is the mean of the values in its place."""
+def sparkline(values: Sequence[float]) -> str:
+    """Values as at most 16 blocks in a row; each block is the mean of the values in its place."""
     numbers = [value for value in values if abs(value) <= _LARGEST]
     if not numbers:
         return ""
-    count = min(width, len(numbers))
+    count = min(_WIDTH, len(numbers))
     bounds = [round(place * len(numbers) / count) for place in range(count + 1)]
     means = [sum(numbers[begin:end]) / (end - begin) for begin, end in pairwise(bounds) if end > begin]
     low, span = min(means), max(means) - min(means)
@@ -189,8 +201,8 @@ def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
 
 def progress_text(progress: Progress) -> str:
     """The progress of a running task, the most important first: `1200/2000  20s left  41.0 steps/s  loss 0.31 ▇▅▃▂▁`."""
-    parts = [step_text(progress), left_text(progress), rate_text(progress), loss_text(progress)]
-    return "  ".join(part for part in parts if part)
+    parts = (step_text(progress), left_text(progress), rate_text(progress), loss_text(progress))
+    return "  ".join(filter(None, parts))
 
 
 def step_text(progress: Progress) -> str:
@@ -213,6 +225,6 @@ def left_text(progress: Progress) -> str:
 
 def loss_text(progress: Progress) -> str:
     """The last loss and its curve: `loss 0.31 ▇▅▃▂▁`; empty if there is none."""
-    return (
-        "" if progress.loss is None else f"loss {progress.loss:.4g} {sparkline(progress.losses, _SHORT_WIDTH)}".rstrip()
-    )
+    if progress.loss is None:
+        return ""
+    return f"loss {progress.loss:.4g} {sparkline(progress.losses)}".rstrip()

@@ -4,40 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..agent import run_state as states
 from ..agent.control.start_barrier import tasks_not_ready
 from ..agent.control.success_policy import finishing_workers, is_worker
 from ..agent.flags import shown_command
+from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
+from ..agent.record.escapes import shown_text
 from ..agent.record.metric_values import number_in
-from ..agent.run_state import (
-    ENGINE_STARTING,
-    FAILED,
-    FINAL,
-    INTERRUPTED,
-    KILLED,
-    LOST,
-    RESTARTING,
-    RUNNING,
-    SCHEDULED,
-    STARTING,
-    STOPPED,
-    SUCCEEDED,
-    UNKNOWN,
-    UNREACHABLE,
-    WAITING,
-    RunState,
-    TaskState,
-)
+from ..agent.run_state import RunState, TaskState
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
-from ..units import moment, text_of_seconds
-from .artifacts import artifact_rows, is_uploading
-from .escapes import shown_text
-from .events import restart_text, result_text
+from ..units import moment, named, text_of_number, text_of_seconds
+from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
-from .failure import Failure, failures
-from .session_waits import SessionWait, session_waits
+from .program_problems import Failure, Finding, failures, program_problems
 from .tables import status_text
-from .until_problems import UntilProblem, until_problems
 
 SILENT_SECONDS = 15.0
 """A launcher that has not reported to the controller for this long is unreachable."""
@@ -47,6 +28,9 @@ END_SECONDS = 2 * SILENT_SECONDS
 
 _JUST_NOW_SECONDS = 3.0
 """An engine reports the start of a task a moment after its launcher does."""
+
+_COPY_SECONDS = 60.0
+"""An update waits so long for the artifacts of a run that has ended."""
 
 _REJECTED = "rejected"
 _INSTALLING = "installing packages"
@@ -78,10 +62,9 @@ class Report:
     """The last lines of each task with their times, in seconds since 1970."""
     failures: list[Failure] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
-    session_waits: list[SessionWait] = field(default_factory=list)
-    """Tasks that wait for a peer which has ended or does not respond, and workers that never trained."""
-    until_problems: Sequence[UntilProblem] = ()
-    """Metrics that no condition of `until` can be decided by."""
+    problems: list[Finding] = field(default_factory=list)
+    """Tasks that wait for a peer which has ended or does not respond, workers that never trained, and metrics that no condition of
+    `until` can be decided by."""
     train_dir: str = ""
     """The folder of the run, as its tasks have it."""
     artifacts: list[ArtifactRow] = field(default_factory=list)
@@ -106,9 +89,12 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
     failed = failures(observed)
-    left = time_left(run_state, observed)
-    sentences = f"{state_sentence(state, reason)}{left}{cause_text(failed)}"
-    timed = {task.hostname: _lines(observed, task.hostname) for task in expected.tasks}
+    left = _time_left(run_state, observed)
+    sentences = f"Run {state}{f': {reason}' if reason else ''}.{f' {left}' if left else ''}{_cause_text(failed)}"
+    timed = {
+        task.hostname: [(line.at, shown_text(line.text)) for line in observed.view.logs.get(task.hostname, [])]
+        for task in expected.tasks
+    }
     return Report(
         state=state,
         reason=reason,
@@ -127,22 +113,21 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         cost=_cost(observed, expected),
         timed=timed,
         failures=failed,
-        session_waits=session_waits(observed),
+        problems=program_problems(observed),
         train_dir=run_state.spec.train_dir if run_state else "",
-        artifacts=artifact_rows(observed),
-        is_uploading=is_uploading(observed),
-        until_problems=until_problems(observed),
+        artifacts=_artifact_rows(observed),
+        is_uploading=_is_uploading(observed),
         sentences=sentences,
         submitted=run_state.submitted_at if run_state else 0.0,
         last_seen=_last_seen(run_state, observed),
-        time_left=left.strip(),
+        time_left=left,
     )
 
 
 def _may_listen(row: TaskRow, run_state: RunState | None) -> bool:
     """Whether something may listen at the address of a task: after the run nothing does at that of one that has ended."""
     task = run_state.tasks.get(row["hostname"]) if run_state else None
-    return task is None or run_state is None or run_state.result is None or task.state not in FINAL
+    return task is None or run_state is None or run_state.result is None or task.state not in states.FINAL
 
 
 def _last_seen(run_state: RunState | None, observed: ObservedState) -> float:
@@ -161,11 +146,10 @@ def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
     if run_state is None or run_state.result is None:
         return False
     begin, end = run_state.result.at - END_SECONDS, _end_of_time(run_state) + run_state.spec.grace + END_SECONDS
-    is_new = begin < observed.view.at < end
-    return not any(
-        task.state not in FINAL and (_may_report(task, observed) if is_new else task_status(task, observed) == RUNNING)
-        for task in run_state.training_tasks
-    )
+    open_tasks = [task for task in run_state.training_tasks if task.state not in states.FINAL]
+    if begin < observed.view.at < end:
+        return all(observed.machines.status(task.machine) == GONE for task in open_tasks)
+    return not any(task_status(task, observed) == states.RUNNING for task in open_tasks)
 
 
 def _end_of_time(run_state: RunState) -> float:
@@ -173,31 +157,25 @@ def _end_of_time(run_state: RunState) -> float:
     other workers have ended, or their `worker_timeout` has passed; or when the user stops the run."""
     result = run_state.result
     assert result is not None
-    if run_state.stopped_at or result.state != SUCCEEDED:
+    if run_state.stopped_at or result.state != states.SUCCEEDED:
         return max(result.at, run_state.stopped_at)
     workers = [task for task in run_state.training_tasks if is_worker(run_state, task)]
-    if any(task.state not in FINAL for task in workers):
+    if any(task.state not in states.FINAL for task in workers):
         return result.at + run_state.spec.worker_timeout
     return max([result.at, *(task.since for task in workers)])
 
 
-def time_left(run_state: RunState | None, observed: ObservedState) -> str:
+def _time_left(run_state: RunState | None, observed: ObservedState) -> str:
     """Which workers still train after the success of the run, and how long they may; empty for none."""
     workers = finishing_workers(run_state, observed.view.at) if run_state else []
     if run_state is None or run_state.result is None or not workers:
         return ""
     seconds = run_state.result.at + run_state.spec.worker_timeout - observed.view.at
-    names = ", ".join(task.hostname for task in workers[:_MAX_LATE])
-    more = f" and {len(workers) - _MAX_LATE} more" if len(workers) > _MAX_LATE else ""
-    have, itself = ("has", "itself") if len(workers) == 1 else ("have", "themselves")
-    quiet = run_state.spec.quiet_timeout
-    they, do = ("it", "does") if len(workers) == 1 else ("they", "do")
-    early = f", or {text_of_seconds(quiet)} if {they} {do} nothing" if quiet else ""
-    return f" {names}{more} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`){early}."
-
-
-def _may_report(task: TaskState, observed: ObservedState) -> bool:
-    return observed.machines.status(task.machine) != GONE
+    names, quiet = named([task.hostname for task in workers], _MAX_LATE), run_state.spec.quiet_timeout
+    is_one = len(workers) == 1
+    have, itself, they_do = ("has", "itself", "it does") if is_one else ("have", "themselves", "they do")
+    early = f", or {text_of_seconds(quiet)} if {they_do} nothing" if quiet else ""
+    return f"{names} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`){early}."
 
 
 def metric_value(text: str | None) -> Any:
@@ -211,8 +189,9 @@ def metric_value(text: str | None) -> Any:
     return shown_text(text) if number is None else number
 
 
-def _lines(observed: ObservedState, hostname: str) -> list[tuple[float, str]]:
-    return [(line.at, shown_text(line.text)) for line in observed.view.logs.get(hostname, [])]
+def metric_text(value: object, missing: str = "") -> str:
+    """The value of a metric as text."""
+    return missing if value is None else text_of_number(value) if isinstance(value, float) else str(value)
 
 
 def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, str]:
@@ -224,11 +203,11 @@ def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, st
     if run_state is None:
         if silent_since is None or observed.engine:
             return "starting", problems or "no run was submitted yet"
-        return UNKNOWN, problems or "not deployed"
+        return states.UNKNOWN, problems or "not deployed"
     if run_state.result is not None:
         return run_state.result.state, result_text(run_state.result)
     if silent_since is not None:
-        return UNKNOWN, "; ".join([f"the controller is {_unreachable(silent_since)}", *observed.problems])
+        return states.UNKNOWN, "; ".join([f"the controller is {_unreachable(silent_since)}", *observed.problems])
     if not run_state.tasks:
         return "starting", "it has no tasks, because all of them were removed"
     started = any(task.started for task in run_state.training_tasks)
@@ -238,10 +217,9 @@ def _state(run_state: RunState | None, observed: ObservedState) -> tuple[str, st
 def _late(run_state: RunState) -> str:
     """Which tasks the others wait for, and since when; empty when none does."""
     late = tasks_not_ready(run_state)
-    if run_state.barrier_passed or not any(task.state == WAITING for task in run_state.training_tasks):
+    if run_state.barrier_passed or not any(task.state == states.WAITING for task in run_state.training_tasks):
         return ""
-    shown = ", ".join(late[:_MAX_LATE]) + (f" and {len(late) - _MAX_LATE} more" if len(late) > _MAX_LATE else "")
-    return f"waiting for {shown} since {moment(run_state.waiting_since)}"
+    return f"waiting for {named(late, _MAX_LATE)} since {moment(run_state.waiting_since)}"
 
 
 def task_status(task: TaskState, observed: ObservedState) -> str:
@@ -250,44 +228,48 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
     If the controller has seen the end of a task, that is its status. Otherwise the engine knows whether its launcher runs, and the
     controller whether its program runs. If the one that knows does not respond, the task is unreachable.
     """
-    if task.state in FINAL:
+    if task.state in states.FINAL:
         return _final_status(task)
     engine = (observed.engine or {}).get(task.hostname)
     if observed.machines.status(task.machine) == GONE:
         engine = None  # a Swarm still lists it for a while
         if task.is_auxiliary:
-            return f"{STOPPED} (with its machine)"
+            return f"{states.STOPPED} (with its machine)"
     if engine is not None and _engine_knows_more(engine, task, observed):
         return f"{engine.state} ({engine.reason})" if engine.reason else engine.state
     if observed.controller_silent_since is not None:
         begins = not observed.controller_silent_since and engine is not None
-        return STARTING if begins else _unreachable(observed.controller_silent_since)
+        return states.STARTING if begins else _unreachable(observed.controller_silent_since)
     if observed.engine is not None and task.instance and (engine is None or not engine.alive):
-        return LOST if task.state != INTERRUPTED else INTERRUPTED
+        return states.LOST if task.state != states.INTERRUPTED else states.INTERRUPTED
     if task.seen and observed.view.at - task.seen > SILENT_SECONDS:
         return _unreachable(task.seen)
-    if task.state == WAITING:
+    if task.state == states.WAITING:
         return f"waiting for {task.waiting_for}"
-    if task.state == RESTARTING:
+    if task.state == states.RESTARTING:
         return f"restarting {restart_text(task.restart_delay, task.failures, task.max_failures)}"
     return task.state
 
 
 def _engine_knows_more(engine: EngineTask, task: TaskState, observed: ObservedState) -> bool:
     """Whether the engine is starting the task, or cannot: the controller does not see either."""
-    if engine.state == SCHEDULED and observed.machines.statuses.get(task.machine, "").startswith(UNREACHABLE):
+    if engine.state == states.SCHEDULED and observed.machines.statuses.get(task.machine, "").startswith(
+        states.UNREACHABLE
+    ):
         return False
-    if engine.state in ENGINE_STARTING:
-        return task.state != RUNNING or observed.view.at - task.seen > _JUST_NOW_SECONDS
+    if engine.state in states.ENGINE_STARTING:
+        return task.state != states.RUNNING or observed.view.at - task.seen > _JUST_NOW_SECONDS
     return bool(engine.reason) and not engine.alive and (not task.instance or engine.state == _REJECTED)
 
 
 def _unreachable(since: float) -> str:
-    return f"{UNREACHABLE} since {moment(since)}" if since else UNREACHABLE
+    return f"{states.UNREACHABLE} since {moment(since)}" if since else states.UNREACHABLE
 
 
 def _final_status(task: TaskState) -> str:
-    detail = {FAILED: f"exit {task.exit_code}", KILLED: task.signal, STOPPED: task.reason}.get(task.state, "")
+    detail = {states.FAILED: f"exit {task.exit_code}", states.KILLED: task.signal, states.STOPPED: task.reason}.get(
+        task.state, ""
+    )
     return f"{task.state} ({detail})" if detail else task.state
 
 
@@ -298,7 +280,7 @@ def _task_row(
     task = (run_state.tasks.get(hostname) if run_state else None) or TaskState(hostname, planned.job, planned.index)
     engine = (observed.engine or {}).get(hostname)
     unknown = run_state is None and observed.controller_silent_since is not None and engine is None
-    status = SCHEDULED if unknown else task_status(task, observed)
+    status = states.SCHEDULED if unknown else task_status(task, observed)
     return {
         "hostname": hostname,
         "job": planned.job,
@@ -306,7 +288,7 @@ def _task_row(
         "machine": task.machine or planned.machine,
         "container": (engine.container if engine else "") or task.container,
         "command": _command(run_state, planned.job) or planned.command or expected.command,
-        "status": _INSTALLING if observed.installing and status in ENGINE_STARTING else status,
+        "status": _INSTALLING if observed.installing and status in states.ENGINE_STARTING else status,
         "exit_code": task.exit_code,
         "created": moment(task.created),
         "address": task.address if task.port else "",
@@ -339,21 +321,67 @@ def _machine_row(machine: ExpectedMachine, observed: ObservedState) -> MachineRo
     return row
 
 
+def _artifact_rows(observed: ObservedState) -> list[ArtifactRow]:
+    """The output `artifacts`: what is stored, then what is not."""
+    view = observed.view
+    if view.run_state is None:
+        return []
+    folder = f"{observed.record_folder}/runs/{view.run_state.spec.id}/artifacts"
+    rows = [_artifact_row(artifact, folder) for artifact in view.artifacts]
+    left_out = [_missing_artifact(item.name, item.size, f"{reason_text(item.reason)}.") for item in view.left_out]
+    return [*rows, *left_out, *_lost_artifacts(view.run_state)]
+
+
+def _artifact_row(artifact: StoredArtifact, folder: str) -> ArtifactRow:
+    path = artifact.name if artifact.kind == CHECKPOINT else artifact.path
+    place = folder if artifact.kind == FILES or path == "." else f"{folder}/{path}"
+    problem = "" if artifact.is_complete else "It is not on this computer yet: `pulumi up` copies it."
+    return {
+        "name": artifact.name,
+        "kind": artifact.kind,
+        "size": artifact.size,
+        "path": place if artifact.is_complete else "",
+        "problem": problem,
+    }
+
+
+def _missing_artifact(name: str, size: int, sentence: str) -> ArtifactRow:
+    return {"name": name, "kind": "", "size": size, "path": "", "problem": sentence[0].upper() + sentence[1:]}
+
+
+def _lost_artifacts(run_state: RunState) -> list[ArtifactRow]:
+    return [
+        _missing_artifact(
+            run_state.spec.train_dir,
+            0,
+            f"the launcher of {upload.task} on {machine} did not respond, so that models and checkpoints there were not uploaded.",
+        )
+        for machine, upload in run_state.uploads.items()
+        if upload.state == states.UPLOAD_LOST
+    ]
+
+
+def _is_uploading(observed: ObservedState) -> bool:
+    """Whether artifacts of a run that has ended are about to arrive on this computer, and that does not take too long."""
+    run_state = observed.view.run_state
+    if run_state is None or observed.controller_silent_since is not None or not run_state.uploads:
+        return False
+    since = max(upload.at for upload in run_state.uploads.values())
+    is_open = any(upload.state == states.UPLOADING for upload in run_state.uploads.values())
+    is_incomplete = any(not artifact.is_complete for artifact in observed.view.artifacts)
+    return (is_open or is_incomplete) and observed.view.at - since < _COPY_SECONDS
+
+
 def _cost(observed: ObservedState, expected: ExpectedState) -> CostSummary:
     """The output `cost`: what the machines cost, and when they terminate themselves."""
     total = observed.machines.cost.total
     return {**total, "idle_timeout": expected.idle, "max_lifetime": expected.lifetime} if total else {}
 
 
-def cause_text(failed: Sequence[Failure]) -> str:
+def _cause_text(failed: Sequence[Failure]) -> str:
     """What the first task that failed printed last, and what to do; each is a line. Empty for none."""
     if not failed:
         return ""
     first = failed[0]
     lines = [f"{first.hostname}: {first.lines[0]}"] if first.lines else []
     return "".join(f"\n{line}" for line in [*lines, first.remedy])
-
-
-def state_sentence(state: str, reason: str) -> str:
-    """The state of a run as a sentence: `Run failed: worker-1 failed (exit 3).`"""
-    return f"Run {state}{f': {reason}' if reason else ''}."

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..receipts import Receipt, RunOutcome
+from ..agent.record.escapes import safe
+from ..receipts import Receipt
 from ..units import text_of_size
-from .escapes import safe
-from .receipt_text import counts_text, speed_text
-from .run_history import RunSummary, argument_values
+from .run_history import StoredRun, argument_values, changes, counts_text, speed_text
 from .tables import text_table
 
 _MAX_FILE_BYTES = 1024 * 1024
@@ -47,19 +46,24 @@ class FileChange:
 class RunDiff:
     """Two runs, and what differs between them."""
 
-    older: RunSummary
-    newer: RunSummary
-    changed: Sequence[str]
+    older: StoredRun
+    newer: StoredRun
     code: Sequence[FileChange] | None
     """None where the code of one of the runs is not stored."""
 
+    @property
+    def changed(self) -> list[str]:
+        """The names of what differs."""
+        return changes(self.older, self.newer)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
+        tables, names = self.value_tables(), ("name", "older", "newer")
         return {
             "older": self.older.to_dict(),
             "newer": self.newer.to_dict(),
-            "changed": list(self.changed),
-            **{title.lower(): [_row_dict(row) for row in rows] for title, rows in self.value_tables().items()},
+            "changed": self.changed,
+            **{title.lower(): [dict(zip(names, row, strict=True)) for row in rows] for title, rows in tables.items()},
             "code": None
             if self.code is None
             else [
@@ -71,7 +75,7 @@ class RunDiff:
     def value_tables(self) -> dict[str, list[tuple[str, str, str]]]:
         """The values that differ, as tables by title: name, older, newer. What only receipts have is compared where both runs have
         one. Of the environment `changed` has the names: values are often secrets."""
-        older, newer = self.older.run, self.newer.run
+        older, newer = self.older, self.newer
         before, after = older.receipt, newer.receipt
         if before is None or after is None:
             before = after = Receipt()
@@ -104,9 +108,12 @@ def _differing_rows(older: Mapping[str, object], newer: Mapping[str, object]) ->
 _NOT_COMPARED = ("cluster", "changed")
 
 
-def compared(older: RunSummary, newer: RunSummary, now: float) -> list[tuple[str, str, str]]:
+def compared(older: StoredRun, newer: StoredRun, now: float) -> list[tuple[str, str, str]]:
     """What is known of both runs, side by side: the name of each thing, and its text for the older and the newer run."""
-    cells = [{**run.cells(now), **_more_cells(run.run.outcome)} for run in (older, newer)]
+    cells = [
+        {**run.cells(now), "steps/s": speed_text(run.outcome), "tasks": counts_text(run.outcome.tasks)}
+        for run in (older, newer)
+    ]
     names = [name for name in dict.fromkeys([*cells[0], *cells[1]]) if name not in _NOT_COMPARED]
     rows = [(name, cells[0].get(name, ""), cells[1].get(name, "")) for name in names]
     return [row for row in rows if row[0] not in _NOT_ALWAYS_KNOWN or any(row[1:])]
@@ -115,17 +122,9 @@ def compared(older: RunSummary, newer: RunSummary, now: float) -> list[tuple[str
 _NOT_ALWAYS_KNOWN = ("cost", "steps/s")
 
 
-def _more_cells(outcome: RunOutcome) -> dict[str, str]:
-    return {"steps/s": speed_text(outcome), "tasks": counts_text(outcome.tasks)}
-
-
 def _table(title: str, rows: Sequence[tuple[str, str, str]]) -> str:
     cells = [{title: name, "older": safe(before, False), "newer": safe(after, False)} for name, before, after in rows]
     return text_table(cells, [title, "older", "newer"])
-
-
-def _row_dict(row: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("name", "older", "newer"), row, strict=True))
 
 
 def file_text(change: FileChange) -> str:
@@ -148,66 +147,38 @@ def code_changes(older: Path, newer: Path) -> list[FileChange]:
 
 
 def _change(name: str, before: zipfile.ZipFile, after: zipfile.ZipFile) -> FileChange | None:
-    mode = _mode_change(name, before, after)
-    if _identity(before, name) == _identity(after, name):
+    old, new = _entry(before, name), _entry(after, name)
+    mode = ""
+    if old and new and _is_executable(old) != _is_executable(new):
+        mode = EXECUTABLE if _is_executable(new) else NOT_EXECUTABLE
+    if old and new and (old.CRC, old.file_size) == (new.CRC, new.file_size):
         return FileChange(name, (), MODE, mode) if mode else None
-    old, new = _content(before, name), _content(after, name)
-    before_lines, after_lines = _lines(old), _lines(new)
+    before_lines, after_lines = _lines(before, old), _lines(after, new)
     if before_lines is None or after_lines is None:
         return FileChange(name, (), NOT_TEXT, mode)
     if before_lines == after_lines:
-        return FileChange(name, (), _kind_without_lines(old, new), mode)
-    begin = "/dev/null" if old is None else f"a/{name}"
-    end = "/dev/null" if new is None else f"b/{name}"
+        return FileChange(name, (), LINE_ENDS if old and new else NEW_EMPTY if new else REMOVED_EMPTY, mode)
+    begin, end = f"a/{name}" if old else "/dev/null", f"b/{name}" if new else "/dev/null"
     lines = tuple(difflib.unified_diff(before_lines, after_lines, begin, end, lineterm=""))
     return FileChange(name, lines, TEXT, mode)
 
 
-def _kind_without_lines(old: bytes | None, new: bytes | None) -> str:
-    """The kind of a change after which a file has the same lines."""
-    if old is None:
-        return NEW_EMPTY
-    return REMOVED_EMPTY if new is None else LINE_ENDS
+def _entry(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo | None:
+    """A file of an archive; None where the archive does not have it."""
+    return archive.getinfo(name) if name in archive.NameToInfo else None
 
 
-def _mode_change(name: str, before: zipfile.ZipFile, after: zipfile.ZipFile) -> str:
-    """`executable` or `not executable`, where both archives have the file and only one of them can execute it; else empty."""
-    modes = [_is_executable(archive, name) for archive in (before, after)]
-    if None in modes or modes[0] == modes[1]:
-        return ""
-    return EXECUTABLE if modes[1] else NOT_EXECUTABLE
+def _is_executable(entry: zipfile.ZipInfo) -> bool:
+    """Whether the owner may execute a file."""
+    return bool(entry.external_attr >> 16 & stat.S_IXUSR)
 
 
-def _is_executable(archive: zipfile.ZipFile, name: str) -> bool | None:
-    """Whether the owner may execute a file; None where the archive does not have it."""
-    try:
-        return bool(archive.getinfo(name).external_attr >> 16 & stat.S_IXUSR)
-    except KeyError:
-        return None
-
-
-def _identity(archive: zipfile.ZipFile, name: str) -> tuple[int, int] | None:
-    """A file's checksum and size; None where the archive does not have it."""
-    try:
-        item = archive.getinfo(name)
-    except KeyError:
-        return None
-    return item.CRC, item.file_size
-
-
-def _content(archive: zipfile.ZipFile, name: str) -> bytes | None:
-    """A file's content, as far as it is compared; None where the archive does not have it."""
-    try:
-        with archive.open(name) as file:
-            return file.read(_MAX_FILE_BYTES + 1)
-    except KeyError:
-        return None
-
-
-def _lines(content: bytes | None) -> list[str] | None:
-    """The lines of a text; None for a file that is not text, or is too large."""
-    if content is None:
+def _lines(archive: zipfile.ZipFile, entry: zipfile.ZipInfo | None) -> list[str] | None:
+    """The lines of a text, none where there is no file; None for a file that is not text, or is too large."""
+    if entry is None:
         return []
+    with archive.open(entry) as file:
+        content = file.read(_MAX_FILE_BYTES + 1)
     try:
         return content.decode().splitlines() if len(content) <= _MAX_FILE_BYTES else None
     except UnicodeDecodeError:

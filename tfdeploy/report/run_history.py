@@ -1,20 +1,21 @@
 """The runs of a cluster as rows of a table: when, how long, what had changed, and how they ended. Pure."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..agent.control.elastic import optional_workers
 from ..agent.flags import shown_command
+from ..agent.record.artifacts import CHECKPOINT, StoredArtifact
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
 from ..receipts import Receipt, RunOutcome
-from ..units import moment, text_of_number, text_of_seconds
+from ..units import counted, dollars, moment, text_of_number, text_of_seconds, text_of_size
 from .events import result_text
-from .receipt_text import cost_text
-from .report import metric_value
+from .report import metric_text, metric_value
 
 UNFINISHED = "unfinished"
 """The state of a run without a result that another run has replaced."""
@@ -22,21 +23,18 @@ UNFINISHED = "unfinished"
 OTHER_CONTENT = "image, run_id or a secret"
 """What else determines a run. The record does not have their values."""
 
-_FIELDS = {
-    "command": "command",
-    "code": "code",
-    "requirements": "requirements",
-    "data_dir": "data_dir",
-    "context": "context",
-    "resume_from": "resume_from",
+_RENAMED = {
     "serve": "standalone_servers",
     "master": "tf_config_master",
-    "flags": "flags",
-    "success": "success",
-    "worker_timeout": "worker_timeout",
     "grace": "stop_grace_period",
-    "start_timeout": "start_timeout",
     "max_workers": "elastic",
+}
+_FIELDS = {
+    field: _RENAMED.get(field, field)
+    for field in (
+        *("command", "code", "requirements", "data_dir", "context", "resume_from", "serve", "master", "flags"),
+        *("success", "worker_timeout", "grace", "start_timeout", "max_workers"),
+    )
 }
 """Field of a run's specification to the argument that it is from."""
 
@@ -58,49 +56,37 @@ class StoredRun:
     """Whether it is the current run of a cluster that exists."""
     folder: str = ""
     """Where its record is; empty where only the receipt is left."""
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """One run, compared with the run before it of the same cluster."""
-
-    run: StoredRun
-    changed: tuple[str, ...] | None
-    """What differs from the run before it; None for the first run."""
+    changed: tuple[str, ...] | None = None
+    """What differs from the run before it of the same cluster, in `summaries`; None for the first run."""
 
     def cells(self, now: float) -> dict[str, str]:
         """Its row in a table, with a column for each metric."""
-        run, outcome = self.run, self.run.outcome
+        outcome = self.outcome
+        end = now if outcome.ended is None and self.is_current else outcome.ended
         return {
-            "cluster": run.cluster,
-            "run": run.spec.id,
+            "cluster": self.cluster,
+            "run": self.spec.id,
             "started": moment(outcome.submitted),
-            "took": self._took(now),
-            "where": run.backend,
+            "took": "" if end is None else text_of_seconds(max(0.0, end - outcome.submitted)),
+            "where": self.backend,
             "changed": ", ".join(self.changed) or "-" if self.changed is not None else "first run",
             "result": outcome.result,
-            **{metric_column(name): _cell(metric_value(text)) for name, text in outcome.metrics.items()},
+            **{metric_column(name): metric_text(metric_value(text)) for name, text in outcome.metrics.items()},
             "cost": cost_text(outcome),
         }
 
-    def _took(self, now: float) -> str:
-        """How long it took until now, or until its end; empty if its end was not observed."""
-        outcome = self.run.outcome
-        end = now if outcome.ended is None and self.run.is_current else outcome.ended
-        return "" if end is None else text_of_seconds(max(0.0, end - outcome.submitted))
-
     def to_dict(self) -> dict[str, Any]:
         """Its document in JSON output."""
-        run, outcome = self.run, self.run.outcome
+        outcome = self.outcome
         return {
-            "cluster": run.cluster,
-            "backend": run.backend,
-            "run": run.spec.id,
+            "cluster": self.cluster,
+            "backend": self.backend,
+            "run": self.spec.id,
             "submitted_at": outcome.submitted,
             "ended_at": outcome.ended,
             "tasks": dict(outcome.tasks),
             "changed": None if self.changed is None else list(self.changed),
-            "current": run.is_current,
+            "current": self.is_current,
             "result": outcome.result,
             "reason": outcome.reason,
             "metrics": {name: metric_value(text) for name, text in outcome.metrics.items()},
@@ -118,13 +104,13 @@ def metric_column(name: str) -> str:
     return f"metric {name}" if name in _COLUMNS else name
 
 
-def summaries(runs: Iterable[StoredRun]) -> list[RunSummary]:
-    """A summary of each run, the newest first."""
+def summaries(runs: Iterable[StoredRun]) -> list[StoredRun]:
+    """The runs, the newest first, each with what differs from the run before it."""
     before: dict[tuple[str, ...], StoredRun] = {}
     rows = []
     for run in sorted(runs, key=lambda run: run.outcome.submitted):
         earlier = before.get(run.key)
-        rows.append(RunSummary(run, None if earlier is None else tuple(changes(earlier, run))))
+        rows.append(run if earlier is None else replace(run, changed=tuple(changes(earlier, run))))
         before[run.key] = run
     return rows[::-1]
 
@@ -163,18 +149,21 @@ def changes(older: StoredRun, newer: StoredRun) -> list[str]:
     """
     before, after = older.spec, newer.spec
     named = [name for field, name in _FIELDS.items() if getattr(before, field) != getattr(after, field)]
-    named += _changed_env("", before.env, after.env)
-    for job in sorted({*before.jobs, *after.jobs}):
-        if job in before.jobs and job in after.jobs:
-            named += _changed_job(job, before, after)
+    named += [f"env {name}" for name in _differing(before.env, after.env)]
+    for job in sorted({*before.jobs} & {*after.jobs}):
+        old, new = before.jobs[job], after.jobs[job]
+        named += [f"{job} command"] if old.command != new.command else []
+        named += [f"{job} env {name}" for name in _differing(old.env, new.env)]
     named += [f"secret {name}" for name in sorted({*before.secret_env} ^ {*after.secret_env})]
     counts = _changed_counts(older.outcome.tasks, newer.outcome.tasks)
     if older.receipt is None or newer.receipt is None:
         is_other_content = before.id != after.id and not any(name not in _POLICIES for name in named)
         return [*named, *([OTHER_CONTENT] if is_other_content else []), *counts]
-    named += _changed_options(older.receipt.options, newer.receipt.options)
+    named += _differing(flat_options(older.receipt.options), flat_options(newer.receipt.options))
     machines = _changed_counts(older.receipt.machines, newer.receipt.machines)
-    return [*named, *counts, *machines, *_changed_versions(older.receipt.versions, newer.receipt.versions)]
+    had, has = older.receipt.versions, newer.receipt.versions
+    versions = [f"{name} {had.get(name, 'none')} -> {has.get(name, 'none')}" for name in _differing(had, has)]
+    return [*named, *counts, *machines, *versions]
 
 
 _IN_RECORD = frozenset(
@@ -183,15 +172,11 @@ _IN_RECORD = frozenset(
 """Arguments that are compared by what the record has of them."""
 
 
-def _changed_options(older: Mapping[str, str], newer: Mapping[str, str]) -> list[str]:
-    return _differing(_flat(older), _flat(newer))
-
-
 def argument_values(spec: RunSpec, options: Mapping[str, str]) -> dict[str, str]:
     """The arguments of a run as text, without code and environment. `options` are those of its receipt."""
     commands = {f"{job} command": shown_command(own.command) for job, own in spec.jobs.items()}
     others = {name: _text(getattr(spec, field)) for field, name in _FIELDS.items() if name not in ("command", "code")}
-    return {"command": shown_command(spec.command), **commands, **others, **_flat(options)}
+    return {"command": shown_command(spec.command), **commands, **others, **flat_options(options)}
 
 
 def _text(value: object) -> str:
@@ -200,7 +185,7 @@ def _text(value: object) -> str:
     return text_of_number(value) if isinstance(value, float) else json.dumps(value)
 
 
-def _flat(options: Mapping[str, str]) -> dict[str, str]:
+def flat_options(options: Mapping[str, str]) -> dict[str, str]:
     """The arguments that the record does not have; those of a group as `ec2.instance_type`, those of a job as `jobs.worker.cpus`."""
     flat: dict[str, str] = {}
     for name, text in options.items():
@@ -230,31 +215,62 @@ def _changed_counts(older: Mapping[str, int], newer: Mapping[str, int]) -> list[
     return [f"{older.get(name, 0)} -> {newer.get(name, 0)} {name}" for name in _differing(older, newer)]
 
 
-def _changed_versions(older: Mapping[str, str], newer: Mapping[str, str]) -> list[str]:
-    return [f"{name} {older.get(name, 'none')} -> {newer.get(name, 'none')}" for name in _differing(older, newer)]
-
-
 _POLICIES = ("success", "worker_timeout", "stop_grace_period", "start_timeout", "elastic")
 """Arguments that can change within a run."""
 
 
-def _changed_env(prefix: str, older: Mapping[str, str], newer: Mapping[str, str]) -> list[str]:
-    return [f"{prefix}env {name}" for name in _differing(older, newer)]
-
-
-def _changed_job(job: str, older: RunSpec, newer: RunSpec) -> list[str]:
-    before, after = older.jobs[job], newer.jobs[job]
-    command = [f"{job} command"] if before.command != after.command else []
-    return [*command, *_changed_env(f"{job} ", before.env, after.env)]
-
-
-def _cell(value: object) -> str:
-    return text_of_number(value) if isinstance(value, float) else str(value or "")
-
-
-def columns(rows: Sequence[RunSummary], is_of_all: bool) -> list[str]:
+def columns(rows: Sequence[StoredRun], is_of_all: bool) -> list[str]:
     """The columns of the table; the cluster's only where there are several, and the cost's only where one is known."""
-    metrics = dict.fromkeys(metric_column(name) for row in rows for name in row.run.outcome.metrics)
+    metrics = dict.fromkeys(metric_column(name) for row in rows for name in row.outcome.metrics)
     first = ["cluster"] if is_of_all else []
-    last = ["cost"] if any(row.run.outcome.cost is not None for row in rows) else []
+    last = ["cost"] if any(row.outcome.cost is not None for row in rows) else []
     return [*first, "run", "started", "took", "where", "changed", "result", *metrics, *last]
+
+
+_STEP = re.compile(r"-(\d{1,15})$")
+
+
+def checkpoint_step(name: str) -> int | None:
+    """The step of a checkpoint, with which TensorFlow's names of checkpoints end: `model.ckpt-4200`."""
+    match = _STEP.search(name)
+    return int(match[1]) if match else None
+
+
+def receipt_facts(
+    spec: RunSpec, outcome: RunOutcome, receipt: Receipt | None, artifacts: Sequence[StoredArtifact] = ()
+) -> dict[str, str]:
+    """What a receipt has beside arguments and versions, by name; without what is not known."""
+    commands = {f"command of {name}": shown_command(job.command) for name, job in spec.jobs.items() if job.command}
+    steps = {item.name: checkpoint_step(item.name) for item in artifacts if item.kind == CHECKPOINT}
+    checkpoints = [name if step is None else f"{name} (step {step:,})" for name, step in steps.items()]
+    size = ""
+    if spec.code and receipt is not None and receipt.code_files:
+        size = f" ({counted(receipt.code_files, 'file')}, {text_of_size(receipt.code_bytes)})"
+    facts = {
+        "command": shown_command(spec.command),
+        **commands,
+        "tasks": counts_text(outcome.tasks),
+        "machines": counts_text(receipt.machines) if receipt else "",
+        "code": f"{spec.code}{size}",
+        "checkpoint": ", ".join(checkpoints),
+        "steps/s": speed_text(outcome),
+        "cost": cost_text(outcome),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def cost_text(outcome: RunOutcome) -> str:
+    """What a run cost; empty where that is not known."""
+    if outcome.cost is None:
+        return ""
+    return f"at least {dollars(outcome.cost)}" if outcome.is_least_cost else dollars(outcome.cost)
+
+
+def speed_text(outcome: RunOutcome) -> str:
+    """The steps a second of a run; empty where they are not known."""
+    return "" if outcome.steps_per_second is None else f"{outcome.steps_per_second:.4g}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Names with their numbers: `ps: 1, worker: 2`."""
+    return ", ".join(f"{name}: {count}" if name else str(count) for name, count in counts.items())

@@ -2,10 +2,11 @@
 while a cluster exists."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from .. import receipts
 from ..agent import events
@@ -14,13 +15,14 @@ from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from ..backends.base import ClusterRef, ObservedState
+from ..backends.move import StoppedRun
 from ..receipts import RunOutcome
 from ..spec.backends import BACKENDS
-from .progress import Training
+from .progress import LEADERS, Progress, read_progress
 from .run_history import outcome_of
 
-_SPEED_LINES = 1000
-"""So many last lines of a task are read for its speed."""
+_LAST_LINES = 1000
+"""So many last lines of a task are read for its progress."""
 
 Billed = tuple[float, float, float | None]
 """When an instance began and ended, in seconds since 1970, and its price per hour in USD."""
@@ -57,7 +59,7 @@ def store_outcomes(source: RecordSource, seconds: float) -> None:
 
 def _store_outcome(source: RecordSource, run_id: str, earlier: RunOutcome | None, deadline: float) -> None:
     state = source.record.load(run_id)
-    if state is None or _is_settled(source, _same_run(earlier, state)):
+    if state is None or _is_complete(source, _same_run(earlier, state)):
         return
     went = outcome(source, state, deadline, earlier)
     latest = replace(went, steps_per_second=speed(source.record, state))
@@ -70,7 +72,7 @@ def _same_run(earlier: RunOutcome | None, state: RunState) -> RunOutcome | None:
     return earlier if earlier is not None and earlier.submitted == state.submitted_at else None
 
 
-def _is_settled(source: RecordSource, earlier: RunOutcome | None) -> bool:
+def _is_complete(source: RecordSource, earlier: RunOutcome | None) -> bool:
     """Whether nothing changes any more of what is known of a run, and nothing more can be observed."""
     if earlier is None or not earlier.is_final:
         return False
@@ -81,30 +83,24 @@ def _is_settled(source: RecordSource, earlier: RunOutcome | None) -> bool:
 def outcome(source: RecordSource, state: RunState, deadline: float, earlier: RunOutcome | None = None) -> RunOutcome:
     """How a run went. `earlier` is what its receipt has: what cannot be observed any more is taken from there."""
     record, run_id = source.record, state.spec.id
-    stored, moves = _same_run(earlier, state), _moves(record, state)
+    stored = _same_run(earlier, state)
+    happened = record.events(run_id) if moves_after(state) else ()
+    moves = [event for event in happened if event.kind == events.RUN_MOVED]
     if stored is not None and len(stored.stays) > 1 + len(moves):
         return stored  # this is the record of a place that the run has left
     values = record.metrics(state, dict(source.patterns), max(0.0, deadline - time.monotonic()))
-    former = stored.metrics if stored else {}
-    metrics = {name: values.get(name, former.get(name)) for name in source.patterns}
+    former = stored or RunOutcome(0.0)
+    metrics = {name: values.get(name, former.metrics.get(name)) for name in source.patterns}
     latest = outcome_of(state, metrics, run_id == source.current)
-    latest = replace(latest, steps_per_second=stored.steps_per_second if stored else None)
-    if moves:
-        stays = (*_former_stays(stored, moves), _last_stay(source, run_id, stored, latest, moves))
-        return replace(latest, stays=stays, cost=round(sum(cost or 0.0 for cost in stays), 4) or None)
-    if stored is not None and (not source.billed or _is_settled(source, stored)):
-        return replace(latest, cost=stored.cost)
-    was_resumed = bool(source.billed) and _resumptions(record, run_id) > 0
-    end = time.time() if latest.ended is None else latest.ended
-    # Other runs were between the two parts of a run that was resumed.
-    return latest if was_resumed else replace(latest, cost=run_cost(source.billed, latest.submitted, end))
-
-
-def _moves(record: Record, state: RunState) -> list[events.Event]:
-    """When a run has moved, from where to where; the first move first."""
-    if not moves_after(state):
-        return []
-    return [event for event in record.events(state.spec.id) if event.kind == events.RUN_MOVED]
+    latest = replace(latest, steps_per_second=former.steps_per_second)
+    last = _last_stay(source, run_id, latest, stored, moves)
+    if not moves:
+        return replace(latest, cost=last)
+    # What each stay before the last move cost was stored when the run left.
+    costs = [*_known_stays(stored), *[None] * len(moves)][: len(moves)]
+    billed = [cost if _is_billed(move.origin) else 0.0 for cost, move in zip(costs, moves, strict=True)]
+    stays = (*billed, last)
+    return replace(latest, stays=stays, cost=round(sum(cost or 0.0 for cost in stays), 4) or None)
 
 
 def _resumptions(record: Record, run_id: str) -> int:
@@ -114,24 +110,23 @@ def _resumptions(record: Record, run_id: str) -> int:
     return kinds[begin:].count(events.RUN_RESUMED)
 
 
-def _former_stays(stored: RunOutcome | None, moves: Sequence[events.Event]) -> list[float | None]:
-    """What each stay before the last move cost, as it was stored when the run left."""
-    stays = (stored.stays or (stored.cost,)) if stored else ()
-    costs = [*stays[: len(moves)], *[None] * (len(moves) - len(stays))]
-    return [cost if _is_billed(move.origin) else 0.0 for cost, move in zip(costs, moves, strict=True)]
-
-
 def _last_stay(
-    source: RecordSource, run_id: str, stored: RunOutcome | None, latest: RunOutcome, moves: Sequence[events.Event]
+    source: RecordSource, run_id: str, latest: RunOutcome, stored: RunOutcome | None, moves: Sequence[events.Event]
 ) -> float | None:
-    """What a run cost since its last move."""
-    begin, end = moves[-1].at, time.time() if latest.ended is None else latest.ended
-    if end <= begin or not _is_billed(moves[-1].place):
+    """What a run cost since its submission, or since its last move."""
+    stays = _known_stays(stored)
+    begin, end = moves[-1].at if moves else latest.submitted, time.time() if latest.ended is None else latest.ended
+    if moves and (end <= begin or not _is_billed(moves[-1].place)):
         return 0.0  # a run that had ended before moves with its record
-    if not source.billed:
-        return stored.stays[-1] if stored and len(stored.stays) == 1 + len(moves) else None
-    was_resumed = _resumptions(source.record, run_id) > 1  # once when it arrived
-    return None if was_resumed else run_cost(source.billed, begin, end)
+    if len(stays) == 1 + len(moves) and (not source.billed or _is_complete(source, stored)):
+        return stays[-1]
+    # Other runs were between the two parts of a run that was resumed; a run that moves is resumed once, when it arrives.
+    is_whole = not source.billed or _resumptions(source.record, run_id) <= min(1, len(moves))
+    return run_cost(source.billed, begin, end) if is_whole else None
+
+
+def _known_stays(stored: RunOutcome | None) -> tuple[float | None, ...]:
+    return (stored.stays or (stored.cost,)) if stored else ()
 
 
 def _is_billed(backend: str) -> bool:
@@ -149,11 +144,23 @@ def run_cost(billed: Sequence[Billed], begin: float, end: float) -> float | None
 def speed(record: Record, state: RunState) -> float | None:
     """The last steps a second in the output of the first task that prints steps; the deciding tasks come first."""
     deciding = [task.hostname for task in deciding_tasks(state)]
-    for hostname in dict.fromkeys([*deciding[:1], "chief-0", "worker-0"]):
-        if hostname in state.tasks:
-            training = Training()
-            lines = record.log(state.spec.id, hostname).tail(_SPEED_LINES)
-            training.add_lines((line.at, line.text) for line in lines)
-            if training.progress.rate is not None:
-                return training.progress.rate
-    return None
+    names = [name for name in dict.fromkeys([*deciding[:1], *LEADERS]) if name in state.tasks]
+    rates = (progress.rate for progress in stored_progress(record, state.spec.id, names))
+    return next((rate for rate in rates if rate is not None), None)
+
+
+def last_step(stopped: StoppedRun) -> int:
+    """The last step that the current run of a record has logged; 0 for none."""
+    run = stopped.record.current()
+    names = [task.hostname for task in deciding_tasks(run)] if run else []
+    steps = (progress.step for progress in stored_progress(stopped.record, run.spec.id if run else "", names))
+    return next((int(step) for step in steps if step is not None), 0)
+
+
+def stored_progress(
+    record: Record, run_id: str, hostnames: Iterable[str], commands: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Progress]:
+    """The progress of each of these tasks, from the last lines of its log; `commands` has the command of each."""
+    for hostname in hostnames:
+        lines = record.log(run_id, hostname).tail(_LAST_LINES)
+        yield read_progress(((line.at, line.text) for line in lines), commands.get(hostname, ""))

@@ -2,71 +2,50 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..agent.run_state import FAILED, LOST, OUT_OF_MEMORY, RUNNING, UNKNOWN, UNREACHABLE
+from ..agent.run_state import FAILED, RESTARTING, RUNNING, UNKNOWN
 from ..outputs import ArtifactRow, TaskRow
-from ..units import dollars, text_of_number, text_of_seconds, text_of_size, wrapped
-from .progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
-from .report import Report
-
-LEADERS = ("chief-0", "worker-0", "gpu-worker-0")
-"""The first of these that the cluster has is the task that prints most about the training."""
-
-_PROBLEMS = (FAILED, "killed", OUT_OF_MEMORY, LOST, UNREACHABLE, "rejected", "restarting")
-"""The beginnings of states of which `tfdeploy explain` knows more."""
+from ..units import dollars, named, text_of_seconds, text_of_size, wrapped
+from .progress import Progress, leaders_first, left_text, loss_text, rate_text, read_progress, step_text
+from .report import Report, metric_text
+from .tables import kind
 
 _SHOWN_ARTIFACTS = 3
 
 
 def leader(tasks: Sequence[TaskRow]) -> str:
     """The task that prints most about the training; empty if there is none."""
-    names = [row["hostname"] for row in tasks]
-    return next((name for name in LEADERS if name in names), names[0] if names else "")
+    return next(iter(leaders_first(row["hostname"] for row in tasks)), "")
 
 
 def progress_of(report: Report) -> Progress:
     """The progress of the task that prints most about the training, from its last lines."""
     name = leader(report.tasks)
     command = next((row["command"] for row in report.tasks if row["hostname"] == name), "")
-    training = Training(goal(command))
-    training.add_lines(report.timed.get(name, ()))
-    return training.progress
+    return read_progress(report.timed.get(name, ()), command)
 
 
 def summary(report: Report, progress: Progress, home: str = "", width: int = 0, with_cause: bool = True) -> str:
     """What is known of the run, a line for each, and below it how it ended or that it runs. `home` is the user's folder, which is
     written as ~; `width` is that of the terminal, 0 for no limit; without `with_cause`, the failure is explained elsewhere."""
     is_running = report.state == RUNNING and not report.decided
+    took, spent = text_of_seconds(max(0.0, report.last_seen - report.submitted)), report.cost.get("spent")
+    missing = "not printed" if report.decided else "not printed yet"
     rows = {
-        "run": _run_text(report),
-        **{name: _metric_text(value, report.decided) for name, value in report.metrics.items()},
+        "run": f"{report.run}, took {took}" if report.decided else report.run,
+        **{name: metric_text(value, missing) for name, value in report.metrics.items()},
         "progress": "" if is_running else _progress_text(progress, report.decided),
-        "cost": _cost_text(report),
+        "cost": "" if spent is None else f"{dollars(spent)} so far",
         **_stored(report, home),
     }
     shown = {name: text for name, text in rows.items() if text}
     size = max(map(len, shown), default=0)
     lines = [f"{name:<{size}}  {text}" for name, text in shown.items()]
     if is_running:
-        lines += wrapped(_state_line(report, progress), width)
+        detail = ", ".join(filter(None, (report.reason, _progress_text(progress, decided=False))))
+        lines += wrapped(f"Run running for {took}{f': {detail}' if detail else ''}.", width)
     elif with_cause:
         lines += wrapped(report.sentences, width)
     return "\n".join(lines)
-
-
-def _run_text(report: Report) -> str:
-    """The run's id, and how long it took: `6f1c2a9b3d4e, took 1m12s`."""
-    return f"{report.run}, took {_duration(report)}" if report.decided else report.run
-
-
-def _duration(report: Report) -> str:
-    return text_of_seconds(max(0.0, report.last_seen - report.submitted))
-
-
-def _metric_text(value: object, decided: bool) -> str:
-    """The value of a metric as text."""
-    if value is None:
-        return "not printed" if decided else "not printed yet"
-    return text_of_number(value) if isinstance(value, float) else str(value)
 
 
 def _progress_text(progress: Progress, decided: bool) -> str:
@@ -75,22 +54,17 @@ def _progress_text(progress: Progress, decided: bool) -> str:
     step = step if step.startswith("step") or not step else f"step {step}"
     part = "" if progress.part is None or decided else f" ({progress.part:.0%})"
     left = "" if decided else left_text(progress)
-    return ", ".join(text for text in (f"{step}{part}", rate_text(progress), left, loss_text(progress)) if text)
-
-
-def _cost_text(report: Report) -> str:
-    spent = report.cost.get("spent")
-    return "" if spent is None else f"{dollars(spent)} so far"
+    return ", ".join(filter(None, (f"{step}{part}", rate_text(progress), left, loss_text(progress))))
 
 
 def _stored(report: Report, home: str) -> Mapping[str, str]:
     """The models and checkpoints of the run: what was stored and its folder, which is named once, else the folder of the run."""
     stored = [row for row in report.artifacts if row["path"]]
     missing = [row for row in report.artifacts if not row["path"]]
-    more = f" and {len(stored) - _SHOWN_ARTIFACTS} more" if len(stored) > _SHOWN_ARTIFACTS else ""
-    folder = _folder(stored)
+    # All of them are in one folder, each under its name.
+    folder = stored[0]["path"].removesuffix(f"/{stored[0]['name']}") if stored else ""
     return {
-        "stored": ", ".join(map(_artifact_text, stored[:_SHOWN_ARTIFACTS])) + more,
+        "stored": named(list(map(_artifact_text, stored)), _SHOWN_ARTIFACTS),
         "in": _short(folder, home),
         "not stored": f"{missing[0]['name']}: {missing[0]['problem']}" if missing else "",
         "train_dir": "" if folder else _short(report.train_dir, home),
@@ -103,11 +77,6 @@ def _artifact_text(row: ArtifactRow) -> str:
     return f"{row['name']} ({kind}, {text_of_size(row['size'])})"
 
 
-def _folder(stored: Sequence[ArtifactRow]) -> str:
-    """The folder in which all of them are, each under its name."""
-    return stored[0]["path"].removesuffix(f"/{stored[0]['name']}") if stored else ""
-
-
 def _short(path: str, home: str) -> str:
     return f"~{path.removeprefix(home)}" if home and path.startswith(f"{home}/") else path
 
@@ -118,14 +87,8 @@ def next_steps(report: Report, serves: bool = False, in_status: bool = False) ->
         return ""
     name = next((failed.hostname for failed in report.failures), leader(report.tasks))
     is_wrong = report.state in (FAILED, UNKNOWN) or any(
-        str(row["status"]).startswith(_PROBLEMS) for row in report.tasks
+        kind(row["status"]) == "bad" or row["status"].startswith(RESTARTING) for row in report.tasks
     )
     first = "explain" if is_wrong else "status" if report.decided or serves else "status --watch"
     commands = [first, f"logs {name}", "report"][first == "status" and in_status :]
     return f"More: {', '.join(f'`tfdeploy {command}`' for command in commands)}."
-
-
-def _state_line(report: Report, progress: Progress) -> str:
-    """A run that continues: `Run running for 2m10s: step 120/200 (60%), 41.0 steps/s, 2s left.`"""
-    detail = ", ".join(text for text in (report.reason, _progress_text(progress, decided=False)) if text)
-    return f"Run running for {_duration(report)}{f': {detail}' if detail else ''}."

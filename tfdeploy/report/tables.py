@@ -1,13 +1,36 @@
 """The tables of machines and tasks: one definition of the columns for the stack output, the terminal and the page. Pure."""
 
-import datetime
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..agent import run_state as states
 from ..outputs import MachineRow, TaskRow
 from ..spec.backends import is_this_computer
-from ..units import counted, dollars
+from ..units import counted, dollars, from_moment
+
+REMOVED = "removed"
+KINDS = {
+    states.SCHEDULED: "idle",
+    states.WAITING: "wait",
+    states.STARTING: "start",
+    states.RUNNING: "run",
+    states.RESTARTING: "warn",
+    states.INTERRUPTED: "warn",
+    states.LOST: "bad",
+    states.SUCCEEDED: "good",
+    states.STOPPED: "over",
+    REMOVED: "over",
+    **dict.fromkeys((*states.DEAD, states.UNREACHABLE, "rejected", "gone", "left over"), "bad"),
+    states.UNKNOWN: "wait",
+    "pulling": "start",
+    "connected": "good",
+    "ok": "good",
+    "ended": "over",
+    "destroyed": "over",
+}
+"""State of a run, a task or a machine to its kind, which has one colour on the page and one in a terminal."""
 
 _COMMAND_LENGTH = 40
 
@@ -18,17 +41,8 @@ _EMPTY_COLUMNS = ("public_ip", "region", "container")
 """Columns that a narrow terminal does not show if they are empty."""
 
 _DROPPED_COLUMNS = (
-    "command",
-    "container",
-    "created",
-    "role",
-    "provider",
-    "size",
-    "age",
-    "where",
-    "started",
-    "backend",
-    "per_hour",
+    *("command", "container", "created", "role", "provider"),
+    *("size", "age", "where", "started", "backend", "per_hour"),
 )
 """Columns that a terminal does not show if it is too narrow for all of them, in this order."""
 
@@ -44,6 +58,11 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Mapping[str, str]]
+
+
+def kind(status: str) -> str:
+    """The kind of a status: `waiting for ps-0` has that of `waiting`; empty for other words."""
+    return next((KINDS[word] for word in KINDS if re.match(rf"{word}\b", status)), "")
 
 
 def machine_table(machines: Sequence[MachineRow]) -> Table:
@@ -62,13 +81,11 @@ def task_table(tasks: Sequence[TaskRow], endpoints: Mapping[str, str] | None = N
     rows = [_cells(task, columns) for task in tasks]
     if endpoints is None:
         return Table("Tasks", columns, rows)
-    addresses = [endpoints.get(task["hostname"], "") for task in tasks]
-    ports = [address.rpartition(":")[2] for address in addresses]
-    names = [f"{task['hostname']}:{port}" if port else "" for task, port in zip(tasks, ports, strict=True)]
-    wide = [
-        {**row, "endpoint": name, "address": address} for row, name, address in zip(rows, names, addresses, strict=True)
-    ]
-    return Table("Tasks", [*columns, "endpoint", "address"], wide)
+    for row in rows:
+        address = endpoints.get(row["hostname"], "")
+        port = address.rpartition(":")[2]
+        row |= {"endpoint": f"{row['hostname']}:{port}" if port else "", "address": address}
+    return Table("Tasks", [*columns, "endpoint", "address"], rows)
 
 
 def _is_informative(machines: Sequence[MachineRow]) -> bool:
@@ -77,10 +94,10 @@ def _is_informative(machines: Sequence[MachineRow]) -> bool:
     return not is_alone or machines[0]["status"] != "connected"
 
 
-def _without_empty_columns(table: Table, hidden: Sequence[str] = ()) -> Table:
+def without_empty_columns(table: Table, hidden: Sequence[str] = ()) -> Table:
     """The table without these columns and those that have no text."""
     columns = [name for name in table.columns if name not in hidden and any(row[name] for row in table.rows)]
-    return replace(table, columns=columns) if table.rows else table
+    return replace(table, columns=columns) if columns else table
 
 
 def with_ages(table: Table, now: float) -> Table:
@@ -90,8 +107,7 @@ def with_ages(table: Table, now: float) -> Table:
 
 def status_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow]) -> str:
     """Both tables as plain text, with short commands: the output `status`."""
-    short = [{**row, "command": _shorten(row["command"])} for row in task_table(tasks).rows]
-    return _joined([machine_table(machines), replace(task_table(tasks), rows=short)])
+    return _joined([machine_table(machines), _with_short_commands(task_table(tasks))])
 
 
 def screen_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], now: float) -> list[Table]:
@@ -100,21 +116,15 @@ def screen_tables(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], now:
     hidden = ["container"] if all(is_this_computer(machine["provider"]) for machine in machines) else []
     timed = with_ages(task_table(tasks), now) if now else task_table(tasks)
     tables = [timed, *([machine_table(machines)] if _is_informative(machines) else [])]
-    return [_without_empty_columns(table, hidden) for table in tables]
+    return [without_empty_columns(table, hidden) for table in tables]
 
 
 def screen_text(machines: Sequence[MachineRow], tasks: Sequence[TaskRow], width: int, now: float) -> str:
     """The same as plain text in so many columns, as far as possible; 0 for no limit."""
-    return _joined(
-        [
-            replace(table, rows=[{**row, **_short_command(row)} for row in table.rows])
-            for table in screen_tables(machines, tasks, now)
-        ],
-        width,
-    )
+    return _joined(map(_with_short_commands, screen_tables(machines, tasks, now)), width)
 
 
-def _joined(tables: Sequence[Table], width: int = 0) -> str:
+def _joined(tables: Iterable[Table], width: int = 0) -> str:
     return "\n\n".join(text_table(table.rows, table.columns, width) for table in tables)
 
 
@@ -164,8 +174,7 @@ def ago(moment: str, now: float) -> str:
     """A time of the outputs relative to now: `2 minutes ago`; empty if there is none."""
     if not moment:
         return ""
-    at = datetime.datetime.strptime(moment, "%Y-%m-%d %H:%M:%SZ").replace(tzinfo=datetime.UTC).timestamp()
-    age = max(0, round(now - at))
+    age = max(0, round(now - from_moment(moment)))
     seconds, unit = next((size for size in _UNITS if age >= size[0]), _UNITS[-1])
     return f"{counted(age // seconds, unit)} ago"
 
@@ -184,10 +193,9 @@ def _spent(machine: MachineRow) -> str:
     return "unknown" if usd is None else dollars(usd)
 
 
-def _short_command(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"command": _shorten(row["command"])} if "command" in row else {}
-
-
-def _shorten(command: str) -> str:
-    line = command.replace("\n", " ")
-    return line if len(line) <= _COMMAND_LENGTH else line[: _COMMAND_LENGTH - 1] + "…"
+def _with_short_commands(table: Table) -> Table:
+    if "command" not in table.columns:
+        return table
+    return replace(
+        table, rows=[{**row, "command": _cut(row["command"].replace("\n", " "), _COMMAND_LENGTH)} for row in table.rows]
+    )

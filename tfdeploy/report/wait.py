@@ -16,23 +16,26 @@ from pathlib import Path
 import pulumi
 
 from ..agent.polling import pause_after
+from ..agent.record.artifacts import CHECKPOINT
 from ..agent.record.record import RecordFormatError, ViewRequest
-from ..agent.run_state import FAILED, RUNNING, TENSORBOARD, UNKNOWN
-from ..backends.base import Backend, ClusterRef, ObservedState
+from ..agent.run_state import FAILED, RUNNING, SUCCEEDED, TENSORBOARD, UNKNOWN
+from ..backends.base import Backend, ClusterRef
 from ..errors import BackendError
+from ..outputs import TaskRow
 from ..plan.plan import Plan
 from ..spec.cluster import ClusterSpec
-from ..units import text_of_number, wrapped
-from .arrival import Arrival
-from .diagnosis import way_on
+from ..units import dollars, text_of_number, wrapped
+from .diagnosis import Trouble, way_on
 from .expected import expected_state
-from .live_display import MIN_COLUMNS, LiveDisplay
-from .live_rows import LiveRows
+from .live_display import MIN_COLUMNS, WATCH_COMMAND, LiveDisplay
+from .log_metrics import reading
+from .program_problems import is_noise
+from .progress import Training, goal, progress_text, read_progress
 from .report import Report, report
+from .run_history import checkpoint_step
 from .run_outcomes import observed_source, store_outcomes
 from .summary import next_steps, progress_of, summary
 from .tables import screen_text
-from .trouble import Trouble
 from .update_failure import fail_update
 
 _POLL_SECONDS, _LONGEST_PAUSE = 1.0, 3.0
@@ -75,7 +78,8 @@ class Watch:
     """Whether nothing of the cluster runs any more, and nothing starts it again by itself."""
     warned: set[str] = field(default_factory=set)
     """What was printed while the update waited: each sentence once."""
-    _trouble: Trouble = field(default_factory=Trouble)
+    trouble: Trouble = field(default_factory=Trouble)
+    """Why the cluster has not been observable for a while."""
     _has_outcomes: bool = False
     """Whether the outcomes of earlier runs were stored."""
 
@@ -85,31 +89,18 @@ class Watch:
         Raises:
             BackendError: the record was written by another version.
         """
-        lines = max(self.spec.log_lines, _PROGRESS_LINES)
-        observed_state = self._observe(ViewRequest(lines, dict(self.spec.metrics)))
+        request = ViewRequest(max(self.spec.log_lines, _PROGRESS_LINES), dict(self.spec.metrics))
+        try:
+            observed_state = self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
+        except RecordFormatError as error:
+            raise BackendError(str(error)) from None
         latest = report(expected_state(self.plan, self.spec), observed_state)
-        self._trouble.note(observed_state, self.backend.heal_command, time.monotonic())
-        self.is_gone = self._trouble.is_final and not latest.decided
+        self.trouble.note(observed_state, self.backend.heal_command, time.monotonic())
+        self.is_gone = self.trouble.is_final and not latest.decided
         if not self.is_preview and (latest.finished or not self._has_outcomes):
             self._has_outcomes = True
             store_outcomes(observed_source(self.cluster, observed_state, self.spec.metrics), _OUTCOME_SECONDS)
         return latest
-
-    @property
-    def trouble(self) -> str:
-        """Why the cluster has not been observable for a while, and what to do; empty where it is."""
-        return self._trouble.text
-
-    @property
-    def was_well(self) -> bool:
-        """Whether this update has seen the cluster without anything wrong: what happened then is this update's."""
-        return self._trouble.was_well
-
-    def _observe(self, request: ViewRequest) -> ObservedState:
-        try:
-            return self.backend.runner.observe(self.cluster, self.token, request, self.is_preview)
-        except RecordFormatError as error:
-            raise BackendError(str(error)) from None
 
 
 async def follow(
@@ -152,21 +143,18 @@ def _print_changes(watch: Watch, latest: Report) -> None:
     if latest.time_left and "time left" not in watch.warned:
         watch.warned.add("time left")
         pulumi.log.info(f"{watch.spec.name}: {latest.sentences}")
-    if watch.trouble:
-        _warn_once(watch, watch.trouble, watch.trouble)
+    _warn_once(watch, watch.trouble.text, watch.trouble.text)
     _warn_of_program(watch, latest)
 
 
 def _warn_of_program(watch: Watch, latest: Report) -> None:
     """Name each task that waits for a peer which does not respond, and each metric that `until` cannot compare."""
-    for wait in latest.session_waits:
-        _warn_once(watch, wait.hostname, f"{wait.text} {wait.remedy}")
-    for problem in latest.until_problems:
-        _warn_once(watch, problem.metric, f"{problem.text} {problem.remedy}")
+    for problem in latest.problems:
+        _warn_once(watch, problem.about or problem.text.partition(":")[0], f"{problem.text} {problem.remedy}")
 
 
 def _warn_once(watch: Watch, key: str, text: str) -> None:
-    if key not in watch.warned:
+    if text and key not in watch.warned:
         watch.warned.add(key)
         pulumi.log.warn(f"{watch.spec.name}: {text}")
 
@@ -282,14 +270,15 @@ def _log_result(watch: Watch, latest: Report, is_new: bool) -> None:
     width = display.text_columns
     tables = screen_text(latest.machines, latest.tasks, width, time.time() if width else 0.0)
     progress = replace(progress_of(latest), losses=())  # of the last lines alone a curve is flat
-    known = summary(latest, progress, str(Path.home()), width, with_cause=not has_failed)
+    facts = summary(latest, progress, str(Path.home()), width, with_cause=not has_failed)
     more = [] if has_failed else wrapped(next_steps(latest, watch.spec.standalone_servers), width)
-    pulumi.log.info("\n".join([name, tables, "", known, *more]).rstrip())
+    pulumi.log.info("\n".join([name, tables, "", facts, *more]).rstrip())
     if is_new:
         _warn_of_program(watch, latest)
-    if watch.is_gone and watch.was_well:
-        pulumi.log.error(f"{name}: {watch.trouble}")
-        fail_update(name, f"{name}: {watch.trouble}")
+    if watch.is_gone and watch.trouble.was_well:
+        sentence = f"{name}: {watch.trouble.text}"
+        pulumi.log.error(sentence)
+        fail_update(name, sentence)
     elif has_failed:
         sentence = f"{name}: the run failed: {latest.reason}."
         text = f"{sentence}{_last_lines(latest)}"
@@ -313,3 +302,99 @@ def _last_lines(latest: Report) -> str:
         how = f"{status.get(failed.hostname, FAILED)}{failed.place}"
         text += f"\n{failed.hostname} {how}. Its last lines:{lines or ' none'}\n{failed.remedy}"
     return text
+
+
+CLUSTER_ROW, RUN_ROW = "cluster", "run"
+"""The rows of a cluster that are not a task's. Those are named by their hostnames, which end with a number."""
+
+_MIN_SECONDS = 1.0
+_SECONDS_PER_TASK = 0.1
+"""At most one message a second for each row, and ten for a cluster: Pulumi Cloud and `--event-log` store each one."""
+
+
+class LiveRows:
+    """The rows of a cluster. Each line of a task is read once."""
+
+    def __init__(self) -> None:
+        self._trainings: dict[str, Training] = {}
+        self._read: dict[str, float] = {}
+        self._shown: dict[str, str] = {}
+        self._next_at = 0.0
+        self._run = ""
+
+    def changes(self, latest: Report, now: float) -> Mapping[str, str]:
+        """The rows with another text than the last time; none if that was a moment ago. `now` is a clock that does not step."""
+        self._read_lines(latest)
+        if now < self._next_at:
+            return {}
+        self._next_at = now + max(_MIN_SECONDS, _SECONDS_PER_TASK * len(latest.tasks))
+        texts = {row["hostname"]: self._task_text(row, latest) for row in latest.tasks}
+        spent, per_hour = latest.cost.get("spent"), latest.cost.get("per_hour")
+        costs = [
+            "" if spent is None else f"{dollars(spent)} so far",
+            "" if per_hour is None else f"{dollars(per_hour)}/h",
+        ]
+        cluster = (latest.state, ", ".join(filter(None, costs)), latest.reason, latest.time_left)
+        texts |= {CLUSTER_ROW: "  ".join(filter(None, cluster)), RUN_ROW: f"more: {WATCH_COMMAND}"}
+        changed = {name: text for name, text in texts.items() if text != self._shown.get(name)}
+        self._shown |= changed
+        return changed
+
+    def _read_lines(self, latest: Report) -> None:
+        if latest.run != self._run:
+            self._run, self._trainings, self._read = latest.run, {}, {}
+        for row in latest.tasks:
+            name = row["hostname"]
+            training = self._trainings.setdefault(name, Training(goal(row["command"])))
+            lines = [line for line in latest.timed.get(name, []) if line[0] > self._read.get(name, 0.0)]
+            training.add_lines(lines)
+            if lines:
+                self._read[name] = lines[-1][0]
+
+    def _task_text(self, row: TaskRow, latest: Report) -> str:
+        """`running  1200/2000  20s left  41.0 steps/s  loss 0.31 ▇▅▃▂▁`; the last line of a task that prints no steps."""
+        if row["status"] != RUNNING:
+            return row["status"]
+        progress = self._trainings[row["hostname"]].progress
+        if progress.step is not None or progress.loss is not None:
+            return f"{RUNNING}  {progress_text(progress)}"
+        lines = [text for _, text in latest.timed.get(row["hostname"], []) if not is_noise(text)]
+        return "  ".join(filter(None, [RUNNING, *lines[-1:]]))
+
+
+class Arrival:
+    """What was observed of a run since it was submitted at a new place. `submitted` is that moment, in seconds since 1970."""
+
+    def __init__(self, submitted: float) -> None:
+        self._submitted = submitted
+        self._before: float | None = None
+        self.step: float | None = None
+        """The first step that was logged since then, once `trains`; None for a program that prints none."""
+        self.problem = ""
+        """Why the last step does not show that it trains."""
+
+    def trains(self, latest: Report, needs_step: bool = True) -> bool:
+        """Whether the run has succeeded, or runs with a step since then that it cannot have without its checkpoint. That it runs is
+        enough where no step is needed, and for a program that prints none."""
+        if latest.state != RUNNING:
+            return latest.state == SUCCEEDED
+        lines = [line for printed in latest.timed.values() for line in printed]
+        later = [line for line in lines if line[0] >= self._submitted]
+        if self.step is None:
+            steps = (reading(text).step for _, text in sorted(later))
+            self.step = next((step for step in steps if step is not None), None)
+        if self._before is None:
+            self._before = read_progress(line for line in lines if line[0] < self._submitted).step
+        step, least = read_progress(later).step, _least_step(latest, self._before or 0.0)
+        self.problem = ""
+        if step is not None and step < least:
+            self.problem = f"it logs step {step:,.0f}, and would continue at {least:,.0f} or later"
+        return not needs_step or (self._before is None if step is None else step >= least)
+
+
+def _least_step(latest: Report, before: float) -> float:
+    """The step that shows that a run which had logged the step `before` has continued: that of its checkpoint, if the names of
+    checkpoints count the same steps. A counter that begins at 0 shows nothing."""
+    names = (row["name"] for row in latest.artifacts or () if row["kind"] == CHECKPOINT)
+    steps = (step for name in names if (step := checkpoint_step(name)) is not None)
+    return max((step for step in steps if step <= before), default=1.0 if before else 0.0)

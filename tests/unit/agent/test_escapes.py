@@ -56,6 +56,13 @@ def test_what_was_erased_is_not_shown(printed: str) -> None:
     assert plain(printed) == ""
 
 
+@pytest.mark.parametrize(
+    ("printed", "shown"), [("a\x00b\x08c\td", "ac\td"), ("\x1b]never ended", ""), ("\udcff", "\ufffd")]
+)
+def test_what_no_terminal_shows_is_left_out(printed: str, shown: str) -> None:
+    assert plain(printed) == shown
+
+
 @pytest.mark.parametrize("printed", SHOWN)
 @pytest.mark.parametrize("has_ended", [True, False])
 def test_a_metric_is_read_as_it_is_shown(tmp_path: Path, printed: str, has_ended: bool) -> None:

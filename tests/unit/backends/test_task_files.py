@@ -19,8 +19,7 @@ from tfdeploy.agent.user_files.file_messages import (
 )
 from tfdeploy.agent.user_files.file_server import LENGTH
 from tfdeploy.backends import task_files
-from tfdeploy.backends.task_files import TaskFiles
-from tfdeploy.backends.thread_connection import ThreadConnection
+from tfdeploy.backends.task_files import TaskFiles, ThreadConnection
 from tfdeploy.errors import BackendError, Unreachable
 
 ROOT = FileEntry(FOLDER, "/root")
@@ -108,15 +107,15 @@ def test_what_is_not_a_message_is_refused(data: bytes) -> None:
 
 
 def test_a_content_arrives_in_parts() -> None:
-    content = sends(b"0123456789", b"abc", size=13).read("", 0, "")
-    assert b"".join(content.parts()) == b"0123456789abc"
-    assert content.end() == ContentEnd(SAME)
+    files = sends(b"0123456789", b"abc", size=13)
+    assert b"".join(files.parts(files.read("", 0, ""))) == b"0123456789abc"
+    assert files.end() == ContentEnd(SAME)
 
 
 @pytest.mark.parametrize("files", [sends(b"0123", b"4", size=4), sends(b"x", size=4, offset=4)])
 def test_more_content_than_announced_is_refused(files: TaskFiles) -> None:
     with pytest.raises(BackendError, match="something else than files"):
-        list(files.read("", 4, "").parts())
+        list(files.parts(files.read("", 4, "")))
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 3])
@@ -129,9 +128,9 @@ def test_the_end_of_the_connection_is_an_error() -> None:
     for data in (b"", b'{"kind": "folder"', to_line(ROOT)):
         with pytest.raises(Unreachable):
             TaskFiles(Scripted(data)).list(ABSOLUTE, "")
-    content = TaskFiles(Scripted(to_line(ContentBegin(0, 9)) + LENGTH.pack(9) + b"012")).read("", 0, "")
+    files = TaskFiles(Scripted(to_line(ContentBegin(0, 9)) + LENGTH.pack(9) + b"012"))
     with pytest.raises(Unreachable):
-        list(content.parts())
+        list(files.parts(files.read("", 0, "")))
 
 
 def test_files_of_this_computer(tmp_path: Path) -> None:
@@ -140,10 +139,9 @@ def test_files_of_this_computer(tmp_path: Path) -> None:
     files = TaskFiles(ThreadConnection(tmp_path))
     try:
         assert files.list(ABSOLUTE, str(tmp_path)).entries == (FileEntry(FILE, "a", 256 * 20_000, 0o600),)
-        content = files.read("a", 0, "")
-        received = b"".join(content.parts())
+        received = b"".join(files.parts(files.read("a", 0, "")))
         assert received == (tmp_path / "a").read_bytes()
-        assert content.end().sha256 == hashlib.sha256(received).hexdigest()
+        assert files.end().sha256 == hashlib.sha256(received).hexdigest()
         assert files.has("a", len(received), hashlib.sha256(received).hexdigest())
         assert not files.has("a", 1, hashlib.sha256(received[:1]).hexdigest())
         assert not files.has("a", len(received), "")

@@ -1,6 +1,7 @@
 """The verbs of the command, on clusters that only the registry and a made-up backend know."""
 
 import io
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,9 +20,9 @@ from tests.unit.report.test_wait import Looks, sight
 from tests.unit.simulation import World
 from tfdeploy import registry
 from tfdeploy.agent.record.record import Record, RecordView
-from tfdeploy.backends.base import ClusterRef, ObservedState, Route
+from tfdeploy.backends.base import ClusterRef, ObservedState, Route, TaskUsage
 from tfdeploy.cli import common, snapshot
-from tfdeploy.cli.commands import events, port_forward, tunnel, wait
+from tfdeploy.cli.commands import events, port_forward, top, wait
 from tfdeploy.cli.main import app
 from tfdeploy.errors import BackendError, NotFound
 from tfdeploy.report.expected import ExpectedState, expected_state
@@ -128,7 +129,7 @@ def test_tensorboard_is_found_where_only_the_job_tells_of_it(call: Call, monkeyp
     made = world()
     stands(monkeypatch, [sight(made)], ExpectedState(tasks=()))
     route = Route("10.0.0.4", 6006, lambda: pytest.fail("nobody connects"), direct=True)
-    monkeypatch.setattr(tunnel, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
+    monkeypatch.setattr(port_forward, "access", lambda backend: SimpleNamespace(route=lambda cluster, hostname: route))
     assert call("port-forward") == (0, "tensorboard-0: http://127.0.0.1:6006\n")
     stands(monkeypatch, [replace(sight(made), view=RecordView(made.now))], ExpectedState(tasks=()))
     with pytest.raises(NotFound, match="has no run yet"):
@@ -192,3 +193,15 @@ def test_what_engines_and_programs_say_cannot_move_the_terminal(
         monkeypatch.setattr(sys, name, screen)
         prints("a \x1b[2Jtable\n  of lines")
         assert screen.getvalue() == shown
+
+
+def test_top_shows_the_use_of_each_task_where_that_is_known(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    stands(monkeypatch, [sight(world())])
+    used = {"worker-0": TaskUsage(1.504, 3 << 29)}
+    monkeypatch.setattr(top, "access", lambda backend: SimpleNamespace(usage=lambda cluster: used))
+    lines = call("top")[1].splitlines()
+    assert lines[0].split() == ["HOSTNAME", "MACHINE", "STATUS", "CPUS", "MEMORY"]
+    assert [line.split()[-4:] for line in lines if line.startswith("worker-0")] == [["running", "1.50", "1.5", "GiB"]]
+    assert [line.split()[-1] for line in lines if line.startswith("ps-0")] == ["running"]
+    rows = {row["hostname"]: (row["cpus"], row["memory"]) for row in json.loads(call("top", "--json")[1])}
+    assert (rows["worker-0"], rows["ps-0"]) == ((1.504, 3 << 29), (None, None))

@@ -1,15 +1,165 @@
-"""What a task prints cannot do anything to the terminal that shows it."""
+"""Tables in the room that there is; and what a task prints cannot do anything to the terminal that shows it."""
 
 import re
+import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.cli.output import prefix
-from tfdeploy.report.escapes import safe
+from tests.unit.rows import machine_row, task_row
+from tfdeploy.agent.record.escapes import safe
+from tfdeploy.cli.common import has_colours
+from tfdeploy.cli.output import cluster_tables, prefix, table_lines, wide_tables
+from tfdeploy.outputs import MachineRow, TaskRow
+from tfdeploy.report.tables import ago, heading, machine_table, screen_text, status_text, task_table, text_table
 
 RED, RESET = "\x1b[31m", "\x1b[0m"
+NOW = 1_795_262_400.0
+"""2026-11-21 12:00:00Z."""
+
+MACHINE = machine_row(machine="lab", provider="docker")
+HERE = machine_row(machine="lab")
+
+
+def task(**more: Any) -> TaskRow:
+    """A row of the output `tasks`."""
+    command = "python train.py --steps=2000 --batch_size=100 --learning_rate=0.01"
+    return task_row(**{"command": command, "status": "stopped (run finished)", **more})
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("more", [{}, {"container": "4cc6c1021f35", "machine": "mnist-worker-m0"}])
+def test_tables_fit_the_terminal(width: int, more: dict[str, str]) -> None:
+    found = cluster_tables([MACHINE], [task(**more)], width)
+    assert max(map(len, found.splitlines())) <= width
+    assert "worker-0" in found
+    assert "stopped (run finished)" in found
+    assert ("COMMAND" in found) is (width > 80 or not more), "it goes first, and only where it must"
+
+
+@pytest.mark.parametrize("width", [76, 100])
+def test_the_tables_of_an_update_fit_the_terminal_and_those_of_the_output_are_whole(width: int) -> None:
+    found, whole = screen_text([MACHINE], [task()], width, NOW + 57 * 60), status_text([MACHINE], [task()])
+    assert max(map(len, found.splitlines())) <= width
+    assert all(text in found for text in ("worker-0", "stopped (run finished)", "57 minutes ago"))
+    assert all(text in whole for text in ("2026-11-21 12:00:00Z", "python train.py --steps=2000 --batch_si…"))
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 57, 60 * 23, 60 * 24 * 400])
+@pytest.mark.parametrize("width", [60, 70, 80])
+@pytest.mark.parametrize("machine", [MACHINE, HERE])
+def test_an_age_keeps_its_words_or_has_no_column(machine: MachineRow, width: int, minutes: int) -> None:
+    head, row, *_ = screen_text([machine], [task()], width, NOW + 60 * minutes).splitlines()
+    assert ("CREATED" in head) is row.endswith(" ago")
+
+
+def test_a_terminal_shows_tasks_first_and_of_this_computer_neither_the_machine_nor_processes() -> None:
+    here, there = (cluster_tables([machine], [task(container="4711")], 500) for machine in (HERE, MACHINE))
+    assert "Master" not in here
+    assert "4711" not in here
+    assert there.index("worker-0") < there.index("Master")
+    assert "4711" in there
+    unreachable = {**HERE, "status": "unreachable"}
+    assert "unreachable" in cluster_tables([unreachable], [task()], 500), "a machine that is not well is shown"  # type: ignore[list-item]
+    wide = wide_tables([HERE], [task(container="4711")], {"worker-0": "127.0.0.1:21000"})
+    assert all(text in wide for text in ("4711", "Master", "worker-0:21000", "127.0.0.1:21000"))
+
+
+LONG = {"status": "unreachable since 2026-11-21 04:12:07Z", "machine": "mnist-worker-m0", "hostname": "gpu-worker-10"}
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_what_identifies_a_row_and_its_status_are_never_cut(width: int) -> None:
+    lines = cluster_tables([MACHINE], [task(**LONG)], width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(text in lines[1] for text in LONG.values())
+    assert "COMMAND" not in lines[0], "the command is the first column to go"
+
+
+ROWS = [
+    {"cluster": "a/rather-long-stack/and-a-name-of-many", "backend": "docker", "state": "succeeded"}
+    | {"age": "50 minutes", "spent": "$12.50", "per_hour": "$10.93"},
+]
+
+
+def test_names_states_and_costs_of_clusters_are_never_cut() -> None:
+    (head, line) = table_lines(ROWS, list(ROWS[0]), 80, colours=False).splitlines()
+    assert len(head) <= 80
+    assert all(ROWS[0][name] in line for name in ("cluster", "backend", "state", "spent", "per_hour"))
+    assert "AGE" not in head
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("running", 32), ("failed (exit 3)", 31), ("stopped (run finished)", 2), ("pulling", 33)]
+)
+def test_states_have_colours(state: str, code: int) -> None:
+    rows = [{"hostname": "worker-0", "status": state}]
+    assert f"\x1b[{code}m{state}\x1b[0m" in table_lines(rows, ("hostname", "status"), 80, colours=True)
+    assert "\x1b" not in table_lines(rows, ("hostname", "status"), 80, colours=False)
+
+
+def test_a_cell_brings_no_colours_with_it() -> None:
+    rows = [{"hostname": "\x1b[31mworker-0\x1b[2J"}]
+    assert table_lines(rows, ["hostname"], 80, colours=True).splitlines()[1] == "worker-0"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "env", "expected"),
+    [(True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False)],
+)
+def test_colours_are_for_terminals_that_want_them(
+    terminal: bool, env: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert has_colours() is expected
+
+
+def test_wide_characters_are_counted_by_the_columns_that_they_take() -> None:
+    lines = cluster_tables([{**MACHINE, "machine": "機械"}, MACHINE], [task()], 100).splitlines()
+    assert lines[-2].startswith("機械      Master")
+    assert lines[-1].startswith("lab       Master")
+
+
+def test_with_room_nothing_is_lost() -> None:
+    found = wide_tables([MACHINE], [task()], {})
+    assert "--learning_rate=0.01" in found
+    assert all(heading(column) in found for table in (task_table([]), machine_table([])) for column in table.columns)
+
+
+def test_a_public_address_is_never_left_out() -> None:
+    assert "54.215.248.77" in cluster_tables(
+        [{**MACHINE, "public_ip": "54.215.248.77"}], [task(public_ip="54.215.248.77")], 80
+    )
+
+
+def test_money_has_a_column_where_it_is_spent() -> None:
+    assert "$0.35" in cluster_tables([{**MACHINE, "spent": 0.35}], [task()], 500)
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        ("2026-11-21 12:00:00Z", "0 seconds ago"),
+        ("2026-11-21 11:59:59Z", "1 second ago"),
+        ("2026-11-21 11:58:00Z", "2 minutes ago"),
+        ("2026-11-21 10:30:00Z", "1 hour ago"),
+        ("2026-11-19 12:00:00Z", "2 days ago"),
+        ("2026-11-21 12:00:09Z", "0 seconds ago"),
+        ("", ""),
+    ],
+)
+def test_moments_are_told_as_people_do(moment: str, words: str) -> None:
+    assert ago(moment, NOW) == words
+
+
+def test_a_table_without_rows_has_its_head() -> None:
+    assert text_table([], ("a", "b")) == "A   B"
 
 
 @pytest.mark.parametrize(

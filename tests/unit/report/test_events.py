@@ -7,8 +7,18 @@ import pytest
 from tests.unit.simulation import World
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
+from tfdeploy.agent.record import artifacts
 from tfdeploy.agent.run_state import STARTUP_TIMEOUT, SUCCEEDED, UNTIL, ReachedMetric, RunResult, TaskExit
-from tfdeploy.report.events import describe, document, exit_text, result_text, sentence, with_waits
+from tfdeploy.report.events import (
+    REASONS,
+    describe,
+    document,
+    exit_text,
+    reason_text,
+    result_text,
+    sentence,
+    with_waits,
+)
 
 RESULT = RunResult("failed", STARTUP_TIMEOUT, 1.0, ["ps-0"])
 KINDS = [value for name, value in vars(events).items() if name.isupper()]
@@ -73,11 +83,7 @@ def test_who_came_earlier_has_waited_for_the_last() -> None:
     assert [
         (event.task, event.tasks, event.delay)
         for event in with_waits([*registered("ps-0", "worker-0", "ps-1"), ready])[3:]
-    ] == [
-        ("ps-0", ["ps-1"], 3.0),
-        ("worker-0", ["ps-1"], 2.0),
-        ("", ready.tasks, 0.0),
-    ]
+    ] == [("ps-0", ["ps-1"], 3.0), ("worker-0", ["ps-1"], 2.0), ("", ready.tasks, 0.0)]
 
 
 def test_no_task_waits_for_an_auxiliary_one() -> None:
@@ -134,3 +140,12 @@ def test_a_run_with_tensorboard_restarts_by_request_and_a_stop() -> None:
     assert (events.REPLACE_REQUESTED, "ps-0") in happened
     interrupted = {event.task for event in world.events if event.reason == "restarted by request"}
     assert interrupted == {"worker-0", "tensorboard-0"}
+
+
+def test_every_reason_has_a_sentence() -> None:
+    names = ("LIMIT", "CHANGED", "UNREADABLE", "OUTSIDE", "NO_MATCH", "BAD_NAME", "DISK_FULL", "WRONG_HASH")
+    reasons = {
+        getattr(artifacts, name) for name in (*names, "OTHER_MACHINE", "CLUSTER_LIMIT", "RUN_LIMIT", "NOT_COPIED")
+    }
+    assert reasons == REASONS.keys()
+    assert reason_text("of a newer version") == "of a newer version"

@@ -9,8 +9,8 @@ from tests.unit.simulation import World
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.expected import expected_state
-from tfdeploy.report.live_rows import LiveRows
 from tfdeploy.report.report import Report, report
+from tfdeploy.report.wait import LiveRows
 
 MORE = {"run": "more: tfdeploy status --watch"}
 
@@ -29,12 +29,6 @@ def test_a_training_task_shows_step_goal_time_speed_and_loss() -> None:
         "cluster": "running",
         **MORE,
     }
-
-
-def test_the_goal_of_the_command_counts_too() -> None:
-    args = {"workers": 1, "command": ["python", "train.py", "--steps=400"]}
-    seen = sight(running(**args), (10.0, "step 100"), (12.0, "step 200"))
-    assert LiveRows().changes(reported(seen, **args), 0.0)["worker-0"] == "running  200/400  4s left  50.0 steps/s"
 
 
 def test_a_task_without_steps_shows_its_last_line() -> None:
@@ -94,8 +88,3 @@ def test_the_lines_of_an_earlier_run_do_not_count() -> None:
     logs = {"worker-0": [StoredLine(2.0, 1, "step 5")]}
     other = replace(reported(replace(seen, view=replace(seen.view, logs=logs)), workers=1), run="another")
     assert rows.changes(other, 1.0)["worker-0"] == "running  step 5"
-
-
-def test_what_pulumi_would_take_for_a_colour_is_not_shown_as_one() -> None:
-    seen = reported(sight(running(workers=1), (1.0, "<{%fg 99%}>")), workers=1)
-    assert seen.logs["worker-0"] == ["<{ %fg 99%}>"]

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.record.artifacts import LIMIT, LeftOut, StoredArtifact
 from tfdeploy.agent.record.record import RecordView, StoredLine
-from tfdeploy.agent.run_spec import RunJob
-from tfdeploy.agent.run_state import FINAL, RunState, TaskState
+from tfdeploy.agent.run_spec import RunJob, RunSpec
+from tfdeploy.agent.run_state import FINAL, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
 from tfdeploy.backends.base import EngineTask, ObservedCost, ObservedMachines, ObservedState
 from tfdeploy.report.expected import expected_state
-from tfdeploy.report.report import SILENT_SECONDS, Report, report, task_status
+from tfdeploy.report.report import SILENT_SECONDS, Report, _artifact_rows, _is_uploading, report, task_status
 from tfdeploy.report.tables import text_table
 
 ARGS: dict[str, Any] = {
@@ -270,3 +271,215 @@ def test_a_run_of_which_all_tasks_were_removed_says_so() -> None:
     made = world()
     reconcile.remove_tasks(made.job, list(made.job.tasks))
     assert read(sight(made)).reason == "it has no tasks, because all of them were removed"
+
+
+NO_NODE = "no suitable node (insufficient resources on 1 node)"
+NO_IMAGE = "No such image: gone:1"
+
+FRESH: dict[str, Any] = {"state": "scheduled", "instance": "", "seen": 0.0}
+RUNS: dict[str, Any] = {"state": "running"}
+"""A task that its launcher has just spoken for."""
+
+SCHEDULED = EngineTask(True, "", "scheduled")
+UNFIT = EngineTask(True, "", "scheduled", NO_NODE)
+PULLING = EngineTask(True, "", "pulling")
+STARTING = EngineTask(True, "", "starting")
+RUNNING = EngineTask(True, "4711", "running")
+REJECTED = EngineTask(False, "", "rejected", NO_IMAGE)
+FAILED = EngineTask(False, "4711", "failed", "task: non-zero exit (1)")
+COMPLETE = EngineTask(False, "4711", "complete")
+
+
+def look(engine: EngineTask | None, silent_since: float | None = None, at: float = NOON, **more: Any) -> ObservedState:
+    """A look at the world while the engine says this of worker-0."""
+    view = RecordView(at, world().job)
+    return ObservedState(at, view, silent_since, {"worker-0": engine} if engine else {}, **more)
+
+
+@pytest.mark.parametrize(
+    ("engine", "fields", "status"),
+    [
+        (SCHEDULED, FRESH, "scheduled"),
+        (UNFIT, FRESH, f"scheduled ({NO_NODE})"),
+        (PULLING, FRESH, "pulling"),
+        (STARTING, FRESH, "starting"),
+        (RUNNING, FRESH, "scheduled"),
+        (EngineTask(True, "4711", "running", "a remark"), FRESH, "scheduled"),
+        (REJECTED, FRESH, f"rejected ({NO_IMAGE})"),
+        (FAILED, FRESH, "failed (task: non-zero exit (1))"),
+        (RUNNING, RUNS, "running"),
+        (RUNNING, {"state": "waiting", "waiting_for": "ps-0"}, "waiting for ps-0"),
+        (UNFIT, {"state": "interrupted"}, f"scheduled ({NO_NODE})"),
+        (PULLING, {"state": "interrupted"}, "pulling"),
+        (REJECTED, {"state": "interrupted"}, f"rejected ({NO_IMAGE})"),
+        (FAILED, {"state": "interrupted"}, "interrupted"),
+        (FAILED, RUNS, "lost"),
+        (COMPLETE, RUNS, "lost"),
+        (None, RUNS, "lost"),
+    ],
+)
+def test_the_engine_says_where_a_task_is_that_it_brings(
+    engine: EngineTask | None, fields: dict[str, Any], status: str
+) -> None:
+    assert task_status(worker(**fields), look(engine)) == status
+
+
+@pytest.mark.parametrize(
+    ("engine", "fields", "status"),
+    [(STARTING, {"state": "interrupted"}, "interrupted"), (RUNNING, RUNS, "lost"), (UNFIT, FRESH, "scheduled")],
+)
+def test_on_a_machine_that_is_gone_nothing_is_on_its_way(
+    engine: EngineTask, fields: dict[str, Any], status: str
+) -> None:
+    assert task_status(worker(**fields), look(engine, machines=ObservedMachines(others="gone"))) == status
+
+
+@pytest.mark.parametrize("engine", [SCHEDULED, UNFIT, PULLING, STARTING, RUNNING, REJECTED, FAILED, COMPLETE, None])
+def test_what_has_ended_has_ended_whatever_the_engine_says(engine: EngineTask | None) -> None:
+    assert task_status(worker(state="succeeded"), look(engine)) == "succeeded"
+    assert task_status(worker(state="failed", exit_code=3), look(engine, NOON - 60)) == "failed (exit 3)"
+
+
+@pytest.mark.parametrize(("later", "status"), [(0.0, "running"), (3.0, "running"), (3.1, "starting")])
+def test_the_engine_may_lag_a_moment_behind_the_launcher(later: float, status: str) -> None:
+    assert task_status(worker(**RUNS), look(STARTING, at=NOON + later)) == status
+
+
+@pytest.mark.parametrize(
+    ("engine", "silent_since", "fields", "status"),
+    [
+        (PULLING, 0.0, FRESH, "pulling"),
+        (UNFIT, 0.0, FRESH, f"scheduled ({NO_NODE})"),
+        (REJECTED, 0.0, FRESH, f"rejected ({NO_IMAGE})"),
+        (RUNNING, 0.0, FRESH, "starting"),
+        (None, 0.0, FRESH, "unreachable"),
+        (PULLING, NOON - 60, {"state": "interrupted"}, "pulling"),
+        (RUNNING, NOON - 60, RUNS, "unreachable since 2026-11-21 11:59:00Z"),
+        (FAILED, NOON - 60, RUNS, "unreachable since 2026-11-21 11:59:00Z"),
+        (REJECTED, NOON - 60, RUNS, f"rejected ({NO_IMAGE})"),
+    ],
+)
+def test_the_engine_speaks_while_the_controller_is_silent(
+    engine: EngineTask | None, silent_since: float, fields: dict[str, Any], status: str
+) -> None:
+    assert task_status(worker(**fields), look(engine, silent_since)) == status
+
+
+def empty(silent_since: float | None, engine: dict[str, EngineTask] | None, **more: Any) -> ObservedState:
+    """A look at a cluster whose controller has no run."""
+    return ObservedState(NOON, RecordView(NOON), silent_since, engine, **more)
+
+
+def begun(made: Any, silent_since: float | None = None, **more: Any) -> ObservedState:
+    """A look at a cluster that has a run."""
+    return ObservedState(NOON, RecordView(NOON, made.job), silent_since, dict.fromkeys(made.job.tasks, RUNNING), **more)
+
+
+def starting() -> ObservedState:
+    """A cluster whose engine has trouble with two of its tasks."""
+    engine = {"ps-0": PULLING, "worker-0": UNFIT, "worker-1": REJECTED}
+    problems = ["the controller is pulling: a large image"]
+    return empty(0.0, engine, problems=problems)
+
+
+@pytest.mark.parametrize(
+    ("at", "state", "reason"),
+    [
+        (empty(0.0, {"ps-0": PULLING}), "starting", "no run was submitted yet"),
+        (empty(0.0, {}), "unknown", "not deployed"),
+        (empty(0.0, None), "unknown", "not deployed"),
+        (empty(None, None), "starting", "no run was submitted yet"),
+        (empty(0.0, {"ps-0": PULLING}, problems=["a", "b"]), "starting", "a; b"),
+        (empty(0.0, None, problems=["the engine does not answer"]), "unknown", "the engine does not answer"),
+        (begun(noon(), problems=["a"]), "starting", ""),
+        (begun(world()), "running", ""),
+        (begun(world(), NOON - 60), "unknown", "the controller is unreachable since 2026-11-21 11:59:00Z"),
+        (
+            begun(world(), NOON - 60, problems=["a", "b"]),
+            "unknown",
+            "the controller is unreachable since 2026-11-21 11:59:00Z; a; b",
+        ),
+        (begun(finished(), NOON - 60, problems=["a"]), "succeeded", "worker-0 succeeded"),
+    ],
+)
+def test_problems_are_told_where_nothing_better_is_known(at: ObservedState, state: str, reason: str) -> None:
+    seen = read(at)
+    assert (seen.state, seen.reason) == (state, reason)
+
+
+def test_a_machine_that_is_not_connected_says_why() -> None:
+    words = {"box": "unreachable (heartbeat failure)"}
+    assert [row["status"] for row in read(begun(world())).machines] == ["connected"]
+    assert [row["status"] for row in read(begun(world(), machines=ObservedMachines(words))).machines] == [
+        "unreachable (heartbeat failure)"
+    ]
+
+
+def test_the_engines_container_stands_over_the_one_that_the_launcher_told_of() -> None:
+    newer = EngineTask(True, "0815", "running")
+    assert read(look(newer)).tasks[1]["container"] == "0815"
+    assert read(look(PULLING)).tasks[1]["container"] == "4711"
+
+
+SUBMITTED = 1000.0
+FOLDER = "/state/record/runs/run/artifacts"
+
+
+def with_artifacts(*stored: StoredArtifact, left_out: list[LeftOut] | None = None, upload: str = "") -> ObservedState:
+    run = RunState(RunSpec("run", [], {}, train_dir="/train/run"), SUBMITTED)
+    run.uploads = {"gpu-1": MachineUpload("worker-0", SUBMITTED, upload)} if upload else {}
+    view = RecordView(SUBMITTED + 1, run, artifacts=list(stored), left_out=left_out or [])
+    return ObservedState(SUBMITTED + 1, view, None, {}, "/state/record")
+
+
+def test_each_artifact_has_the_path_that_tensorflow_takes() -> None:
+    rows = _artifact_rows(
+        with_artifacts(
+            StoredArtifact("model", "export/1", 5, path="export/1"),
+            StoredArtifact("model", ".", 5, path="."),
+            StoredArtifact("checkpoint", "sub/ckpt-7", 5, path="sub/checkpoint"),
+            StoredArtifact("keras", "best.keras", 5, path="best.keras"),
+            StoredArtifact("files", "logs/**", 5, path="logs/x"),
+        )
+    )
+    assert [row["path"] for row in rows] == [
+        f"{FOLDER}/export/1",
+        FOLDER,
+        f"{FOLDER}/sub/ckpt-7",
+        f"{FOLDER}/best.keras",
+        FOLDER,
+    ]
+    assert {(row["size"], row["problem"]) for row in rows} == {(5, "")}
+
+
+def test_what_is_not_here_has_a_reason_and_no_path() -> None:
+    stored = StoredArtifact("keras", "k", 5, path="k", is_complete=False)
+    rows = _artifact_rows(with_artifacts(stored, left_out=[LeftOut("large", 9, LIMIT, "gpu-1")], upload=UPLOAD_LOST))
+    assert [(row["name"], row["kind"], row["path"]) for row in rows] == [
+        ("k", "keras", ""),
+        ("large", "", ""),
+        ("/train/run", "", ""),
+    ]
+    assert rows[0]["problem"] == "It is not on this computer yet: `pulumi up` copies it."
+    assert rows[1]["problem"].startswith("A run stores at most 2 GiB in 2000 files.")
+    assert "worker-0 on gpu-1 did not respond" in rows[2]["problem"]
+
+
+def test_without_a_run_there_are_none() -> None:
+    state = with_artifacts()
+    assert _artifact_rows(replace(state, view=RecordView(SUBMITTED))) == []
+    assert not _is_uploading(replace(state, view=RecordView(SUBMITTED)))
+
+
+@pytest.mark.parametrize(("upload", "is_complete", "expected"), [
+    (UPLOADING, True, True),
+    (UPLOADED, True, False),
+    (UPLOADED, False, True),
+    (UPLOAD_LOST, True, False),
+    ("", True, False),
+])  # fmt: skip
+def test_an_update_waits_for_what_is_on_its_way_for_a_minute(upload: str, is_complete: bool, expected: bool) -> None:
+    state = with_artifacts(StoredArtifact("keras", "k", 5, path="k", is_complete=is_complete), upload=upload)
+    assert _is_uploading(state) is expected
+    assert not _is_uploading(replace(state, view=replace(state.view, at=SUBMITTED + 61)))
+    assert not _is_uploading(replace(state, controller_silent_since=SUBMITTED))

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.report.test_run_history import finished, stored
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.run_diff import FileChange, RunDiff, code_changes
-from tfdeploy.report.run_history import StoredRun, changes, summaries
+from tfdeploy.report.run_history import StoredRun
 
 
 def archive(path: Path, files: dict[str, bytes], executable: Sequence[str] = ()) -> Path:
@@ -86,20 +86,19 @@ def test_a_change_of_the_executable_bit_is_named(tmp_path: Path) -> None:
 
 def shown(changes: Sequence[FileChange]) -> list[str]:
     """What the text of a comparison has of these files."""
-    run = summaries([stored(finished(1_000.0))])[0]
-    return RunDiff(run, run, [], changes).text(9_000.0).partition("nothing\n\n")[2].splitlines()
+    run = stored(finished(1_000.0))
+    return RunDiff(run, run, changes).text(9_000.0).partition("nothing\n\n")[2].splitlines()
 
 
 def test_the_text_has_results_changes_and_code(tmp_path: Path) -> None:
-    runs = [stored(finished(1_000.0)), stored(finished(5_000.0, env={"LR": "0.1"}, workers=3))]
-    first, second = (summaries([run])[0] for run in runs)
+    first, second = stored(finished(1_000.0)), stored(finished(5_000.0, env={"LR": "0.1"}, workers=3))
     code = code_changes(
         archive(tmp_path / "a", {"t.py": b"a\n", "d": b"\xff"}), archive(tmp_path / "b", {"t.py": b"b\n", "d": b"\xfe"})
     )
-    difference = RunDiff(first, second, changes(*runs), code)
+    difference = RunDiff(first, second, code)
     assert difference.text(9_000.0).splitlines() == [
         "           OLDER                  NEWER",
-        f"run        {first.run.spec.id}           {second.run.spec.id}",
+        f"run        {first.spec.id}           {second.spec.id}",
         "started    1970-01-01 00:16:40Z   1970-01-01 01:23:20Z",
         "took       1m30s                  1m30s",
         "where      local                  local",
@@ -128,18 +127,13 @@ def test_the_text_has_results_changes_and_code(tmp_path: Path) -> None:
         "mode": "",
         "diff": "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-a\n+b",
     }
-    assert "is not compared" in RunDiff(first, second, [], None).text(9_000.0)
+    assert "is not compared" in RunDiff(first, second, None).text(9_000.0)
 
 
 def learning(rate: str, receipt: Receipt | None, **args: Any) -> StoredRun:
     """A run whose learning rate is on its command line, and a variable with a value that nobody may see."""
     command = ["python", "train.py", f"--learning_rate={rate}"]
     return stored(finished(1_000.0, command=command, env={"KEY": f"hidden-{rate}"}, **args), receipt=receipt)
-
-
-def compare(older: StoredRun, newer: StoredRun) -> RunDiff:
-    first, second = (summaries([run])[0] for run in (older, newer))
-    return RunDiff(first, second, changes(older, newer), [])
 
 
 def test_values_are_side_by_side_and_those_of_the_environment_are_not_shown() -> None:
@@ -150,7 +144,7 @@ def test_values_are_side_by_side_and_those_of_the_environment_are_not_shown() ->
         {"c7i.large": 2},
     )
     after = Receipt({"ec2": '{"instance_type": "g6.xlarge"}', "jobs": jobs.format(2)}, {}, {"g6.xlarge": 2})
-    found = compare(learning("0.1", before), learning("0.2", after, worker_timeout="5m"))
+    found = RunDiff(learning("0.1", before), learning("0.2", after, worker_timeout="5m"), [])
     text = found.text(9_000.0)
     assert text.partition("Changed:\n")[2].splitlines() == [
         "  command",
@@ -186,8 +180,8 @@ def test_values_are_side_by_side_and_those_of_the_environment_are_not_shown() ->
 
 
 def test_what_only_one_run_has_a_receipt_for_is_not_compared() -> None:
-    found = compare(
-        learning("0.1", None), learning("0.2", Receipt({"wait": "0"}, {"python": "3.11.7"}, {"c7i.large": 2}))
+    found = RunDiff(
+        learning("0.1", None), learning("0.2", Receipt({"wait": "0"}, {"python": "3.11.7"}, {"c7i.large": 2})), []
     )
     assert {title: [row[0] for row in rows] for title, rows in found.value_tables().items()} == {
         "Arguments": ["command"],
@@ -198,4 +192,4 @@ def test_what_only_one_run_has_a_receipt_for_is_not_compared() -> None:
 
 
 def test_a_value_cannot_control_the_terminal() -> None:
-    assert "\x1b" not in compare(learning("0.1", None), learning("\x1b[2J", None)).text(9_000.0)
+    assert "\x1b" not in RunDiff(learning("0.1", None), learning("\x1b[2J", None), []).text(9_000.0)

@@ -8,6 +8,8 @@ import pytest
 from tests.clusters import ID
 from tests.unit.cases import plan
 from tests.unit.simulation import World
+from tfdeploy.agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
+from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.run_diff import compared
@@ -18,6 +20,7 @@ from tfdeploy.report.run_history import (
     changes,
     columns,
     outcome_of,
+    receipt_facts,
     summaries,
 )
 
@@ -180,3 +183,35 @@ def test_a_metric_with_the_name_of_a_column_has_one_of_its_own() -> None:
     assert (cells["metric cost"], cells["metric tasks"], cells["cost"]) == ("0.31", "7", "$0.08")
     side_by_side = {name: older for name, older, _ in compared(rows[0], rows[0], 9_000.0)}
     assert (side_by_side["metric cost"], side_by_side["tasks"]) == ("0.31", "ps: 1, worker: 2")
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    run = stored(finished(1_000.0))
+    assert receipt_facts(replace(run.spec, code=""), run.outcome, None) == {
+        "command": "python train.py",
+        "tasks": "ps: 1, worker: 2",
+    }
+
+
+def test_commands_machines_code_speed_and_cost() -> None:
+    run = stored(finished(1_000.0))
+    jobs = {**run.spec.jobs, "worker": RunJob(command=["python", "work.py"])}
+    receipt = Receipt({}, {}, {"c7i.large": 1, "g6.xlarge": 2}, code_files=2, code_bytes=2048)
+    went = replace(run.outcome, cost=0.0832, steps_per_second=41.253)
+    assert receipt_facts(replace(run.spec, code="0123abcd", jobs=jobs), went, receipt) == {
+        "command": "python train.py",
+        "command of worker": "python work.py",
+        "tasks": "ps: 1, worker: 2",
+        "machines": "c7i.large: 1, g6.xlarge: 2",
+        "code": "0123abcd (2 files, 2 KiB)",
+        "steps/s": "41.25",
+        "cost": "$0.0832",
+    }
+
+
+def test_the_checkpoint_that_is_stored_has_its_step() -> None:
+    run = stored(finished(1_000.0))
+    names = ("model.ckpt-4200", "best", "export")
+    artifacts = [StoredArtifact(FILES if name == "export" else CHECKPOINT, name, 8) for name in names]
+    facts = receipt_facts(run.spec, run.outcome, None, artifacts)
+    assert facts["checkpoint"] == "model.ckpt-4200 (step 4,200), best"

@@ -18,11 +18,11 @@ from tfdeploy.agent.events import Event
 from tfdeploy.agent.record.log import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.move import StoppedRun
 from tfdeploy.receipts import Receipt, RunOutcome
 from tfdeploy.report import run_outcomes
-from tfdeploy.report.receipt_text import cost_text
-from tfdeploy.report.run_history import UNFINISHED
-from tfdeploy.report.run_outcomes import RecordSource, outcome, run_cost, speed, store_outcomes
+from tfdeploy.report.run_history import UNFINISHED, cost_text
+from tfdeploy.report.run_outcomes import RecordSource, last_step, outcome, run_cost, speed, store_outcomes
 
 PATTERNS = {"accuracy": r"accuracy (\S+)"}
 HOUR = 3600.0
@@ -45,9 +45,16 @@ def recorded(folder: Path, state: RunState) -> RecordSource:
     return RecordSource(cluster_ref(), record, PATTERNS)
 
 
-def known(run_id: str) -> RunOutcome | None:
+def is_known(run_id: str) -> bool:
     receipt = receipts.read(cluster_ref(), run_id)
-    return receipt.outcome if receipt else None
+    return receipt is not None and receipt.outcome is not None
+
+
+def known(run_id: str) -> RunOutcome:
+    receipt = receipts.read(cluster_ref(), run_id)
+    assert receipt is not None
+    assert receipt.outcome is not None
+    return receipt.outcome
 
 
 @pytest.mark.parametrize(
@@ -73,20 +80,12 @@ def test_what_is_known_of_a_run_that_has_ended_is_stored_once(tmp_path: Path) ->
     source = replace(recorded(tmp_path / "record", state), billed=[MACHINE])
     store_outcomes(source, 60.0)
     run_id = state.spec.id
+    counts, metrics = {"ps": 1, "worker": 2}, {"accuracy": "0.95"}
     assert known(run_id) == RunOutcome(
-        1_000.0,
-        1_090.0,
-        "succeeded",
-        "worker-0 succeeded",
-        {"ps": 1, "worker": 2},
-        {"accuracy": "0.95"},
-        10.0,
-        0.0125,
-        True,
+        1_000.0, 1_090.0, "succeeded", "worker-0 succeeded", counts, metrics, 10.0, 0.0125, True
     )
     store_outcomes(replace(source, billed=[], patterns={}), 60.0)
     stored = known(run_id)
-    assert stored is not None
     assert (stored.cost, stored.metrics) == (0.0125, {"accuracy": "0.95"}), "nothing of it changes any more"
     later = outcome(replace(source, billed=[]), state, 0.0, stored)
     assert (later.cost, later.steps_per_second) == (0.0125, 10.0)
@@ -98,7 +97,6 @@ def test_a_run_that_is_submitted_again_after_its_record_was_lost_is_another_one(
     Record(tmp_path / "again").save(again)
     store_outcomes(RecordSource(cluster_ref(), Record(tmp_path / "again"), {}), 60.0)
     stored = known(again.spec.id)
-    assert stored is not None
     assert stored.submitted == 5_000.0
 
 
@@ -109,7 +107,6 @@ def test_a_run_that_still_runs_is_not_final(tmp_path: Path) -> None:
     source = replace(recorded(tmp_path / "record", state), current=state.spec.id)
     store_outcomes(source, 60.0)
     stored = known(state.spec.id)
-    assert stored is not None
     assert (stored.result, stored.ended, stored.is_final) == ("running", None, False)
 
 
@@ -125,12 +122,11 @@ def test_without_time_nothing_is_stored_and_a_damaged_run_is_left_out(tmp_path: 
     source = recorded(tmp_path / "record", state)
     recorded(tmp_path / "record", other)
     store_outcomes(source, -1.0)
-    assert (known(state.spec.id), known(other.spec.id)) == (None, None)
+    assert (is_known(state.spec.id), is_known(other.spec.id)) == (False, False)
     for path in source.record.run_folder(state.spec.id).glob("run_state.*"):
         path.write_text("{")
     store_outcomes(source, 60.0)
-    assert known(state.spec.id) is None
-    assert known(other.spec.id) is not None
+    assert (is_known(state.spec.id), is_known(other.spec.id)) == (False, True)
 
 
 def test_what_took_too_long_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +134,7 @@ def test_what_took_too_long_is_not_stored(tmp_path: Path, monkeypatch: pytest.Mo
     source, clock = recorded(tmp_path / "record", state), itertools.chain([0.0, 0.0], itertools.repeat(61.0))
     monkeypatch.setattr(run_outcomes, "time", SimpleNamespace(monotonic=lambda: next(clock), time=time.time))
     store_outcomes(source, 60.0)
-    assert known(state.spec.id) is None
+    assert not is_known(state.spec.id)
 
 
 def test_a_run_without_steps_has_no_speed(tmp_path: Path) -> None:
@@ -157,7 +153,6 @@ def test_what_a_replaced_run_took_and_cost_stays_known(tmp_path: Path) -> None:
     source = replace(recorded(tmp_path / "record", state), current="other", billed=[MACHINE])
     store_outcomes(source, 60.0)
     stored = known(state.spec.id)
-    assert stored is not None
     assert (stored.result, stored.ended, stored.is_final) == (UNFINISHED, 1_000.0 + 0.5 * HOUR, False)
     assert (stored.cost, stored.steps_per_second) == (0.25, 10.0)
     destroyed = replace(source, current="", billed=[])
@@ -181,8 +176,6 @@ def test_a_price_that_is_known_later_counts(tmp_path: Path) -> None:
     first = known(state.spec.id)
     store_outcomes(replace(source, billed=[MACHINE]), 60.0)
     second = known(state.spec.id)
-    assert first is not None
-    assert second is not None
     assert (first.cost, second.cost) == (None, 0.0125)
 
 
@@ -207,12 +200,10 @@ def test_each_stay_of_a_run_that_moves_adds_its_cost(tmp_path: Path) -> None:
     here = moved(here, state, "ec2", "local", 2_000.0, 2_500.0)
     store_outcomes(here, 60.0)
     stored = known(run_id)
-    assert stored is not None
     assert (stored.stays, stored.cost, stored.is_least_cost) == ((0.0125, 0.0), 0.0125, False)
     back = moved(here, state, "local", "ec2", 3_000.0, 3_720.0)
     store_outcomes(back, 60.0)
     stored = known(run_id)
-    assert stored is not None
     assert (stored.stays, stored.cost, stored.ended) == ((0.0125, 0.0, 0.1), 0.1125, 3_720.0)
     store_outcomes(replace(back, billed=[]), 60.0)
     assert known(run_id) == stored, "its machines are gone"
@@ -226,12 +217,10 @@ def test_a_stay_of_which_the_cost_is_not_known_is_no_part_of_the_sum(tmp_path: P
     here = moved(here, state, "ec2", "local", 2_000.0, 2_500.0)
     store_outcomes(here, 60.0)
     stored = known(run_id)
-    assert stored is not None
     assert (stored.stays, stored.cost) == ((None, 0.0), None)
     back = moved(here, state, "local", "ec2", 3_000.0, 3_720.0)
     store_outcomes(back, 60.0)
     stored = known(run_id)
-    assert stored is not None
     assert (stored.cost, stored.is_least_cost, cost_text(stored)) == (0.1, True, "at least $0.10")
     back.record.add_events(run_id, [Event(events.RUN_RESUMED, 3_500.0)])
     assert outcome(back, state, 0.0, replace(stored, is_final=False)).stays[-1] is None, "other runs were between"
@@ -246,7 +235,6 @@ def test_the_record_of_a_place_that_a_run_has_left_changes_nothing(tmp_path: Pat
     there = finished(1_000.0)
     store_outcomes(moved(here, there, "ec2", "local", 2_000.0, 2_500.0), 60.0)
     stored = known(state.spec.id)
-    assert stored is not None
     receipts.reopen(cluster_ref(), state.spec.id)
     reopened = known(state.spec.id)
     store_outcomes(left, 60.0)
@@ -260,5 +248,11 @@ def test_a_finished_run_costs_nothing_where_its_record_moves(tmp_path: Path) -> 
     store_outcomes(here, 60.0)
     store_outcomes(moved(here, state, "local", "ec2", 2_000.0, 1_090.0), 60.0)
     stored = known(state.spec.id)
-    assert stored is not None
     assert (stored.stays, stored.cost) == ((0.0, 0.0), None)
+
+
+def test_the_last_step_of_a_record(tmp_path: Path) -> None:
+    stopped = StoppedRun(tmp_path, is_current=True)
+    assert last_step(stopped) == 0
+    recorded(tmp_path, finished(1_000.0))
+    assert last_step(stopped) == 40

@@ -60,10 +60,7 @@ def test_many_artifacts_none_and_one_that_is_missing() -> None:
 @pytest.mark.parametrize(
     ("progress", "last"),
     [
-        (
-            PROGRESS,
-            "Run running for 1m12s: step 120/200 (60%), 41.0 steps/s, 2s left, loss 0.31 █▃▁.",
-        ),
+        (PROGRESS, "Run running for 1m12s: step 120/200 (60%), 41.0 steps/s, 2s left, loss 0.31 █▃▁."),
         (Progress(step=7.0), "Run running for 1m12s: step 7."),
         (Progress(), "Run running for 1m12s."),
     ],

@@ -17,11 +17,11 @@ from tests.unit.cases import plan, spec
 from tests.unit.simulation import World
 from tfdeploy.agent import polling
 from tfdeploy.agent.record.record import RecordView, StoredLine
-from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
 from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report import wait
 from tfdeploy.report.report import END_SECONDS, Report
-from tfdeploy.report.wait import Watch, follow, observed
+from tfdeploy.report.wait import Arrival, Watch, follow, observed
 
 
 @pytest.fixture(autouse=True)
@@ -341,18 +341,8 @@ def test_an_update_of_a_run_that_goes_on_names_the_watch(logged: list[str]) -> N
     assert logged[-1].splitlines()[-1].startswith("More: `tfdeploy status --watch`, `tfdeploy logs worker-0`")
 
 
-@pytest.fixture
-def severities(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The severity of each line that an update logs."""
-    logged: list[str] = []
-    for severity in ("info", "warn", "error"):
-        monkeypatch.setattr(pulumi.log, severity, lambda *_, severity=severity, **__: logged.append(severity))
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+def test_each_update_of_a_process_has_its_own_start(logged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait, "fail_update", lambda *_: None)
-    return logged
-
-
-def test_each_update_of_a_process_has_its_own_start(severities: list[str]) -> None:
     world = running(workers=1)
     world.exit("worker-0", code=1)
     world.settle()
@@ -361,9 +351,9 @@ def test_each_update_of_a_process_has_its_own_start(severities: list[str]) -> No
     submitted_at = datetime.datetime.now(datetime.UTC).isoformat()
     time.sleep(0.01)
     second, _ = watch([sight(world)], workers=1)
-    for update, expected in ((first, "error"), (second, "warn")):
+    for update, is_same in ((first, False), (second, True)):
         assert finish(observed(update, submitted_at)).state == "failed"
-        assert severities.pop() == expected, "the run that failed is new only in the update that has submitted it"
+        assert ("This is the same run as before." in logged.pop()) == is_same
 
 
 def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[str], monkeypatch: Any) -> None:
@@ -403,3 +393,76 @@ def test_the_first_observation_and_that_of_the_end_are_stored_in_receipts(monkey
     preview, _ = watch([before], ps=1, workers=1)
     replace(preview, is_preview=True).look()
     assert stored == [True, True], "a preview writes nothing"
+
+
+BEFORE, AFTER = (90.0, "step 4200: loss 0.3"), (110.0, "step 4201: loss 0.3")
+
+
+def logging(state: str, *lines: tuple[float, str]) -> Report:
+    empty: dict[str, Any] = dict.fromkeys(Report.__dataclass_fields__)
+    return replace(Report(**empty), state=state, timed={"worker-0": list(lines)})
+
+
+@pytest.mark.parametrize(
+    ("state", "lines", "trains"),
+    [
+        (RUNNING, [BEFORE], False),
+        (RUNNING, [BEFORE, AFTER], True),
+        (RUNNING, [(110.0, "no step at all")], True),
+        (RUNNING, [BEFORE, (110.0, "no step yet")], False),
+        (RUNNING, [BEFORE, (110.0, "step 0: loss 2.3")], False),
+        (RUNNING, [(90.0, "step 0: loss 2.3"), (110.0, "step 0: loss 2.3")], True),
+        (RUNNING, [(110.0, "step 0: loss 2.3")], True),
+        (STARTING, [BEFORE, AFTER], False),
+        (SUCCEEDED, [BEFORE], True),
+        (FAILED, [BEFORE, AFTER], False),
+        (STOPPED, [BEFORE, AFTER], False),
+        (UNKNOWN, [BEFORE, AFTER], False),
+    ],
+)
+def test_a_step_after_the_submission_or_a_success(state: str, lines: list[tuple[float, str]], trains: bool) -> None:
+    assert Arrival(100.0).trains(logging(state, *lines)) == trains
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "step", "trains"),
+    [
+        (["model.ckpt-4000"], 0, False),
+        (["model.ckpt-4000"], 3999, False),
+        (["model.ckpt-4000"], 4000, True),
+        (["model.ckpt-4000", "eval/ckpt-5"], 100, False),
+        (["ckpt-5000"], 1, True),
+        (["ckpt-7"], 6, False),
+        (["ckpt"], 1, True),
+        ([], 1, True),
+    ],
+)
+def test_a_counter_that_begins_again_does_not_show_that_it_continues(
+    checkpoints: list[str], step: int, trains: bool
+) -> None:
+    rows: list[Any] = [{"name": name, "kind": "checkpoint"} for name in checkpoints]
+    arrival = Arrival(100.0)
+    latest = replace(logging(RUNNING, BEFORE, (110.0, f"step {step}: loss 2.3")), artifacts=rows)
+    assert arrival.trains(latest) == trains
+    assert bool(arrival.problem) == (not trains)
+
+
+def test_without_a_wait_it_is_enough_that_it_runs() -> None:
+    assert Arrival(100.0).trains(logging(RUNNING, BEFORE), needs_step=False)
+    assert not Arrival(100.0).trains(logging(STARTING, BEFORE), needs_step=False)
+
+
+def test_a_program_that_printed_steps_once_is_expected_to_print_them_again() -> None:
+    arrival = Arrival(100.0)
+    assert not arrival.trains(logging(RUNNING, BEFORE))
+    assert not arrival.trains(logging(RUNNING, (110.0, "the last lines have no step any more")))
+
+
+def test_the_first_step_at_the_new_place_stays_known() -> None:
+    arrival, report = Arrival(100.0), logging(RUNNING, BEFORE, AFTER, (111.0, "step 4202: loss 0.3"))
+    arrived = replace(report, timed={**report.timed, "worker-1": [(109.0, "resumed at step 4,200")]})
+    steps = []
+    for latest in (logging(RUNNING, BEFORE), arrived, logging(RUNNING, (200.0, "step 5000: loss 0.3"))):
+        arrival.trains(latest)
+        steps.append(arrival.step)
+    assert steps == [None, 4200, 4200]

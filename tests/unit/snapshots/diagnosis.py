@@ -6,12 +6,12 @@ from typing import Any
 
 from tests.unit.report import test_diagnosis as cases
 from tests.unit.report.test_diagnosis import ALL, NO_IMAGE, TASK
+from tests.unit.report.test_program_problems import line, look
 from tests.unit.report.test_report import NOON, failed, finished, noon, sight, waiting, world
-from tests.unit.report.test_session_waits import line, look
 from tests.unit.snapshots import case, section
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
-from tfdeploy.report.diagnosis import Finding
+from tfdeploy.report.program_problems import Finding
 from tfdeploy.report.remedies import engine_remedy, exit_remedy
 
 _STDERR = [StoredLine(1.0, 2, "Traceback"), StoredLine(3.0, 2, "ModuleNotFoundError: No module named 'scipy.stats'")]

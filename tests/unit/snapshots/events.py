@@ -10,8 +10,7 @@ from tfdeploy.agent.control.restart_policy import MAX_BACKOFF
 from tfdeploy.agent.control.success_policy import MAX_LOSSES
 from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.events import Event
-from tfdeploy.report.artifacts import REASONS
-from tfdeploy.report.events import describe, with_waits
+from tfdeploy.report.events import REASONS, describe, with_waits
 
 _SLOW = "its pattern takes more than 1 s: (a*)*b"
 

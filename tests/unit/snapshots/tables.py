@@ -1,7 +1,6 @@
 """The tables of machines and tasks with the sentences below them: the output `status`, and `tfdeploy show`."""
 
-from tests.unit.report.test_report import NOON, failed, finished, read, sight, waiting, world
-from tests.unit.report.test_report_engine import starting
+from tests.unit.report.test_report import NOON, failed, finished, read, sight, starting, waiting, world
 from tests.unit.snapshots import section
 from tfdeploy.backends.base import ObservedState
 

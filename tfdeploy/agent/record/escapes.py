@@ -55,3 +55,8 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return _SURROGATES.sub("\ufffd", safe(last_state(text), colours=False))
+
+
+def shown_text(text: str) -> str:
+    """The same for messages and outputs of Pulumi, which ends with a panic at what looks like its own markup of colours."""
+    return plain(text).replace("<{%", "<{ %")

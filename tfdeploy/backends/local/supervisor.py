@@ -8,6 +8,7 @@ import hashlib
 import http.client
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import xmlrpc.client
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
-from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from ...agent.files import write_whole
 from ...agent.polling import wait_until
@@ -91,6 +91,28 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)}
 
 
+class Faults:
+    """Codes of supervisord's faults, as in `supervisor.xmlrpc`: importing that takes longer than all calls of a command."""
+
+    BAD_NAME, ALREADY_STARTED, NOT_RUNNING, ALREADY_ADDED = 10, 60, 70, 90
+
+
+class _Transport(xmlrpc.client.Transport):
+    """Calls over a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        """Connect to the socket, whatever the host is called."""
+        connection = http.client.HTTPConnection("localhost")
+        self._connection = host, connection
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(self._path))
+        return connection
+
+
 class Supervisor:
     """A cluster's supervisord, running or not."""
 
@@ -98,7 +120,7 @@ class Supervisor:
         self._places = places
 
     def _call(self, method: str, *args: Any) -> Any:
-        transport = SupervisorTransport(None, None, f"unix://{self._places.supervisor_socket}")
+        transport = _Transport(self._places.supervisor_socket)
         proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
         try:
             return getattr(proxy.supervisor, method)(*args)

@@ -23,7 +23,7 @@ from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..port_forward import Direct
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
-from ..thread_connection import ThreadConnection
+from ..task_files import ThreadConnection
 from .paths import Places
 from .supervisor import Supervisor
 

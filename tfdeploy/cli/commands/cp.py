@@ -1,18 +1,19 @@
 """`tfdeploy cp`: copy files from a task, or from what is stored of a run."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ...agent.record.escapes import shown_text
 from ...errors import SpecError
-from ...report.escapes import shown_text
 from ...units import counted, text_of_size
 from .. import completion
 from ..common import FAILED, print_json, print_message, print_result
 from ..copy.destination import STDOUT, find_destination, refuse_in_source
-from ..copy.progress_bar import progress_bar
 from ..copy.source import OpenSource, open_source, parse_source
 from ..copy.transfer import CopyResult, copy, copy_to_stdout
 from ..select import ClusterQuery
@@ -55,16 +56,16 @@ def cp(
     with open_source(query, path) as opened:
         if dest == STDOUT:
             _refuse_folder(opened, source)
-            with progress_bar(opened.size) as report:
+            with _progress_bar(opened.size) as report:
                 result = copy_to_stdout(opened, report)
             target = STDOUT
         else:
             destination = find_destination(dest, opened.name, opened.is_folder)
             if opened.is_here:
                 refuse_in_source(destination, Path(opened.listing.root.name))
-            with progress_bar(opened.size) as report:
+            with _progress_bar(opened.size) as report:
                 result = copy(opened, destination, report)
-            target = str(destination.path)
+            target = str(destination)
     if query.as_json:
         print_json({"destination": target, **vars(result)})
     else:
@@ -91,3 +92,18 @@ def _print_names(reasons: Mapping[str, str]) -> None:
         print_message(f"{shown_text(name)}: {shown_text(reason)}.")
     if len(reasons) > _MAX_NAMES:
         print_message(f"… and {len(reasons) - _MAX_NAMES} more.")
+
+
+@contextmanager
+def _progress_bar(total: int) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many of so many bytes are copied: on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda completed: progress.update(task, completed=completed)

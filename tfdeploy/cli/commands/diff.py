@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from ... import receipts
+from ...agent.record.escapes import shown_text
 from ...agent.record.record import Record
 from ...errors import NotFound
-from ...report.escapes import shown_text
 from ...report.log_metrics import Curve, curves
 from ...report.run_diff import FileChange, RunDiff, code_changes
-from ...report.run_history import StoredRun, changes, summaries
+from ...report.run_history import StoredRun
 from ...report.run_outcomes import speed
 from ..common import print_json, print_result
 from ..select import ClusterQuery, select_cluster
@@ -43,7 +43,7 @@ def diff(
     second = _find(entry.title, runs, newer) if newer else runs[-1]
     others = [run for run in runs if run is not second]
     first = _find(entry.title, others, older) if older else _before(others, second)
-    result = _compare(_with_speed(first), _with_speed(second))
+    result = RunDiff(_with_speed(first), _with_speed(second), _code(first.spec.code, second.spec.code))
     if html is not None:
         _write_page(html, result, query.as_json)
     elif query.as_json:
@@ -64,7 +64,7 @@ def _with_speed(run: StoredRun) -> StoredRun:
 def _write_page(path: Path, result: RunDiff, as_json: bool) -> None:
     from ...report.html.comparison import comparison_page  # takes long to load
 
-    older, newer = (_curves(run.run) for run in (result.older, result.newer))
+    older, newer = (_curves(run) for run in (result.older, result.newer))
     text = comparison_page(result, older, newer, time.time())
     write_page(path, text, "--html")
     if as_json:
@@ -105,11 +105,6 @@ def _find(title: str, runs: Sequence[StoredRun], name: str) -> StoredRun:
         run_ids = ", ".join(dict.fromkeys(run.spec.id for run in runs))
         raise NotFound(f"{title} has no other run {name!r}. Its runs are: {run_ids}.")
     return matches[-1]
-
-
-def _compare(older: StoredRun, newer: StoredRun) -> RunDiff:
-    first, second = (summaries([run])[0] for run in (older, newer))
-    return RunDiff(first, second, changes(older, newer), _code(older.spec.code, newer.spec.code))
 
 
 def _code(older: str, newer: str) -> list[FileChange] | None:

@@ -3,13 +3,13 @@
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from ...backends.base import access
 from ...errors import BackendError, SpecError
-from .. import completion
 from ..common import Hostname
 from ..select import ClusterQuery, select_existing_cluster
 
@@ -45,11 +45,9 @@ def exec_(
     needed. With --machine, the host key is checked: EC2 has reported it.
     """
     del interactive
-    command = command or []
+    command = (command or [])[(command or [])[:1] == ["--"] :]
     if machine:
-        ssh(query, hostname, command[command[:1] == ["--"] :])
-        return
-    command = command[command[:1] == ["--"] :]
+        _log_in(query, hostname, command)
     if not command or command[0].startswith("-"):
         wrong = (
             f"the command after {hostname} begins with {command[0]!r}"
@@ -63,22 +61,9 @@ def exec_(
     raise typer.Exit(access(cluster["backend"]).execute(cluster, hostname, command))
 
 
-def ssh(
-    query: ClusterQuery,
-    machine: Annotated[
-        str,
-        typer.Argument(help="Machine, or a task on it.", show_default=False, autocompletion=completion.hostnames),
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENT…]", help="More arguments of ssh.", show_default=False)
-    ] = None,
-) -> None:
-    """Log in to an EC2 machine of the cluster.
-
-    The host key is checked: EC2 has reported it.
-    """
+def _log_in(query: ClusterQuery, machine: str, arguments: Sequence[str]) -> None:
     cluster = select_existing_cluster(query).cluster
-    command = [*access(cluster["backend"]).ssh(cluster, machine), *(arguments or [])]
+    command = [*access(cluster["backend"]).ssh(cluster, machine), *arguments]
     if not shutil.which(command[0]):
         raise BackendError(f"the command {command[0]} was not found. Install OpenSSH's client.")
     os.execvp(command[0], command)

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from ...agent.record.escapes import safe
 from ...backends.base import load
 from ...backends.task_access import no_task
 from ...report import diagnosis
-from ...report.diagnosis import LINES, Facts, Finding
-from ...report.escapes import safe
-from ...report.run_words import in_words_of_run
+from ...report.diagnosis import LINES, Facts
+from ...report.program_problems import Finding
+from ...report.remedies import in_words_of_run
 from .. import completion
 from ..common import FAILED, print_json, print_prose
 from ..run.stack import PROJECT
@@ -47,7 +48,7 @@ def explain(
 def _facts(snapshot: Snapshot) -> Facts:
     entry = snapshot.entry
     heal = load(entry.cluster["backend"]).heal_command
-    return Facts(entry.title, snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
+    return Facts(snapshot.report, snapshot.observed, heal, entry.expected.serve, entry.ended)
 
 
 def _print(findings: Sequence[Finding]) -> None:

@@ -99,9 +99,7 @@ def _entries(query: ClusterQuery, file: Path | None, stack: str) -> list[Entry]:
     return [
         entry
         for entry in registry.entries()
-        if words.items() <= entry.cluster.items()
-        and not entry.ended
-        and query.cluster in ("", entry.cluster["name"], entry.cluster["id"])
+        if words.items() <= entry.cluster.items() and not entry.ended and query.matches(entry.cluster)
     ]
 
 

@@ -1,4 +1,4 @@
-"""`tfdeploy leftovers`: resources with our labels or tags that belong to no stack."""
+"""`tfdeploy ls --leftovers`: resources with our labels or tags that belong to no stack."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,7 +19,7 @@ from ...registry import Entry
 from ...report.tables import ago
 from ...spec.backends import is_this_computer
 from ...units import counted, dollars, moment, text_of_size
-from ..common import FAILED, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..common import FAILED, ask_to_confirm, print_json, print_message, print_prose, print_result
 from ..output import print_table
 from ..ownership import (
     BUSY,
@@ -66,8 +66,7 @@ class _Row:
 
     @property
     def title(self) -> str:
-        cluster = self.discovered.cluster
-        return f"{cluster['project']}/{cluster['stack']}/{cluster['name']}"
+        return registry.title_of(self.discovered.cluster)
 
     @property
     def resources(self) -> str:
@@ -94,32 +93,10 @@ class _Row:
         }
 
 
-@dataclass(frozen=True)
-class _Deletion:
-    """The end of the deletion of one cluster's resources."""
-
-    cluster: str
-    retained: str = ""
-    """What was retained, and where."""
-    error: str = ""
-
-
-def leftovers(
-    query: ClusterQuery,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="Delete them, after confirmation.", show_default=False)
-    ] = False,
-    yes: Yes = False,
-) -> None:
-    """Show resources that belong to no stack, or delete them.
-
-    This machine, the Docker engine and EC2 are searched. Resources of a stack, or that an update may be creating, are never deleted.
-    If they were created elsewhere, or after this computer had destroyed its cluster of that name, or Pulumi cannot read their stack,
-    their state is `unknown`: these, and volumes that `retain_volumes` has retained, are deleted only with `--cluster ID` or
-    `--cluster PROJECT/STACK/NAME`. Records of destroyed clusters are not leftovers.
-    """
+def leftovers(query: ClusterQuery, delete: bool = False, yes: bool = False) -> None:
+    """Show resources that belong to no stack, or delete them: `tfdeploy ls --leftovers`."""
     all_rows, problems = _search(query)
-    rows = [row for row in all_rows if _is_selected(row, query)]
+    rows = [row for row in all_rows if query.matches(row.discovered.cluster)]
     for problem in problems:
         print_message(f"tfdeploy: {problem}")
     if delete:
@@ -269,11 +246,11 @@ def _delete(query: ClusterQuery, rows: Sequence[_Row], yes: bool) -> None:
     ask_to_confirm(yes, "Delete all of this permanently? Records are retained.", no_terminal)
     deletions = [_delete_row(row) for row in chosen]
     if query.as_json:
-        print_json([{"cluster": item.cluster, "retained": item.retained, "error": item.error} for item in deletions])
+        print_json(deletions)
     for item in deletions:
-        message = f"{item.cluster}: {item.error or item.retained or 'deleted'}"
+        message = f"{item['cluster']}: {item['error'] or item['retained'] or 'deleted'}"
         print_message(message) if query.as_json else print_result(message)
-    if any(item.error for item in deletions):
+    if any(item["error"] for item in deletions):
         raise typer.Exit(FAILED)
 
 
@@ -302,25 +279,18 @@ def _named(query: ClusterQuery, rows: Sequence[_Row]) -> list[_Row]:
     return [row]
 
 
-def _delete_row(row: _Row) -> _Deletion:
-    cluster = row.discovered.cluster
+def _delete_row(row: _Row) -> dict[str, str]:
+    """Delete the resources of one cluster. What was retained, and where, or the error: the output of `--json`."""
+    cluster, retained, error = row.discovered.cluster, "", ""
     try:
         if row.call:
             remove_cluster(row.call, verbose=False)
-            return _Deletion(row.title)
-        retained = load(cluster["backend"]).runner.delete_all(cluster, "", {"volumes": False, "record": True})
-        registry.mark_destroyed(cluster)
-    except Exception as error:  # the other clusters are still deleted
-        return _Deletion(row.title, error=str(error) if isinstance(error, TfdeployError) else repr(error))
-    return _Deletion(row.title, retained)
-
-
-def _is_selected(row: _Row, query: ClusterQuery) -> bool:
-    cluster = row.discovered.cluster
-    return query.cluster in ("", cluster["name"], cluster["id"], row.title) and query.stack_name in (
-        "",
-        cluster["stack"],
-    )
+        else:
+            retained = load(cluster["backend"]).runner.delete_all(cluster, "", {"volumes": False, "record": True})
+            registry.mark_destroyed(cluster)
+    except Exception as raised:  # the other clusters are still deleted
+        error = str(raised) if isinstance(raised, TfdeployError) else repr(raised)
+    return {"cluster": row.title, "retained": retained, "error": error}
 
 
 def _cells(row: _Row) -> dict[str, str]:

@@ -15,13 +15,13 @@ from typing import Annotated
 import typer
 
 from ... import registry
+from ...agent.record.escapes import plain
 from ...agent.record.record import Record
 from ...agent.run_state import RunState
 from ...backends.task_access import no_task
 from ...errors import NotFound
 from ...registry import Entry
-from ...report.escapes import plain
-from ...report.failure import is_noise
+from ...report.program_problems import is_noise
 from ...units import DURATION_FORM, seconds
 from .. import completion
 from ..common import print_message

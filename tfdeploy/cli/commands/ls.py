@@ -106,7 +106,9 @@ def ls(
     if delete or yes:
         remedy = "Use: tfdeploy ls --leftovers --delete. `pulumi destroy` removes a cluster that a stack has."
         raise SpecError("--delete" if delete else "--yes", "is for --leftovers", remedy)
-    entries = [entry for entry in registry.entries() if (everything or not entry.ended) and _is_selected(entry, query)]
+    entries = [
+        entry for entry in registry.entries() if (everything or not entry.ended) and query.matches(entry.cluster)
+    ]
     clusters = observe_clusters(entries)
     shown = [cluster for cluster in clusters if everything or cluster.state != GONE]
     if query.as_json:
@@ -120,14 +122,6 @@ def ls(
         print_result("There are no clusters. `pulumi up` creates one.")
     for line in _notes(shown, len(clusters) - len(shown)):
         print_message(line)
-
-
-def _is_selected(entry: Entry, query: ClusterQuery) -> bool:
-    cluster = entry.cluster
-    return query.stack_name in ("", cluster["stack"]) and query.cluster in (
-        "",
-        *(cluster["name"], cluster["id"], entry.title),
-    )
 
 
 def observe_clusters(entries: Sequence[Entry]) -> list[ClusterSummary]:
@@ -159,15 +153,13 @@ def _notes(shown: Sequence[ClusterSummary], gone: int) -> list[str]:
     for cluster in shown:
         entry = cluster.entry
         if not entry.ended and (where := other_login(entry)):
-            notes.append(f"{where}. To select that cluster, use {_selection(entry)}.")
+            selection = (
+                f"--cwd {shlex.quote(entry.folder)} --stack {entry.cluster['stack']} --cluster {entry.cluster['id']}"
+            )
+            notes.append(f"{where}. To select that cluster, use {selection}.")
     if gone:
         notes.append(f"Not shown: {gone} of which nothing exists any more. `tfdeploy ls --all` shows them.")
     return notes
-
-
-def _selection(entry: Entry) -> str:
-    """The options that select a cluster from every folder and login."""
-    return f"--cwd {shlex.quote(entry.folder)} --stack {entry.cluster['stack']} --cluster {entry.cluster['id']}"
 
 
 def _amount(cost: CostSummary, name: str) -> str:

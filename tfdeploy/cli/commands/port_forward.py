@@ -1,19 +1,24 @@
 """`tfdeploy port-forward`: ports of tasks on this computer."""
 
 import re
+import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from ...backends.base import access
-from ...backends.port_forward import LOOPBACK
-from ...errors import SpecError
+from ...agent.run_state import TENSORBOARD
+from ...backends.base import Route, access
+from ...backends.port_forward import LOOPBACK, Forward
+from ...errors import BackendError, NotFound, SpecError
+from ...registry import Entry
 from .. import completion
 from ..common import print_json, print_message, print_result
 from ..select import ClusterQuery, select_existing_cluster
-from .tunnel import local_port, tunnel, wait_for_interrupt
+from ..snapshot import take_snapshot
 
+_TENSORBOARD_TASK = f"{TENSORBOARD}-0"
 _PORTS = re.compile(r"(?:(?P<local>[0-9]*):)?(?P<remote>[0-9]+)")
 _LARGEST_PORT = 65535
 _BEGIN_OF_PORT = tuple("0123456789:-")
@@ -49,15 +54,23 @@ def port_forward(
     interface alone.
     """
     hostnames, ports = _parts(names or [])
-    if not ports:
-        tunnel(query, hostnames, port)
-        return
-    if port or len(hostnames) != 1:
+    if ports and (port or len(hostnames) != 1):
         wrong = "is used with ports of a task" if port else f"has ports of {len(hostnames)} tasks"
         raise SpecError(
             "--port" if port else "port-forward", wrong, "Use: tfdeploy port-forward HOSTNAME [LOCAL:]PORT…"
         )
-    _forward(query, hostnames[0], ports)
+    routes = _routes(query, hostnames, [parse_ports(text) for text in ports], port)
+    local_ports = {title: local_port(route, local) for title, (route, local) in routes.items()}
+    if query.as_json:
+        print_json({title: f"{LOOPBACK}:{local}" for title, local in local_ports.items()})
+    else:
+        for title, local in local_ports.items():
+            print_result(f"{title}: {'http://' if title == _TENSORBOARD_TASK else ''}{LOOPBACK}:{local}")
+    if port or any(not route.direct or local_ports[title] != route.port for title, (route, _) in routes.items()):
+        print_message("Press Ctrl-C to stop.")
+        threading.Event().wait()
+    elif ports:
+        print_message(f"{hostnames[0]} is on this computer: nothing is forwarded.")
 
 
 def _parts(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -66,21 +79,31 @@ def _parts(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return [name for name in names if name[:1] not in _BEGIN_OF_PORT], ports
 
 
-def _forward(query: ClusterQuery, hostname: str, ports: Sequence[str]) -> None:
-    pairs = [parse_ports(text) for text in ports]
-    cluster = select_existing_cluster(query).cluster
-    task_access = access(cluster["backend"])
-    routes = {remote: task_access.route(cluster, hostname, remote) for _, remote in pairs}
-    addresses = {remote: f"{LOOPBACK}:{local_port(routes[remote], local)}" for local, remote in pairs}
-    if query.as_json:
-        print_json({f"{hostname}:{remote}": address for remote, address in addresses.items()})
-    else:
-        for remote, address in addresses.items():
-            print_result(f"{hostname}:{remote}: {address}")
-    if all(routes[remote].direct and address == f"{LOOPBACK}:{remote}" for remote, address in addresses.items()):
-        print_message(f"{hostname} is on this computer: nothing is forwarded.")
-    else:
-        wait_for_interrupt()
+def _routes(
+    query: ClusterQuery, hostnames: Sequence[str], pairs: Sequence[tuple[int, int]], port: int
+) -> dict[str, tuple[Route, int]]:
+    """The routes to these ports of a task, or to the own ports of tasks, each with the wanted port of this computer."""
+    entry = select_existing_cluster(query)
+    find = partial(access(entry.cluster["backend"]).route, entry.cluster)
+    if pairs:
+        return {f"{hostnames[0]}:{remote}": (find(hostnames[0], remote), local) for local, remote in pairs}
+    return {hostname: (find(hostname), port) for hostname in _tasks(entry, hostnames, port)}
+
+
+def _tasks(entry: Entry, hostnames: Sequence[str], port: int) -> list[str]:
+    """The named tasks; TensorBoard if there are no names."""
+    names = list(dict.fromkeys(hostnames))
+    if port and len(names) > 1:
+        raise SpecError("--port", f"is one port, but there are {len(names)} tasks", "Omit it, or name one task.")
+    if names:
+        return names
+    existing = [task["hostname"] for task in take_snapshot(entry).report.tasks]
+    if not existing:
+        raise NotFound(f"{entry.title} has no run yet. `tfdeploy status` prints what it waits for.")
+    if _TENSORBOARD_TASK not in existing:
+        wrong = f"is missing, and {entry.title} has no TensorBoard"
+        raise SpecError("HOSTNAME", wrong, f"Name a task: {', '.join(existing)}.")
+    return [_TENSORBOARD_TASK]
 
 
 def parse_ports(text: str) -> tuple[int, int]:
@@ -90,3 +113,18 @@ def parse_ports(text: str) -> tuple[int, int]:
         raise typer.BadParameter(f"{text!r} is not valid. Use PORT, LOCAL:PORT, or :PORT for a free local port.")
     remote = int(match["remote"])
     return (remote if match["local"] is None else int(match["local"] or 0)), remote
+
+
+def local_port(route: Route, port: int) -> int:
+    """The port on this computer that leads to a task: the given one, or the task's, or a free one.
+
+    A task that this computer reaches directly needs no forwarding, except to another port.
+    """
+    if route.direct and port in (0, route.port):
+        return route.port
+    if port:
+        return Forward(route.connect, port, print_message).port
+    try:
+        return Forward(route.connect, route.port, print_message).port
+    except BackendError:
+        return Forward(route.connect, 0, print_message).port

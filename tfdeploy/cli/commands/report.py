@@ -12,14 +12,14 @@ from ...backends.base import ObservedState
 from ...errors import BackendError
 from ...receipts import Receipt
 from ...registry import Entry
-from ...report.receipt_text import receipt_facts
+from ...report.run_history import receipt_facts
 from ...report.run_outcomes import observed_source, outcome
 from ..common import print_json, print_message, print_result
 from ..select import ClusterQuery, select_cluster
 from ..snapshot import take_snapshot
 
 if TYPE_CHECKING:
-    from ...report.html.content import Content
+    from ...report.html.document import Content
 
 PAGE_LINES, ALL_PAGE_LINES = 20_000, 200_000
 """How many lines of each task, from the end, are read for the curves, and how many of all tasks."""
@@ -64,7 +64,7 @@ def write_page(path: Path, text: str, option: str) -> None:
 
 def page_content(entry: Entry) -> "Content":
     """The content of the page now."""
-    from ...report.html.content import Content
+    from ...report.html.document import Content
 
     tasks = max(1, len(entry.expected.tasks))
     snapshot = take_snapshot(entry, min(PAGE_LINES, ALL_PAGE_LINES // tasks))

@@ -1,22 +1,27 @@
 """`tfdeploy restart`: start a task again, with or without its data, or restore what is lost."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...backends.base import access
-from ...errors import SpecError
-from .. import completion
-from ..common import Hostname, Yes, ask_to_confirm, print_json, print_message, print_result
-from ..select import ClusterQuery, select_existing_cluster
-from .heal import heal
+from ...backends.base import access, load
+from ...errors import BackendError, CommandError, NotFound, SpecError
+from ...registry import login
+from ...units import counted, moment
+from ..common import Hostname, Yes, ask_to_confirm, print_json, print_message, print_prose, print_result
+from ..heal_plan import HealPlan, heal_plan
+from ..pulumi import error_of, is_locked, locked_error, preview, stream_pulumi
+from ..select import ClusterQuery, select_clusters, select_existing_cluster
+from ..snapshot import take_snapshot
+
+_REFRESH = "--refresh"
 
 
 def restart(
     query: ClusterQuery,
-    hostname: Annotated[
-        str, typer.Argument(help="Task, such as worker-0.", show_default=False, autocompletion=completion.hostnames)
-    ] = "",
+    hostname: Hostname = "",
     without_data: Annotated[
         bool,
         typer.Option("--without-data", help="Delete the volumes that only this task mounts.", show_default=False),
@@ -48,7 +53,7 @@ def restart(
                 "restores all that is lost of a stack",
                 "Leave out the task, --cluster and --without-data, or --lost.",
             )
-        heal(query, dry_run)
+        _restore(query, dry_run)
         return
     if dry_run:
         raise SpecError("--dry-run", "is for --lost", "Without it, the command asks before it restarts a task.")
@@ -57,15 +62,6 @@ def restart(
             "restart", "HOSTNAME is missing", "Name a task, such as worker-0, or restore what is lost: --lost."
         )
     _start_again(query, hostname, yes, without_data)
-
-
-def replace(query: ClusterQuery, hostname: Hostname, yes: Yes = False) -> None:
-    """Replace a task with a new one without its data.
-
-    Volumes that only this task mounts are deleted; checkpoints remain. Other tasks are not restarted, and it does not count as a
-    failure. The command first prints what happens to data, and asks.
-    """
-    _start_again(query, hostname, yes, replaces=True)
 
 
 def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) -> None:
@@ -79,3 +75,54 @@ def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) 
         print_json({"hostname": hostname, "did": "replace" if replaces else "restart", "means": effect})
     else:
         print_result(f"{hostname} was {'replaced' if replaces else 'restarted'}.")
+
+
+def _restore(query: ClusterQuery, dry_run: bool) -> None:
+    """Restore what is lost of a stack. Pulumi does it; this checks before that it would do nothing else."""
+    entries = select_clusters(query)
+    for entry in entries:
+        if entry.ended:
+            raise NotFound(f"{entry.title} was destroyed at {moment(entry.ended)}. `pulumi up` creates it again.")
+    first = entries[0]
+    title = f"{first.cluster['project']}/{first.cluster['stack']}"
+    if all(take_snapshot(entry).report.decided for entry in entries):
+        _print_restored(query, [], f"{title}: the run has ended, so nothing is restored.")
+        return
+    folder, stack = Path(first.folder), first.cluster["stack"]
+    if is_locked(first.cluster["project"], stack, login()):
+        raise locked_error(stack)
+    refresh = any(_REFRESH in load(entry.cluster["backend"]).heal_command for entry in entries)
+    plan = heal_plan(preview(folder, stack, refresh))
+    _refuse_edits(title, plan)
+    names = ", ".join(plan.restored)
+    if not plan.restored:
+        _print_restored(query, [], f"{title}: nothing is lost.")
+    elif dry_run:
+        _print_restored(query, plan.restored, f"{title}: would restore {names}.")
+    else:
+        _update(query, folder, stack, refresh)
+        _print_restored(query, plan.restored, f"{title}: restored {counted(len(plan.restored), 'resource')}: {names}.")
+
+
+def _refuse_edits(title: str, plan: HealPlan) -> None:
+    if plan.edits:
+        wrong = f"an update would do more than restore: {'; '.join(plan.edits)}"
+        raise SpecError(title, wrong, "Run `pulumi up` to apply these edits too, or undo them.")
+
+
+def _update(query: ClusterQuery, folder: Path, stack: str, refresh: bool) -> None:
+    arguments = ["up", "--yes", "--skip-preview", "--stack", stack, *([_REFRESH] if refresh else [])]
+    print_line = print_message if query.as_json else print_result
+    exit_code, lines = stream_pulumi(folder, arguments, print_line, TFDEPLOY_WAIT="0")
+    if exit_code:
+        error = error_of(stack, folder, exit_code, lines)
+        if isinstance(error, CommandError) and not query.as_json:  # its lines are on the screen
+            error = BackendError(f"{stack}: `pulumi up` failed with exit code {exit_code}; see its output above.")
+        raise error
+
+
+def _print_restored(query: ClusterQuery, restored: Sequence[str], message: str) -> None:
+    if query.as_json:
+        print_json({"restored": list(restored), "message": message})
+    else:
+        print_prose(message)

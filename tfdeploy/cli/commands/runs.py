@@ -15,7 +15,7 @@ from ...backends.base import ClusterRef
 from ...paths import cluster_folder
 from ...receipts import Receipt, RunOutcome
 from ...registry import Entry
-from ...report.run_history import UNFINISHED, RunSummary, StoredRun, columns, summaries
+from ...report.run_history import UNFINISHED, StoredRun, columns, summaries
 from ...report.run_outcomes import RecordSource, observed_source, outcome, store_outcomes
 from ..common import print_json, print_message, print_result
 from ..output import print_table
@@ -42,7 +42,10 @@ def runs(
     CHANGED names what differs from the run before it: arguments, variables of the environment, and the number of tasks. TOOK is the
     time from `pulumi up` to the end of the last task, and COST what the machines cost in this time, where that is known.
     """
-    rows = summaries(collect_runs(_stacks() if everything else [select_cluster(query)]))
+    # The last cluster of each stack's resource is the first of its entries.
+    last = {entry.stack_key: entry for entry in reversed(registry.entries())} if everything else {}
+    clusters = list(last.values()) if everything else [select_cluster(query)]
+    rows = summaries(collect_runs(clusters))
     if query.as_json:
         print_json([row.to_dict() for row in rows])
     else:
@@ -61,11 +64,6 @@ def collect_runs(stacks: Sequence[Entry]) -> list[StoredRun]:
         recorded = list(_recorded(entry, _archives(entry) if isinstance(result, Exception) else result, deadline))
         runs += [*recorded, *_unrecorded(entry, {(run.cluster_id, run.spec.id) for run in recorded})]
     return runs
-
-
-def _stacks() -> list[Entry]:
-    """The last cluster of each stack's resource."""
-    return list({entry.stack_key: entry for entry in reversed(registry.entries())}.values())
 
 
 def _sources(entry: Entry) -> list[RecordSource]:
@@ -129,14 +127,14 @@ def _run(
     )
 
 
-def _print(rows: Sequence[RunSummary], everything: bool, wide: bool) -> None:
+def _print(rows: Sequence[StoredRun], everything: bool, wide: bool) -> None:
     if not rows:
         print_result("There are no runs. `pulumi up` submits one.")
         return
     now = time.time()
     shown = columns(rows, everything)
     print_table([{**dict.fromkeys(shown, ""), **row.cells(now)} for row in rows], shown, wide)
-    newest = {row.run.key: row for row in reversed(rows)}
+    newest = {row.key: row for row in reversed(rows)}
     for row in rows:
-        if row.run.is_current and row is not newest[row.run.key]:
-            print_message(f"{row.run.cluster}: the current run is {row.run.spec.id}.")
+        if row.is_current and row is not newest[row.key]:
+            print_message(f"{row.cluster}: the current run is {row.spec.id}.")

@@ -1,13 +1,14 @@
 """`tfdeploy status`: machines and tasks."""
 
+import json
 import os
 import select
 import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,27 +16,83 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import registry
+from ...agent.files import write_whole
+from ...agent.record.escapes import safe
+from ...agent.record.log import Reader
 from ...agent.record.record import Record
+from ...backends.task_access import no_task
+from ...outputs import TaskRow
 from ...registry import Entry
-from ...report.escapes import safe
-from ...report.progress import Progress, Training, goal, left_text, loss_text, rate_text, step_text
-from ...report.summary import LEADERS, leader, next_steps, summary
+from ...report.progress import Progress, Training, goal, leaders_first, left_text, loss_text, rate_text, step_text
+from ...report.run_outcomes import stored_progress
+from ...report.summary import leader, next_steps, summary
 from ...units import moment, wrapped
-from ..common import console, has_colours, print_json, print_message, print_result, print_styled
-from ..output import cluster_tables, screen_width, wide_tables
-from ..select import ClusterQuery, label, select_clusters
+from ..common import Hostname, has_colours, print_json, print_message, print_result, print_styled
+from ..output import cluster_tables, print_table, screen_width, wide_tables
+from ..select import ClusterQuery, label, select_cluster, select_clusters
 from ..snapshot import Snapshot, take_snapshot
-from ..training_reader import TrainingReader
 from .logs import sleep_while_read
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 _POLL_SECONDS = 1.0
 _QUIT_KEYS = (b"q", b"Q", b"\x03", b"\x1b")
 _BAR_WIDTH = 12
-_PROGRESS_LINES = 1000
-"""So many last lines of a task are read for its progress."""
+_ENDPOINT_COLUMNS = ("hostname", "endpoint", "address", "machine", "public_ip")
+_PROGRESS_FILE = "progress.json"
+"""In the folder of a run: what was read of its progress, and how far."""
+
+_STORE_SECONDS = 10.0
+"""It is stored so often while the cluster is watched. A process that is killed leaves so much to be read again."""
+
+
+class TrainingReader:
+    """Reads the logs of one run from where the last process has stopped."""
+
+    def __init__(self, record: Record, run_id: str) -> None:
+        self.folder = record.folder
+        self.run_id = run_id
+        self._record = record
+        self._path = record.run_folder(run_id) / _PROGRESS_FILE
+        self._readers: dict[str, Reader] = {}
+        self._trainings: dict[str, Training] = {}
+        self._store_at = time.monotonic() + _STORE_SECONDS
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            self._load()
+
+    def _load(self) -> None:
+        data = json.loads(self._path.read_bytes())
+        if data["record_id"] != self._record.record_id():
+            return
+        for hostname, (position, training) in data["tasks"].items():
+            reader = Reader(self._record.log(self.run_id, hostname), state=position)
+            self._readers[hostname], self._trainings[hostname] = reader, Training.from_dict(training)
+
+    def read(self, hostnames: Sequence[str], commands: Mapping[str, str]) -> None:
+        """Read the new lines of these tasks; `commands` has the command of each."""
+        for hostname in hostnames:
+            if hostname not in self._readers:
+                self._readers[hostname] = Reader(self._record.log(self.run_id, hostname))
+                self._trainings[hostname] = Training(goal(commands.get(hostname, "")))
+            lines = self._readers[hostname].more()
+            self._trainings[hostname].add_lines((line.at, line.text) for line in lines)
+        if time.monotonic() >= self._store_at:
+            self.store()
+
+    def progress(self) -> dict[str, Progress]:
+        """Hostname to progress."""
+        return {hostname: training.progress for hostname, training in self._trainings.items()}
+
+    def store(self) -> None:
+        """Store what was read. Where that is not possible, as on a full disk, the next process reads it again."""
+        self._store_at = time.monotonic() + _STORE_SECONDS
+        if not self._path.parent.exists():
+            return
+        tasks = {name: (reader.state(), self._trainings[name].to_dict()) for name, reader in self._readers.items()}
+        with suppress(OSError):
+            write_whole(self._path, json.dumps({"record_id": self._record.record_id(), "tasks": tasks}), mode=0o600)
 
 
 class WatchedCluster:
@@ -90,7 +147,10 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
     """Show the clusters until their runs end or q is pressed: redrawn in a terminal, otherwise printed after each change."""
     clusters = [WatchedCluster(entry) for entry in entries]
     try:
-        had_ended = _redraw(clusters) if console().is_terminal else _print_changes(clusters)
+        from rich.console import Console
+
+        screen = Console(highlight=False)
+        had_ended = _redraw(clusters, screen) if screen.is_terminal else _print_changes(clusters)
     finally:
         for cluster in clusters:
             cluster.store()
@@ -98,12 +158,12 @@ def watch_clusters(entries: Sequence[Entry]) -> None:
         print_message("This is the last state: the training has ended, so there is nothing to watch.")
 
 
-def _redraw(clusters: Sequence[WatchedCluster]) -> bool:
+def _redraw(clusters: Sequence[WatchedCluster], screen: "Console") -> bool:
     """Whether all had ended before the first observation."""
     from rich.live import Live
     from rich.text import Text
 
-    screen, is_first = console(), True
+    is_first = True
     with _quit_key() as quit_pressed, Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             snapshots = [cluster.take_snapshot() for cluster in clusters]
@@ -160,31 +220,22 @@ def _crop(lines: Sequence[str], height: int) -> "Text":
 
 
 @contextmanager
-def _quit_key() -> Iterator["_QuitKey"]:
-    """Read single keys without echo, if stdin is a terminal."""
-    if not sys.stdin.isatty():
-        yield _QuitKey(None)
-        return
-    attributes = termios.tcgetattr(sys.stdin)
+def _quit_key() -> Iterator[Callable[[float], bool]]:
+    """A function that waits for so many seconds, and returns whether the quit key was pressed meanwhile, if stdin is a terminal."""
+    keys = [sys.stdin] if sys.stdin.isatty() else []
+
+    def wait(seconds: float) -> bool:
+        ready, _, _ = select.select(keys, [], [], seconds)
+        return bool(ready) and os.read(sys.stdin.fileno(), 1) in _QUIT_KEYS
+
+    attributes = termios.tcgetattr(sys.stdin) if keys else None
     try:
-        tty.setcbreak(sys.stdin)
-        yield _QuitKey(sys.stdin.fileno())
+        if keys:
+            tty.setcbreak(sys.stdin)
+        yield wait
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
-
-
-class _QuitKey:
-    """Waits for so many seconds; returns whether the quit key was pressed meanwhile."""
-
-    def __init__(self, stdin: int | None) -> None:
-        self._stdin = stdin
-
-    def __call__(self, seconds: float) -> bool:
-        if self._stdin is None:
-            time.sleep(seconds)
-            return False
-        ready, _, _ = select.select([self._stdin], [], [], seconds)
-        return bool(ready) and os.read(self._stdin, 1) in _QUIT_KEYS
+        if attributes is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
 
 
 def _index(hostname: str) -> int:
@@ -235,8 +286,11 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
         tables = wide_tables(report.machines, report.tasks, report.endpoints)
     else:
         tables = cluster_tables(report.machines, report.tasks, width, has_colours())
-    lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width), *_destroyed(snapshot.entry)]
-    if progress is None and not snapshot.entry.ended:
+    lines = [summary(report, progress or read_progress(snapshot), str(Path.home()), width)]
+    if snapshot.entry.ended:
+        at = moment(snapshot.entry.ended)
+        lines.append(f"The cluster was destroyed at {at}; this is its last record. `pulumi up` creates it again.")
+    elif progress is None:
         lines += wrapped(next_steps(report, snapshot.entry.expected.serve, in_status=True), width)
     return f"{tables}\n\n" + "\n".join(safe(line, False) for line in "\n".join(lines).split("\n"))
 
@@ -244,31 +298,43 @@ def cluster_text(snapshot: Snapshot, wide: bool = False, progress: Progress | No
 def read_progress(snapshot: Snapshot) -> Progress:
     """The progress of the first task that prints steps or losses, from the last lines of its log; the chief first."""
     run, record = snapshot.run_state, Record(Path(snapshot.observed.record_folder))
-    for hostname in dict.fromkeys(
-        name for name in (*LEADERS, *(run.tasks if run else ())) if run and name in run.tasks
-    ):
-        command = next((row["command"] for row in snapshot.report.tasks if row["hostname"] == hostname), "")
-        training = Training(goal(command))
-        lines = record.log(run.spec.id if run else "", hostname).tail(_PROGRESS_LINES)
-        training.add_lines((line.at, line.text) for line in lines)
-        if training.progress.step is not None or training.progress.loss is not None:
-            return training.progress
-    return Progress()
-
-
-def _destroyed(entry: Entry) -> list[str]:
-    if not entry.ended:
-        return []
-    return [
-        f"The cluster was destroyed at {moment(entry.ended)}; this is its last record. `pulumi up` creates it again."
-    ]
+    commands = {row["hostname"]: row["command"] for row in snapshot.report.tasks}
+    of_tasks = stored_progress(record, run.spec.id, leaders_first(run.tasks), commands) if run else ()
+    return next((item for item in of_tasks if item.step is not None or item.loss is not None), Progress())
 
 
 def to_dict(snapshot: Snapshot) -> dict[str, Any]:
     """A cluster as JSON: its identity and the component's outputs."""
     without = (
-        *("status", "timed", "logs", "finished", "failures", "session_waits", "until_problems", "sentences"),
+        *("status", "timed", "logs", "finished", "failures", "problems", "sentences"),
         *("submitted", "last_seen", "time_left"),
     )
     outputs = {key: value for key, value in asdict(snapshot.report).items() if key not in without}
     return {**{key: value for key, value in snapshot.entry.cluster.items() if key != "home"}, **outputs}
+
+
+def endpoints(query: ClusterQuery, hostname: Hostname = "") -> None:
+    """Show the addresses of tasks.
+
+    ENDPOINT is the stable name inside the cluster, ADDRESS the current one. From this computer, use `tfdeploy port-forward`.
+    """
+    snapshot = take_snapshot(select_cluster(query))
+    tasks = snapshot.report.tasks
+    rows = [_endpoint(task) for task in tasks if hostname in ("", task["hostname"])]
+    if not rows:
+        raise no_task(snapshot.entry.title, hostname, [task["hostname"] for task in tasks])
+    if query.as_json:
+        print_json(rows)
+    else:
+        print_table(rows, _ENDPOINT_COLUMNS, query.wide)
+
+
+def _endpoint(task: TaskRow) -> dict[str, str]:
+    port = task["address"].rpartition(":")[2]
+    return {
+        "hostname": task["hostname"],
+        "endpoint": f"{task['hostname']}:{port}" if port else "",
+        "address": task["address"],
+        "machine": task["machine"],
+        "public_ip": task["public_ip"],
+    }

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ...backends.base import TaskUsage, access
-from ...outputs import TaskRow
+from ...backends.base import access
 from ...units import text_of_size
 from ..common import print_json
 from ..output import print_table
@@ -22,18 +21,16 @@ def top(query: ClusterQuery) -> None:
     entry = select_existing_cluster(query)
     used = access(entry.cluster["backend"]).usage(entry.cluster)
     tasks = take_snapshot(entry, events=0).report.tasks
-    if query.as_json:
-        print_json([_document(task, used.get(task["hostname"])) for task in tasks])
-    else:
-        print_table([_cells(task, used.get(task["hostname"])) for task in tasks], _COLUMNS, query.wide)
-
-
-def _document(task: TaskRow, usage: TaskUsage | None) -> dict[str, Any]:
-    names = {"hostname": task["hostname"], "machine": task["machine"], "status": task["status"]}
-    return {**names, "cpus": usage.cpus if usage else None, "memory": usage.memory if usage else None}
-
-
-def _cells(task: TaskRow, usage: TaskUsage | None) -> dict[str, str]:
-    names = {"hostname": task["hostname"], "machine": task["machine"], "status": task["status"]}
-    cpus, memory = (f"{usage.cpus:.2f}", text_of_size(usage.memory)) if usage else ("", "")
-    return {**names, "cpus": cpus, "memory": memory}
+    rows: list[dict[str, Any]] = []
+    for task in tasks:
+        usage = used.get(task["hostname"])
+        names = {"hostname": task["hostname"], "machine": task["machine"], "status": task["status"]}
+        if query.as_json:
+            cells: dict[str, Any] = {"cpus": usage.cpus if usage else None, "memory": usage.memory if usage else None}
+        else:
+            cells = {
+                "cpus": f"{usage.cpus:.2f}" if usage else "",
+                "memory": text_of_size(usage.memory) if usage else "",
+            }
+        rows.append({**names, **cells})
+    print_json(rows) if query.as_json else print_table(rows, _COLUMNS, query.wide)

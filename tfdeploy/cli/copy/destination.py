@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import BackendError, SpecError
-from ...report.escapes import shown_text
+from ...agent.record.escapes import shown_text
+from ...errors import BackendError, SpecError, file_error
 
 STDOUT = "-"
 """As DEST: standard output."""
@@ -30,22 +30,8 @@ _MAX_NAME_BYTES = 200
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Destination:
-    """A file or a folder to write."""
-
-    folder: Path
-    """It exists."""
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-        return self.folder / self.name
-
-
-def find_destination(text: str, source_name: str, is_folder: bool) -> Destination:
-    """The destination that a text names, as for `cp`: below a folder that exists, else the path itself.
+def find_destination(text: str, source_name: str, is_folder: bool) -> Path:
+    """The path that a text names, as for `cp`: below a folder that exists, else the path itself. Its folder exists.
 
     Raises:
         SpecError: it cannot be written.
@@ -58,9 +44,9 @@ def find_destination(text: str, source_name: str, is_folder: bool) -> Destinatio
         raise SpecError("DEST", f"{shown_text(text)} cannot be written: {reason}", "Use another name.") from None
 
 
-def _find(path: Path, text: str, source_name: str, is_folder: bool) -> Destination:
+def _find(path: Path, text: str, source_name: str, is_folder: bool) -> Path:
     if path.is_dir():
-        return Destination(path.resolve(), source_name)
+        return path.resolve() / source_name
     if path.is_symlink():
         path = path.resolve()
         if path.is_symlink():
@@ -71,25 +57,33 @@ def _find(path: Path, text: str, source_name: str, is_folder: bool) -> Destinati
     if not path.parent.is_dir() or (text.endswith("/") and not is_folder):
         folder = path if text.endswith("/") and not is_folder else path.parent
         raise SpecError("DEST", f"the folder {folder} does not exist", f"Create it: mkdir -p {folder}.")
-    return Destination(path.parent.resolve(), path.name)
+    return path.parent.resolve() / path.name
 
 
-def refuse_in_source(destination: Destination, source: Path) -> None:
+def refuse_in_source(destination: Path, source: Path) -> None:
     """Refuse to write into the source, given by its real path on this computer: a copy would replace a file that a program writes.
 
     Raises:
         SpecError: the destination is the source, or is in it.
     """
-    if source in (destination.path, *destination.path.parents):
-        where = "is" if source == destination.path else "is in"
-        raise SpecError("DEST", f"{destination.path} {where} the source", "Use another folder.")
+    if source in (destination, *destination.parents):
+        where = "is" if source == destination else "is in"
+        raise SpecError("DEST", f"{destination} {where} the source", "Use another folder.")
 
 
 class TargetFolder:
     """The folder that a copy is written below."""
 
     def __init__(self, folder: Path) -> None:
-        self._root = os.open(folder, _FOLDER_FLAGS)
+        """Open it.
+
+        Raises:
+            BackendError: it cannot be opened.
+        """
+        try:
+            self._root = os.open(folder, _FOLDER_FLAGS)
+        except OSError as error:
+            raise BackendError(file_error(error)) from None
 
     def close(self) -> None:
         """Release the folder."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import registry
+from ...agent.record.escapes import shown_text
 from ...agent.record.record import Record
 from ...agent.user_files.file_listing import is_inside, real_path
 from ...agent.user_files.file_messages import (
@@ -20,11 +21,9 @@ from ...agent.user_files.file_messages import (
     FileEntry,
 )
 from ...backends.base import access
-from ...backends.task_files import Listing, TaskFiles
-from ...backends.thread_connection import ThreadConnection
+from ...backends.task_files import Listing, TaskFiles, ThreadConnection
 from ...errors import BackendError, NotFound, SpecError
 from ...registry import Entry
-from ...report.escapes import shown_text
 from ..select import ClusterQuery, select_cluster, select_existing_cluster
 from ..snapshot import take_snapshot
 

@@ -3,8 +3,8 @@
 import hashlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ...agent.user_files.file_messages import CHANGED, FILE, FOLDER, GROWN, SAME, SKIPPED, ContentEnd, FileEntry
 from ...backends.task_files import TaskFiles
 from ...errors import DISK_FULL, BackendError, file_error
-from .destination import Destination, Part, TargetFolder, existing_content, held_content, write_reason
+from .destination import Part, TargetFolder, existing_content, held_content, write_reason
 from .source import OpenSource
 
 _ATTEMPTS = 3
@@ -30,22 +30,15 @@ class Meter:
     report: Callable[[int], None]
     completed: int = 0
     """The sizes of the files before the current one."""
-    current: int = 0
 
-    def add(self, count: int) -> None:
-        """Bytes of the current file."""
-        self.current += count
-        self.report(self.completed + self.current)
-
-    def restart(self, count: int) -> None:
+    def show(self, current: int) -> None:
         """So many bytes of the current file are there."""
-        self.current = 0
-        self.add(count)
+        self.report(self.completed + current)
 
     def next_file(self, size: int) -> None:
         """The current file, of this size, is done."""
-        self.completed, self.current = self.completed + size, 0
-        self.report(self.completed)
+        self.completed += size
+        self.show(0)
 
 
 @dataclass
@@ -86,7 +79,7 @@ class _Received:
     """How many bytes were transferred."""
 
 
-def copy(source: OpenSource, destination: Destination, report: Callable[[int], None]) -> CopyResult:
+def copy(source: OpenSource, destination: Path, report: Callable[[int], None]) -> CopyResult:
     """Copy a file or a folder.
 
     Raises:
@@ -95,7 +88,7 @@ def copy(source: OpenSource, destination: Destination, report: Callable[[int], N
     """
     result, meter = CopyResult(), Meter(report)
     root = source.listing.root
-    with _target(destination.folder) as target:
+    with closing(TargetFolder(destination.parent)) as target:
         if root.kind == FILE:
             _copy_file(source, FileEntry(FILE, "", root.size, root.mode), target, destination.name, meter, result)
         else:
@@ -109,18 +102,6 @@ def copy(source: OpenSource, destination: Destination, report: Callable[[int], N
                 else:
                     (result.skipped if entry.kind == SKIPPED else result.failed)[entry.name] = entry.reason
     return result
-
-
-@contextmanager
-def _target(folder: Path) -> Iterator[TargetFolder]:
-    try:
-        target = TargetFolder(folder)
-    except OSError as error:
-        raise BackendError(file_error(error)) from None
-    try:
-        yield target
-    finally:
-        target.close()
 
 
 def _make_folder(target: TargetFolder, path: str, mode: int, name: str, result: CopyResult) -> None:
@@ -140,7 +121,7 @@ def _copy_file(
     try:
         with (
             target.subfolder(folder) as descriptor,
-            _part(descriptor, name, f"{source.identity} {entry.name}", entry.mode) as part,
+            closing(Part(descriptor, name, f"{source.identity} {entry.name}", entry.mode)) as part,
         ):
             existing = existing_content(descriptor, name, entry.size) if not held_content(part.file).size else None
             if existing and source.files.has(entry.name, existing.size, existing.sha256):
@@ -157,15 +138,6 @@ def _copy_file(
     else:
         result.add(title, received)
     meter.next_file(entry.size)
-
-
-@contextmanager
-def _part(folder: int, name: str, source: str, mode: int) -> Iterator[Part]:
-    part = Part(folder, name, source, mode)
-    try:
-        yield part
-    finally:
-        part.close()
 
 
 def _refuse_full_disk(error: OSError, path: str) -> None:
@@ -198,23 +170,25 @@ def _receive(files: TaskFiles, name: str, file: Any, meter: Meter) -> _Received:
     count = 0
     for _ in range(_ATTEMPTS):
         held = held_content(file)
-        arriving = files.read(name, held.size, held.sha256)
-        content = held.content if arriving.offset else hashlib.sha256()
-        file.seek(arriving.offset)
+        begin = files.read(name, held.size, held.sha256)
+        content = held.content if begin.offset else hashlib.sha256()
+        file.seek(begin.offset)
         file.truncate()
-        meter.restart(arriving.offset)
-        for part in arriving.parts():
+        position = begin.offset
+        for part in files.parts(begin):
+            meter.show(position)
             content.update(part)
             _write(file, part)
-            meter.add(len(part))
-            count += len(part)
-        end = arriving.end()
+            position += len(part)
+        meter.show(position)
+        count += position - begin.offset
+        end = files.end()
         if end.state in COMPLETE and end.sha256 != content.hexdigest():
             end = ContentEnd(CHANGED, reason="it does not arrive as it was sent")
         if end.state != CHANGED:
             break
         file.truncate(0)
-    return _Received(end, arriving.size, count)
+    return _Received(end, begin.size, count)
 
 
 def _write(file: Any, data: memoryview) -> None:

@@ -5,16 +5,16 @@ import re
 import secrets
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ... import registry
+from ...agent.record.escapes import safe
 from ...errors import BundleError, EmptyBundle, SpecError
-from ...report.escapes import safe
-from ...report.run_words import in_words_of_run
+from ...report.remedies import in_words_of_run
 from ...spec.backends import DEFAULT_BACKEND
 from ..commands.status import to_dict
 from ..common import FAILED, parse_timeout, print_json, print_message
@@ -117,36 +117,26 @@ def run(
         settings=settings or (),
     )
     call = Call(_stack_name(name), arguments(request), configuration(request.settings), keep)
-    options = _RunOptions(parse_timeout(wait), keep, verbose or bool(os.environ.get("TFDEPLOY_DEBUG")), as_json)
-    raise typer.Exit(_run(call, request, options).code)
+    is_verbose = verbose or bool(os.environ.get("TFDEPLOY_DEBUG"))
+    raise typer.Exit(_run(call, request, parse_timeout(wait), is_verbose, as_json).code)
 
 
-@dataclass(frozen=True)
-class _RunOptions:
-    """The options of a run besides those of its cluster."""
-
-    seconds: float
-    keep: bool
-    verbose: bool
-    as_json: bool
-
-
-def _run(call: Call, request: RunRequest, options: _RunOptions) -> Outcome:
+def _run(call: Call, request: RunRequest, seconds: float, is_verbose: bool, as_json: bool) -> Outcome:
     terminal = Terminal(Path(request.code or Path.cwd())) if request.in_terminal else None
     outcome = Outcome(FAILED, None)
     try:
         if terminal:
             call = replace(call, args={**call.args, "command": terminal.command(request.command)})
-        print_line = line_printer(options.as_json, HERE if terminal else "")
+        print_line = line_printer(as_json, HERE if terminal else "")
         with call.begin():
-            outcome = Session(call, print_line, options.seconds, options.keep, options.verbose).run()
+            outcome = Session(call, print_line, seconds, is_verbose).run()
     except Abandoned as abandoned:
         print_message(_abandoned_message(call, request.backend, abandoned))
         outcome = Outcome(abandoned.code, None)
     finally:
         if terminal:
             terminal.close()
-    _print_outcome(call, outcome, options)
+    _print_outcome(call, outcome, as_json)
     return outcome
 
 
@@ -157,12 +147,12 @@ def _abandoned_message(call: Call, backend: str, abandoned: Abandoned) -> str:
     return f"tfdeploy run: {call.stack} may still exist on {backend}{removal}. {remedy}"
 
 
-def _print_outcome(call: Call, outcome: Outcome, options: _RunOptions) -> None:
+def _print_outcome(call: Call, outcome: Outcome, as_json: bool) -> None:
     """Print the result, and where the record is stored."""
     snapshot = outcome.snapshot
     stored = registry.latest_record(call.entry) if snapshot and call.entry.ended else None
     record = str(stored) if stored else snapshot.observed.record_folder if snapshot else ""
-    if options.as_json:
+    if as_json:
         outputs = to_dict(snapshot) if snapshot else {}
         print_json({"name": call.stack, "exit_code": outcome.code, "record": record, **outputs})
     if snapshot is None:
@@ -195,14 +185,11 @@ def line_printer(as_json: bool, hidden: str) -> Callable[[LogLine], None]:
         if line.hostname != hidden:
             out = sys.stderr if as_json or line.pipe == "stderr" else sys.stdout
             text = safe(line.text, "NO_COLOR" not in os.environ) if out.isatty() else line.text
-            print(prefix(line.hostname) + _encodable(text, out.encoding), file=out, flush=True)
+            # With escapes for characters that the encoding lacks.
+            text = text.encode(out.encoding, "backslashreplace").decode(out.encoding)
+            print(prefix(line.hostname) + text, file=out, flush=True)
 
     return print_line
-
-
-def _encodable(text: str, encoding: str) -> str:
-    """The text, with escapes for characters that the encoding lacks."""
-    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _stack_name(name: str) -> str:

@@ -12,7 +12,7 @@ from ... import registry
 from ...agent.run_state import STOPPED
 from ...backends.base import access
 from ...errors import BackendError, CommandError, NotFound
-from ...report.run_words import in_words_of_run
+from ...report.remedies import in_words_of_run
 from ..common import FAILED, TIMED_OUT, UNREACHABLE, print_message
 from ..snapshot import Follower, LogLine, Snapshot
 from .arguments import CLUSTER, exit_code
@@ -24,14 +24,6 @@ _LOST_SECONDS = 60.0
 """A cluster is lost if neither its engine nor its controller responds for this long."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Phase(Enum):
-    """What the session is doing. The phases follow each other in this order."""
-
-    CREATING = "creating the cluster"
-    FOLLOWING = "following the run"
-    REMOVING = "removing the cluster"
 
 
 class Ending(Enum):
@@ -65,19 +57,17 @@ class Outcome:
 class Session:
     """One call of `tfdeploy run`: from the first resource to the last."""
 
-    def __init__(
-        self, call: Call, print_line: Callable[[LogLine], None], seconds: float, keep: bool, verbose: bool
-    ) -> None:
-        """`seconds` is the time limit of the run. `keep` keeps the cluster. `verbose` shows the output of Pulumi."""
+    def __init__(self, call: Call, print_line: Callable[[LogLine], None], seconds: float, verbose: bool) -> None:
+        """`seconds` is the time limit of the run. `verbose` shows the output of Pulumi."""
         self._call = call
-        self._output = _Output(print_line)
+        self._print_line = print_line
         self._seconds = seconds
-        self._keep = keep
         self._engine = PulumiEngine(call, verbose)
         self._follower: Follower | None = None
         self._snapshot: Snapshot | None = None
-        self._phase = Phase.CREATING
-        self._is_announced = False
+        self._is_removing = False
+        self._reader_is_there = True
+        self._cluster_announced = self._removal_announced = False
         self._warnings = 0
         self._signal: int | None = None
         """The first signal; it interrupts the run."""
@@ -99,11 +89,11 @@ class Session:
             except BaseException:
                 self._remove(finished=False)
                 raise
-            if ending is Ending.TIMED_OUT and not self._keep:
+            if ending is Ending.TIMED_OUT and not self._call.keep:
                 self._stop_training()
             if ending is Ending.LOST:
                 self._remove_lost()
-            elif not self._keep or self._signal is not None:
+            elif not self._call.keep or self._signal is not None:
                 self._remove(finished=ending is Ending.FINISHED)
         return Outcome(self._exit_code(ending), self._snapshot)
 
@@ -133,7 +123,6 @@ class Session:
             self._engine.check("`pulumi up`")
 
     def _follow(self) -> Ending:
-        self._phase = Phase.FOLLOWING
         deadline = time.monotonic() + self._seconds
         last_response = time.monotonic()
         while self._signal is None:
@@ -144,7 +133,8 @@ class Session:
                 return Ending.FINISHED
             if now > deadline:
                 return Ending.TIMED_OUT
-            if snapshot is None or not _is_silent(snapshot):
+            observed = snapshot.observed if snapshot else None
+            if observed is None or observed.engine is not None or observed.controller_silent_since is None:
                 last_response = now
             elif now - last_response >= _LOST_SECONDS:
                 print_message(f"tfdeploy run: no response from the cluster for {_LOST_SECONDS:g} s; removing it")
@@ -170,7 +160,7 @@ class Session:
 
     def _remove(self, finished: bool) -> None:
         """Remove the cluster; print the log lines of its last moments unless the run was finished."""
-        self._phase = Phase.REMOVING
+        self._is_removing = True
         self._engine.start("destroy")
         while not self._engine.wait(_POLL_SECONDS):
             self._announce_removal()
@@ -184,8 +174,8 @@ class Session:
     def _announce_cluster(self) -> None:
         """Print, once, the name of the cluster when it was not refused, and the warnings."""
         stack = self._call.stack
-        if not self._is_announced and registry.find(PROJECT, stack, CLUSTER) is not None:
-            self._is_announced = True
+        if not self._cluster_announced and registry.find(PROJECT, stack, CLUSTER) is not None:
+            self._cluster_announced = True
             print_message(f"tfdeploy run: the cluster is {stack}: tfdeploy status --cwd {home()} --stack {stack}")
         if self._call.warnings.exists():
             warnings = self._call.warnings.read_text().splitlines()
@@ -195,8 +185,8 @@ class Session:
 
     def _announce_removal(self) -> None:
         """Print, once, that a signal has interrupted the run."""
-        if self._signal is not None and self._output.is_open and not self._output.removal_announced:
-            self._output.removal_announced = True
+        if self._signal is not None and self._reader_is_there and not self._removal_announced:
+            self._removal_announced = True
             name = signal.Signals(self._signal).name
             print_message(f"tfdeploy run: {name}: stopping the run and removing the cluster")
 
@@ -211,9 +201,13 @@ class Session:
         return self._snapshot
 
     def _print(self, lines: Sequence[LogLine]) -> None:
-        self._output.print(lines)
-        if not self._output.is_open and self._signal is None:
-            self._signal = signal.SIGPIPE
+        """Print log lines until their reader exits: as for any program, that ends the run (SIGPIPE)."""
+        try:
+            for line in lines if self._reader_is_there else ():
+                self._print_line(line)
+        except OSError:
+            self._reader_is_there = False
+            self._signal = self._signal or signal.SIGPIPE
 
     @contextmanager
     def _signal_handlers(self) -> Iterator[None]:
@@ -226,31 +220,9 @@ class Session:
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if self._signal is not None:
-            raise Abandoned(128 + self._signal, self._phase is Phase.REMOVING)
+            raise Abandoned(128 + self._signal, self._is_removing)
         # Nothing else is done here: a signal may interrupt a print or the holder of a lock.
         self._signal = number
-
-
-class _Output:
-    """Prints log lines until their reader exits: as for any program, that ends the run (SIGPIPE)."""
-
-    def __init__(self, print_line: Callable[[LogLine], None]) -> None:
-        self._print_line = print_line
-        self.is_open = True
-        self.removal_announced = False
-
-    def print(self, lines: Sequence[LogLine]) -> None:
-        for line in lines if self.is_open else ():
-            try:
-                self._print_line(line)
-            except OSError:
-                self.is_open = False
-                return
-
-
-def _is_silent(snapshot: Snapshot) -> bool:
-    observed = snapshot.observed
-    return observed.engine is None and observed.controller_silent_since is not None
 
 
 def remove_cluster(call: Call, verbose: bool) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..log_metrics import TIME, Curve, Points
-from ..summary import LEADERS
-from .markup import Html, element, joined
+from ..progress import leaders_first
+from .markup import Html, box, element, joined
 
 MOST_POINTS = 400
 """How many points of one series are drawn: a screen cannot show more."""
@@ -33,20 +33,10 @@ class Axis:
 
     def place(self, value: float) -> float:
         """The position of a value: 0 at the low end, 1 at the high end."""
-        low, high, at = (
-            (_log(number) for number in (self.low, self.high, value))
-            if self.logarithmic
-            else (
-                self.low,
-                self.high,
-                value,
-            )
-        )
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = (math.log10(number) if number > 0 else -300.0 for number in (low, high, at))
         return min(1.0, max(0.0, (at - low) / (high - low))) if high > low else 0.5
-
-
-def _log(value: float) -> float:
-    return math.log10(value) if value > 0 else -300.0
 
 
 def values_axis(values: Iterable[float]) -> Axis:
@@ -113,7 +103,7 @@ def number(value: float, step: float | None = None) -> str:
     if size and not 1e-4 <= size < 1e9:
         return f"{value:.3g}"
     if step is not None:
-        return f"{value:,.{_digits(step)}f}".replace("-0", "-0") if value else "0"
+        return f"{value:,.{_digits(step)}f}" if value else "0"
     return f"{value:,.0f}" if value == round(value) or size >= 1e4 else f"{value:,.4g}"
 
 
@@ -154,7 +144,8 @@ _STRETCHED = 1000
 def figure(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
     """A figure: a title, a picture, and a table of values, which is the legend."""
     finite = {name: [point for point in points if math.isfinite(point[1])] for name, points in curve.series.items()}
-    across = _across(curve)
+    places = [x for points in curve.series.values() for x, _ in points]
+    across = time_axis(max(places, default=0.0)) if curve.by == TIME else steps_axis(places)
     up = values_axis(y for points in finite.values() for _, y in points)
     scale = ", logarithmic" if up.logarithmic else ""
     title = element("h3", quantity[:1].upper() + quantity[1:], element("small", f" by {curve.by}{scale}"))
@@ -176,24 +167,18 @@ def figure(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
     )
 
 
-def _across(curve: Curve) -> Axis:
-    places = [x for points in curve.series.values() for x, _ in points]
-    return time_axis(max(places, default=0.0)) if curve.by == TIME else steps_axis(places)
-
-
 def place_text(by: str, x: float) -> str:
     """A position on the horizontal axis as text: `step 1,200`, `epoch 3`, `1 min 30 s`."""
     return duration(x) if by == TIME else f"{by} {number(x)}"
 
 
 def _summary(curve: Curve) -> str:
-    parts = []
-    for name, points in curve.series.items():
-        (x, first), (last_x, last) = points[0], points[-1]
-        parts.append(
-            f"{name} from {number(first)} at {place_text(curve.by, x)} to {number(last)} at {place_text(curve.by, last_x)}"
-        )
-    return "; ".join(parts)
+    ends = {name: (points[0], points[-1]) for name, points in curve.series.items()}
+    return "; ".join(f"{name} from {_at(curve, *first)} to {_at(curve, *last)}" for name, (first, last) in ends.items())
+
+
+def _at(curve: Curve, x: float, y: float) -> str:
+    return f"{number(y)} at {place_text(curve.by, x)}"
 
 
 def percent(share: float) -> str:
@@ -267,7 +252,7 @@ def _marks(curve: Curve, across: Axis, up: Axis, colours: Mapping[str, int]) -> 
             yield element("text", "\u00d7", title, x=at, y="0", dy="0.4em", class_=f"lost {style(colours[name])}")
         x, y = points[-1]
         if math.isfinite(y):
-            title = element("title", f"{name}: {number(y)} at {place_text(curve.by, x)}")
+            title = element("title", f"{name}: {_at(curve, x, y)}")
             dot = {"cx": percent(across.place(x)), "cy": percent(1 - up.place(y)), "r": "3.5"}
             yield element("circle", title, **dot, class_=f"dot {style(colours[name])}")
 
@@ -282,10 +267,8 @@ def _legend(quantity: str, curve: Curve, colours: Mapping[str, int]) -> Html:
         )
         for name, points in curve.series.items()
     ]
-    head = element("tr", *(element("th", word, scope="col") for word in ("task", "last", "at", best, "at")))
-    caption = element("caption", f"{quantity}: last and {best} value of each task", class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", *rows))
-    return element("div", table, class_="legend box", tabindex="0", role="region", aria_label=f"values of {quantity}")
+    caption = f"{quantity}: last and {best} value of each task"
+    return box(caption, ("task", "last", "at", best, "at"), rows, f"values of {quantity}", class_="legend box")
 
 
 def _cells(by: str, points: Sequence[tuple[float, float]], best: str) -> list[str]:
@@ -306,8 +289,11 @@ def gallery(quantities: Mapping[str, Curve]) -> Html:
     """The figures of all quantities that have at least two values in a task."""
     names = dict.fromkeys(name for curve in quantities.values() for name in sorted(curve.series, key=_natural))
     colours = {name: place for place, name in enumerate(names)}
-    shown = {quantity: _sorted(curve) for quantity, curve in quantities.items() if drawable(curve)}
-    return joined(*(figure(quantity, curve, colours) for quantity, curve in shown.items()))
+    shown = {quantity: curve.series for quantity, curve in quantities.items() if drawable(curve)}
+    ordered = {
+        quantity: {name: series[name] for name in sorted(series, key=_natural)} for quantity, series in shown.items()
+    }
+    return joined(*(figure(name, Curve(quantities[name].by, series), colours) for name, series in ordered.items()))
 
 
 def drawable(curve: Curve) -> bool:
@@ -316,13 +302,9 @@ def drawable(curve: Curve) -> bool:
 
 
 def leader(curve: Curve) -> str:
-    """The task whose values are those of the run: the first of `LEADERS` that has a line, else the one with the most points."""
-    most = max(curve.series, key=lambda name: len(curve.series[name]))
-    return next((name for name in LEADERS if len(curve.series.get(name, ())) > 1), most)
-
-
-def _sorted(curve: Curve) -> Curve:
-    return Curve(curve.by, {name: curve.series[name] for name in sorted(curve.series, key=_natural)})
+    """The task whose values are those of the run: the first leader that has a line, else the task with the most points."""
+    names = sorted(curve.series, key=lambda name: -len(curve.series[name]))
+    return next(iter(leaders_first(name for name in names if len(curve.series[name]) > 1)), names[0])
 
 
 def _natural(hostname: str) -> tuple[str, int]:

@@ -6,7 +6,6 @@ from itertools import islice
 from ...units import counted, moment
 from ..log_metrics import Curve
 from ..run_diff import CODE_IS_MISSING, FileChange, RunDiff, compared, file_text
-from ..run_history import RunSummary
 from ..tables import Table
 from .chart import drawable, gallery, leader
 from .document import laid_out, table, whole_page
@@ -21,7 +20,7 @@ Curves = Mapping[str, Curve]
 
 def comparison_page(difference: RunDiff, older: Curves, newer: Curves, now: float) -> str:
     """The document: it needs no network, and has no script."""
-    first, second = difference.older.run, difference.newer.run
+    first, second = difference.older, difference.newer
     title = f"{second.cluster}: {first.spec.id} and {second.spec.id}"
     sections = [
         ("runs", "Both runs", _table("Both runs", compared(difference.older, difference.newer, now))),
@@ -61,12 +60,8 @@ def _changes(difference: RunDiff) -> Html:
 
 def _missing(difference: RunDiff) -> Html:
     """Which runs have no curve because their record is gone."""
-    names = [run.run.spec.id for run in (difference.older, difference.newer) if not _has_record(run)]
+    names = [run.spec.id for run in (difference.older, difference.newer) if not run.folder]
     return joined(*(element("p", f"The record of {name} is gone, and its curves with it.") for name in names))
-
-
-def _has_record(run: RunSummary) -> bool:
-    return bool(run.run.folder)
 
 
 def _code(changes: Sequence[FileChange] | None) -> Html:

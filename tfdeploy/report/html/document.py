@@ -3,9 +3,8 @@
 import base64
 import datetime
 import hashlib
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,24 +12,35 @@ from urllib.parse import quote
 
 from ...agent.events import Event
 from ...agent.run_state import DEAD
-from ...units import counted, dollars, moment, text_of_seconds
+from ...units import counted, dollars, from_moment, moment, text_of_seconds
 from ..events import sentence, with_waits
-from ..failure import Failure
 from ..log_metrics import Curve, curves
+from ..program_problems import Failure
 from ..report import Report
-from ..tables import Table, machine_table, task_table
+from ..tables import Table, kind, machine_table, task_table, without_empty_columns
 from .chart import drawable, duration, gallery, leader, number, place_text
-from .content import Content
-from .markup import Html, element, joined
-from .timeline import KINDS, picture, time_span, timeline
-
-_OTHER_KINDS = {"connected": "good", "unreachable": "bad", "unknown": "wait", "pulling": "start", "rejected": "bad"}
+from .markup import Html, box, element, joined
+from .timeline import picture, time_span, timeline
 
 
-def kind(status: str) -> str:
-    """The CSS class of a status: `waiting for ps-0` has that of `waiting`."""
-    kinds = {**KINDS, **_OTHER_KINDS}
-    return next((kinds[word] for word in kinds if re.match(rf"{word}\b", status)), "over")
+@dataclass(frozen=True)
+class Content:
+    """A cluster at one moment: its report, events, log lines and options."""
+
+    name: str
+    backend: str
+    project: str
+    stack: str
+    report: Report
+    events: Sequence[Event] = ()
+    """Oldest first."""
+    lines: Mapping[str, Sequence[tuple[float, str]]] = field(default_factory=dict)
+    """Hostname to the log lines of the task with their times, oldest first."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The arguments of the component, without secrets."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    receipt: Mapping[str, str] = field(default_factory=dict)
+    """What was submitted, and what it cost, by name; empty where no receipt of the run is stored."""
 
 
 _FIRST_COLUMNS = ("hostname", "status")
@@ -42,47 +52,35 @@ def task_columns(tasks: Table, elsewhere: Collection[str] = ()) -> Table:
     """The tasks in the order of the page, without the columns that are `elsewhere` on it and the same in each row."""
     others = [name for name in tasks.columns if name not in (*_FIRST_COLUMNS, *_LAST_COLUMNS)]
     columns = [name for name in (*_FIRST_COLUMNS, *others, *_LAST_COLUMNS) if name in tasks.columns]
-    told = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
-    return replace(tasks, columns=[name for name in columns if name not in told])
-
-
-def without_empty_columns(content: Table) -> Table:
-    """The table without the columns that are empty in all rows."""
-    columns = [name for name in content.columns if any(row[name] for row in content.rows)]
-    return replace(content, columns=columns) if columns else content
+    repeated = {name for name in elsewhere if len({row.get(name) for row in tasks.rows}) == 1}
+    return replace(tasks, columns=[name for name in columns if name not in repeated])
 
 
 def table(content: Table) -> Html:
     """A table in a box that scrolls."""
-    head = element("tr", *(element("th", column.replace("_", " "), scope="col") for column in content.columns))
-    body = [element("tr", *(_cell(column, row[column]) for column in content.columns)) for row in content.rows]
-    return _box(content.title, head, body)
-
-
-def _box(title: str, head: Html, body: Sequence[Html], **attributes: str) -> Html:
-    caption = element("caption", title, class_="unseen")
-    rows = element("table", caption, element("thead", head), element("tbody", *body))
-    return element(
-        "div", rows, **{"class_": "box", "tabindex": "0", "role": "region", "aria_label": title, **attributes}
-    )
+    rows = [element("tr", *(_cell(column, row[column]) for column in content.columns)) for row in content.rows]
+    return box(content.title, [column.replace("_", " ") for column in content.columns], rows)
 
 
 def _cell(column: str, text: str) -> Html:
     if column == "status" and text:
-        return element("td", element("span", text, class_=f"word {kind(text)}"), class_="c-status")
+        return element("td", element("span", text, class_=f"word {_class(text)}"), class_="c-status")
     if column in ("command", "container") and text:
         return element("td", element("code", text, class_="long", title=text), class_=f"c-{column}")
     return element("td", text, class_=f"c-{column}")
 
 
+def _class(status: str) -> str:
+    return kind(status) or "over"
+
+
 def pairs(title: str, items: Mapping[str, str], first: str, second: str) -> Html:
     """A table of names and values."""
-    head = element("tr", element("th", first, scope="col"), element("th", second, scope="col"))
     rows = [
         element("tr", element("th", element("code", name), scope="row"), element("td", element("code", value)))
         for name, value in items.items()
     ]
-    return _box(title, head, rows, class_="box pairs")
+    return box(title, (first, second), rows, class_="box pairs")
 
 
 def cost_sentences(cost: Mapping[str, Any]) -> list[str]:
@@ -196,8 +194,10 @@ def laid_out(header: Html, sections: Sequence[tuple[str, str, Html]], observed_a
 
 def _header(content: Content) -> Html:
     report = content.report
+    span = time_span(content.events, from_moment(report.observed_at)) if content.events else None
+    reason = report.reason if report.reason.endswith((".", "!", "?", "…")) else f"{report.reason}."
     facts = {
-        "duration": _duration(content),
+        "duration": duration(span[1] - span[0]) if span else "",
         "cost": str(report.cost.get("summary") or ""),
         "run": report.run,
         "backend": content.backend,
@@ -210,11 +210,11 @@ def _header(content: Content) -> Html:
         for name, value in facts.items()
         if value
     ]
-    state = element("span", report.state, class_=f"state {kind(report.state)}")
+    state = element("span", report.state, class_=f"state {_class(report.state)}")
     return element(
         "header",
         element("h1", content.name, " ", state),
-        element("p", _sentence(report.reason), class_="reason") if report.reason else "",
+        element("p", reason, class_="reason") if report.reason else "",
         *(_failure(failed) for failed in report.failures[:_MOST_FAILURES]),
         element("dl", *items, class_="facts"),
         id="head",
@@ -231,26 +231,6 @@ def _failure(failed: Failure) -> Html:
         element("pre", text) if text else "",
         class_="failure",
     )
-
-
-def _sentence(reason: str) -> str:
-    return reason if reason.endswith((".", "!", "?", "…")) else f"{reason}."
-
-
-def _duration(content: Content) -> str:
-    if not content.events:
-        return ""
-    begin, end = time_span(content.events, _observed_at(content.report))
-    return duration(end - begin)
-
-
-def _observed_at(report: Report) -> float:
-    """The inverse of `moment`."""
-    try:
-        parsed = datetime.datetime.strptime(report.observed_at, "%Y-%m-%d %H:%M:%SZ")
-    except ValueError:
-        return 0.0
-    return parsed.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def _tasks(content: Content) -> Html:
@@ -273,7 +253,7 @@ def _machines(report: Report) -> Html:
 def _results(content: Content, quantities: Mapping[str, Curve]) -> Html:
     """Metrics, and the last values of the other quantities: of the leading task, or of each task if there is no curve."""
     report = content.report
-    tiles = [_tile(name, *_metric(value)) for name, value in report.metrics.items()]
+    tiles = [_metric(name, value) for name, value in report.metrics.items()]
     for quantity, curve in quantities.items():
         if quantity not in report.metrics:
             tiles += _last_values(quantity, curve)
@@ -286,22 +266,21 @@ def _last_values(quantity: str, curve: Curve) -> Iterator[Html]:
         yield _tile(quantity, number(y), f"{hostname}, {place_text(curve.by, x)}")
 
 
+def _metric(name: str, value: object) -> Html:
+    if value is None:
+        return _tile(name, "\u2013", "metric, no value yet")
+    return _tile(name, number(value) if isinstance(value, (int, float)) else str(value), "metric")
+
+
 def _tile(name: str, value: str, source: str) -> Html:
     return element(
         "div", element("span", name, class_="name"), element("b", value), element("small", source), class_="tile"
     )
 
 
-def _metric(value: object) -> tuple[str, str]:
-    """The value of a metric, and a note."""
-    if value is None:
-        return "\u2013", "metric, no value yet"
-    return number(value) if isinstance(value, (int, float)) else str(value), "metric"
-
-
 def _timeline(content: Content) -> Html:
-    hostnames = [str(row["hostname"]) for row in content.report.tasks]
-    drawn = timeline(hostnames, content.events, _observed_at(content.report))
+    hostnames = [row["hostname"] for row in content.report.tasks]
+    drawn = timeline(hostnames, content.events, from_moment(content.report.observed_at))
     if drawn is None:
         return Html("")
     events = with_waits(content.events)[-_MOST_EVENTS:]
@@ -313,24 +292,20 @@ def _events(events: Sequence[Event], begin: float) -> Html:
     rows = [
         element(
             "tr",
-            element("td", clock(event.at), title=_moment(event.at), class_="clock"),
+            element("td", clock(event.at), title=moment(event.at) if clock(event.at) else None, class_="clock"),
             element("td", f"+{duration(max(0.0, round(event.at - begin, 1)))}", class_="since"),
             element("td", sentence(event), class_="text"),
         )
         for event in events
     ]
-    head = element("tr", *(element("th", word, scope="col") for word in ("time", "since start", "event")))
-    return _box("Events, oldest first", head, rows, class_="box events", id="events")
-
-
-def _moment(at: float) -> str | None:
-    return moment(at) if clock(at) else None
+    columns = ("time", "since start", "event")
+    return box("Events, oldest first", columns, rows, class_="box events", id="events")
 
 
 def _logs(content: Content) -> Html:
     """The last lines of each task; unfolded if the task failed, or if it is the only one."""
-    rows = [row for row in content.report.tasks if content.lines.get(str(row["hostname"]))]
-    return joined(*(_log(content, str(row["hostname"]), str(row["status"]), len(rows) == 1) for row in rows))
+    rows = [row for row in content.report.tasks if content.lines.get(row["hostname"])]
+    return joined(*(_log(content, row["hostname"], row["status"], len(rows) == 1) for row in rows))
 
 
 def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
@@ -338,10 +313,7 @@ def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
     last = printed[-LAST_LINES:]
     lines = [
         element(
-            "span",
-            element("span", clock(at), class_="clock"),
-            element("span", text, class_="text"),
-            class_="entry",
+            "span", element("span", clock(at), class_="clock"), element("span", text, class_="text"), class_="entry"
         )
         for at, text in last
     ]
@@ -352,7 +324,7 @@ def _log(content: Content, hostname: str, status: str, alone: bool) -> Html:
         "summary",
         element("b", hostname),
         " ",
-        element("span", status, class_=f"word {kind(status)}"),
+        element("span", status, class_=f"word {_class(status)}"),
         " ",
         element("small", count),
     )

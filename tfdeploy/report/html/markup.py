@@ -1,8 +1,9 @@
 """HTML elements. Text is escaped, so that it cannot become markup. Pure."""
 
 import html
+from collections.abc import Iterable, Sequence
 
-from ..escapes import plain
+from ...agent.record.escapes import plain
 
 _EMPTY_ELEMENTS = ("link", "meta")
 
@@ -24,6 +25,16 @@ def element(name: str, /, *children: str, **attributes: object) -> Html:
     if name in _EMPTY_ELEMENTS:
         return Html(f"<{name}{rendered}>")
     return Html(f"<{name}{rendered}>{joined(*children)}</{name}>")
+
+
+def box(caption: str, columns: Sequence[str], rows: Iterable[Html], label: str = "", **attributes: str) -> Html:
+    """A table in a box that scrolls. Its caption is only for screen readers, as is the box's `label`."""
+    head = element("tr", *(element("th", column, scope="col") for column in columns))
+    table = element(
+        "table", element("caption", caption, class_="unseen"), element("thead", head), element("tbody", *rows)
+    )
+    fixed = {"class_": "box", "tabindex": "0", "role": "region", "aria_label": label or caption}
+    return element("div", table, **{**fixed, **attributes})
 
 
 def joined(*children: str) -> Html:

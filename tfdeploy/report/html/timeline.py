@@ -1,31 +1,18 @@
 """The timeline as a picture: a lane for each task, and its phases in a table. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...agent import events
+from ...agent import run_state as states
 from ...agent.events import Event
-from ...agent.run_state import (
-    DEAD,
-    FINAL,
-    INTERRUPTED,
-    LOST,
-    RESTARTING,
-    RUNNING,
-    SCHEDULED,
-    STARTING,
-    STOPPED,
-    SUCCEEDED,
-    TENSORBOARD,
-    WAITING,
-)
 from ...units import moment
 from ..events import exit_text
+from ..tables import KINDS, REMOVED
 from .chart import Axis, bottom, duration, percent, time_axis
-from .markup import Html, element, joined
+from .markup import Html, box, element, joined
 
-REMOVED = "removed"
-ENDED = FINAL | {REMOVED}
+ENDED = states.FINAL | {REMOVED}
 
 
 @dataclass(frozen=True)
@@ -54,7 +41,8 @@ def timeline(hostnames: Sequence[str], happened: Sequence[Event], now: float) ->
         return None
     begin, end = time_span(happened, now)
     ends = [(event.at, event.result.state) for event in happened if event.result is not None]
-    lanes = _Lanes([*hostnames, *_removed_tasks(hostnames, happened)], begin)
+    registered = [event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED]
+    lanes = _Lanes([*dict.fromkeys([*hostnames, *registered])], begin)
     for event in happened:
         lanes.apply(event)
     return Timeline(begin, end, lanes.finish(end), ends[-1] if ends else None)
@@ -67,25 +55,21 @@ def time_span(happened: Sequence[Event], now: float) -> tuple[float, float]:
     return min(event.at for event in happened), last if is_over else max(last, now)
 
 
-def _removed_tasks(hostnames: Sequence[str], happened: Iterable[Event]) -> list[str]:
-    registered = dict.fromkeys(event.task for event in happened if event.kind == events.LAUNCHER_REGISTERED)
-    present = {*hostnames}
-    return [name for name in registered if name not in present]
-
-
 def _is_auxiliary(hostname: str) -> bool:
-    return hostname.rpartition("-")[0] == TENSORBOARD
+    return hostname.rpartition("-")[0] == states.TENSORBOARD
 
 
-_NOT_RUNNING = (SCHEDULED, WAITING, STARTING, RESTARTING, INTERRUPTED, LOST)
-_UNFINISHED = (WAITING, STARTING, RUNNING, RESTARTING)
+_NOT_RUNNING = (states.SCHEDULED, states.WAITING, states.STARTING, states.RESTARTING, states.INTERRUPTED, states.LOST)
+_UNFINISHED = (states.WAITING, states.STARTING, states.RUNNING, states.RESTARTING)
 
 
 class _Lanes:
     """The lanes of all tasks, built up event by event."""
 
     def __init__(self, hostnames: Sequence[str], begin: float) -> None:
-        self._lanes: dict[str, list[TaskPhase]] = {name: [TaskPhase(SCHEDULED, begin, begin, "")] for name in hostnames}
+        self._lanes: dict[str, list[TaskPhase]] = {
+            name: [TaskPhase(states.SCHEDULED, begin, begin, "")] for name in hostnames
+        }
         self._training = [name for name in self._lanes if not _is_auxiliary(name)]
         self._barrier_passed = False
 
@@ -93,14 +77,14 @@ class _Lanes:
         """Begin the phases that an event begins."""
         if event.kind == events.BARRIER_PASSED:
             self._barrier_passed = True
-            self._change(self._training, (WAITING,), STARTING, event.at)
+            self._change(self._training, (states.WAITING,), states.STARTING, event.at)
         elif event.kind in (events.RUN_RESUMED, events.ADDRESS_CHANGED, events.TASKS_CHANGED):
             self._barrier_passed = False
-            self._change(self._training, _UNFINISHED, STARTING, event.at)
+            self._change(self._training, _UNFINISHED, states.STARTING, event.at)
         elif event.kind == events.STOP_REQUESTED or event.result is not None:
             # Auxiliary tasks end only at the user's request.
-            requested = event.result is None or event.result.state == STOPPED
-            self._change(self._lanes if requested else self._training, _NOT_RUNNING, STOPPED, event.at)
+            requested = event.result is None or event.result.state == states.STOPPED
+            self._change(self._lanes if requested else self._training, _NOT_RUNNING, states.STOPPED, event.at)
         elif event.task in self._lanes:
             state, note = self._phase(event)
             if state:
@@ -109,7 +93,7 @@ class _Lanes:
     def finish(self, end: float) -> dict[str, list[TaskPhase]]:
         """All lanes up to this time, without phases of no length."""
         for lane in self._lanes.values():
-            lane[-1] = _until(lane[-1], end)
+            lane[-1] = replace(lane[-1], end=max(lane[-1].begin, end))
         return {
             name: [phase for phase in lane if phase.end > phase.begin or phase is lane[-1]]
             for name, lane in self._lanes.items()
@@ -121,14 +105,14 @@ class _Lanes:
         phases = {
             events.LAUNCHER_REGISTERED: (self._registered(event.task), ""),
             events.LAUNCHER_REUSED: (self._registered(event.task), ""),
-            events.LAUNCHER_LOST: (LOST, ""),
-            events.TASK_STARTED: (RUNNING, f"attempt {event.attempt}"),
-            events.TASK_RESTARTING: (RESTARTING, exit_text(event.exit)),
+            events.LAUNCHER_LOST: (states.LOST, ""),
+            events.TASK_STARTED: (states.RUNNING, f"attempt {event.attempt}"),
+            events.TASK_RESTARTING: (states.RESTARTING, exit_text(event.exit)),
             events.TASK_FAILED: (failed, exit_text(event.exit)),
-            events.SETTINGS_CHANGED: (RESTARTING, "its settings have changed"),
-            events.TASK_INTERRUPTED: (INTERRUPTED, event.reason),
-            events.TASK_SUCCEEDED: (SUCCEEDED, ""),
-            events.TASK_STOPPED: (STOPPED, event.reason),
+            events.SETTINGS_CHANGED: (states.RESTARTING, "its settings have changed"),
+            events.TASK_INTERRUPTED: (states.INTERRUPTED, event.reason),
+            events.TASK_SUCCEEDED: (states.SUCCEEDED, ""),
+            events.TASK_STOPPED: (states.STOPPED, event.reason),
             events.TASK_REMOVED: (REMOVED, ""),
         }
         return phases.get(event.kind, ("", ""))
@@ -136,41 +120,23 @@ class _Lanes:
     def _registered(self, hostname: str) -> str:
         """The state of a task after its launcher has registered. A training task that has ended stays as it is."""
         state = self._lanes[hostname][-1].state
-        if state in FINAL and not _is_auxiliary(hostname):
+        if state in states.FINAL and not _is_auxiliary(hostname):
             return state
-        return STARTING if self._barrier_passed or _is_auxiliary(hostname) else WAITING
+        return states.STARTING if self._barrier_passed or _is_auxiliary(hostname) else states.WAITING
 
-    def _change(self, names: Iterable[str], states: Sequence[str], state: str, at: float) -> None:
+    def _change(self, names: Iterable[str], before: Sequence[str], state: str, at: float) -> None:
         for name in names:
-            if self._lanes[name][-1].state in states:
+            if self._lanes[name][-1].state in before:
                 self._begin(name, state, "", at)
 
     def _begin(self, hostname: str, state: str, note: str, at: float) -> None:
         lane = self._lanes[hostname]
         if lane[-1].state == state and not note:
             return
-        lane[-1] = _until(lane[-1], at)
-        lane.append(TaskPhase(state, lane[-1].end, lane[-1].end, note))
+        at = max(lane[-1].begin, at)
+        lane[-1] = replace(lane[-1], end=at)
+        lane.append(TaskPhase(state, at, at, note))
 
-
-def _until(phase: TaskPhase, end: float) -> TaskPhase:
-    return TaskPhase(phase.state, phase.begin, max(phase.begin, end), phase.note)
-
-
-KINDS = {
-    SCHEDULED: "idle",
-    WAITING: "wait",
-    STARTING: "start",
-    RUNNING: "run",
-    RESTARTING: "warn",
-    INTERRUPTED: "warn",
-    LOST: "bad",
-    SUCCEEDED: "good",
-    STOPPED: "over",
-    REMOVED: "over",
-    **dict.fromkeys(DEAD, "bad"),
-}
-"""State to the class that colours it."""
 
 _LANE = 46
 _BAR_TOP, _BAR = 21, 16
@@ -184,16 +150,18 @@ def picture(timeline: Timeline) -> Html:
     lanes = [
         _lane(place, name, phases, timeline, across) for place, (name, phases) in enumerate(timeline.lanes.items())
     ]
-    height = _LANE * len(lanes)
+    ticks = [percent(across.place(tick)) for tick, _ in across.ticks]
     drawing = element(
         "svg",
         element("title", f"Phases of {len(lanes)} tasks from {moment(timeline.begin)} to {moment(timeline.end)}"),
-        *_columns(across),
+        *(element("line", x1=at, x2=at, y1="0", y2="100%", class_="grid") for at in ticks),
+        element("line", x1="0", x2="100%", y1="100%", y2="100%", class_="axis"),
+        *bottom(across),
         *_result(timeline, across),
         *lanes,
         class_="plot",
         role="img",
-        height=height,
+        height=_LANE * len(lanes),
     )
     return element(
         "figure",
@@ -202,14 +170,6 @@ def picture(timeline: Timeline) -> Html:
         _table(timeline),
         class_="timeline",
     )
-
-
-def _columns(across: Axis) -> Iterator[Html]:
-    for tick, _ in across.ticks:
-        at = percent(across.place(tick))
-        yield element("line", x1=at, x2=at, y1="0", y2="100%", class_="grid")
-    yield element("line", x1="0", x2="100%", y1="100%", y2="100%", class_="axis")
-    yield from bottom(across)
 
 
 def _result(timeline: Timeline, across: Axis) -> Iterator[Html]:
@@ -239,33 +199,25 @@ def _bar(name: str, phase: TaskPhase, top: int, timeline: Timeline, across: Axis
         return joined(
             element("line", x1=percent(begin), x2=percent(end), y1=middle, y2=middle, class_=f"after {kind}"), dot
         )
-    words = (
-        f"{phase.state} · {phase.note}"
-        if phase.state == RUNNING and phase.note not in ("", "attempt 1")
-        else phase.state
-    )
-    text = element("text", words, x="7", y=_BAR / 2, dy="0.35em") if _fits(words, end - begin, _NARROW) else Html("")
-    if not text and _fits(words, end - begin, _WIDE):
-        text = element("text", words, x="7", y=_BAR / 2, dy="0.35em", class_="roomy")
+    is_again = phase.state == states.RUNNING and phase.note not in ("", "attempt 1")
+    words = f"{phase.state} · {phase.note}" if is_again else phase.state
+    width = len(words) * _LETTER + 10
+    text = Html("")
+    if (end - begin) * _WIDE >= width:
+        roomy = "roomy" if (end - begin) * _NARROW < width else None
+        text = element("text", words, x="7", y=_BAR / 2, dy="0.35em", class_=roomy)
     bar = element("rect", title, width="100%", height="100%", rx="3")
     box = {"x": percent(begin), "y": top, "width": percent(max(end - begin, 0.003)), "height": _BAR}
     return element("svg", bar, text, **box, class_=f"phase {kind}")
 
 
-def _fits(words: str, share: float, width: int) -> bool:
-    return share * width >= len(words) * _LETTER + 10
-
-
 def _legend(timeline: Timeline) -> Html:
     seen = {phase.state for phases in timeline.lanes.values() for phase in phases}
+    swatches = {
+        state: element("i", class_=f"swatch {KINDS[state]}", aria_hidden="true") for state in KINDS if state in seen
+    }
     return element(
-        "span",
-        *(
-            element("span", element("i", class_=f"swatch {KINDS[state]}", aria_hidden="true"), state, class_="key")
-            for state in KINDS
-            if state in seen
-        ),
-        class_="keys",
+        "span", *(element("span", swatch, state, class_="key") for state, swatch in swatches.items()), class_="keys"
     )
 
 
@@ -282,8 +234,6 @@ def _table(timeline: Timeline) -> Html:
         for name, phases in timeline.lanes.items()
         for phase in phases
     ]
-    head = element("tr", *(element("th", word, scope="col") for word in ("task", "phase", "from", "lasted", "note")))
-    caption = element("caption", "Phases of each task", class_="unseen")
-    table = element("table", caption, element("thead", head), element("tbody", *rows))
-    box = element("div", table, class_="box", tabindex="0", role="region", aria_label="phases of each task")
-    return element("details", element("summary", "The same as a table"), box, id="phases")
+    columns = ("task", "phase", "from", "lasted", "note")
+    table = box("Phases of each task", columns, rows, "phases of each task")
+    return element("details", element("summary", "The same as a table"), table, id="phases")

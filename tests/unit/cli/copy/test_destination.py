@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.cli.copy.destination import (
-    Destination,
     Part,
     TargetFolder,
     existing_content,
@@ -35,17 +34,17 @@ def test_an_existing_folder_gets_the_copy_under_its_own_name(
     folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, path: str, is_folder: bool
 ) -> None:
     monkeypatch.chdir(folder)
-    assert find_destination(text, "model", is_folder).path == folder / path
+    assert find_destination(text, "model", is_folder) == folder / path
 
 
 def test_a_new_folder_may_end_with_a_slash(folder: Path) -> None:
-    assert find_destination(f"{folder}/new/", "model", True) == Destination(folder, "new")
+    assert find_destination(f"{folder}/new/", "model", True) == folder / "new"
 
 
 def test_a_file_is_replaced_also_behind_a_link(folder: Path) -> None:
     (folder / "to-file").symlink_to("file")
-    assert find_destination(str(folder / "file"), "model", False).path == folder / "file"
-    assert find_destination(str(folder / "to-file"), "model", False).path == folder / "file"
+    assert find_destination(str(folder / "file"), "model", False) == folder / "file"
+    assert find_destination(str(folder / "to-file"), "model", False) == folder / "file"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tfdeploy.agent.user_files import file_server
-from tfdeploy.agent.user_files.file_messages import ABSOLUTE, FILE, FileEntry
-from tfdeploy.backends.task_files import FileContent, Listing, TaskFiles
-from tfdeploy.backends.thread_connection import ThreadConnection
+from tfdeploy.agent.user_files.file_messages import ABSOLUTE, FILE, ContentBegin, FileEntry
+from tfdeploy.backends.task_files import Listing, TaskFiles, ThreadConnection
 from tfdeploy.cli.copy import transfer
 from tfdeploy.cli.copy.destination import find_destination
 from tfdeploy.cli.copy.source import OpenSource
@@ -246,13 +245,13 @@ def test_a_file_that_only_grows_is_copied_and_named(root: Path, dest: Path, monk
 def test_bytes_that_are_damaged_on_the_way_are_not_given(
     root: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = FileContent.parts
+    original = TaskFiles.parts
 
-    def parts(content: FileContent) -> Iterator[memoryview]:
-        for part in original(content):
+    def parts(files: TaskFiles, begin: ContentBegin) -> Iterator[memoryview]:
+        for part in original(files, begin):
             yield memoryview(bytes(part).replace(b"graph", b"grape"))
 
-    monkeypatch.setattr(FileContent, "parts", parts)
+    monkeypatch.setattr(TaskFiles, "parts", parts)
     result = copy(root / "saved_model.pb", dest)
     assert result.failed == {"saved_model.pb": "it does not arrive as it was sent"}
     assert tree(dest) == {}

@@ -74,7 +74,7 @@ def test_a_cluster_that_is_lost_ends_the_call(
     monkeypatch.setattr(session, "Follower", Lost)
     monkeypatch.setattr(session, "_LOST_SECONDS", 0.0)
     monkeypatch.setattr(Call, "entry", None)
-    outcome = Session(Call("run-1"), print, 30.0, keep=True, verbose=False).run()
+    outcome = Session(Call("run-1", keep=True), print, 30.0, verbose=False).run()
     assert outcome.code == UNREACHABLE
     assert Pulumi.did == ["up", "destroy"]
     told = capsys.readouterr().err
@@ -188,6 +188,6 @@ def test_a_session_ends_with_the_run_or_its_time_limit(
     stopped: list[float] = []
     access = SimpleNamespace(stop_training=lambda _, seconds: stopped.append(seconds))
     monkeypatch.setattr(session, "access", lambda _: access)
-    outcome = Session(Call("run-1"), print, -1.0, keep=keep, verbose=False).run()
+    outcome = Session(Call("run-1", keep=keep), print, -1.0, verbose=False).run()
     assert (outcome.code, Working.did) == (code, actions)
     assert stopped == ([] if finished or keep else [-1.0]), "the run that exceeds its time limit"

@@ -24,8 +24,8 @@ LONG = """
 def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    def run(call: Any, request: RunRequest, options: Any) -> Outcome:
-        asked.extend([call, request, options])
+    def run(call: Any, request: RunRequest, seconds: float, is_verbose: bool, as_json: bool) -> Outcome:
+        asked.extend([call, request, is_verbose])
         return Outcome(0, None)
 
     monkeypatch.setattr(command, "_run", run)
@@ -33,10 +33,10 @@ def test_tfmesos_options_mean_what_they_mean_there(given: list[str], monkeypatch
         tfrun.app, [*given, "--code=", "--on=docker", "--", "python", "train.py", "-w", "{task_index}"]
     )
     assert done.exit_code == 0, done.output
-    call, request, options = asked
+    call, request, is_verbose = asked
     assert request.workers == Share(2, 1.5, "512", 1)
     assert request.ps == Share(1, 0.5, "256", 3)
-    assert (list(request.volumes), call.stack, options.verbose) == (["/data:/data"], "mine", True)
+    assert (list(request.volumes), call.stack, is_verbose) == (["/data:/data"], "mine", True)
     assert request.command == ["python", "train.py", "-w", "{task_index}"]
 
 

@@ -12,17 +12,15 @@ from tfdeploy.report.html.comparison import comparison_page, overlaid
 from tfdeploy.report.html.document import policy
 from tfdeploy.report.log_metrics import EPOCH, STEP, Curve
 from tfdeploy.report.run_diff import FileChange, RunDiff
-from tfdeploy.report.run_history import summaries
 
 LOSS = [(10.0, 0.9), (20.0, 0.5)]
 
 
 def difference(text: str = "0.1", lines: int = 1) -> RunDiff:
     """Two runs with another learning rate, which is `text` in the newer one."""
-    options = [Receipt({"workers": "2", "lr": value}, {}, {"c7i.large": 1}) for value in ("1", text)]
+    options = [Receipt({"workers": "2", "lr": value, value: ""}, {}, {"c7i.large": 1}) for value in ("1", text)]
     runs = [stored(finished(1_000.0 * place), receipt=options[place - 1], folder="/record") for place in (1, 2)]
-    older, newer = (summaries([run])[0] for run in runs)
-    return RunDiff(older, newer, [f"env {text}"], [FileChange(f"{text}.py", [f"+{text}"] * lines)])
+    return RunDiff(runs[0], runs[1], [FileChange(f"{text}.py", [f"+{text}"] * lines)])
 
 
 def made(text: str = "0.1") -> str:
@@ -69,9 +67,9 @@ def test_curves_with_the_same_axis_are_in_one_picture() -> None:
 
 def test_a_run_without_a_record_is_named() -> None:
     shown = difference()
-    newer = replace(shown.newer, run=replace(shown.newer.run, folder=""))
+    newer = replace(shown.newer, folder="")
     page = comparison_page(replace(shown, newer=newer, code=None), {}, {}, 9_000.0)
-    assert f"The record of {newer.run.spec.id} is gone, and its curves with it." in page
+    assert f"The record of {newer.spec.id} is gone, and its curves with it." in page
     assert "so it is not compared" in page
 
 

@@ -1,11 +1,17 @@
-"""Why a program failed: the line of the exception first, and no noise."""
+"""What is wrong with programs: the line of the exception first and no noise; peers that do not respond; metrics that are no numbers."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.unit.report.test_diagnosis import why
 from tests.unit.report.test_report import NOON, failed, read, sight
 from tests.unit.simulation import World
+from tfdeploy.agent.control.until import LoggedValue, note_problems
 from tfdeploy.agent.record.record import StoredLine
-from tfdeploy.report.failure import SHOWN_LINES, failure_of
+from tfdeploy.backends.base import ObservedState
+from tfdeploy.report.program_problems import SHOWN_LINES, Finding, failure_of, program_problems
 from tfdeploy.report.wait import _last_lines
 
 STARTUP = """\
@@ -53,10 +59,10 @@ ABORTED = (
 
 
 def lines_of(stderr: str, stdout: str = "") -> list[str]:
-    return why(stderr, stdout)[0]
+    return cause(stderr, stdout)[0]
 
 
-def why(stderr: str, stdout: str = "") -> tuple[list[str], str]:
+def cause(stderr: str, stdout: str = "") -> tuple[list[str], str]:
     """The lines that are shown of a task that failed, and what to do."""
     made = failed()
     printed = [StoredLine(1.0, 1, text) for text in stdout.splitlines()]
@@ -142,7 +148,7 @@ def test_where_all_is_noise_the_last_lines_are_shown() -> None:
 
 def test_the_remedy_is_by_the_line_of_the_error_though_much_was_printed_after_it() -> None:
     after = "".join(f"line {number}\n" for number in range(50))
-    _, remedy = why(f"train.py: error: unrecognized arguments: --job_name=ps\n{after}")
+    _, remedy = cause(f"train.py: error: unrecognized arguments: --job_name=ps\n{after}")
     assert 'flags="never"' in remedy
 
 
@@ -217,3 +223,198 @@ def test_the_line_of_the_program_is_named(frames: list[str], where: str) -> None
     printed = [StoredLine(2.0, 2, line) for line in lines]
     found = failure_of(run.job.tasks["worker-1"], sight(run, logs={"worker-1": printed}))
     assert (found.where, found.place) == (where, f" in {where}" if where else "")
+
+
+LINE = (
+    "2026-11-21 12:00:10.1: I tensorflow/core/a/master.cc:245] CreateSession still waiting for response from worker: "
+)
+
+
+def line(peer: str) -> str:
+    job, index = peer.split("-")
+    return f"{LINE}/job:{job}/replica:0/task:{index}"
+
+
+def look(texts: list[str], waiting: str = "worker-1", ended: str = "worker-0", **args: Any) -> ObservedState:
+    """A run in which one task has ended, and another has printed these lines."""
+    made = World(**{"ps": 1, "workers": 2, "success": "all-workers", **args})
+    made.begin_at(NOON)
+    made.come()
+    if ended:
+        made.exit(ended)
+    return sight(made, logs={waiting: [StoredLine(float(place), 2, text) for place, text in enumerate(texts)]})
+
+
+def waits(*args: Any, **more: Any) -> list[Finding]:
+    return program_problems(look(*args, **more))
+
+
+def test_a_worker_that_waits_for_one_that_has_ended_is_named_with_what_to_set() -> None:
+    (found,) = waits(["begin", line("worker-0")])
+    assert (found.about, found.wrong) == ("worker-1", True)
+    assert found.text == "worker-1 waits for worker-0, which has ended (succeeded): its session has no device filters."
+    assert 'device_filters=["/job:ps", "/job:worker/task:1"]' in found.remedy
+    assert 'Or set `success="worker-0"`' in found.remedy
+
+
+def test_for_the_worker_that_decides_there_is_only_the_program() -> None:
+    (found,) = waits([line("worker-1")], waiting="worker-0", ended="worker-1", success="worker-0")
+    assert 'device_filters=["/job:ps", "/job:worker/task:0"]' in found.remedy
+    assert "success" not in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("texts", "more"),
+    [
+        ([line("worker-0"), "step 1"], {}),
+        ([], {}),
+        (["step 1"], {}),
+        ([line("ps-0")], {}),
+        ([line("worker-9")] * 5, {}),
+    ],
+)
+def test_a_worker_that_has_begun_or_waits_for_a_moment_is_not_named(texts: list[str], more: dict[str, Any]) -> None:
+    assert waits(texts, **more) == []
+
+
+def test_a_peer_that_runs_and_does_not_respond_for_long_is_named() -> None:
+    (found,) = waits([line("chief-0")] * 3, ended="", chief=1)
+    assert found.text == "worker-1 waits for chief-0, which is running and does not respond to its session."
+
+
+def test_one_cycle_of_lines_for_each_of_many_peers_is_no_long_wait() -> None:
+    peers = [line(f"worker-{index}") for index in (0, 2, 3)] + [line("ps-0")]
+    assert waits(peers * 2, ended="", workers=4) == []
+    (found,) = waits([*peers * 3, line("worker-2")], ended="", workers=4)
+    assert "waits for worker-2," in found.text
+
+
+def test_a_worker_that_does_not_exist_in_an_elastic_run_is_named() -> None:
+    more: dict[str, Any] = {"elastic": {"max": 4}, "success": "worker-0"}
+    (found,) = waits([line("worker-3")], waiting="worker-0", ended="", **more)
+    assert found.text == "worker-0 waits for worker-3, which does not exist: its session has no device filters."
+    assert 'device_filters=["/job:ps", "/job:worker/task:0"]' in found.remedy
+    assert waits([line("worker-9")] * 5, waiting="worker-0", ended="", **more) == []
+
+
+NOT_READY = "INFO:tensorflow:Waiting for model to be ready.  Ready_for_local_init_op:  Variables not initialized: v, ready: None"
+
+
+@pytest.mark.parametrize(
+    ("texts", "peer"),
+    [
+        (["begin", line("worker-0")], "worker-0"),
+        ([line("ps-0"), line("worker-0"), "2026-11-21 12:00:12.1: I tensorflow/core/a.cc:1] noise"], "worker-0"),
+        ([NOT_READY], ""),
+        ([NOT_READY, line("ps-0")], "ps-0"),
+        ([line("worker-0"), "step 0 loss 0.5"], None),
+        (["step 12", line("worker-0")], None),
+        ([NOT_READY, "the training begins"], None),
+        ([], None),
+        (["begin"], None),
+    ],
+)
+@pytest.mark.parametrize("state", ["running", "stopped", "succeeded"])
+def test_after_the_success_a_worker_that_never_trained_is_named(texts: list[str], peer: str | None, state: str) -> None:
+    seen = look(texts, success="worker-0")
+    assert seen.view.run_state is not None
+    seen.view.run_state.tasks["worker-1"].state = state
+    named = [(wait.about, wait.wrong) for wait in program_problems(seen)]
+    assert named == ([] if peer is None or state == "succeeded" else [("worker-1", False)])
+    assert all((f"waited for {peer} until" if peer else "initialized") in wait.text for wait in program_problems(seen))
+
+
+@pytest.mark.parametrize(
+    ("own", "leader", "more", "is_quiet", "is_named"),
+    [
+        (["begin"], ["step 1"], {}, True, True),
+        ([], ["step 1"], {}, True, True),
+        (["step 1"], ["step 1"], {}, True, False),
+        (["begin"], ["epoch"], {}, True, False),
+        (["begin"], ["step 1"], {}, False, False),
+        (["begin"] * 20, ["step 1"], {}, True, False),
+        (["begin"], ["step 1"], {"chief": 1, "success": "chief", "worker_timeout": "1m"}, True, False),
+    ],
+)
+def test_a_worker_without_a_step_that_did_nothing_is_named_where_worker_0_decides(
+    own: list[str], leader: list[str], more: dict[str, Any], is_quiet: bool, is_named: bool
+) -> None:
+    args = {"success": "worker-0", **more}
+    first = "chief-0" if "chief" in args else "worker-0"
+    seen = look(own, ended=first, **args)
+    assert seen.view.run_state is not None
+    seen.view.run_state.tasks["worker-1"].is_quiet = is_quiet
+    logs = {**seen.view.logs, first: [StoredLine(1.0, 1, text) for text in leader]}
+    named = program_problems(replace(seen, view=replace(seen.view, logs=logs)))
+    assert [wait.about for wait in named if wait.about == "worker-1"] == ["worker-1"] * is_named
+    assert all("printed no step" in wait.text for wait in named)
+
+
+def test_a_worker_that_waited_long_before_its_end_may_have_trained_since() -> None:
+    for age, names in ((39.0, ["worker-1"]), (41.0, [])):
+        seen = look([], success="worker-0")
+        lines = [StoredLine(seen.view.at - age, 2, line("worker-0"))]
+        assert seen.view.run_state is not None
+        seen.view.run_state.submitted_at = 1.0
+        waited = replace(seen, view=replace(seen.view, logs={"worker-1": lines}))
+        assert [wait.about for wait in program_problems(waited)] == names
+
+
+def test_gpu_workers_are_the_last_of_the_workers() -> None:
+    (found,) = waits([line("worker-2")], ended="gpu-worker-0", gpu_workers=1)
+    assert "waits for gpu-worker-0," in found.text
+
+
+CONDITIONS: dict[str, Any] = {
+    "workers": 1,
+    "metrics": {"accuracy": "acc (.*)", "loss": "loss (.*)"},
+    "until": {"accuracy": ">= 0.9", "loss": "< 0.1"},
+}
+
+
+def conditioned(logged: dict[str, str], now: dict[str, str] | None = None, end: str = "") -> ObservedState:
+    """A run that has logged these values, and `now` others."""
+    world = World(**CONDITIONS)
+    world.begin_at(NOON)
+    world.come()
+    values = {name: LoggedValue("worker-0", 1, text) for name, text in logged.items()}
+    note_problems(world.job, values, [])
+    if end:
+        world.exit("worker-0", {"succeeded": 0, "failed": 1}[end])
+    return sight(world, metrics=logged if now is None else now)
+
+
+@pytest.mark.parametrize(
+    ("logged", "now", "names"),
+    [
+        ({"accuracy": "97.5%,"}, None, ["accuracy"]),
+        ({"accuracy": "0,97", "loss": "n/a"}, None, ["accuracy", "loss"]),
+        ({"accuracy": "nan"}, None, ["accuracy"]),
+        ({"loss": "inf"}, None, ["loss"]),
+        ({"accuracy": ""}, None, ["accuracy"]),
+        ({"accuracy": "0.97"}, None, []),
+        ({"accuracy": "97.5%,"}, {"accuracy": "0.97"}, []),
+        ({"accuracy": "97.5%,"}, {}, []),
+        ({}, None, []),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "succeeded", "failed"])
+def test_a_metric_that_is_not_a_number_is_named(
+    logged: dict[str, str], now: dict[str, str] | None, names: list[str], end: str
+) -> None:
+    problems = [problem.text for problem in program_problems(conditioned(logged, now, end))]
+    assert [text.partition(":")[0].rpartition(" ")[2] for text in problems] == names
+
+
+def test_explain_names_the_value_and_what_to_set() -> None:
+    found = next(item for item in why(conditioned({"accuracy": "97.5%,"})) if "accuracy" in item.text)
+    assert found.text == "`until` cannot compare accuracy: its last value '97.5%,' is not a number."
+    assert "`metrics`" in found.remedy
+
+
+def test_a_pattern_that_is_switched_off_is_named() -> None:
+    at = conditioned({})
+    assert at.view.run_state is not None
+    at.view.run_state.until_problems.append("until_disabled accuracy")
+    (problem,) = program_problems(at)
+    assert problem.text.startswith("`until` does not see new values of accuracy")

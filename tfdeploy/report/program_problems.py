@@ -1,0 +1,340 @@
+"""What is wrong with programs, from the last lines of their output: why they failed, which peers they wait for, and which metrics of
+`until` are no numbers. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..agent.control.elastic import optional_workers
+from ..agent.control.success_policy import WORKER_0, deciding_tasks, is_worker
+from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
+from ..agent.record.escapes import plain, shown_text
+from ..agent.record.metric_values import number_in
+from ..agent.record.record import StoredLine
+from ..agent.record.steps import step_in
+from ..agent.run_state import DEAD, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
+from ..backends.base import ObservedState
+from .remedies import exit_remedy
+
+SHOWN_LINES = 5
+"""How many lines of a failure are shown."""
+
+_READ_LINES = 20
+"""How many of the last lines, without noise, are searched for a remedy."""
+
+_STDERR = 2
+
+
+def _logged(severity: str) -> str:
+    """A pattern for the begin of a line that TensorFlow's C++ code logs, in its own form or in that of absl."""
+    return rf"(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: {severity}|{severity}\d{{4}} \d\d:\d\d:\d+\.\d+)\s"
+
+
+_STARTUP = "register cu|register factory|omputation placer|cuda_|cuInit|TF-TRT|libcu|libnvinfer|GPU|gpu"
+_HARMLESS = "dataset|auto_shard|cpu_allocator|End of sequence|OUT_OF_RANGE|grappler|allocator_impl"
+_NOISE = re.compile(
+    "|".join(
+        (
+            _logged("I"),
+            rf"{_logged('[WE]')}.*(?:{_STARTUP})",
+            rf"{_logged('W')}.*(?:{_HARMLESS})",
+            r".*oneDNN custom operations are on",
+            r"WARNING:absl:|WARNING:tensorflow:AutoGraph",
+            r"Additional GRPC error information from remote target|/job:\w+/replica:\d+/task:\d+\S*\s*$",
+            r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
+            r"To enable (?:the following instructions|them in other operations)",
+            r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
+            r"During handling of the above exception|The above exception was the direct cause",
+        )
+    )
+)
+"""What TensorFlow prints at each start, and other lines that do not explain why a program failed."""
+
+_LOG_LINE = re.compile(_logged("[IWE]"))
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):|  File \"")
+_FRAME = re.compile(r'\s+File "(?P<path>[^"<]+)", line (?P<line>\d+)')
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib\d*/python[\d.]*/")
+"""Where a frame is not in the user's program."""
+
+_WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
+"""A warning of Python; the next line may be the line of its source."""
+
+_UNRAISABLE = re.compile(r"Exception ignored ")
+_ERROR = re.compile(
+    rf"\S+: error: |FATAL |Fatal |[Ee]rror: |tfdeploy: |terminate called|Segmentation fault|{_logged('F')}"
+)
+"""The line of an error where there is no traceback: of argparse, absl, click, tfdeploy or C++."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One or two sentences about a task, a machine, or the cluster."""
+
+    about: str
+    """The name of the task or machine; empty for the cluster."""
+    text: str
+    remedy: str = ""
+    lines: Sequence[str] = ()
+    """The last lines of the task's output."""
+    wrong: bool = True
+    """Whether it is a problem."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed, in the words of its program."""
+
+    hostname: str
+    lines: list[str]
+    """The line of the exception or error first, then the last other lines."""
+    remedy: str
+    where: str = ""
+    """The line of the program that raised the exception: `train.py, line 9`; empty where that is unknown."""
+
+    @property
+    def place(self) -> str:
+        """The same as a part of a sentence."""
+        return f" in {self.where}" if self.where else ""
+
+
+def is_noise(text: str) -> bool:
+    """Whether a line is one of those that TensorFlow prints at each start."""
+    return _NOISE.match(text) is not None
+
+
+def failure_of(task: TaskState, observed: ObservedState) -> Failure:
+    """The failure of a task: of its stderr, or of all of its output if its stderr has only noise."""
+    lines = observed.view.logs.get(task.hostname, [])
+    stderr = [line for line in lines if line.pipe == _STDERR]
+    error, others = _parts(stderr)
+    where = _where(stderr)
+    if not error and not others:
+        (error, others), where = _parts(lines), _where(lines)
+    if not error and not others:
+        others = [shown_text(line.text) for line in lines if line.text.strip()]
+    shown = [*error, *others[-(SHOWN_LINES - len(error)) :]]
+    return Failure(task.hostname, shown, exit_remedy(task, [*error, *others[-_READ_LINES:]]), where if error else "")
+
+
+def failures(observed: ObservedState) -> list[Failure]:
+    """The tasks that failed in a failed run, the cause first."""
+    run = observed.view.run_state
+    if run is None or run.result is None or run.result.state not in DEAD:
+        return []
+    return [failure_of(task, observed) for task in failed_tasks(run)]
+
+
+def failed_tasks(run: RunState | None) -> list[TaskState]:
+    """The tasks that failed: those that decided the result of the run first, then training tasks, each in the order of time."""
+    if run is None:
+        return []
+    deciding = run.result.tasks if run.result else []
+    failed = [task for task in run.tasks.values() if task.state in DEAD]
+    return sorted(failed, key=lambda task: (task.hostname not in deciding, task.is_auxiliary, task.ended))
+
+
+def _without_warnings(texts: Sequence[str]) -> list[str]:
+    """The lines without Python's warnings, and without the line of its source behind each."""
+    of_warning = [_WARNING.match(text) is not None for text in texts]
+    behind = [False, *of_warning][: len(texts)]
+    rows = zip(texts, of_warning, behind, strict=True)
+    return [text for text, is_one, is_behind in rows if not is_one and not (is_behind and text.startswith("  "))]
+
+
+def _where(lines: Sequence[StoredLine]) -> str:
+    """The innermost frame of the last traceback that is in the user's program: `train.py, line 9`; empty without one."""
+    where = ""
+    for line in lines:
+        if line.text.startswith("Traceback "):
+            where = ""
+        elif (frame := _FRAME.match(line.text)) and not _LIBRARY.search(frame["path"]):
+            where = f"{frame['path'].rpartition('/')[2]}, line {frame['line']}"
+    return shown_text(where)
+
+
+def _parts(lines: Sequence[StoredLine]) -> tuple[list[str], list[str]]:
+    """The line of the exception or error, if there is one, and the other lines, without noise and the frames of tracebacks."""
+    others: list[str] = []
+    error = -1
+    in_traceback = is_ignored = is_exception = False
+    for text in _without_warnings([shown_text(line.text).rstrip() for line in lines]):
+        if _TRACEBACK.match(text):
+            in_traceback = True
+        elif in_traceback and (not text.strip() or text.startswith("  ")):
+            continue
+        elif in_traceback and (_LOG_LINE.match(text) or is_noise(text)):
+            others += [] if is_noise(text) else [text]  # a thread of TensorFlow's prints at the same time
+        elif in_traceback:
+            in_traceback = False
+            if not is_ignored:
+                error, is_exception = len(others), True
+                others.append(text)
+            is_ignored = False
+        elif _UNRAISABLE.match(text):
+            is_ignored = True
+        elif text.strip() and not is_noise(text):
+            if _ERROR.match(text) and not is_exception:
+                error = len(others)
+            others.append(text)
+    return ([others[error]], others[:error] + others[error + 1 :]) if error >= 0 else ([], others)
+
+
+def program_problems(observed: ObservedState) -> list[Finding]:
+    """What is wrong beside failures: tasks that wait for a peer, and metrics of `until` that the controller cannot compare."""
+    return [*_session_waits(observed), *_until_problems(observed)]
+
+
+# A session without device filters asks each task of its cluster to respond before it begins, and logs this line every 10 s:
+# https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/distributed_runtime/master.cc
+_WAIT = re.compile(
+    r"CreateSession still waiting for response from worker: /job:(?P<job>\w+)/replica:\d+/task:(?P<index>\d+)"
+)
+_NOT_READY = re.compile(r"Waiting for model to be ready\.")
+"""A worker that is not the chief prints this every 30 s until the chief has initialized the variables:
+https://github.com/tensorflow/tensorflow/blob/master/tensorflow/python/training/session_manager.py"""
+
+_WAIT_SECONDS = 40.0
+"""A task that waits prints such a line at least so often."""
+
+_OBSERVED_LINES = 20
+"""An observation reads so many lines of each task. A task with fewer has printed no others."""
+
+_LEAST_LINES = 3
+"""So many such lines for one peer, of which there is one in 10 s, before a peer that still runs is named."""
+
+_LONGEST_VALUE = 40
+"""So many characters of a metric's value are shown."""
+
+
+def _session_waits(observed: ObservedState) -> list[Finding]:
+    """While the run is open, the tasks that print nothing but that they wait for a peer; after its success, the workers that waited
+    until then, and never trained."""
+    run = observed.view.run_state
+    if run is None:
+        return []
+    if run.result is not None:
+        return _never_trained(run, observed) if run.result.state == SUCCEEDED else []
+    running = [task for task in run.training_tasks if task.state == RUNNING]
+    waits = [_wait(run, task, observed.view.logs.get(task.hostname, [])) for task in running]
+    return [wait for wait in waits if wait is not None]
+
+
+def _never_trained(run: RunState, observed: ObservedState) -> list[Finding]:
+    lines = {name: [line for line in printed if line.text.strip()] for name, printed in observed.view.logs.items()}
+    others = deciding_tasks(run) if run.spec.success == WORKER_0 else []
+    others_train = any(_has_step(lines.get(other.hostname, [])) for other in others)
+    waits = []
+    for task in run.training_tasks:
+        own = lines.get(task.hostname, [])
+        if not is_worker(run, task) or task.state not in (RUNNING, STOPPED) or _has_step(own):
+            continue
+        match = _last_wait(own)
+        if match is not None and not _is_old(run, task, own, observed.view.at):
+            waits.append(_waited(run, task, match))
+        elif match is None and task.is_quiet and len(own) < _OBSERVED_LINES and others_train:
+            waits.append(_no_step(task))
+    return waits
+
+
+def _waited(run: RunState, task: TaskState, match: re.Match[str]) -> Finding:
+    name = task.hostname
+    peer = _peer(run, match["job"], int(match["index"])) if match.re is _WAIT else None
+    if peer is not None:
+        text = f"{name} never trained a step: its session waited for {peer.hostname} until the run had succeeded."
+        return Finding(name, text, f"In the program, {_filters(task)}", wrong=False)
+    text = f"{name} never trained a step: it waited for initialized variables until the run had succeeded."
+    remedy = "It looks for them every 30 s: a training that takes longer has all workers."
+    return Finding(name, text, remedy, wrong=False)
+
+
+def _no_step(task: TaskState) -> Finding:
+    name = task.hostname
+    text = f"{name} printed no step before the run had succeeded, unlike the worker that decides, and did nothing after that."
+    remedy = f"If it should train, it began too late, or waited for another task: `tfdeploy logs {name}`."
+    return Finding(name, text, remedy, wrong=False)
+
+
+def _has_step(lines: Sequence[StoredLine]) -> bool:
+    return any(step_in(line.text) is not None for line in lines)
+
+
+def _last_wait(lines: Sequence[StoredLine]) -> re.Match[str] | None:
+    """The match of the last line, without those that TensorFlow prints at each start; None where it does not wait."""
+    for line in reversed(lines):
+        match = _WAIT.search(line.text) or _NOT_READY.search(line.text)
+        if match is not None or not is_noise(line.text):
+            return match
+    return None
+
+
+def _is_old(run: RunState, task: TaskState, lines: Sequence[StoredLine], now: float) -> bool:
+    """Whether the task has been silent for longer than one that still waits."""
+    last, end = max(line.at for line in lines), task.since if task.state in FINAL else now
+    return last > run.submitted_at and end - last > _WAIT_SECONDS
+
+
+def _wait(run: RunState, task: TaskState, lines: Sequence[StoredLine]) -> Finding | None:
+    awaited = []
+    for text in reversed([text for line in lines if (text := plain(line.text)).strip()]):
+        match = _WAIT.search(text)
+        if match is None:
+            break
+        awaited.append((match["job"], int(match["index"])))
+    absent = [name for job, index in awaited if (name := f"{job}-{index}") in optional_workers(run.spec)]
+    missing = next((name for name in absent if name not in run.tasks), "")
+    if missing:
+        text = f"{task.hostname} waits for {missing}, which does not exist: its session has no device filters."
+        return Finding(task.hostname, text, f"In the program, {_filters(task)}")
+    peers = [peer for job, index in awaited if (peer := _peer(run, job, index)) is not None]
+    ended = next((peer for peer in peers if peer.state in FINAL), None)
+    if ended is not None:
+        text = f"{task.hostname} waits for {ended.hostname}, which has ended ({ended.state}): its session has no device filters."
+        return Finding(task.hostname, text, _wait_remedy(run, task))
+    counts = Counter(peer.hostname for peer in peers)
+    silent = next((peer for peer in peers if counts[peer.hostname] >= _LEAST_LINES), None)
+    if silent is None:
+        return None
+    text = f"{task.hostname} waits for {silent.hostname}, which is {silent.state} and does not respond to its session."
+    remedy = f"If {silent.hostname} starts no server of TensorFlow, or starts it much later: {_filters(task)}"
+    return Finding(task.hostname, text, remedy)
+
+
+def _wait_remedy(run: RunState, task: TaskState) -> str:
+    filters = f"In the program, {_filters(task)}"
+    if task not in deciding_tasks(run) or task.hostname in ("chief-0", "worker-0"):
+        return filters
+    rule = "chief" if "chief" in run.spec.jobs else "worker-0"
+    return f'{filters} Or set `success="{rule}"`, so that the run does not wait for {task.hostname}.'
+
+
+def _filters(task: TaskState) -> str:
+    own = f"/job:{'worker' if task.job in WORKERS else task.job}/task:{task.index}"
+    return f'create the session with `config=tf.compat.v1.ConfigProto(device_filters=["/job:ps", "{own}"])`.'
+
+
+def _peer(run: RunState, job: str, index: int) -> TaskState | None:
+    """The task that TensorFlow knows by this job and index."""
+    jobs = {"worker": WORKERS, "master": ("chief",)}.get(job, (job,))
+    tasks = [task for name in jobs for task in run.training_tasks if task.job == name]
+    return tasks[index] if index < len(tasks) else None
+
+
+def _until_problems(observed: ObservedState) -> list[Finding]:
+    """The metrics of `until` that the controller could not compare in this run, and still cannot."""
+    run = observed.view.run_state
+    if run is None or (run.result is not None and run.result.cause == UNTIL):
+        return []
+    problems = []
+    for metric in [condition.metric for condition in run.spec.until]:
+        value = observed.view.metrics.get(metric)
+        if f"{UNTIL_DISABLED} {metric}" in run.until_problems:
+            text = f"`until` does not see new values of {metric}: its pattern takes too long in the output."
+            remedy = "Give `metrics` a pattern without nested repetitions."
+            problems.append(Finding("", text, remedy, wrong=run.result is None))
+        elif f"{UNTIL_NO_NUMBER} {metric}" in run.until_problems and value is not None and number_in(value) is None:
+            shown = repr(shown_text(value)[:_LONGEST_VALUE])
+            text = f"`until` cannot compare {metric}: its last value {shown} is not a number."
+            remedy = f"Let its pattern in `metrics` capture the number alone, as `{metric}: ([0-9.]+)` does."
+            problems.append(Finding("", text, remedy, wrong=run.result is None))
+    return problems
