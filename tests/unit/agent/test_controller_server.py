@@ -161,7 +161,7 @@ def test_registering_tasks_saves_the_state_for_many_at_once(tmp_path: Path, monk
     target = controller(tmp_path, workers=1_000)
     saves: list[RunState] = []
     monkeypatch.setattr(Record, "save_other", lambda record, run: saves.append(run))
-    monkeypatch.setattr(target, "_settle_at", float("inf"))
+    monkeypatch.setattr(target, "_save_at", float("inf"))
     for index in range(1_000):
         assert target.sync(Launcher(f"worker-{index}").report()).action == PREPARE
     assert not saves
@@ -176,7 +176,7 @@ def test_no_program_is_started_or_ended_before_why_is_in_the_record(tmp_path: Pa
         target.tick()
     assert launcher.running
     launcher.end_child(0, 1.0)
-    target._settle_at = float("inf")
+    target._save_at = float("inf")
     assert sync(target, launcher).action == NOTHING
     target.tick()
     assert sync(target, launcher).action == END
@@ -189,7 +189,7 @@ def test_a_controller_that_reports_the_end_may_be_killed(tmp_path: Path) -> None
     target, launcher = controller(tmp_path, workers=1), Launcher("worker-0")
     start(target, [launcher])
     launcher.end_child(0, 1.0)
-    target._settle_at = float("inf")
+    target._save_at = float("inf")
     target.sync(launcher.report())
     saved = Record(tmp_path).current()
     assert saved is not None

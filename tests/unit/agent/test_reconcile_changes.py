@@ -133,7 +133,7 @@ def test_a_killed_controller_goes_on_where_it_was() -> None:
     assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
-def test_a_task_that_ended_while_the_controller_was_away_is_heard_of() -> None:
+def test_a_task_that_ended_while_the_controller_was_away_is_noted() -> None:
     job = world(workers=1)
     job.launchers["worker-0"].end_child(0, job.now)
     job.restart_controller()
@@ -169,7 +169,7 @@ def test_shrinking_ends_the_removed_one_and_starts_the_others_again() -> None:
     assert "worker-1" not in job.launchers
 
 
-def test_a_child_that_was_started_but_not_yet_heard_of_starts_again_too() -> None:
+def test_a_child_that_was_started_but_not_yet_reported_starts_again_too() -> None:
     job = World(workers=1)
     job.launchers["worker-0"] = worker = Launcher("worker-0")
     while not worker.running:

@@ -386,18 +386,6 @@ def test_the_artifacts_of_the_oldest_runs_are_the_first_to_go_after_an_import_to
     assert (Record(tmp_path / "here").run_folder(SPEC.id) / "artifacts.json").stat().st_mtime == 1.0
 
 
-def test_the_log_of_a_task_that_was_removed_arrives_too(tmp_path: Path, controller: Controller) -> None:
-    run = run_state(RunResult(STOPPED, MOVED, 2.0), removed={"worker-7": "launcher"})
-    there = recorded(tmp_path / "there", run)
-    there.log(SPEC.id, "worker-7").streams["stdout"].put(0, b"last words\n")
-    controller.finish_import(sent(controller, there))
-    here = Record(tmp_path / "here")
-    arrived = here.load(SPEC.id)
-    assert arrived is not None
-    assert here.hostnames(arrived)[-1] == "worker-7"
-    assert here.log(SPEC.id, "worker-7").streams["stdout"].span(0, 99) == b"last words\n"
-
-
 @pytest.mark.parametrize("path", ["runs/a.b/logs/worker-0/stdout.0.log", "runs/a b/run_state.json", "runs/-x/y"])
 def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> None:
     record = recorded(tmp_path / "from", run_state(RunResult(STOPPED, MOVED, 2.0), moves=1))

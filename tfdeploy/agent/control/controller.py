@@ -42,7 +42,7 @@ METRICS_SECONDS = 2.0
 VIEW_SECONDS = 3.0
 """A view does not wait longer for another one, nor for the metrics: it has those that were found until then. Observers wait 10 s."""
 
-_SETTLE_SECONDS, _SETTLE_SECONDS_PER_TASK = 0.02, 0.0005
+_SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 """The state is saved at most so often, so that saving costs a part of the time whatever the number of tasks."""
 
 _STEP_SECONDS = 1.0
@@ -94,9 +94,9 @@ class Controller:
         self._metrics_lock = threading.Lock()
         self._patterns: Dict[str, str] = {}
         self._journal = Journal(record)
-        self._is_settled = True
+        self._is_saved = True
         self._imported = ""
-        self._settle_at = 0.0
+        self._save_at = 0.0
         self._spec_json: Tuple[Optional[RunSpec], str] = (None, "")
         self._ports = PortReservations()
         self._changes = OrderChanges()
@@ -121,7 +121,7 @@ class Controller:
             spec = replace(spec, train_dir=workdir.train_dir(self._record, spec, self._train_mode))
             happened: List[Event] = []
             if self._run is None or self._run.spec.id != spec.id:
-                self._settle(now)
+                self._save(now)
                 earlier = self._record.load(spec.id)
                 run = earlier or RunState(spec, now)
                 happened.append(Event(events.RUN_RESUMED if earlier else events.RUN_SUBMITTED))
@@ -136,7 +136,7 @@ class Controller:
             self._run.moves = max(self._run.moves, move.moves_after(before))
             happened += reconcile.update_spec(self._run, spec, now)
             self._add(happened, now)
-            self._settle(now)
+            self._save(now)
             self._tidy(spec)
             return {"decided": self._run.result is not None, "train_dir": spec.train_dir, "at": now}
 
@@ -149,23 +149,23 @@ class Controller:
 
     def sync(self, report: LauncherReport) -> Order:
         """Take a launcher's report, and return its next order. The cost does not grow with the number of tasks."""
-        self._upload_calls.hear(report.hostname)
+        self._upload_calls.note_call(report.hostname)
         with self._lock:
             now, run = self._now(), self._run
             if run is None:
                 return Order(NOTHING, poll=POLL_SOON)
-            before, was_settled = _fields(run, report.hostname), self._is_settled
+            before, was_saved = _fields(run, report.hostname), self._is_saved
             happened = reconcile.apply_report(run, report, now)
             if happened or _fields(run, report.hostname) != before:
                 self._add(happened, now)
-            if not self._is_settled and self._clock.steady() >= self._settle_at:
-                self._settle(now)
-            if was_settled and not self._is_settled:
+            if not self._is_saved and self._clock.steady() >= self._save_at:
+                self._save(now)
+            if was_saved and not self._is_saved:
                 self.wake()
             order = reconcile.make_order(run, report, now)
             poll = POLL_SOON * max(1.0, len(run.tasks) / SOON_TASKS)
             is_running = order.action == RUN and report.phase == RUNNING and order.attempt == report.attempt
-            if not self._is_settled and not is_running:
+            if not self._is_saved and not is_running:
                 order = _order_before_save(order, self._journal.failing_seconds(now))
                 poll = min(poll, POLL_SOON) if order.action == NOTHING else poll
             if is_running:
@@ -228,7 +228,7 @@ class Controller:
         """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted."""
         with self._metrics_lock, self._lock:
             now = self._now()
-            self._settle(now)
+            self._save(now)
             record_import.finish(self._record, self._run, request, now)
             self._record = Record(self._record.folder)
             self._journal, self._run = Journal(self._record), None
@@ -260,12 +260,12 @@ class Controller:
                 happened = uploads.expire(self._run, now, calls.silent_seconds, calls.has_called)
                 self._journal.add(self._run.spec.id, happened, now)
                 self._upload_calls.discard_given_up(self._run, now)
-            self._settle(now)
+            self._save(now)
 
     def seconds_until_due(self) -> float:
         """Seconds until what was reported is applied and saved; 0 where that is done."""
         with self._lock:
-            return 0.0 if self._is_settled else max(0.0, self._settle_at - self._clock.steady())
+            return 0.0 if self._is_saved else max(0.0, self._save_at - self._clock.steady())
 
     def view(self, request: ViewRequest) -> RecordView:
         """The current state, the last lines, metrics and events."""
@@ -335,8 +335,8 @@ class Controller:
     def is_stopped(self) -> bool:
         """Whether the run has ended and all its tasks are in a final state. That is saved: a caller may kill the controller."""
         with self._lock:
-            if not self._is_settled:
-                self._settle(self._now())
+            if not self._is_saved:
+                self._save(self._now())
             run = self._run
             if run is None:
                 return True
@@ -437,25 +437,25 @@ class Controller:
         """Note that the state has changed, and why."""
         if self._run is not None:
             self._journal.add(self._run.spec.id, happened, now)
-            self._is_settled = False
+            self._is_saved = False
             self._ports.hold(elastic.unused_ports(self._run))
 
     def _commit(self, happened: List[Event]) -> None:
         now = self._now()
         self._add(happened, now)
-        self._settle(now)
+        self._save(now)
 
-    def _settle(self, now: float) -> None:
+    def _save(self, now: float) -> None:
         """Apply the consequences of all changes and of time, and save state and events. On a full disk the next call does it."""
         if self._run is None:
             return
         elastic.reserve_addresses(self._run, self._ports.choose)
         self._journal.add(self._run.spec.id, reconcile.advance(self._run, now), now)
         self._ports.hold(elastic.unused_ports(self._run))
-        self._is_settled = self._journal.write(self._run, now)
+        self._is_saved = self._journal.write(self._run, now)
         self._changes.note(self._run)
-        pause = _SETTLE_SECONDS + _SETTLE_SECONDS_PER_TASK * len(self._run.tasks)
-        self._settle_at = self._clock.steady() + pause
+        pause = _SAVE_SECONDS + _SAVE_SECONDS_PER_TASK * len(self._run.tasks)
+        self._save_at = self._clock.steady() + pause
 
 
 def _order_before_save(order: Order, failing_seconds: float) -> Order:

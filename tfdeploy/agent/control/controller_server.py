@@ -71,6 +71,7 @@ _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 """Ids of runs and hostnames, which become names of folders."""
 
 _RUN, _TASK = f"({_NAME})", f"(?P<task>{_NAME})"
+_ARCHIVE, _NUMBER = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)", "([0-9]{1,18})"
 
 
 class Caller(NamedTuple):
@@ -106,18 +107,12 @@ class Reply(NamedTuple):
     file: Optional[Path] = None
 
 
-def _routes(controller: Controller) -> List[AllowedCall]:
-    name = r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)"
-    stream = f"/log/{_RUN}/{_TASK}/(stdout|stderr|index)/([0-9]{{1,18}})"
+def _routes_of_launchers(controller: Controller) -> List[AllowedCall]:
+    """What launchers call: reports, output, code, artifacts, and the artifacts of a run that has moved here."""
+    log, upload, restore = f"/log/{_RUN}/{_TASK}", f"/artifacts/{_RUN}/{_TASK}", f"/restore/{_RUN}"
 
     def put_log(body: bytes, run_id: str, hostname: str, stream: str, position: str) -> Any:
         return {"end": controller.put_log(run_id, hostname, stream, int(position), body)}
-
-    def log_ends(_: bytes, run_id: str, hostname: str) -> Any:
-        return controller.log_ends(run_id, hostname)
-
-    upload = f"/artifacts/{_RUN}/{_TASK}"
-    number, digest = "([0-9]{1,18})", "([0-9a-f]{64})"
 
     def begin_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return {"ends": controller.begin_upload(run_id, hostname, json.loads(body))}
@@ -131,82 +126,58 @@ def _routes(controller: Controller) -> List[AllowedCall]:
     def end_upload(body: bytes, run_id: str, hostname: str) -> Any:
         return controller.end_upload(run_id, hostname, json.loads(body))
 
-    def admin(method: str, path: str, action: Callable[..., Any], longest: int = MAX_BODY) -> AllowedCall:
-        return AllowedCall(ADMIN, method, path, longest, action)
+    def call(method: str, path: str, action: Callable[..., Any], longest: int = _SHORT) -> AllowedCall:
+        return AllowedCall(LAUNCHER, method, path, longest, action)
 
     return [
         AllowedCall(LAUNCHER, "POST", "/sync", MAX_BODY, lambda body, check: _sync(controller, body, check), True),
-        AllowedCall(LAUNCHER, "PUT", stream, MAX_LOG_BODY, put_log),
-        AllowedCall(LAUNCHER, "GET", f"/log/{_RUN}/{_TASK}", _SHORT, log_ends),
-        AllowedCall(LAUNCHER, "GET", f"/code/{name}", _SHORT, lambda body, code: controller.code_path(code)),
-        AllowedCall(LAUNCHER, "PUT", upload, MAX_BODY, begin_upload),
-        AllowedCall(LAUNCHER, "PUT", f"{upload}/{number}/{number}/{digest}", MAX_BODY, put_part),
-        AllowedCall(LAUNCHER, "POST", f"{upload}/{number}", _SHORT, finish_file),
-        AllowedCall(LAUNCHER, "POST", upload, MAX_BODY, end_upload),
-        admin("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
-        admin("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
-        admin("PUT", f"/code/{name}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
-        admin("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
-        admin("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
-        admin("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
-        admin("GET", "/stopped", lambda body: _stopped(controller)),
-        admin("GET", "/unfinished", lambda body: controller.unfinished()),
+        call("GET", f"/changes/{_NUMBER}", lambda _, number: controller.wait_for_change(int(number))),
+        call("PUT", f"{log}/(stdout|stderr|index)/{_NUMBER}", put_log, MAX_LOG_BODY),
+        call("GET", log, lambda _, run_id, hostname: controller.log_ends(run_id, hostname)),
+        call("GET", f"/code/{_ARCHIVE}", lambda _, code: controller.code_path(code)),
+        call("PUT", upload, begin_upload, MAX_BODY),
+        call("PUT", f"{upload}/{_NUMBER}/{_NUMBER}/([0-9a-f]{{64}})", put_part, MAX_BODY),
+        call("POST", f"{upload}/{_NUMBER}", finish_file),
+        call("POST", upload, end_upload, MAX_BODY),
+        call("GET", restore, lambda _, run_id: controller.restorable(run_id)),
+        call("GET", f"{restore}/(.+)", lambda _, run_id, path: controller.restored_file(run_id, unquote(path))),
     ]
 
 
-def _routes_of_copies(controller: Controller) -> List[AllowedCall]:
-    """The calls for a copy of the record; the last two are those of version 0.1.0."""
+def _routes_of_users(controller: Controller) -> List[AllowedCall]:
+    """What the user's computer calls: views and copies of the record, the run, and a run that moves from or to this controller. Version
+    0.1.0 calls `/copy` and `/artifact`."""
 
     def files(body: bytes) -> Any:
         return {"protocol": PROTOCOL, **controller.list_files(**json.loads(body)).to_dict()}
 
-    def ranges(body: bytes) -> bytes:
-        return _ranges(controller.record, **json.loads(body))
-
-    def artifact(body: bytes) -> bytes:
-        return _artifact(controller.record, **json.loads(body))
-
-    return [
-        AllowedCall(ADMIN, "POST", "/files", MAX_BODY, files),
-        AllowedCall(ADMIN, "POST", "/ranges", MAX_BODY, ranges),
-        AllowedCall(ADMIN, "POST", "/copy", MAX_BODY, lambda body: controller.changes_since(json.loads(body))),
-        AllowedCall(ADMIN, "POST", "/artifact", _SHORT * 4, artifact),
-    ]
-
-
-def _route_of_changes(controller: Controller) -> AllowedCall:
-    """The call that returns when orders have changed."""
-
-    def wait(_: bytes, number: str) -> Any:
-        return controller.wait_for_change(int(number))
-
-    return AllowedCall(LAUNCHER, "GET", "/changes/([0-9]{1,18})", _SHORT, wait)
-
-
-def _routes_of_moves(controller: Controller) -> List[AllowedCall]:
-    """The calls for a run that moves from or to this controller."""
-    run = f"/restore/{_RUN}"
-
-    def restored_file(_: bytes, run_id: str, path: str) -> Any:
-        return controller.restored_file(run_id, unquote(path))
-
     def begin_import(body: bytes) -> Any:
         return {"lacking": record_import.begin(controller.record.folder, body)}
-
-    def put_import(body: bytes) -> Any:
-        return record_import.put(controller.record.folder, body)
 
     def finish_import(body: bytes) -> Any:
         return controller.finish_import(ImportRequest.from_dict(json.loads(body)))
 
+    def call(method: str, path: str, action: Callable[..., Any], longest: int = MAX_BODY) -> AllowedCall:
+        return AllowedCall(ADMIN, method, path, longest, action)
+
     return [
-        AllowedCall(LAUNCHER, "GET", run, _SHORT, lambda body, run_id: controller.restorable(run_id)),
-        AllowedCall(LAUNCHER, "GET", f"{run}/(.+)", _SHORT, restored_file),
-        AllowedCall(ADMIN, "POST", "/moved", _SHORT, lambda body: controller.note_move(json.loads(body)["to"])),
-        AllowedCall(ADMIN, "PUT", "/import", MAX_IMPORT_BODY, begin_import),
-        AllowedCall(ADMIN, "PUT", "/import/ranges", MAX_IMPORT_BODY, put_import),
-        AllowedCall(ADMIN, "POST", "/import", _SHORT, finish_import),
-        AllowedCall(ADMIN, "GET", "/import", _SHORT, lambda body: controller.imported()),
+        call("POST", "/view", lambda body: controller.view(ViewRequest(**json.loads(body))).to_dict()),
+        call("POST", "/files", files),
+        call("POST", "/ranges", lambda body: _ranges(controller.record, **json.loads(body))),
+        call("POST", "/copy", lambda body: controller.changes_since(json.loads(body))),
+        call("POST", "/artifact", lambda body: _artifact(controller.record, **json.loads(body)), _SHORT * 4),
+        call("PUT", "/run", lambda body: controller.submit_run(RunSpec.from_dict(json.loads(body)))),
+        call("PUT", f"/code/{_ARCHIVE}", lambda body, code: controller.put_code(code, body), MAX_CODE_BODY),
+        call("POST", "/restarts", lambda body: controller.queue_restarts(json.loads(body)["hostnames"])),
+        call("POST", "/new-launcher", lambda body: controller.announce_new_launcher(**json.loads(body))),
+        call("POST", "/stop", lambda body: _stop(controller, json.loads(body))),
+        call("GET", "/stopped", lambda _: _stopped(controller)),
+        call("GET", "/unfinished", lambda _: controller.unfinished()),
+        call("POST", "/moved", lambda body: controller.note_move(json.loads(body)["to"]), _SHORT),
+        call("PUT", "/import", begin_import, MAX_IMPORT_BODY),
+        call("PUT", "/import/ranges", lambda body: record_import.put(controller.record.folder, body), MAX_IMPORT_BODY),
+        call("POST", "/import", finish_import, _SHORT),
+        call("GET", "/import", lambda _: controller.imported(), _SHORT),
     ]
 
 
@@ -370,12 +341,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._token = token
         self._routes = [
             (route, re.compile(route.path))
-            for route in [
-                *_routes(controller),
-                *_routes_of_copies(controller),
-                _route_of_changes(controller),
-                *_routes_of_moves(controller),
-            ]
+            for route in [*_routes_of_launchers(controller), *_routes_of_users(controller)]
         ]
         self.connections = Connections()
         self._with_own_token: Set[str] = set()

@@ -3,9 +3,10 @@
 import posixpath
 import re
 from bisect import bisect_left
-from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from dataclasses import dataclass, field
+from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..json_data import JsonData
 from .record_files import MAX_NAME_BYTES, is_valid_name
 
 MODEL, KERAS, CHECKPOINT, WEIGHTS, FILES = "model", "keras", "checkpoint", "weights", "files"
@@ -106,7 +107,7 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOut(JsonData):
     """What is not uploaded, and why."""
 
     name: str
@@ -114,18 +115,9 @@ class LeftOut:
     reason: str
     machine: str = ""
 
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "LeftOut":
-        """From JSON. Fields of a newer version are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
-
 
 @dataclass(frozen=True)
-class StoredArtifact:
+class StoredArtifact(JsonData):
     """An artifact in a record, as a view shows it."""
 
     kind: str
@@ -136,15 +128,6 @@ class StoredArtifact:
     """Where it is below the folder of artifacts: a folder, a file, or the file `checkpoint`."""
     is_complete: bool = True
     """Whether this record has all of its files: a copy gets them in parts."""
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "StoredArtifact":
-        """From JSON. Fields of a newer version are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
 
 def choose(

@@ -22,12 +22,13 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..control.success_policy import deciding_tasks
 from ..control.until import LoggedValue
 from ..events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
 from ..files import write_whole
+from ..json_data import JsonData
 from ..run_state import DEAD, RESTARTING, WORKERS, RunState
 from ..transport.rpc import PROTOCOL
 from . import event_log
@@ -92,7 +93,7 @@ class StoredLine:
 
 
 @dataclass(frozen=True)
-class ViewRequest:
+class ViewRequest(JsonData):
     """What a view should contain."""
 
     log_lines: int = 0
@@ -102,13 +103,9 @@ class ViewRequest:
     events: int = 50
     """How many last events."""
 
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class RecordView:
+class RecordView(JsonData):
     """What is known of the current run."""
 
     at: float = 0.0
@@ -125,31 +122,15 @@ class RecordView:
     """What of `train_dir` is not among the artifacts."""
 
     def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return {
-            "at": self.at,
-            "run_state": self.run_state.to_dict() if self.run_state else None,
-            "logs": {name: [[line.at, line.pipe, line.text] for line in lines] for name, lines in self.logs.items()},
-            "metrics": self.metrics,
-            "events": [event.to_dict() for event in self.events],
-            "protocol": self.protocol,
-            "artifacts": [artifact.to_dict() for artifact in self.artifacts],
-            "left_out": [item.to_dict() for item in self.left_out],
-        }
+        """As JSON; a line is a list."""
+        logs = {name: [[line.at, line.pipe, line.text] for line in lines] for name, lines in self.logs.items()}
+        return {**super().to_dict(), "logs": logs}
 
     @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "RecordView":
-        """From JSON."""
-        return cls(
-            data["at"],
-            RunState.from_dict(data["run_state"]) if data["run_state"] else None,
-            {name: [StoredLine(*line) for line in lines] for name, lines in data["logs"].items()},
-            data["metrics"],
-            [Event.from_dict(event) for event in data["events"]],
-            data.get("protocol", 0),
-            [StoredArtifact.from_dict(artifact) for artifact in data.get("artifacts", [])],
-            [LeftOut.from_dict(item) for item in data.get("left_out", [])],
-        )
+    def from_dict(cls, data: Mapping[str, Any]) -> "RecordView":
+        """From JSON. A controller that does not state the version of its calls has the first one."""
+        logs = {name: [StoredLine(*line) for line in lines] for name, lines in data["logs"].items()}
+        return super().from_dict({"protocol": 0, **data, "logs": logs})
 
 
 def _read_state(path: Path) -> Optional[RunState]:

@@ -9,14 +9,15 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Callable, List, Optional
 
 from .. import events
 from ..control import move
 from ..events import Event
 from ..files import sha256_of, write_whole
+from ..json_data import JsonData
 from ..launch.workdir import RunRefused
 from ..run_state import RunState
 from . import artifact_precedence
@@ -33,7 +34,7 @@ _SINGLE_FILES = ("format", "record_id", "current")
 
 
 @dataclass(frozen=True)
-class ImportRequest:
+class ImportRequest(JsonData):
     """What has arrived, once all has. `origin` and `place` are for the event: backends, or what has replaced what."""
 
     sha256: str
@@ -46,15 +47,6 @@ class ImportRequest:
     """The record was copied away before machines of this place were replaced, and returns."""
     keeps_train_dir: bool = False
     """The new machines see the former `train_dir` too."""
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Dict[str, Any]) -> "ImportRequest":
-        """From JSON. Fields of a newer version are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
 
 def send(folder: Path, call: Callable[[str, str, bytes], bytes]) -> str:

@@ -29,25 +29,25 @@ class UploadCalls:
         self._steady = steady
         self._lock = threading.Lock()
         self._begun = steady()
-        self._heard: Dict[str, float] = {}
+        self._called_at: Dict[str, float] = {}
         self._active: Dict[str, int] = {}
 
-    def hear(self, hostname: str) -> None:
+    def note_call(self, hostname: str) -> None:
         """The launcher of this task has called."""
         with self._lock:
-            self._heard[hostname] = self._steady()
+            self._called_at[hostname] = self._steady()
 
     def silent_seconds(self, hostname: str) -> float:
         """How long the launcher of this task has sent nothing."""
         with self._lock:
             if self._active.get(hostname):
                 return 0.0
-            return self._steady() - self._heard.get(hostname, self._begun)
+            return self._steady() - self._called_at.get(hostname, self._begun)
 
     def has_called(self, hostname: str) -> bool:
         """Whether the launcher of this task has called since the controller began."""
         with self._lock:
-            return hostname in self._heard
+            return hostname in self._called_at
 
     def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
         """Declare files; how much of each is stored already, and what happened."""
@@ -96,7 +96,7 @@ class UploadCalls:
         """A call of this launcher begins (1) or ends (-1)."""
         with self._lock:
             self._active[hostname] = self._active.get(hostname, 0) + number
-            self._heard[hostname] = self._steady()
+            self._called_at[hostname] = self._steady()
 
 
 class _Contact:

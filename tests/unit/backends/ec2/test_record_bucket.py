@@ -228,9 +228,13 @@ def test_an_artifact_that_was_half_replaced_does_not_cost_the_record(s3: Any) ->
     assert at_home()[LOG] == "line"
 
 
-def test_a_missing_file_is_an_error_and_one_outside_is_ignored(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "shorter"])
+def test_a_missing_file_is_an_error_and_one_outside_is_ignored(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
     written(s3, 100.0, {LOG: b"one", "../log": b"one", "lock": b"one", "runs/r/../../x": b"one"})
-    s3.delete_object(Bucket=record_bucket.bucket_of(CLUSTER).name, Key=f"{FOLDER}/record/a1/{LOG}")
+    place = {"Bucket": record_bucket.bucket_of(CLUSTER).name, "Key": f"{FOLDER}/record/a1/{LOG}"}
+    s3.put_object(**place, Body=b"") if is_there else s3.delete_object(**place)
     monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
     with pytest.raises(BackendError, match=f"{LOG} differs from the manifest"):
         record_bucket.download(CLUSTER)
