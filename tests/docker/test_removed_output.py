@@ -30,7 +30,7 @@ READ = (
 
 
 def test_the_last_lines_of_a_removed_worker_are_in_every_copy(project: DockerProject) -> None:
-    job = "command=['python', 'train.py'], code='code', workers={workers}, elastic={{'max': 4}}, wait='0'"
+    job = "command=['python', 'train.py'], code='code', workers={workers}, wait='0'"
     project.write(job.format(workers=2), PRINTING)
     project.up()
     project.until_running("worker-0", "worker-1")
