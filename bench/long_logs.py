@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.components.many_launchers import RunningController, running_controller
-from tfdeploy.agent.record.log import STDOUT, entry
+from tfdeploy.agent.record.log_lines import STDOUT, entry
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.transport.rpc import Client
 from tfdeploy.backends import controller_calls

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from tfdeploy.agent.record.log import Reader
+from tfdeploy.agent.record.log_lines import Reader
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.local.supervisor import marked

@@ -62,10 +62,11 @@ class CleanupProvider(StackProvider):
         """Stop the run and bring its record here, if machines are replaced next. Stop at once the tasks that are no longer listed:
         Pulumi deletes them only after the program has ended."""
         if news.get("replacement"):
-            from .backends import carried_record, move_record
+            from .backends import move_record
+            from .backends import stopped_record as stopped_record
 
             replacement = Replacement.from_dict(plain_values(news["replacement"]))
-            carried_record.take(news["cluster"], move_record.mover(news["cluster"]["backend"]), replacement)
+            stopped_record.take(news["cluster"], move_record.mover(news["cluster"]["backend"]), replacement)
         _runner(news).delete_unlisted(news["cluster"], olds["token"], news["hostnames"])
         return UpdateResult({**news, "token": olds["token"]})
 

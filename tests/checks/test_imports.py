@@ -117,9 +117,9 @@ PLANTED = [
     ),
     ("backends/ec2/watchdog/s3.py", "import boto3", "backends.ec2.watchdog.s3:1: may not import boto3"),
     (
-        "backends/ec2/watchdog/policy.py",
+        "backends/ec2/watchdog/shutdown_rule.py",
         "import time",
-        "backends.ec2.watchdog.policy:1: is pure and may not import time",
+        "backends.ec2.watchdog.shutdown_rule:1: is pure and may not import time",
     ),
     ("resources.py", "from .backends.local.backend import X", "resources:1: may not import backends.local.backend"),
     (

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.waiting import until
-from tfdeploy.agent.flags import TaskAddress
-from tfdeploy.agent.record.log import NAMES
+from tfdeploy.agent.record.log_lines import NAMES
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import END, PREPARE, RUN, LauncherReport, Order
+from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.backends.zipapp import application
 
 HOSTNAME = "worker-0"

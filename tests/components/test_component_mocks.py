@@ -16,9 +16,9 @@ from tfdeploy import TensorFlowCluster, TensorFlowClusterArgs, registry
 from tfdeploy.backends.local.paths import CLUSTERS
 from tfdeploy.cluster import TYPE
 from tfdeploy.paths import RECORDS_FOLDER, cluster_folder, state_folder
-from tfdeploy.report import wait
+from tfdeploy.report import update_wait
 from tfdeploy.report.report import Report
-from tfdeploy.report.wait import Watch, observed
+from tfdeploy.report.update_wait import Watch, observed
 
 CANARY = "canary-7f3a"
 
@@ -181,7 +181,7 @@ def test_two_updates_of_one_process_do_not_influence_each_other(monkeypatch: pyt
         watches.append(watch)
         return await observed(watch, submitted_at)
 
-    monkeypatch.setattr(wait, "observed", captured)
+    monkeypatch.setattr(update_wait, "observed", captured)
     trees = []
     for _ in range(2):
         before = time.time()

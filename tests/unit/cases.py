@@ -5,8 +5,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tfdeploy.agent import flags
-from tfdeploy.agent.launch import tf_config
+from tfdeploy.agent import task_command
+from tfdeploy.agent.launch import task_environment
 from tfdeploy.plan.inventory import Inventory
 from tfdeploy.plan.plan import Plan, make_plan
 from tfdeploy.plan.scheduler import Machine
@@ -38,15 +38,17 @@ def plan(name: str = "mnist", code: str = "", **args: Any) -> Plan:
 
 def plan_text(made: Plan) -> str:
     """A plan as the goldens have it. Addresses are symbolic, `ps-0:port`: a task's port is known only on its machine."""
-    tasks = [flags.TaskAddress(task.hostname, task.job, task.index, f"{task.hostname}:port") for task in made.tasks]
+    tasks = [
+        task_command.TaskAddress(task.hostname, task.job, task.index, f"{task.hostname}:port") for task in made.tasks
+    ]
     addresses, rows = [*tasks, *made.absent_workers], []
     for task, own in zip(made.tasks, tasks, strict=True):
-        values = {**flags.placeholders(addresses, own), **flags.folders(made.run)}
+        values = {**task_command.placeholders(addresses, own), **task_command.folders(made.run)}
         limits = f"cpus={task.cpus:g} memory={task.memory} gpus={','.join(task.gpus)}"
         rows += [f"  {task.hostname} on {task.machine} {limits}"]
-        rows += [f"    {shlex.join(flags.task_command(made.run, task.job, values))}"]
-        if tf_config.has_tf_config(addresses, own, made.run):
-            rows += [f"    TF_CONFIG={tf_config.tf_config(addresses, own, made.run)}"]
+        rows += [f"    {shlex.join(task_command.task_command(made.run, task.job, values))}"]
+        if task_environment.has_tf_config(addresses, own, made.run):
+            rows += [f"    TF_CONFIG={task_environment.tf_config(addresses, own, made.run)}"]
     return "\n".join([made.summary, f"  {made.success_rule}", *rows])
 
 

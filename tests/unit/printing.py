@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tfdeploy.agent.record.log import PIPES, STDERR, STDOUT, Line, Log, Reader, entry
+from tfdeploy.agent.record.log_lines import PIPES, STDERR, STDOUT, Line, Log, Reader, entry
 
 Chunk = tuple[int, bytes]
 

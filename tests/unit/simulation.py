@@ -10,9 +10,9 @@ from tfdeploy.agent import sync
 from tfdeploy.agent.control import elastic, reconcile, until
 from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
 from tfdeploy.agent.sync import ExitReport, LauncherReport, Order
+from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.report.events import result_text, task_detail
 
 BEGIN = 1_000.0

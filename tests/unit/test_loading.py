@@ -28,7 +28,13 @@ def test_the_first_preview_loads_no_other_backend_no_observation_and_no_history(
     modules = loaded("import tfdeploy.component.registration") - loaded("import pulumi")
     heavy = ["tensorflow", "psutil", "supervisor", "docker", "boto3", "pulumi_docker", "pulumi_aws"]
     backends = ["backends.local", "backends.docker", "backends.ec2.backend", "backends.move_record"]
-    reports = ["report.diagnosis", "report.report", "report.run_history", "report.wait", "component.run_forecast"]
+    reports = [
+        "report.diagnosis",
+        "report.report",
+        "report.run_history",
+        "report.update_wait",
+        "component.run_forecast",
+    ]
     assert named(modules, [*heavy, *(f"tfdeploy.{name}" for name in [*backends, *reports])]) == []
 
 

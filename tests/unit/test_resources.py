@@ -10,7 +10,7 @@ import pytest
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
 from tests.unit.report.test_run_history import BASE, finished
-from tests.unit.report.test_wait import sight
+from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import receipts, registry, resources
 from tfdeploy.agent.record.record import Record

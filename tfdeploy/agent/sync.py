@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import List, Optional
 
-from .flags import TaskAddress
 from .json_data import JsonData, SparseJsonData
 from .run_spec import RunSpec
 from .run_state import TaskExit
+from .task_command import TaskAddress
 
 IDLE, RUNNING, EXITED = "idle", "running", "exited"
 """Phases of a launcher's program."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from .. import receipts
-from ..agent.control.uploads import MAX_SECONDS
+from ..agent.control.artifact_uploads import MAX_SECONDS
 from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
 from ..agent.run_spec import RunSpec

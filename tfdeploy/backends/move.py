@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired, Protocol, runtime_checkable
 
-from ..agent.control.uploads import has_uploads
+from ..agent.control.artifact_uploads import has_uploads
 from ..agent.record.artifact_manifest import ArtifactList, ManifestArtifact, load_manifest, stored_artifacts
 from ..agent.record.artifacts import (
     CHECKPOINT,
@@ -48,7 +48,7 @@ _ANY_NAME = re.compile(r"[*?\]]$|^[^.]*$")
 
 
 class MovedRunProps(RunProps):
-    """The inputs of a run that has a newer record elsewhere, or had: on other backends, or on this computer (`carried_record`)."""
+    """The inputs of a run that has a newer record elsewhere, or had: on other backends, or on this computer (`stopped_record`)."""
 
     moved_from: list[ClusterRef]
     """The cluster at its other places."""

@@ -12,7 +12,8 @@ from ..agent.run_state import STOPPED, RunState
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError, SpecError
 from ..plan.replacement import Replacement
-from . import carried_record, controller_calls
+from . import controller_calls
+from . import stopped_record as stopped_record
 from .base import ClusterRef, load
 from .controller_calls import ControllerApi
 from .move import MovedRunProps, RunMover, StoppedRun, begins_again, missing_checkpoint
@@ -106,7 +107,7 @@ def _is_newer(own: RunState, source: _Source) -> bool:
 def _stored_here(props: MovedRunProps) -> list[_Source]:
     """What was brought to this computer before machines of this place were replaced."""
     replacement = props.get("replacement")
-    stopped = carried_record.stored(props["cluster"]) if replacement else None
+    stopped = stopped_record.stored(props["cluster"]) if replacement else None
     run = stopped.record.current() if stopped else None
     if replacement is None or stopped is None or run is None:
         return []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from .. import registry
 from ..agent.events import Event
-from ..agent.record import log
-from ..agent.record.log import PIPES, Reader
+from ..agent.record import log_lines
+from ..agent.record.log_lines import PIPES, Reader
 from ..agent.record.record import Record, ViewRequest
 from ..agent.run_state import RunState
 from ..backends.base import GONE, ObservedMachines, ObservedState, load
@@ -188,7 +188,7 @@ def read_lines(record: Record, run: str, hostnames: Sequence[str]) -> Iterator[L
     yield from sorted(unfinished, key=_time)
 
 
-def _log_line(hostname: str, line: log.Line) -> LogLine:
+def _log_line(hostname: str, line: log_lines.Line) -> LogLine:
     return LogLine(line.at, hostname, PIPES[line.pipe], line.text, line.attempt, line.content)
 
 

@@ -14,7 +14,7 @@ from pulumi.resource import DependencyResource
 
 from .. import registry
 from ..agent.json_data import JsonData
-from ..backends import carried_record
+from ..backends import stopped_record as stopped_record
 from ..backends.base import Backend, DependencyRequest
 from ..backends.zipapp import version
 from ..errors import TfdeployError, file_error
@@ -25,7 +25,7 @@ from ..spec.arg_reader import refuse_deep
 from ..spec.unknown import without_unused
 from . import shipped_code
 from .announcements import print_notices, print_preview, refusal, report_installation
-from .awaited import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
+from .argument_outputs import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs
 from .config import overridden, resolved
 from .declaration import Declaration, declare, expired_archives, registry_entry
 from .stored_resources import register_stored
@@ -192,7 +192,7 @@ def _register(
 def _load_observation(backend: Backend) -> None:
     """Load what `_observe` needs. What fails, fails there again, where the error is reported."""
     with suppress(Exception):
-        from ..report import wait  # noqa: F401
+        from ..report import update_wait  # noqa: F401
 
         _ = backend.runner
 
@@ -206,7 +206,12 @@ async def _observe(
 ) -> "Report":
     """The report of a cluster that exists; `values` are its token and when the run was `submitted`, which this sets."""
     submitted.set()
-    from ..report.wait import CLUSTER_ROW, RUN_ROW, Watch, observed  # the first preview of a cluster observes nothing
+    from ..report.update_wait import (  # the first preview of a cluster observes nothing
+        CLUSTER_ROW,
+        RUN_ROW,
+        Watch,
+        observed,
+    )
 
     watch = Watch(
         declaration.backend,
@@ -220,7 +225,7 @@ async def _observe(
     )
     latest = await observed(watch, values[1])
     if declaration.rendered.replacement and not pulumi.runtime.is_dry_run():
-        carried_record.remove(declaration.cluster)
+        stopped_record.remove(declaration.cluster)
     return latest
 
 
@@ -231,7 +236,7 @@ def _way_back(declaration: Declaration) -> str:
         back = f"pulumi config set tfdeploy:backend {origins[0]} && pulumi up"
         return f"What is on {' and '.join(origins)} is not deleted. To return: {back}"
     if declaration.rendered.replacement:
-        folder = carried_record.folder_of(declaration.cluster)
+        folder = stopped_record.folder_of(declaration.cluster)
         return (
             f"Its record and its newest checkpoint from before are in {folder}. To return, undo the change of the machines and run "
             "`pulumi up`: the run continues from its newest checkpoint"

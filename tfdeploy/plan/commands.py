@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..agent import flags
+from ..agent import task_command
 from ..agent.run_spec import RunSpec
 
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash")
@@ -127,7 +127,7 @@ def syntax_error(command: Sequence[str], read: Callable[[str], str]) -> str:
 
 def lost_flags(run: RunSpec, script: Script | None) -> str:
     """A warning where the four flags do not arrive at the program, because a shell is between it and them; else empty."""
-    if not flags.appends_flags(run):
+    if not task_command.appends_flags(run):
         return ""
     inline = _inline(unwrapped(run.command))
     text = inline.text if inline else script.text if script and (script.by_shell or _is_of_shell(script.text)) else None

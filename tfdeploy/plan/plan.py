@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..agent import flags, run_spec
+from ..agent import run_spec, task_command
 from ..agent.control import elastic
 from ..agent.control.success_policy import deciding_tasks, is_worker
 from ..agent.run_spec import RunSpec
@@ -73,11 +73,11 @@ class Plan:
         return tuple(machine for machine in self.machines if machine.name not in self.unneeded)
 
     @property
-    def absent_workers(self) -> tuple[flags.TaskAddress, ...]:
+    def absent_workers(self) -> tuple[task_command.TaskAddress, ...]:
         """In an elastic run the workers that do not exist in this plan and may be added."""
         present = {task.hostname for task in self.tasks}
         return tuple(
-            flags.TaskAddress(name, "worker", index, f"{name}:port")
+            task_command.TaskAddress(name, "worker", index, f"{name}:port")
             for name, index in elastic.optional_workers(self.run).items()
             if name not in present
         )
@@ -95,11 +95,11 @@ class Plan:
     @property
     def command(self) -> str:
         """The command as the user wrote it."""
-        return flags.shown_command(self.run.command)
+        return task_command.shown_command(self.run.command)
 
     def own_command(self, job: str) -> str:
         """The command of one job, where it has its own; otherwise empty."""
-        return flags.shown_command(self.run.jobs[job].command)
+        return task_command.shown_command(self.run.jobs[job].command)
 
     @property
     def summary(self) -> str:
@@ -299,7 +299,7 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         **({"image": inventory.image} if inventory.image else {}),
         **({"serve": True} if any(job.command for job in spec.training_jobs) else {}),
         **({"master": True} if spec.tf_config_master else {}),
-        **({"flags": spec.flags} if spec.flags != flags.AUTO else {}),
+        **({"flags": spec.flags} if spec.flags != task_command.AUTO else {}),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
     return RunSpec(

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, mean, pvariance
 
-from ..agent.flags import shown_command
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import SUCCEEDED, TENSORBOARD
+from ..agent.task_command import shown_command
 from ..receipts import RunOutcome
 from ..units import dollars, text_of_number
 from .progress import goals, without_goals

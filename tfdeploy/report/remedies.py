@@ -4,8 +4,8 @@ the words of `tfdeploy run`. Pure."""
 import re
 from collections.abc import Sequence
 
-from ..agent.flags import FLAGS
 from ..agent.run_state import TaskState
+from ..agent.task_command import FLAGS
 
 _PORT = "Another program uses that port: `ss -ltnp` shows it. Choose another by `jobs={{{job!r}: {{'port': …}}}}`."
 _IMAGE = (

@@ -7,11 +7,11 @@ from typing import Any
 from ..agent import run_state as states
 from ..agent.control.start_barrier import tasks_not_ready
 from ..agent.control.success_policy import finishing_workers, is_worker
-from ..agent.flags import shown_command
 from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.escapes import shown_text
 from ..agent.record.metric_values import number_in
 from ..agent.run_state import RunState, TaskState
+from ..agent.task_command import shown_command
 from ..backends.base import GONE, EngineTask, ObservedState
 from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..agent.control.elastic import optional_workers
-from ..agent.flags import shown_command
 from ..agent.record.artifacts import CHECKPOINT, StoredArtifact
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TENSORBOARD, RunState
+from ..agent.task_command import shown_command
 from ..receipts import Receipt, RunOutcome
 from ..units import counted, dollars, moment, text_of_number, text_of_seconds, text_of_size
 from .events import result_text

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..agent.control.until import COMPARISONS
-from ..agent.flags import AGENT, ALWAYS, AUTO, NEVER
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name
 from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
+from ..agent.task_command import AGENT, ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
 from .arg_reader import ArgReader, refuse_deep

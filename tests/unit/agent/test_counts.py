@@ -16,7 +16,7 @@ from tests.unit.cases import plan
 from tests.unit.simulation import Launcher
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import Server, _ranges
-from tfdeploy.agent.record.log import STDOUT, entry
+from tfdeploy.agent.record.log_lines import STDOUT, entry
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.sync import RUN
 from tfdeploy.agent.transport.rpc import Client, launcher_token

@@ -14,7 +14,7 @@ from tests.unit.simulation import World
 from tfdeploy.agent.events import RECORD_DAMAGED, TASK_INTERRUPTED, Event
 from tfdeploy.agent.record import event_log
 from tfdeploy.agent.record.event_log import append, read
-from tfdeploy.agent.record.log import ENTRY_BYTES, STDOUT, Log, entry
+from tfdeploy.agent.record.log_lines import ENTRY_BYTES, STDOUT, Log, entry
 from tfdeploy.agent.record.record import Record, RecordDamaged, ViewRequest
 
 TORN = [

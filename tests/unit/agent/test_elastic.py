@@ -9,9 +9,9 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import elastic, move
 from tfdeploy.agent.control.reconcile import inherit_fences, remove_tasks, stop_run
-from tfdeploy.agent.flags import placeholders
 from tfdeploy.agent.run_state import TaskExit
 from tfdeploy.agent.sync import ExitReport
+from tfdeploy.agent.task_command import placeholders
 
 ELASTIC: dict[str, Any] = {"elastic": {"max": 4}}
 

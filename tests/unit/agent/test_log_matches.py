@@ -10,11 +10,11 @@ from tests.unit.printing import write
 from tests.unit.simulation import World
 from tests.waiting import until
 from tfdeploy.agent.events import PATTERN_DISABLED, PATTERN_SLOW
-from tfdeploy.agent.record import log_matches, matcher
-from tfdeploy.agent.record.log import MAX_LINE, STDERR, STDOUT, Log, Reader
+from tfdeploy.agent.record import log_matches, pattern_process
+from tfdeploy.agent.record.log_lines import MAX_LINE, STDERR, STDOUT, Log, Reader
 from tfdeploy.agent.record.log_matches import LogMatches
 from tfdeploy.agent.record.log_segments import Stream
-from tfdeploy.agent.record.matcher import Matcher, Matches
+from tfdeploy.agent.record.pattern_process import Matcher, Matches
 from tfdeploy.agent.record.record import Record, RecordView, ViewRequest
 from tfdeploy.agent.run_state import RunState
 
@@ -56,11 +56,11 @@ def test_a_long_line_is_searched_in_its_beginning_only(tmp_path: Path) -> None:
 
 def test_a_matcher_that_was_killed_is_started_again() -> None:
     mine = Matcher()
-    assert mine.search({"a": "b"}, ["abc"]) == matcher.Matches({"a": (0, "b")}, [])
+    assert mine.search({"a": "b"}, ["abc"]) == pattern_process.Matches({"a": (0, "b")}, [])
     assert mine._process is not None
     mine._process.kill()
     mine._process.wait()
-    assert mine.search({"a": "(b)c"}, ["abc", "x"]) == matcher.Matches({"a": (0, "b")}, [])
+    assert mine.search({"a": "(b)c"}, ["abc", "x"]) == pattern_process.Matches({"a": (0, "b")}, [])
 
 
 def test_a_batch_is_searched_again_when_the_matcher_did_not_respond(
@@ -158,7 +158,7 @@ class Scripted:
         self.tries: list[str] = []
         """The first line of each batch that was searched for `acc`."""
         record.save(job)
-        monkeypatch.setattr(matcher.SHARED, "search", self._search)
+        monkeypatch.setattr(pattern_process.SHARED, "search", self._search)
 
     def _search(self, patterns: dict[str, str], lines: list[str]) -> Matches:
         is_slow = any("slow" in line for line in lines)
@@ -228,7 +228,7 @@ def test_a_view_searches_nothing_after_its_deadline(scripted: Scripted) -> None:
 
 
 def test_a_matcher_that_reads_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matcher, "_RESPONSE_SECONDS", 0.1)
+    monkeypatch.setattr(pattern_process, "_RESPONSE_SECONDS", 0.1)
     one = Matcher()
     process = one._started()
     process.send_signal(signal.SIGSTOP)

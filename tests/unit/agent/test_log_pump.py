@@ -12,7 +12,7 @@ from tests.waiting import until
 from tfdeploy.agent.launch import log_pump
 from tfdeploy.agent.launch.log_pump import Dropped, Pump
 from tfdeploy.agent.record import log_segments
-from tfdeploy.agent.record.log import STDOUT, Log, Reader
+from tfdeploy.agent.record.log_lines import STDOUT, Log, Reader
 
 LINE = b"x" * 99 + b"\n"
 SECONDS = 30.0

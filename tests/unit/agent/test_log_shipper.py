@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent.record.log import NAMES
+from tfdeploy.agent.record.log_lines import NAMES
 from tfdeploy.agent.transport import log_shipper
 from tfdeploy.agent.transport.log_shipper import Shipper
 from tfdeploy.agent.transport.rpc import CallError, Client

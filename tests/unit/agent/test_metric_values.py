@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.cases import plan
 from tests.unit.printing import write
-from tfdeploy.agent.record.log import STDOUT
-from tfdeploy.agent.record.matcher import search
+from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.metric_values import number_in
+from tfdeploy.agent.record.pattern_process import search
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.steps import step_in
 from tfdeploy.agent.run_state import RunState

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.run_state import TaskExit
+from tfdeploy.agent.task_command import TaskAddress
 
 ANY = {"maximum": 3, "backoff": "1s", "on": ["any"]}
 

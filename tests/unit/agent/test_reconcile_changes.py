@@ -7,8 +7,8 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
-from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.sync import Order
+from tfdeploy.agent.task_command import TaskAddress
 
 
 def books(job: World) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.printing import write
 from tests.unit.simulation import World
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
-from tfdeploy.agent.record.log import STDOUT
+from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import (
     FAILURE_LINES,
     Record,

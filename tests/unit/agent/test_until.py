@@ -18,9 +18,9 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile, until
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.until import LoggedValue
-from tfdeploy.agent.record import log_matches, matcher
-from tfdeploy.agent.record.log import STDERR, STDOUT
-from tfdeploy.agent.record.matcher import Matches
+from tfdeploy.agent.record import log_matches, pattern_process
+from tfdeploy.agent.record.log_lines import STDERR, STDOUT
+from tfdeploy.agent.record.pattern_process import Matches
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import Condition
 from tfdeploy.agent.run_state import BUDGET, UNTIL, ReachedMetric, RunResult, RunState
@@ -280,7 +280,7 @@ def test_a_value_that_is_no_number_is_an_event_once_also_for_the_next_controller
 
 def test_a_pattern_that_is_switched_off_is_an_event_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, launchers, record = started(tmp_path, {"accuracy": ">= 0.95", "loss": "<= 2"})
-    monkeypatch.setattr(matcher.SHARED, "search", lambda *_: Matches({}, ["accuracy"]))
+    monkeypatch.setattr(pattern_process.SHARED, "search", lambda *_: Matches({}, ["accuracy"]))
     for _ in range(5):
         log(record, "worker-0", "accuracy: 0.1\n")
         decide(target, launchers)
@@ -401,7 +401,7 @@ def test_a_log_that_is_not_searched_to_its_end_has_no_value_yet(
     found = iter([Matches({"accuracy": (0, "0.9")}, []), None, Matches({"accuracy": (0, "0.99")}, [])])
     with monkeypatch.context() as interrupted:
         interrupted.setattr(log_matches, "BATCH_LINES", 1)
-        interrupted.setattr(matcher.SHARED, "search", lambda *_: next(found))
+        interrupted.setattr(pattern_process.SHARED, "search", lambda *_: next(found))
         assert record.logged_values(run, METRICS, 10.0) == {}
     assert record.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.5"
     write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.4\n")])
@@ -420,7 +420,7 @@ def test_an_old_value_of_a_pattern_that_did_not_see_the_last_lines_is_no_value(
     assert record.logged_values(run, METRICS, 10.0)["accuracy"].text == "0.99"
     answer = None if last == "unanswered" else Matches({}, [*METRICS])
     with monkeypatch.context() as broken:
-        broken.setattr(matcher.SHARED, "search", lambda *_: answer)
+        broken.setattr(pattern_process.SHARED, "search", lambda *_: answer)
         for batch in range(1 if last == "slow" else 3):
             if batch == 0 or last == "disabled":
                 write(record.log(run.spec.id, "worker-0"), [(STDOUT, b"accuracy: 0.1\n")])

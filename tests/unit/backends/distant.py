@@ -17,7 +17,7 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import _artifact, _ranges
 from tfdeploy.agent.events import TASK_INTERRUPTED, Event
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.log import NAMES, PIPES
+from tfdeploy.agent.record.log_lines import NAMES, PIPES
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.replica import Replica
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec

@@ -10,7 +10,7 @@ from tests.clusters import cluster_ref
 from tests.unit.backends.distant import Distant, distant_record
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.record import record_import
-from tfdeploy.agent.record.log import STDERR, STDOUT
+from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import Range, RecordList, grows, list_files
 from tfdeploy.agent.record.record_import import ImportRequest

@@ -26,7 +26,7 @@ from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
 )
 from tfdeploy.agent.record.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
-from tfdeploy.agent.record.log import STDERR, STDOUT
+from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.record.record_files import Range
 from tfdeploy.agent.record.replica import Replica, pack

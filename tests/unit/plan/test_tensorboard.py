@@ -9,14 +9,14 @@ from tests.unit.backends.docker.test_services import launched
 from tests.unit.cases import check_golden, plan, plan_text, spec
 from tests.unit.plan.test_plan import changes, job
 from tests.unit.props import task_props
-from tests.unit.report.test_wait import followed, sight
+from tests.unit.report.test_update_wait import followed, sight
 from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
-from tfdeploy.agent.flags import TaskAddress
 from tfdeploy.agent.launch.servers import tensorboard_arguments
-from tfdeploy.agent.launch.tf_config import environment
+from tfdeploy.agent.launch.task_environment import environment
 from tfdeploy.agent.record.record import RecordView
+from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.backends.base import GONE, ObservedMachines
 from tfdeploy.backends.docker.swarm import services
 from tfdeploy.backends.task_access import to_restart

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.cases import plan, spec
-from tests.unit.report.test_wait import running, sight
+from tests.unit.report.test_update_wait import running, sight
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.report import Report, report
-from tfdeploy.report.wait import LiveRows
+from tfdeploy.report.update_wait import LiveRows
 
 MORE = {"run": "more: tfdeploy status --watch"}
 

@@ -12,7 +12,7 @@ from tfdeploy.agent.control.until import LoggedValue, note_problems
 from tfdeploy.agent.record.record import StoredLine
 from tfdeploy.backends.base import ObservedState
 from tfdeploy.report.program_problems import SHOWN_LINES, Finding, failure_of, program_problems
-from tfdeploy.report.wait import _last_lines
+from tfdeploy.report.update_wait import _last_lines
 
 STARTUP = """\
 2026-11-21 12:00:01.123456: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. You may see slightly different results.

@@ -15,7 +15,7 @@ from tests.unit.simulation import World
 from tfdeploy import receipts
 from tfdeploy.agent import events
 from tfdeploy.agent.events import Event
-from tfdeploy.agent.record.log import STDOUT
+from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.move import StoppedRun

@@ -25,8 +25,8 @@ from ..record.record_import import ImportRequest
 from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
-from ..transport.upload_calls import UploadCalls, UploadRefused
-from . import elastic, move, reconcile, until, uploads
+from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
+from . import artifact_uploads, elastic, move, reconcile, until
 from .journal import Journal
 from .order_changes import OrderChanges
 
@@ -257,7 +257,7 @@ class Controller:
             self._record.touch(now)
             if self._run is not None:
                 calls = self._upload_calls
-                happened = uploads.expire(self._run, now, calls.silent_seconds, calls.has_called)
+                happened = artifact_uploads.expire(self._run, now, calls.silent_seconds, calls.has_called)
                 self._journal.add(self._run.spec.id, happened, now)
                 self._upload_calls.discard_given_up(self._run, now)
             self._save(now)
@@ -341,7 +341,7 @@ class Controller:
             if run is None:
                 return True
             has_ended = run.result is not None and all(task.state in FINAL for task in run.tasks.values())
-            return has_ended and not uploads.are_open(run)
+            return has_ended and not artifact_uploads.are_open(run)
 
     def unfinished(self) -> Dict[str, Any]:
         """What is missing until the run has stopped: the hostnames of its tasks that have not, and why the record cannot be written."""
@@ -353,7 +353,7 @@ class Controller:
     def is_uploading(self) -> bool:
         """Whether a launcher uploads artifacts of the run, or is about to."""
         with self._lock:
-            return self._run is not None and uploads.are_open(self._run)
+            return self._run is not None and artifact_uploads.are_open(self._run)
 
     def begin_upload(self, run_id: str, hostname: str, data: Dict[str, Any]) -> List[int]:
         """A launcher declares what it uploads; how much of each file is stored already."""
@@ -361,7 +361,7 @@ class Controller:
             run = self._uploaded_run(run_id, hostname)
             ends, happened = self._upload_calls.begin(run, hostname, data)
             with self._lock:
-                uploads.reopen(run, hostname, self._now())
+                artifact_uploads.reopen(run, hostname, self._now())
                 self._commit_upload(run, happened)
             return ends
 
@@ -381,7 +381,7 @@ class Controller:
             run = self._uploaded_run(run_id, hostname)
             happened = self._upload_calls.end(run, hostname, data)
             with self._lock:
-                uploads.finish(run, hostname)
+                artifact_uploads.finish(run, hostname)
                 self._commit_upload(run, happened)
 
     def _uploaded_run(self, run_id: str, hostname: str) -> RunState:
@@ -390,7 +390,7 @@ class Controller:
             run = self._run if self._run is not None and self._run.spec.id == run_id else self._record.load(run_id)
         if run is None:
             raise UploadRefused(f"there is no run {run_id}")
-        if not uploads.is_taken(run, hostname, run is self._run, self._clock.read()):
+        if not artifact_uploads.is_taken(run, hostname, run is self._run, self._clock.read()):
             raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run_id}")
         return run
 

@@ -32,6 +32,7 @@ from ..record.record_import import ImportRequest
 from ..record.replica import pack
 from ..run_spec import RunSpec
 from ..sync import LauncherReport
+from ..transport.artifact_upload_calls import UploadRefused
 from ..transport.connections import STRANGER_SECONDS, Connections, TimedReader
 from ..transport.rpc import (
     GONE,
@@ -43,7 +44,6 @@ from ..transport.rpc import (
     launcher_token,
     task_token,
 )
-from ..transport.upload_calls import UploadRefused
 from .controller import Controller, TaskUnknown
 
 TICK_SECONDS = 0.25

@@ -7,9 +7,9 @@ the first start, and their end does not decide the result of the run.
 
 from typing import Callable, Dict, List, Set, Union
 
-from ..flags import TaskAddress
 from ..run_spec import RunSpec, TaskSpec
 from ..run_state import DEAD, FINAL, TENSORBOARD, RunState, TaskState
+from ..task_command import TaskAddress
 
 FIRST_WORKER = "worker-0"
 """The worker that always exists."""

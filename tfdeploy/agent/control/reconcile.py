@@ -9,7 +9,6 @@ from typing import List, Optional
 
 from .. import events, sync
 from ..events import Event
-from ..flags import TaskAddress
 from ..run_spec import RunSpec, TaskSpec
 from ..run_state import (
     FINAL,
@@ -28,7 +27,8 @@ from ..run_state import (
     TaskState,
 )
 from ..sync import LauncherReport, Order
-from . import elastic, uploads
+from ..task_command import TaskAddress
+from . import artifact_uploads, elastic
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
 from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, over_budget
@@ -241,7 +241,7 @@ def advance(run: RunState, now: float) -> List[Event]:
         for task in idle:
             if _is_over(run, task) and not may_finish(run, task, now):
                 stop_task(task, run.result, now)
-    uploads.request_uploads(run, now)
+    artifact_uploads.request_uploads(run, now)
     return happened
 
 
@@ -286,12 +286,12 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
 def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: float) -> Order:
     """The order for a task's current launcher."""
     hostname, grace, run_id = task.hostname, run.spec.grace, run.spec.id
-    if task.state == INTERRUPTED and uploads.is_asked(run, hostname, now):
-        return Order(sync.STOP, grace, run_id, upload=uploads.request_to(run, hostname, now))
+    if task.state == INTERRUPTED and artifact_uploads.is_asked(run, hostname, now):
+        return Order(sync.STOP, grace, run_id, upload=artifact_uploads.request_to(run, hostname, now))
     if task.state in FINAL:
-        if not uploads.is_asked(run, hostname, now):
+        if not artifact_uploads.is_asked(run, hostname, now):
             return Order(sync.END, grace)
-        request = uploads.request_to(run, hostname, now)
+        request = artifact_uploads.request_to(run, hostname, now)
         return Order(sync.END, grace, run_id, upload=request) if request else Order(sync.STOP, grace)
     if _is_over(run, task) and not may_finish(run, task, now):
         return Order(sync.STOP, grace)
@@ -364,7 +364,7 @@ def shift_clock(run: RunState, seconds: float) -> None:
     run.stopped_at += seconds if run.stopped_at else 0.0
     run.cost_since += seconds
     run.reached_at += seconds
-    uploads.shift_clock(run, seconds)
+    artifact_uploads.shift_clock(run, seconds)
     for task in run.tasks.values():
         task.not_before += seconds
         task.since += seconds
@@ -385,7 +385,7 @@ def recover_clock(run: RunState, now: float, last_alive: float) -> None:
     run.cost_since += unobserved - min(max(0.0, unobserved), MAX_UNOBSERVED_SECONDS)
     run.reached = []
     if last_alive:
-        uploads.shift_clock(run, now - last_alive)
+        artifact_uploads.shift_clock(run, now - last_alive)
     if run.result is not None:
         run.result = replace(run.result, at=min(run.result.at, now))
     for task in run.tasks.values():

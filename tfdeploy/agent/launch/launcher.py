@@ -16,15 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
-from .. import flags, sync
+from .. import sync, task_command
 from ..control.order_changes import CALL_SECONDS, ChangeWatch
-from ..flags import TaskAddress
 from ..polling import Backoff, wait_until
-from ..record.log import STDERR, entry
+from ..record.log_lines import STDERR, entry
 from ..run_spec import RunSpec
 from ..run_state import TaskExit
 from ..settings import TaskSettings
 from ..sync import LauncherReport, Order, UploadRequest
+from ..task_command import TaskAddress
 from ..transport.log_shipper import Shipper, close_spool, open_spool
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, workdir
@@ -362,12 +362,12 @@ def _has_signal() -> bool:
 def _command(order: Order, task: TaskAddress, spec: RunSpec, settings: TaskSettings) -> workdir.Command:
     """The program's command line, environment and working directory."""
     values = {
-        **flags.placeholders(order.address_book, task),
-        **flags.folders(spec),
+        **task_command.placeholders(order.address_book, task),
+        **task_command.folders(spec),
         "agent": str(Path(sys.argv[0]).resolve()),
     }
     return workdir.Command(
-        flags.task_command(spec, task.job, values),
+        task_command.task_command(spec, task.job, values),
         workdir.environment(os.environ, order.address_book, task, spec, settings),
         Path(settings.folder) / "work" / spec.id,
     )

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import IO, NamedTuple
 
-from ..record.log import ENTRY_BYTES, PIPES, STDERR, STDOUT, Log, entry
+from ..record.log_lines import ENTRY_BYTES, PIPES, STDERR, STDOUT, Log, entry
 from ..record.log_segments import Stream
 
 _CHUNK = 256 * 1024

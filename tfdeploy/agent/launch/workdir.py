@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from .. import flags
+from .. import task_command
 from ..run_spec import RunSpec
 from ..settings import SECRET_VARIABLE, TaskSettings
-from . import tf_config
+from . import task_environment
 
 if TYPE_CHECKING:
     from ..record.record import Record  # no launcher has one, and it takes long to load
@@ -94,8 +94,8 @@ def secret_environment(folder: Path, names: Sequence[str]) -> Dict[str, str]:
 
 def environment(
     base: Mapping[str, str],
-    book: Sequence[flags.TaskAddress],
-    task: flags.TaskAddress,
+    book: Sequence[task_command.TaskAddress],
+    task: task_command.TaskAddress,
     spec: RunSpec,
     settings: TaskSettings,
 ) -> Dict[str, str]:
@@ -108,7 +108,7 @@ def environment(
         **({"CUDA_VISIBLE_DEVICES": settings.gpus} if settings.gpus is not None else {}),
         "TFDEPLOY_SECRETS": str(secrets),
         **secret_variables(secrets),
-        **tf_config.environment(book, task, spec, secret_environment(secrets, spec.secret_env)),
+        **task_environment.environment(book, task, spec, secret_environment(secrets, spec.secret_env)),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from ..run_state import RunState
 from ..transport.rpc import PROTOCOL
 from .artifact_manifest import ArtifactList, load_manifest
-from .log import NAMES, PIPES
+from .log_lines import NAMES, PIPES
 from .log_segments import Stream
 from .record import NAME, Record
 from .record_files import PART, Range, RecordFile, RecordList, is_record_file, small_file

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
-from . import matcher
+from . import pattern_process
 from .escapes import plain
-from .log import Line, Log, Reader
+from .log_lines import Line, Log, Reader
 from .steps import step_in
 
 LINE_CHARACTERS = 4096
@@ -136,7 +136,7 @@ class LogMatches:
             self.unsearched |= disabled
         if not lines or not patterns:
             return {}
-        result = matcher.SHARED.search(patterns, [_searched(line) for line in lines])
+        result = pattern_process.SHARED.search(patterns, [_searched(line) for line in lines])
         self._tries = self._tries + 1 if result is None else 0
         if result is None:
             self.unsearched.update(patterns)

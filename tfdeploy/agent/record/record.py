@@ -34,9 +34,9 @@ from ..transport.rpc import PROTOCOL
 from . import event_log
 from .artifact_manifest import MANIFEST, stored_artifacts
 from .artifacts import LeftOut, StoredArtifact
-from .log import Log
+from .log_lines import Log
 from .log_matches import LogMatches
-from .matcher import PATTERN_SECONDS
+from .pattern_process import PATTERN_SECONDS
 
 FORMAT = "2"
 """The version of the record's format. Version 1 had events as sentences, and no file `format`."""

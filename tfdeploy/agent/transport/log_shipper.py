@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 from urllib.parse import quote
 
 from ..polling import wait_until
-from ..record.log import NAMES, Log
+from ..record.log_lines import NAMES, Log
 from ..record.record_files import PART
 from .rpc import CallError, Client
 

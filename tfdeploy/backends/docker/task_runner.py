@@ -38,7 +38,14 @@ from .engine.engine import Engine
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .swarm import nodes
 from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
-from .swarm.services import Service, controller_service, dependencies_of, stop_timeout, task_service, token_secret_name
+from .swarm.services import (
+    Service,
+    controller_service,
+    dependencies_of,
+    stop_timeout,
+    task_service,
+    token_secret_name,
+)
 from .swarm.swarm import Swarm, is_scaled_to_zero
 
 _log = logging.getLogger(__name__)

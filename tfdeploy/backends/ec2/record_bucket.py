@@ -24,9 +24,9 @@ from ..base import ClusterRef
 from ..record_copy import RecordCopy
 from ..stack_config import StackProvider
 from ..state_values import plain_values
-from . import shared_bucket
+from . import account_bucket
+from .account_bucket import BucketFolder
 from .machine import ssh
-from .shared_bucket import BucketFolder
 from .watchdog.record_upload import part_name
 
 PREFIX = "record/"
@@ -67,7 +67,7 @@ class Manifest:
 
 def bucket_of(cluster: ClusterRef) -> BucketFolder:
     """The folder of a cluster in tfdeploy's bucket, whether it exists or not."""
-    return shared_bucket.locate(ssh.region(cluster), cluster_folder(cluster))
+    return account_bucket.locate(ssh.region(cluster), cluster_folder(cluster))
 
 
 def read_manifest(bucket: BucketFolder) -> Manifest | None:
@@ -76,7 +76,7 @@ def read_manifest(bucket: BucketFolder) -> Manifest | None:
     Raises:
         SpecError, BackendError, Unreachable: it cannot be read.
     """
-    text = shared_bucket.read_object(bucket, MANIFEST)
+    text = account_bucket.read_object(bucket, MANIFEST)
     if text is None:
         return None
     try:
@@ -93,14 +93,14 @@ def _reader(bucket: BucketFolder, manifest: Manifest) -> Read:
         number, begin = divmod(offset, manifest.part) if manifest.part else (0, offset)
         size = min(size, manifest.part - begin) if manifest.part else size
         path = f"{PREFIX}{manifest.record.record_id}/{part_name(name, number)}"
-        return [shared_bucket.read_range(bucket, path, begin, size) or b""]
+        return [account_bucket.read_range(bucket, path, begin, size) or b""]
 
     return read
 
 
 def mark_ended(bucket: BucketFolder, record_id: str) -> None:
     """Mark the record as that of a destroyed cluster, for every computer; its files are retained."""
-    shared_bucket.write_json(bucket, MANIFEST, {"ended": record_id})
+    account_bucket.write_json(bucket, MANIFEST, {"ended": record_id})
 
 
 def warnings(cluster: ClusterRef, spec: ClusterSpec) -> list[str]:
@@ -178,7 +178,7 @@ def retire(cluster: ClusterRef, keep: bool) -> str:
     """
     bucket = bucket_of(cluster)
     if not keep:
-        shared_bucket.delete_folder(bucket)
+        account_bucket.delete_folder(bucket)
         return ""
     lines: list[str] = []
     try:
@@ -190,8 +190,8 @@ def retire(cluster: ClusterRef, keep: bool) -> str:
         if manifest and not manifest.ended:
             mark_ended(bucket, manifest.record.record_id)
             lines.append(f"the record is retained: {bucket.url}")
-        elif manifest is None and not shared_bucket.has_objects(bucket, PREFIX):
-            shared_bucket.delete_folder(bucket)
+        elif manifest is None and not account_bucket.has_objects(bucket, PREFIX):
+            account_bucket.delete_folder(bucket)
     except (BackendError, SpecError) as error:
         lines.append(f"the record in {bucket.url} was not changed ({error})")
     return "; ".join(lines)
@@ -204,7 +204,7 @@ def read_tags(bucket: BucketFolder) -> dict[str, str]:
         SpecError, Unreachable: they cannot be read.
     """
     try:
-        tags = json.loads(shared_bucket.read_object(bucket, TAGS) or "{}")
+        tags = json.loads(account_bucket.read_object(bucket, TAGS) or "{}")
     except (ValueError, RecursionError):
         return {}
     return {str(key): str(value) for key, value in tags.items()} if isinstance(tags, dict) else {}
@@ -239,13 +239,13 @@ class RecordBucketProvider(StackProvider):
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Report it as gone when S3 does not have it."""
-        return ReadResult(id_, props) if shared_bucket.exists(bucket_of(props["cluster"])) else ReadResult(None, {})
+        return ReadResult(id_, props) if account_bucket.exists(bucket_of(props["cluster"])) else ReadResult(None, {})
 
     def _create(self, props: dict[str, Any]) -> None:
         inputs = cast(RecordBucketProps, props)
         bucket = bucket_of(inputs["cluster"])
-        shared_bucket.create(bucket)
-        shared_bucket.write_json(bucket, TAGS, inputs["tags"])
+        account_bucket.create(bucket)
+        account_bucket.write_json(bucket, TAGS, inputs["tags"])
 
 
 class RecordBucket(Resource, module="tfdeploy", name="RecordBucket"):

@@ -15,13 +15,13 @@ from ..base import ClusterRef
 from ..docker.labels import name_prefix
 from ..zipapp import watchdog
 from . import record_bucket
+from .account_bucket import BucketFolder
 from .aws import account, api, iam_policy
 from .machine import model, ssh, user_data
 from .machine.machines import planned_instance, role_path, shared_folder, tags
 from .machine.model import PlannedInstance, Subnet
 from .price import capacity
 from .record_bucket import RecordBucket
-from .shared_bucket import BucketFolder
 from .ssh_key import SshKey, key_name
 from .swarm import MachineSwarm
 

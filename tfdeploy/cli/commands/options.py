@@ -43,9 +43,6 @@ def options(
 
 
 def _rows() -> "list[Row]":
-    from ...spec.arg_docs import (  # imported here: it imports pulumi, a third of the start-up time of every command
-        CLASSES,
-        rows,
-    )
+    from ...spec.arg_docs import CLASSES, rows
 
     return [replace(row, name=f"{prefix}{row.name}") for prefix, owner in CLASSES.items() for row in rows(owner)]

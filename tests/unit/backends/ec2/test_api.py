@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from tests.clusters import cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import cleanup, shared_bucket
+from tfdeploy.backends.ec2 import account_bucket, cleanup
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.machine import boot
 from tfdeploy.backends.ec2.machine.boot import InstancePoll
@@ -65,17 +65,17 @@ class _Raw:
 
 def test_a_new_bucket_is_waited_for_before_it_is_closed() -> None:
     late = [Before("s3", "HeadBucket", 404, "NoSuchBucket") for _ in range(2)]  # before it is created, and after
-    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    shared_bucket.create(bucket)
-    assert ([one.given for one in late], shared_bucket.exists(bucket)) == ([1, 1], True)
+    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    account_bucket.create(bucket)
+    assert ([one.given for one in late], account_bucket.exists(bucket)) == ([1, 1], True)
 
 
 def test_a_bucket_that_exists_is_not_created_again() -> None:
     """A role may have the permission to use the bucket only."""
-    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    shared_bucket.create(bucket)
+    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    account_bucket.create(bucket)
     again = Before("s3", "CreateBucket", 403, "AccessDenied")
-    shared_bucket.create(bucket)
+    account_bucket.create(bucket)
     assert again.given == 0
 
 
@@ -84,37 +84,37 @@ def test_a_bucket_that_may_not_be_seen_is_not_created() -> None:
         Before("s3", "HeadBucket", 403, "403"),
         Before("s3", "CreateBucket", 409, "BucketAlreadyExists"),
     )
-    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
     with pytest.raises(SpecError, match=r"HeadBucket failed: .* permissions .* that the account 123456789012 owns it"):
-        shared_bucket.create(bucket)
+        account_bucket.create(bucket)
     assert (denied.given, created.given) == (1, 0)
 
 
 @pytest.mark.parametrize("operation", ["CreateBucket", "PutBucketPolicy", "PutBucketTagging", "PutPublicAccessBlock"])
 def test_two_clusters_may_create_the_bucket_at_the_same_time(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_bucket, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(account_bucket, "PAUSE_SECONDS", 0.0)
     other = Before("s3", operation, 409, "OperationAborted")
-    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
-    shared_bucket.create(bucket)
-    assert (other.given, shared_bucket.exists(bucket)) == (1, True)
+    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    account_bucket.create(bucket)
+    assert (other.given, account_bucket.exists(bucket)) == (1, True)
 
 
 def test_a_bucket_of_that_name_of_another_account_is_refused() -> None:
     Before("s3", "CreateBucket", 409, "BucketAlreadyExists")
     changed = Before("s3", "PutPublicAccessBlock", 409, "AccessDenied")
-    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
     with pytest.raises(
         SpecError, match=f"s3://{bucket.name}: belongs to another AWS account, and tfdeploy stores .* 123456789012"
     ):
-        shared_bucket.create(bucket)
+        account_bucket.create(bucket)
     assert changed.given == 0
 
 
 def test_a_bucket_that_denies_access_may_be_of_another_account() -> None:
     Before("s3", "GetObject", 403, "AccessDenied")
-    bucket = shared_bucket.locate(REGION, "mnist-k3v9x2abcd")
+    bucket = account_bucket.locate(REGION, "mnist-k3v9x2abcd")
     with pytest.raises(SpecError, match=r"GetObject failed: late. Check .* that the account 123456789012 owns it"):
-        shared_bucket.read_object(bucket, "record/current.json")
+        account_bucket.read_object(bucket, "record/current.json")
 
 
 def test_a_role_that_seems_to_be_in_use_is_deleted_again(monkeypatch: pytest.MonkeyPatch) -> None:

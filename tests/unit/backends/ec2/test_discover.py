@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
-from tfdeploy.backends.ec2 import discover, record_bucket, shared_bucket
+from tfdeploy.backends.ec2 import account_bucket, discover, record_bucket
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine import machines, model
 from tfdeploy.backends.ec2.price import prices
@@ -33,10 +33,10 @@ def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         path = machines.role_path(CLUSTER)
         iam.create_role(RoleName="tagged", Path=path, AssumeRolePolicyDocument="{}")
         stored = record_bucket.bucket_of(CLUSTER)
-        shared_bucket.create(stored)
+        account_bucket.create(stored)
         # moto is reached without TLS, which the policy refuses.
         account.client("s3", REGION).delete_bucket_policy(Bucket=stored.name)
-        shared_bucket.write_json(stored, record_bucket.TAGS, machines.tags(CLUSTER))
+        account_bucket.write_json(stored, record_bucket.TAGS, machines.tags(CLUSTER))
         yield
 
 

@@ -17,7 +17,7 @@ from tests.http_server import serving
 from tests.unit.cases import spec
 from tfdeploy.backends import stack_config
 from tfdeploy.backends.base import FAIL
-from tfdeploy.backends.ec2 import cleanup, shared_bucket
+from tfdeploy.backends.ec2 import account_bucket, cleanup
 from tfdeploy.backends.ec2.aws import account, api
 from tfdeploy.backends.ec2.aws.errors import Kind
 from tfdeploy.backends.ec2.backend import BACKEND
@@ -307,7 +307,7 @@ FORMS: dict[str, tuple[Body, Callable[[], object]]] = {
     ),
     "rest-xml": (
         lambda code: (f"<Error><Code>{code}</Code><Message>no</Message></Error>", {}),
-        lambda: shared_bucket.read_object(shared_bucket.BucketFolder(REGION, "123456789012", "mnist"), "x"),
+        lambda: account_bucket.read_object(account_bucket.BucketFolder(REGION, "123456789012", "mnist"), "x"),
     ),
 }
 
@@ -386,7 +386,7 @@ def test_a_response_to_head_has_a_status_alone(
 ) -> None:
     server(status, "", {"x-amz-bucket-region": "eu-west-1"})
     with pytest.raises(SpecError) as error:
-        shared_bucket.exists(shared_bucket.BucketFolder(REGION, "123456789012", "mnist"))
+        account_bucket.exists(account_bucket.BucketFolder(REGION, "123456789012", "mnist"))
     assert expected in str(error.value)
 
 

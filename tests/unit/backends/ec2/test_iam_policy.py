@@ -14,6 +14,7 @@ from botocore import xform_name
 
 import tfdeploy.backends.ec2
 from tests.box.actions import iam_actions
+from tfdeploy.backends.ec2.account_bucket import BucketFolder
 from tfdeploy.backends.ec2.aws.iam_policy import (
     PolicyRequest,
     actions,
@@ -21,7 +22,6 @@ from tfdeploy.backends.ec2.aws.iam_policy import (
     everything,
     needed_actions,
 )
-from tfdeploy.backends.ec2.shared_bucket import BucketFolder
 
 FOLDER = Path(tfdeploy.backends.ec2.__file__).parent
 FACTS = tomllib.loads((Path(__file__).parents[3] / "box/provider/facts.toml").read_text())

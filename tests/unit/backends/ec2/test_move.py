@@ -18,9 +18,9 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends.carried_record import folder_of
 from tfdeploy.backends.ec2.machine import machines, move
 from tfdeploy.backends.ec2.machine.model import Instance
+from tfdeploy.backends.stopped_record import folder_of
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.plan.replacement import Replacement

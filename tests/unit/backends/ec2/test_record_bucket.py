@@ -22,7 +22,7 @@ from tfdeploy.agent.record.artifact_manifest import (
 from tfdeploy.agent.record.record import FORMAT, RecordFormatError
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunState
-from tfdeploy.backends.ec2 import record_bucket, shared_bucket
+from tfdeploy.backends.ec2 import account_bucket, record_bucket
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.watchdog.record_upload import part_name
 from tfdeploy.backends.record_copy import RecordCopy
@@ -48,7 +48,7 @@ def written(
 ) -> None:
     """What a machine puts there; `is_former`: with a watchdog of version 0.1.0, which lists other hashes."""
     where = record_bucket.bucket_of(CLUSTER)
-    shared_bucket.create(where)
+    account_bucket.create(where)
     files = {"record_id": life.encode(), **files}
     texts = ("record_id", STATE) if is_former else ("record_id", STATE, f"{RUN}/artifacts.json")
     make = hashlib.md5 if is_former else hashlib.sha256
@@ -87,7 +87,7 @@ def test_the_copy_at_home_follows_what_is_newer(s3: Any, is_former: bool) -> Non
 def listed_run(s3: Any, at: float, state: str, record_id: str = "a1") -> None:
     """A manifest with a run in it, as a machine writes it."""
     where = record_bucket.bucket_of(CLUSTER)
-    shared_bucket.create(where)
+    account_bucket.create(where)
     run = RunState(RunSpec(state, [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0"), 1.0)
     texts = {"format": FORMAT, "current": state, f"runs/{state}/run_state.json": json.dumps(run.to_dict())}
     files = {path: [len(text), hashlib.md5(text.encode()).hexdigest(), text] for path, text in texts.items()}
@@ -301,4 +301,4 @@ def test_in_the_end_it_stays_as_an_earlier_life_or_goes(s3: Any) -> None:
     for _ in range(2):
         assert record_bucket.retire(CLUSTER, keep=False) == ""
     assert "Contents" not in s3.list_objects_v2(Bucket=where.name, Prefix=f"{FOLDER}/")
-    assert shared_bucket.exists(where), "other clusters use it"
+    assert account_bucket.exists(where), "other clusters use it"

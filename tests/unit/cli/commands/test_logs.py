@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.printing import write
-from tfdeploy.agent.record.log import STDERR, STDOUT, Log, entry
+from tfdeploy.agent.record.log_lines import STDERR, STDOUT, Log, entry
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import FormerTask, RunState

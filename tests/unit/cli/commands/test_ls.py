@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.clusters import cluster_ref
 from tests.unit.cases import plan, spec
-from tests.unit.report.test_wait import sight
+from tests.unit.report.test_update_wait import sight
 from tests.unit.simulation import World
 from tfdeploy import registry
 from tfdeploy.agent.record.record import RecordView

@@ -15,7 +15,7 @@ from tests.unit.printing import write
 from tests.unit.report.test_run_history import BASE, finished
 from tests.unit.simulation import World
 from tfdeploy import receipts, registry
-from tfdeploy.agent.record.log import STDOUT
+from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.main import app
 from tfdeploy.errors import BackendError, NotFound

@@ -8,7 +8,7 @@ from tests.clusters import ID
 from tests.unit.cli.commands.test_runs import add, call, entry, state_folder
 from tests.unit.printing import write
 from tests.unit.simulation import World
-from tfdeploy.agent.record.log import STDERR, STDOUT
+from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.log_segments import Stream
 from tfdeploy.agent.record.record import Record
 from tfdeploy.cli.commands.status import TrainingReader, progress_line

@@ -14,15 +14,7 @@ from ...base import ClusterRef
 from ..aws import api
 from ..aws.iam_policy import ROLES_PATH
 from . import boot, layout, model, ssh
-from .model import (
-    Ec2Inventory,
-    Instance,
-    InstanceType,
-    MachineRequest,
-    PlannedInstance,
-    Subnet,
-    requested_image,
-)
+from .model import Ec2Inventory, Instance, InstanceType, MachineRequest, PlannedInstance, Subnet, requested_image
 from .user_data import GPU, SHARED
 
 PROVIDER = "Amazon"

@@ -8,8 +8,8 @@ from ....plan.replacement import Replacement
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
-from ...carried_record import folder_of, stored
 from ...move import can_name_checkpoint, may_begin_again, named_nothing, without_checkpoint
+from ...stopped_record import folder_of, stored
 from . import machines
 from .machines import planned_instance
 from .user_data import SHARED, disk_folder

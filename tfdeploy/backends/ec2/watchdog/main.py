@@ -14,9 +14,9 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 
 from .docker_api import EngineState, LocalEngine
 from .imds import Metadata, block_metadata
-from .policy import END, ENGINE_SILENT, REST, SAVE, STOP, Action, Limits, MachineFacts, decide
 from .record_upload import RecordUpload
 from .s3 import S3Folder
+from .shutdown_rule import END, ENGINE_SILENT, REST, SAVE, STOP, Action, Limits, MachineFacts, decide
 
 STATE = Path("/var/lib/tfdeploy")
 """The times of these files are the machine's state: `born`, `watched` by the watchdog, boot script `ready`, a task was `busy`,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.agent import sync
-from tfdeploy.agent.control import reconcile, uploads
+from tfdeploy.agent.control import artifact_uploads, reconcile
 from tfdeploy.agent.control.controller import Clock, Controller
 from tfdeploy.agent.events import ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
@@ -17,7 +17,7 @@ from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.run_state import UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskExit, TaskState
 from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
-from tfdeploy.agent.transport.upload_calls import UploadRefused
+from tfdeploy.agent.transport.artifact_upload_calls import UploadRefused
 
 NOW = 1000.0
 
@@ -76,10 +76,10 @@ def test_the_task_that_ends_last_on_a_machine_uploads() -> None:
     assert order.upload == sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS))
     assert cluster.report("ps-0").upload == order.upload
     assert cluster.report("worker-0").upload is None
-    assert uploads.are_open(cluster.run)
-    uploads.finish(cluster.run, "ps-0")
+    assert artifact_uploads.are_open(cluster.run)
+    artifact_uploads.finish(cluster.run, "ps-0")
     assert cluster.report("ps-0") == Order(sync.END, generation=1)
-    assert not uploads.are_open(cluster.run)
+    assert not artifact_uploads.are_open(cluster.run)
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -118,8 +118,8 @@ def test_machines_upload_one_after_another_and_each_waits_for_its_turn() -> None
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
     assert cluster.end("worker-1").upload
     assert cluster.end("worker-0").action == sync.STOP
-    assert uploads.are_open(cluster.run)
-    uploads.finish(cluster.run, "worker-1")
+    assert artifact_uploads.are_open(cluster.run)
+    artifact_uploads.finish(cluster.run, "worker-1")
     assert cluster.report("worker-0").upload
     assert cluster.report("worker-1").action == sync.END
 
@@ -127,15 +127,15 @@ def test_machines_upload_one_after_another_and_each_waits_for_its_turn() -> None
 def test_a_silent_launcher_is_lost_and_may_come_back() -> None:
     cluster = Cluster(spec("worker-0"))
     cluster.end("worker-0")
-    assert uploads.expire(cluster.run, cluster.now, lambda _: 29.0) == []
-    (lost,) = uploads.expire(cluster.run, cluster.now, lambda _: 31.0)
+    assert artifact_uploads.expire(cluster.run, cluster.now, lambda _: 29.0) == []
+    (lost,) = artifact_uploads.expire(cluster.run, cluster.now, lambda _: 31.0)
     assert (lost.kind, lost.task, lost.machine, lost.delay) == (ARTIFACTS_LOST, "worker-0", "a", 31.0)
-    assert not uploads.are_open(cluster.run)
-    assert uploads.expire(cluster.run, cluster.now, lambda _: 32.0) == []
+    assert not artifact_uploads.are_open(cluster.run)
+    assert artifact_uploads.expire(cluster.run, cluster.now, lambda _: 32.0) == []
     assert cluster.report("worker-0").upload
-    uploads.reopen(cluster.run, "worker-0", cluster.now)
-    assert uploads.are_open(cluster.run)
-    assert [event.delay for event in uploads.expire(cluster.run, cluster.now + 901, lambda _: 0.0)] == [0.0]
+    artifact_uploads.reopen(cluster.run, "worker-0", cluster.now)
+    assert artifact_uploads.are_open(cluster.run)
+    assert [event.delay for event in artifact_uploads.expire(cluster.run, cluster.now + 901, lambda _: 0.0)] == [0.0]
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
@@ -148,10 +148,10 @@ def test_a_machine_that_is_lost_while_its_task_runs_is_named_after_the_end_of_th
     if is_stopped:
         reconcile.stop_run(cluster.run, cluster.now)
     cluster.end("worker-0")
-    uploads.finish(cluster.run, "worker-0")
-    assert expire(cluster, uploads.SILENT_SECONDS - 2, "worker-1") == []
+    artifact_uploads.finish(cluster.run, "worker-0")
+    assert expire(cluster, artifact_uploads.SILENT_SECONDS - 2, "worker-1") == []
     reconcile.advance(cluster.run, cluster.now)
-    assert not uploads.are_open(cluster.run), "it may still report its end"
+    assert not artifact_uploads.are_open(cluster.run), "it may still report its end"
     expire(cluster, 2, "worker-1")
     reconcile.advance(cluster.run, cluster.now)
     assert expire(cluster, 1, "worker-1") == ["worker-1"]
@@ -166,7 +166,7 @@ def test_a_machine_that_is_lost_while_its_task_runs_is_named_after_the_end_of_th
 def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silence(tmp_path: Path) -> None:
     cluster = Cluster(spec("worker-0", "worker-1"), worker_1="b")
     cluster.end("worker-0")
-    uploads.finish(cluster.run, "worker-0")
+    artifact_uploads.finish(cluster.run, "worker-0")
     record, later = Record(tmp_path), [cluster.now + 1800]
     record.save(cluster.run)
     controller = Controller(record, clock=Clock(lambda: later[0], lambda: later[0]))
@@ -176,14 +176,14 @@ def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silenc
         controller.tick()
         return [(event.task, event.machine) for event in record.events("run") if event.kind == ARTIFACTS_LOST]
 
-    assert lost(0) == lost(uploads.SILENT_SECONDS - 1) == []
+    assert lost(0) == lost(artifact_uploads.SILENT_SECONDS - 1) == []
     assert lost(2) == [("worker-1", "b")]
 
 
 def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
     """Time passes; the tasks whose uploads are lost now."""
     cluster.now += seconds
-    happened = uploads.expire(cluster.run, cluster.now, lambda task: 31.0 if task in silent else 0.0)
+    happened = artifact_uploads.expire(cluster.run, cluster.now, lambda task: 31.0 if task in silent else 0.0)
     return [event.task for event in happened]
 
 
@@ -191,10 +191,10 @@ def test_the_time_of_an_upload_counts_from_the_turn_of_its_machine() -> None:
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
     assert cluster.end("worker-1").upload
     cluster.end("worker-0")
-    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
-    uploads.finish(cluster.run, "worker-1")
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == []
+    artifact_uploads.finish(cluster.run, "worker-1")
     assert cluster.report("worker-0").upload
-    assert expire(cluster, uploads.MAX_SECONDS - 10) == [], "its turn has just come"
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == [], "its turn has just come"
     assert expire(cluster, 20) == ["worker-0"]
 
 
@@ -205,36 +205,36 @@ def test_a_lost_upload_gives_its_turn_to_the_next_machine() -> None:
     assert expire(cluster, 1, "worker-1") == ["worker-1"]
     assert cluster.report("worker-0").upload
     assert cluster.report("worker-1") == Order(sync.STOP, generation=1), "it waits for its next turn"
-    expire(cluster, uploads.MAX_SECONDS - 10)
-    uploads.finish(cluster.run, "worker-0")
+    expire(cluster, artifact_uploads.MAX_SECONDS - 10)
+    artifact_uploads.finish(cluster.run, "worker-0")
     assert cluster.report("worker-1").upload
     expire(cluster, 0)
-    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == []
     assert cluster.report("worker-1").upload
 
 
 def test_a_lost_upload_is_not_asked_for_for_ever() -> None:
     cluster = Cluster(spec("worker-0"))
     cluster.end("worker-0")
-    assert expire(cluster, uploads.MAX_SECONDS + 1) == ["worker-0"]
+    assert expire(cluster, artifact_uploads.MAX_SECONDS + 1) == ["worker-0"]
     assert cluster.report("worker-0").upload, "it may still arrive"
-    expire(cluster, uploads.MAX_SECONDS - 10)
-    uploads.reopen(cluster.run, "worker-0", cluster.now)
+    expire(cluster, artifact_uploads.MAX_SECONDS - 10)
+    artifact_uploads.reopen(cluster.run, "worker-0", cluster.now)
     assert cluster.report("worker-0").upload
     assert expire(cluster, 20) == ["worker-0"], "the next attempt of the launcher has no time of its own"
-    uploads.reopen(cluster.run, "worker-0", cluster.now)
+    artifact_uploads.reopen(cluster.run, "worker-0", cluster.now)
     assert cluster.report("worker-0") == Order(sync.END, generation=1)
-    assert not uploads.are_open(cluster.run)
+    assert not artifact_uploads.are_open(cluster.run)
 
 
 def test_a_launcher_that_was_silent_for_long_has_time_when_it_is_there_again() -> None:
     cluster = Cluster(spec("worker-0"))
     cluster.end("worker-0")
     assert expire(cluster, 60, "worker-0") == ["worker-0"]
-    expire(cluster, 5 * uploads.MAX_SECONDS, "worker-0")
+    expire(cluster, 5 * artifact_uploads.MAX_SECONDS, "worker-0")
     assert cluster.report("worker-0").upload
     expire(cluster, 0)
-    expire(cluster, uploads.MAX_SECONDS - 10)
+    expire(cluster, artifact_uploads.MAX_SECONDS - 10)
     assert cluster.report("worker-0").upload
     expire(cluster, 20)
     assert cluster.report("worker-0") == Order(sync.END, generation=1)
@@ -244,12 +244,12 @@ def test_an_upload_that_took_too_long_gets_its_time_again_after_the_other_machin
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
     cluster.end("worker-0")
     cluster.end("worker-1")
-    assert expire(cluster, uploads.MAX_SECONDS + 1) == ["worker-0"]
+    assert expire(cluster, artifact_uploads.MAX_SECONDS + 1) == ["worker-0"]
     cluster.report("worker-1")
-    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
-    uploads.finish(cluster.run, "worker-1")
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == []
+    artifact_uploads.finish(cluster.run, "worker-1")
     expire(cluster, 0)
-    assert expire(cluster, uploads.MAX_SECONDS - 10) == []
+    assert expire(cluster, artifact_uploads.MAX_SECONDS - 10) == []
     assert cluster.report("worker-0").upload
     expire(cluster, 20)
     assert cluster.report("worker-0") == Order(sync.END, generation=1)
@@ -261,11 +261,11 @@ def test_a_lost_launcher_has_its_time_from_its_own_return_not_from_that_of_the_c
     expire(cluster, 60, "worker-0")
     Record(tmp_path).save(cluster.run)
     controller = Controller(Record(tmp_path), clock=Clock(lambda: later[0], lambda: later[0]))
-    for seconds in (0, 20, uploads.MAX_SECONDS):
+    for seconds in (0, 20, artifact_uploads.MAX_SECONDS):
         later[0] += seconds
         controller.tick()
     assert controller.sync(cluster.reports["worker-0"]).upload
-    for seconds in (0, uploads.MAX_SECONDS - 10):
+    for seconds in (0, artifact_uploads.MAX_SECONDS - 10):
         later[0] += seconds
         controller.tick()
         assert controller.sync(cluster.reports["worker-0"]).upload
@@ -277,9 +277,9 @@ def test_a_lost_launcher_has_its_time_from_its_own_return_not_from_that_of_the_c
 def test_an_upload_has_no_less_time_because_no_controller_ran(tmp_path: Path) -> None:
     cluster = Cluster(spec("worker-0"))
     cluster.end("worker-0")
-    expire(cluster, uploads.MAX_SECONDS + 1)
-    uploads.reopen(cluster.run, "worker-0", cluster.now)
-    record, later = Record(tmp_path), cluster.now + 2 * uploads.MAX_SECONDS
+    expire(cluster, artifact_uploads.MAX_SECONDS + 1)
+    artifact_uploads.reopen(cluster.run, "worker-0", cluster.now)
+    record, later = Record(tmp_path), cluster.now + 2 * artifact_uploads.MAX_SECONDS
     record.save(cluster.run)
     record.touch(cluster.now)
     controller = Controller(record, clock=Clock(lambda: later, lambda: later))
@@ -299,17 +299,17 @@ def test_whose_turn_it_is_costs_little_however_many_machines_there_are(monkeypat
         asked.append(run)
         return run.training_tasks
 
-    monkeypatch.setattr(uploads, "deciding_tasks", deciding_tasks)
+    monkeypatch.setattr(artifact_uploads, "deciding_tasks", deciding_tasks)
 
     def rounds() -> int:
         asked.clear()
-        uploads.request_uploads(cluster.run, cluster.now)
-        uploads.expire(cluster.run, cluster.now, lambda _: 0.0)
+        artifact_uploads.request_uploads(cluster.run, cluster.now)
+        artifact_uploads.expire(cluster.run, cluster.now, lambda _: 0.0)
         return len(asked)
 
     assert rounds() == 2, "the order of the machines is found out once"
     for name in names:
-        uploads.finish(cluster.run, name)
+        artifact_uploads.finish(cluster.run, name)
     assert rounds() == 0, "no machine waits"
 
 
@@ -325,7 +325,7 @@ def test_a_launcher_that_was_killed_is_asked_again() -> None:
 def test_a_machine_that_trains_again_uploads_again() -> None:
     cluster = Cluster(spec("worker-0", "worker-1", success="all-workers"), worker_1="b")
     cluster.end("worker-1")
-    uploads.finish(cluster.run, "worker-1")
+    artifact_uploads.finish(cluster.run, "worker-1")
     more = spec("worker-0", "worker-1", "worker-2", success="all-workers")
     reconcile.update_spec(cluster.run, more, cluster.now)
     reconcile.advance(cluster.run, cluster.now)
@@ -344,7 +344,7 @@ def test_a_machine_that_is_shut_down_uploads_before() -> None:
     assert order.action == sync.STOP
     assert order.upload
     assert list(cluster.run.uploads) == ["a"]
-    uploads.finish(cluster.run, "worker-1")
+    artifact_uploads.finish(cluster.run, "worker-1")
     assert cluster.report("worker-1").upload is None
     cluster.report("worker-0", instance="another", phase=sync.IDLE, exit=None, ready=False)
     assert cluster.run.uploads == {}
@@ -364,7 +364,7 @@ def test_a_task_that_never_started_has_nothing() -> None:
 
 def test_the_machine_of_the_deciding_task_has_the_lowest_rank() -> None:
     cluster = Cluster(spec("ps-0", "worker-0", "worker-1"), ps_0="p", worker_1="b")
-    assert sorted("pab", key=lambda machine: uploads.rank(cluster.run, machine)) == ["a", "p", "b"]
+    assert sorted("pab", key=lambda machine: artifact_uploads.rank(cluster.run, machine)) == ["a", "p", "b"]
 
 
 @pytest.mark.parametrize("is_current", [True, False])
@@ -391,7 +391,7 @@ def test_only_an_upload_that_is_open_is_taken(tmp_path: Path, is_current: bool, 
 
 def test_an_upload_of_an_earlier_run_is_not_open_for_ever(tmp_path: Path) -> None:
     record, run = Record(tmp_path), RunState(spec("worker-0"), NOW)
-    run.uploads = {"a": MachineUpload("worker-0", time.time() - uploads.MAX_SECONDS - 1)}
+    run.uploads = {"a": MachineUpload("worker-0", time.time() - artifact_uploads.MAX_SECONDS - 1)}
     record.save(run)
     record.save(RunState(replace(run.spec, id="later"), NOW))
     with pytest.raises(UploadRefused):
@@ -449,12 +449,12 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
     controller.begin_upload("run", "worker-1", declared("b.keras"))
     controller.end_upload("run", "worker-1", {"left_out": []})
     assert controller.begin_upload("run", "worker-0", declared("a.keras")) == [1], "it continues"
-    later = [time.time() + uploads.MAX_SECONDS + 60]
+    later = [time.time() + artifact_uploads.MAX_SECONDS + 60]
     steady = Clock(lambda: later[0], lambda: later[0])
     controller = Controller(Record(tmp_path), clock=steady)
     controller.tick()
     assert drafts.exists()
-    later[0] += uploads.MAX_SECONDS + 60
+    later[0] += artifact_uploads.MAX_SECONDS + 60
     controller.tick()
     assert not drafts.exists(), "nobody continues it"
     with pytest.raises(UploadRefused):

@@ -22,7 +22,7 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends import carried_record, move_record
+from tfdeploy.backends import move_record, stopped_record
 from tfdeploy.backends.move import MovedRunProps, RunMover, StoppedRun
 from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.errors import BackendError
@@ -79,7 +79,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
 
 
 def current() -> RunState:
-    stored = carried_record.stored(CLUSTER)
+    stored = stopped_record.stored(CLUSTER)
     assert stored is not None
     run = stored.record.current()
     assert run is not None
@@ -87,15 +87,15 @@ def current() -> RunState:
 
 
 def test_the_record_is_copied_and_nothing_else_writes_to_it(recorded: Record) -> None:
-    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
+    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
     (RecordCopy(CLUSTER).folder / "log").write_text("later")
-    assert (carried_record.folder_of(CLUSTER) / "log").read_text() == "before"
+    assert (stopped_record.folder_of(CLUSTER) / "log").read_text() == "before"
     assert current().spec.id == RUN.id
     RecordCopy(CLUSTER).set_aside()
-    copied = carried_record.folder_of(CLUSTER) / "runs" / RUN.id / "artifacts/checkpoint"
+    copied = stopped_record.folder_of(CLUSTER) / "runs" / RUN.id / "artifacts/checkpoint"
     assert copied.read_bytes() == b"xx"
-    carried_record.remove(CLUSTER)
-    assert carried_record.stored(CLUSTER) is None
+    stopped_record.remove(CLUSTER)
+    assert stopped_record.stored(CLUSTER) is None
 
 
 @pytest.mark.parametrize(
@@ -111,32 +111,32 @@ def test_the_record_is_copied_and_nothing_else_writes_to_it(recorded: Record) ->
 )
 def test_what_is_not_whole_replaces_no_machine(recorded: Record, args: dict[str, Any], problem: str) -> None:
     with pytest.raises(BackendError, match=f"no machine is replaced: .*{problem}"):
-        carried_record.take(CLUSTER, recorded(**args), REPLACEMENT)
-    assert carried_record.stored(CLUSTER) is None
+        stopped_record.take(CLUSTER, recorded(**args), REPLACEMENT)
+    assert stopped_record.stored(CLUSTER) is None
 
 
 def test_a_checkpoint_that_the_new_machines_see_need_not_be_uploaded(recorded: Record) -> None:
-    carried_record.take(CLUSTER, recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
-    assert carried_record.stored(CLUSTER) is not None
+    stopped_record.take(CLUSTER, recorded(left_out=TOO_LARGE), replace(REPLACEMENT, keeps_train_dir=True))
+    assert stopped_record.stored(CLUSTER) is not None
 
 
 def test_a_run_that_has_stored_nothing_to_continue_from_replaces_no_machine(recorded: Record) -> None:
     with pytest.raises(BackendError, match="no machine is replaced: nothing is stored that it could continue from"):
-        carried_record.take(CLUSTER, recorded(started=1.5, is_empty=True), REPLACEMENT)
+        stopped_record.take(CLUSTER, recorded(started=1.5, is_empty=True), REPLACEMENT)
     for replacement in (replace(REPLACEMENT, keeps_train_dir=True), replace(REPLACEMENT, continues=False)):
-        carried_record.take(CLUSTER, recorded(started=1.5, is_empty=True), replacement)
-    carried_record.take(CLUSTER, recorded(is_empty=True), REPLACEMENT)  # it has not begun
+        stopped_record.take(CLUSTER, recorded(started=1.5, is_empty=True), replacement)
+    stopped_record.take(CLUSTER, recorded(is_empty=True), REPLACEMENT)  # it has not begun
 
 
 def test_the_next_update_uses_what_the_one_before_has_brought(recorded: Record) -> None:
-    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
-    carried_record.take(CLUSTER, recorded(is_current=False, moves=7), REPLACEMENT)
+    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
+    stopped_record.take(CLUSTER, recorded(is_current=False, moves=7), REPLACEMENT)
     assert current().moves == 0, "the machine of the controller is replaced already"
 
 
 def test_a_run_that_failed_on_the_new_machines_continues_when_it_returns(recorded: Record) -> None:
-    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
-    carried_record.take(CLUSTER, recorded(FAILED, TASK_FAILED, moves=1), REPLACEMENT)
+    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
+    stopped_record.take(CLUSTER, recorded(FAILED, TASK_FAILED, moves=1), REPLACEMENT)
     result = current().result
     assert result is not None
     assert (current().moves, result.state, result.cause) == (1, STOPPED, MOVED)
@@ -148,7 +148,7 @@ def test_a_run_that_failed_on_the_new_machines_continues_when_it_returns(recorde
     ids=["stopped", "failed", "runs", "has moved on"],
 )
 def test_a_manager_that_stays_gets_the_record_back_once(recorded: Record, own: str, moves: int, is_newer: bool) -> None:
-    carried_record.take(CLUSTER, recorded(), REPLACEMENT)
+    stopped_record.take(CLUSTER, recorded(), REPLACEMENT)
     props = cast(MovedRunProps, {"cluster": CLUSTER, "replacement": REPLACEMENT.to_dict()})
     (source,) = move_record._stored_here(props)
     here = RunState(RUN, 1.0, moves=moves)

@@ -4,7 +4,7 @@ import threading
 from typing import Any, Callable, Dict, List, Tuple
 
 from .. import events
-from ..control.uploads import are_given_up, machine_of, others_remain, rank
+from ..control.artifact_uploads import are_given_up, machine_of, others_remain, rank
 from ..events import Event
 from ..record.artifact_manifest import ArtifactList
 from ..record.artifact_store import ArtifactStore

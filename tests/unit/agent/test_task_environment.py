@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cases import check_golden
-from tfdeploy.agent import flags
-from tfdeploy.agent.flags import TaskAddress
-from tfdeploy.agent.launch import tf_config
+from tfdeploy.agent import task_command
+from tfdeploy.agent.launch import task_environment
 from tfdeploy.agent.run_spec import RunJob, RunSpec
+from tfdeploy.agent.task_command import TaskAddress
 
 BOOK = [
     TaskAddress("worker-1", "worker", 1, "10.0.0.3:21001"),
@@ -37,7 +37,7 @@ RUN = RunSpec(
 
 
 def known(hostname: str = "worker-0") -> dict[str, str]:
-    return {**flags.placeholders(BOOK, entry(hostname)), **flags.folders(RUN)}
+    return {**task_command.placeholders(BOOK, entry(hostname)), **task_command.folders(RUN)}
 
 
 def entry(hostname: str) -> TaskAddress:
@@ -45,7 +45,7 @@ def entry(hostname: str) -> TaskAddress:
 
 
 def test_hosts_stand_in_the_order_of_their_index() -> None:
-    assert flags.hosts(BOOK, "worker") == ["10.0.0.2:21000", "10.0.0.3:21001"]
+    assert task_command.hosts(BOOK, "worker") == ["10.0.0.2:21000", "10.0.0.3:21001"]
 
 
 def test_gpu_workers_are_workers_after_the_others() -> None:
@@ -55,12 +55,12 @@ def test_gpu_workers_are_workers_after_the_others() -> None:
     ]
     workers = ["10.0.0.2:21000", "10.0.0.3:21001", "10.0.1.0:24000", "10.0.1.1:24000"]
     mine = next(item for item in book if item.hostname == "gpu-worker-1")
-    assert json.loads(tf_config.tf_config(book, mine, RUN)) == {
+    assert json.loads(task_environment.tf_config(book, mine, RUN)) == {
         "cluster": {"ps": ["10.0.0.1:20000"], "worker": workers},
         "task": {"type": "worker", "index": 3},
         "environment": "cloud",
     }
-    known = flags.placeholders(book, mine)
+    known = task_command.placeholders(book, mine)
     assert (known["job_name"], known["task_index"], known["worker_hosts"]) == ("worker", "3", ",".join(workers))
 
 
@@ -82,14 +82,16 @@ def test_a_task_that_trains_alone_has_no_tf_config_as_in_a_tfjob(jobs: str) -> N
     names = jobs.split()
     book = [TaskAddress(f"{job}-{index}", job, index, f"10.0.0.{index}:1") for index, job in enumerate(names)]
     run = RunSpec("0123456789ab", [], {job: RunJob() for job in names})
-    found = json.loads(tf_config.environment(book, book[0], run).get("TF_CONFIG", '{"cluster": {}}'))
+    found = json.loads(task_environment.environment(book, book[0], run).get("TF_CONFIG", '{"cluster": {}}'))
     assert " ".join(sorted(found["cluster"])) == TFJOB[jobs]
 
 
 def test_a_server_of_tensorflow_that_is_alone_has_its_address_in_tf_config() -> None:
     book = [TaskAddress("worker-0", "worker", 0, "10.0.0.1:1")]
     run = RunSpec("0123456789ab", [], {"worker": RunJob(command=["python", "serve"])})
-    assert json.loads(tf_config.environment(book, book[0], run)["TF_CONFIG"])["cluster"] == {"worker": ["10.0.0.1:1"]}
+    assert json.loads(task_environment.environment(book, book[0], run)["TF_CONFIG"])["cluster"] == {
+        "worker": ["10.0.0.1:1"]
+    }
 
 
 FOUR = [
@@ -104,7 +106,7 @@ TRAIN = ["python", "train.py"]
 def command(words: list[str], jobs: str = "ps worker", **spec: Any) -> list[str]:
     """What worker-0 of a run with these jobs starts."""
     run = RunSpec("0123456789ab", [], {job: RunJob() for job in jobs.split()}, command=words, **spec)
-    return flags.task_command(run, "worker", known())
+    return task_command.task_command(run, "worker", known())
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_the_four_flags_are_appended_for_a_ps_without_chief_and_placeholders(
 
 def test_a_command_of_the_job_itself_gets_no_flags() -> None:
     run = RunSpec("0123456789ab", [], {"ps": RunJob(), "worker": RunJob(command=["serve"])}, flags="always")
-    assert flags.task_command(run, "worker", known()) == ["serve"]
+    assert task_command.task_command(run, "worker", known()) == ["serve"]
 
 
 def test_a_placeholder_of_a_flag_replaces_all_four_flags() -> None:
@@ -145,25 +147,25 @@ def test_other_placeholders_leave_the_flags_in_place() -> None:
 
 def test_unknown_braces_are_left_alone() -> None:
     texts = ["{}", "{unknown}", "{ job_name }", "{{", "awk '{print $1}'", "{JOB_NAME}", '{"a": 1}']
-    assert [flags.fill(text, known()) for text in texts] == texts
+    assert [task_command.fill(text, known()) for text in texts] == texts
 
 
 def test_what_a_value_brings_in_is_not_filled_again() -> None:
-    assert flags.fill("{context}", {"context": "{hostname}", "hostname": "worker-0"}) == "{hostname}"
-    assert flags.fill("{a}", {"a": "{b}", "b": "c"}) == "{b}"
+    assert task_command.fill("{context}", {"context": "{hostname}", "hostname": "worker-0"}) == "{hostname}"
+    assert task_command.fill("{a}", {"a": "{b}", "b": "c"}) == "{b}"
 
 
 def test_doubled_braces_are_filled_within() -> None:
-    assert flags.fill("{{job_name}}", known()) == "{worker}"
+    assert task_command.fill("{{job_name}}", known()) == "{worker}"
 
 
 @given(st.text(st.characters(exclude_characters="{"), max_size=50))
 def test_a_text_without_braces_stays_as_it_is(text: str) -> None:
-    assert flags.fill(text, known()) == text
+    assert task_command.fill(text, known()) == text
 
 
 def test_tf_config_names_an_evaluator_outside_the_cluster() -> None:
-    assert json.loads(tf_config.tf_config(BOOK, entry("evaluator-0"), RUN)) == {
+    assert json.loads(task_environment.tf_config(BOOK, entry("evaluator-0"), RUN)) == {
         "cluster": {"ps": ["10.0.0.1:20000"], "worker": ["10.0.0.2:21000", "10.0.0.3:21001"]},
         "task": {"type": "evaluator", "index": 0},
         "environment": "cloud",
@@ -172,33 +174,33 @@ def test_tf_config_names_an_evaluator_outside_the_cluster() -> None:
 
 def test_tf_config_calls_the_chief_master_where_the_run_says_so() -> None:
     chief = TaskAddress("chief-0", "chief", 0, "10.0.0.5:23000")
-    found = json.loads(tf_config.tf_config([*BOOK, chief], chief, replace(RUN, master=True)))
+    found = json.loads(task_environment.tf_config([*BOOK, chief], chief, replace(RUN, master=True)))
     assert found["cluster"]["master"] == ["10.0.0.5:23000"]
     assert "chief" not in found["cluster"]
     assert found["task"] == {"type": "master", "index": 0}
-    assert flags.placeholders([*BOOK, chief], chief)["job_name"] == "chief"
+    assert task_command.placeholders([*BOOK, chief], chief)["job_name"] == "chief"
 
 
 def test_a_server_does_not_know_the_client_which_does_not_serve() -> None:
     chief = TaskAddress("chief-0", "chief", 0, "10.0.0.5:23000")
     run = replace(RUN, jobs={**RUN.jobs, "worker": RunJob(command=["serve"])})
-    server = json.loads(tf_config.tf_config([*BOOK, chief], entry("worker-0"), run))
-    client = json.loads(tf_config.tf_config([*BOOK, chief], chief, run))
+    server = json.loads(task_environment.tf_config([*BOOK, chief], entry("worker-0"), run))
+    client = json.loads(task_environment.tf_config([*BOOK, chief], chief, run))
     assert sorted(server["cluster"]) == ["ps", "worker"]
     assert sorted(client["cluster"]) == ["chief", "ps", "worker"]
 
 
 def test_the_environment_of_a_worker_reads_as_kept() -> None:
-    found = tf_config.environment(BOOK, entry("worker-0"), RUN)
+    found = task_environment.environment(BOOK, entry("worker-0"), RUN)
     check_golden("environment-worker", "\n".join(f"{name}={value}" for name, value in sorted(found.items())))
 
 
 def test_secret_variables_are_filled_and_a_jobs_own_environment_is_stronger() -> None:
     secret = {"OTHER": "{hostname}", "BOTH": "secret"}
-    found = tf_config.environment(BOOK, entry("worker-0"), RUN, secret)
+    found = task_environment.environment(BOOK, entry("worker-0"), RUN, secret)
     assert (found["OTHER"], found["BOTH"]) == ("worker-0", "job")
 
 
 def test_a_jobs_own_environment_stands_over_the_clusters() -> None:
-    assert tf_config.environment(BOOK, entry("worker-0"), RUN)["BOTH"] == "job"
-    assert tf_config.environment(BOOK, entry("evaluator-0"), RUN)["BOTH"] == "cluster"
+    assert task_environment.environment(BOOK, entry("worker-0"), RUN)["BOTH"] == "job"
+    assert task_environment.environment(BOOK, entry("evaluator-0"), RUN)["BOTH"] == "cluster"

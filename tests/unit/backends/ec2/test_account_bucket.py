@@ -13,7 +13,7 @@ from tests.box.policies import conditions
 from tests.clusters import ID, cluster_ref
 from tests.unit.backends.ec2.moto_account import moto_account
 from tfdeploy.backends.base import ClusterRef
-from tfdeploy.backends.ec2 import discover, record_bucket, resources, shared_bucket
+from tfdeploy.backends.ec2 import account_bucket, discover, record_bucket, resources
 from tfdeploy.backends.ec2.aws import account
 from tfdeploy.backends.ec2.machine.machines import tags
 from tfdeploy.errors import SpecError
@@ -32,45 +32,45 @@ def cluster(cluster_id: str, name: str = "mnist") -> ClusterRef:
     return cluster_ref("ec2", f"ec2://{REGION}/{name}-{cluster_id}", name=name, cluster_id=cluster_id)
 
 
-def stored(cluster_id: str, name: str = "mnist") -> shared_bucket.BucketFolder:
+def stored(cluster_id: str, name: str = "mnist") -> account_bucket.BucketFolder:
     """A cluster's folder with a record, as the resource and the machine create it."""
     ref = cluster(cluster_id, name)
     props = {"cluster": ref, "bucket": record_bucket.bucket_of(ref).name, "tags": tags(ref)}
     record_bucket.RecordBucketProvider().create(props)
     bucket = record_bucket.bucket_of(ref)
-    shared_bucket.write_json(bucket, record_bucket.MANIFEST, {"record_id": "a1", "at": 1.0, "files": {}})
+    account_bucket.write_json(bucket, record_bucket.MANIFEST, {"record_id": "a1", "at": 1.0, "files": {}})
     return bucket
 
 
 def keys(s3: Any) -> set[str]:
-    name = shared_bucket.locate(REGION, "").name
+    name = account_bucket.locate(REGION, "").name
     return {item["Key"] for item in s3.list_objects_v2(Bucket=name).get("Contents", [])}
 
 
 def test_an_account_has_one_bucket_in_each_region_and_a_cluster_has_a_folder_in_it() -> None:
-    first, second = (shared_bucket.locate(REGION, f"mnist-{one}") for one in (ID, OTHER_ID))
+    first, second = (account_bucket.locate(REGION, f"mnist-{one}") for one in (ID, OTHER_ID))
     assert first.name == second.name == f"tfdeploy-{ACCOUNT}-{REGION}"
     assert (first.url, second.url) == (f"s3://{first.name}/mnist-{ID}", f"s3://{first.name}/mnist-{OTHER_ID}")
-    assert shared_bucket.locate("us-west-2", f"mnist-{ID}").name != first.name
+    assert account_bucket.locate("us-west-2", f"mnist-{ID}").name != first.name
     longest = max(boto3.session.Session().get_available_regions("s3", "aws"), key=len)
-    assert len(shared_bucket.locate(longest, "").name) <= 63
+    assert len(account_bucket.locate(longest, "").name) <= 63
 
 
 @pytest.mark.parametrize("region", ["us-east-1", REGION])
 def test_it_is_private_tagged_and_created_once(region: str) -> None:
-    bucket, here = shared_bucket.locate(region, f"mnist-{ID}"), boto3.client("s3", region_name=region)
-    assert not shared_bucket.exists(bucket)
+    bucket, here = account_bucket.locate(region, f"mnist-{ID}"), boto3.client("s3", region_name=region)
+    assert not account_bucket.exists(bucket)
     for _ in range(2):
-        shared_bucket.create(bucket)
-    assert shared_bucket.exists(bucket)
+        account_bucket.create(bucket)
+    assert account_bucket.exists(bucket)
     assert all(here.get_public_access_block(Bucket=bucket.name)["PublicAccessBlockConfiguration"].values())
     assert "aws:SecureTransport" in here.get_bucket_policy(Bucket=bucket.name)["Policy"]
     assert here.get_bucket_tagging(Bucket=bucket.name)["TagSet"] == [{"Key": "tfdeploy:purpose", "Value": "records"}]
 
 
 def test_what_the_account_has_set_stays_and_what_is_missing_is_set_again(s3: Any) -> None:
-    bucket = shared_bucket.locate(REGION, f"mnist-{ID}")
-    shared_bucket.create(bucket)
+    bucket = account_bucket.locate(REGION, f"mnist-{ID}")
+    account_bucket.create(bucket)
     own = {"Key": "team", "Value": "vision"}
     s3.put_bucket_tagging(Bucket=bucket.name, Tagging={"TagSet": [own]})
     denied = {
@@ -82,7 +82,7 @@ def test_what_the_account_has_set_stays_and_what_is_missing_is_set_again(s3: Any
     policy = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
     s3.put_bucket_policy(Bucket=bucket.name, Policy=policy)
     s3.delete_public_access_block(Bucket=bucket.name)
-    shared_bucket.create(bucket)
+    account_bucket.create(bucket)
     found = s3.get_bucket_tagging(Bucket=bucket.name)["TagSet"]
     assert sorted(tag["Key"] for tag in found) == ["team", "tfdeploy:purpose"]
     assert s3.get_bucket_policy(Bucket=bucket.name)["Policy"] == policy
@@ -123,16 +123,16 @@ def test_what_cannot_be_removed_is_an_error(s3: Any, monkeypatch: pytest.MonkeyP
 
 def test_a_cluster_that_never_ran_leaves_nothing(s3: Any) -> None:
     bucket = record_bucket.bucket_of(cluster(ID))
-    shared_bucket.create(bucket)
-    shared_bucket.write_json(bucket, record_bucket.TAGS, {})
+    account_bucket.create(bucket)
+    account_bucket.write_json(bucket, record_bucket.TAGS, {})
     assert record_bucket.retire(cluster(ID), keep=True) == ""
     assert keys(s3) == set()
 
 
 def test_parts_without_a_list_are_kept(s3: Any) -> None:
     bucket = record_bucket.bucket_of(cluster(ID))
-    shared_bucket.create(bucket)
-    shared_bucket.write_json(bucket, "record/a1/runs/r/log", {})
+    account_bucket.create(bucket)
+    account_bucket.write_json(bucket, "record/a1/runs/r/log", {})
     assert record_bucket.retire(cluster(ID), keep=True) == ""
     assert keys(s3) == {f"mnist-{ID}/record/a1/runs/r/log"}
 
@@ -143,7 +143,7 @@ def test_the_machines_may_write_their_own_clusters_record_alone() -> None:
     assert statement["Action"] == "s3:PutObject"
     assert statement["Condition"] == {"StringEquals": {"s3:ResourceAccount": ACCOUNT}}
 
-    def allowed(bucket: shared_bucket.BucketFolder, path: str) -> bool:
+    def allowed(bucket: account_bucket.BucketFolder, path: str) -> bool:
         key = f"arn:aws:s3:::{bucket.name}/{bucket.folder}/{path}"
         return fnmatch.fnmatchcase(key, statement["Resource"])
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.printing import CHUNKS, Chunk, all_lines, folder, printed, seen, write
-from tfdeploy.agent.record import log as module
+from tfdeploy.agent.record import log_lines as module
 from tfdeploy.agent.record import log_segments as stream_module
-from tfdeploy.agent.record.log import ENTRY_BYTES, NAMES, PIPES, STDERR, STDOUT, Line, Log, Reader, entry
+from tfdeploy.agent.record.log_lines import ENTRY_BYTES, NAMES, PIPES, STDERR, STDOUT, Line, Log, Reader, entry
 from tfdeploy.agent.record.log_matches import LogMatches
 
 

@@ -19,9 +19,9 @@ from tfdeploy.agent import polling
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_state import FAILED, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN, RunState
 from tfdeploy.backends.base import GONE, Backend, ClusterRef, EngineTask, ObservedMachines, ObservedState
-from tfdeploy.report import wait
+from tfdeploy.report import update_wait
 from tfdeploy.report.report import END_SECONDS, Report
-from tfdeploy.report.wait import Arrival, Watch, follow, observed
+from tfdeploy.report.update_wait import Arrival, Watch, follow, observed
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(polling.pause_after(*arguments))
         return 0.0
 
-    monkeypatch.setattr(wait, "pause_after", pause_after)
+    monkeypatch.setattr(update_wait, "pause_after", pause_after)
     return found
 
 
@@ -98,7 +98,7 @@ def test_the_pause_after_an_observation_is_ten_times_as_long_within_limits(
 ) -> None:
     clock = [0.0]
     # Not that of asyncio.
-    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: clock[0], time=time.time))
+    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: clock[0], time=time.time))
 
     class Slow(Looks):
         def observe(self, *arguments: Any) -> ObservedState:
@@ -306,9 +306,9 @@ def test_an_update_ends_when_nothing_of_its_cluster_is_left(
 ) -> None:
     """It fails if the cluster was there when it began to wait; a cluster that was gone before is what it reports."""
     failed: list[tuple[str, str]] = []
-    monkeypatch.setattr(wait, "fail_update", lambda *reason: failed.append(reason))
+    monkeypatch.setattr(update_wait, "fail_update", lambda *reason: failed.append(reason))
     clock = iter(range(1000))
-    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
+    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
     world = running(workers=1)
     gone = replace(sight(world), controller_silent_since=world.now, engine=None)
     well = replace(sight(world), engine={"worker-0": EngineTask(True, "1", "")})
@@ -326,7 +326,7 @@ def test_an_update_says_at_once_that_the_controller_is_silent_and_waits_for_it(
     logged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
+    monkeypatch.setattr(update_wait, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), time=time.time))
     world = running(workers=1)
     silent = replace(sight(world), controller_silent_since=world.now, engine={"worker-0": EngineTask(True, "1", "")})
     world.exit("worker-0")
@@ -342,7 +342,7 @@ def test_an_update_of_a_run_that_goes_on_names_the_watch(logged: list[str]) -> N
 
 
 def test_each_update_of_a_process_has_its_own_start(logged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait, "fail_update", lambda *_: None)
+    monkeypatch.setattr(update_wait, "fail_update", lambda *_: None)
     world = running(workers=1)
     world.exit("worker-0", code=1)
     world.settle()
@@ -357,7 +357,7 @@ def test_each_update_of_a_process_has_its_own_start(logged: list[str], monkeypat
 
 
 def test_the_error_of_an_update_has_the_cause_first_and_what_to_do(logged: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(wait, "fail_update", lambda *_: None)
+    monkeypatch.setattr(update_wait, "fail_update", lambda *_: None)
     world = running(workers=1)
     world.exit("worker-0", code=2)
     lines = [(1.0, "usage: train.py"), (2.0, "train.py: error: unrecognized arguments: --job_name=worker")]
@@ -384,7 +384,7 @@ def test_an_update_that_the_user_has_detached_does_not_detach_the_next_one() -> 
 
 def test_the_first_observation_and_that_of_the_end_are_stored_in_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
     stored: list[bool] = []
-    monkeypatch.setattr(wait, "store_outcomes", lambda source, seconds: stored.append(True))
+    monkeypatch.setattr(update_wait, "store_outcomes", lambda source, seconds: stored.append(True))
     world = running(ps=1, workers=1)
     before = sight(world)
     world.exit("worker-0")

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.backends.ec2.watchdog.policy import END, REST, SAVE, STOP, WAIT, Action, Limits, MachineFacts, decide
+from tfdeploy.backends.ec2.watchdog.shutdown_rule import (
+    END,
+    REST,
+    SAVE,
+    STOP,
+    WAIT,
+    Action,
+    Limits,
+    MachineFacts,
+    decide,
+)
 
 HOUR = 3600.0
 LIMITS = Limits(lifetime=72 * HOUR, idle=900.0, boot=1800.0)
