@@ -37,7 +37,7 @@ LOOK = {
     "GET nodes": 1,
     "GET services": 1,
     "GET tasks": 1,
-    "POST copy": 1,
+    "POST files": 1,
 }
 """The controller is called over the open connection that a command in its container relays."""
 
@@ -53,7 +53,7 @@ NO_OP_UP = {
     "GET containers/json": 1,
     "POST containers/*/exec": 1,
     "POST view": 1,
-    "POST copy": 1,
+    "POST files": 1,
 }
 """It plans, for which it calls the controller too, and observes once."""
 
