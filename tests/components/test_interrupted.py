@@ -61,9 +61,7 @@ def test_a_machine_that_goes_stops_its_tasks_and_says_why(cluster: Standing, mon
     notice, seeing = cluster.folder / "notice", cluster.folder / "seeing.py"
     cluster.folder.mkdir(exist_ok=True)
     seeing.write_text(SEES.format(notice=str(notice)))
-    monkeypatch.setattr(
-        "tfdeploy.backends.local.task_runner._python", lambda: [sys.executable, "-I", "-S", str(seeing)]
-    )
+    monkeypatch.setattr("tfdeploy.backends.local.task_runner._PYTHON", (sys.executable, "-I", "-S", str(seeing)))
     cluster.up(SAYS_IT_IS_DONE, workers=1)
     cluster.until_running("worker-0")
     notice.write_text("spot instance is taken away\n")

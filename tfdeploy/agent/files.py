@@ -11,8 +11,12 @@ _PIECE = 1024 * 1024
 
 
 def sha256_of(path: Path, size: float = float("inf")) -> str:
-    """The SHA-256 of a file's content, or of its first `size` bytes, as hexadecimal digits. It reads the file in pieces."""
-    digest = hashlib.sha256()
+    """The SHA-256 of a file's content, or of its first `size` bytes, as hexadecimal digits."""
+    return digest_of(path, hashlib.sha256(), size)
+
+
+def digest_of(path: Path, digest: "hashlib._Hash", size: float = float("inf")) -> str:
+    """The same with another hash, which is new. It reads the file in pieces."""
     with path.open("rb") as file:
         while data := file.read(int(min(_PIECE, size))):
             digest.update(data)

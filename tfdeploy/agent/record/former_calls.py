@@ -17,6 +17,9 @@ from .record_files import PART, Range, RecordFile, RecordList, is_record_file, s
 _MAX_BYTES = 1024 * 1024
 """How many bytes of logs one response contains at most, before base64."""
 
+_MAX_CALLS = 256
+"""For one update of a run."""
+
 
 def changes_since(record: Record, run: Optional[RunState], since: Dict[str, Any], at: float) -> Dict[str, Any]:
     """What a record has of one run beyond a copy's position, as JSON. `run` is the current run; it is also the subject where the copy's
@@ -37,7 +40,7 @@ def changes_since(record: Record, run: Optional[RunState], since: Dict[str, Any]
         return changes
     begin = since if run_id == since.get("run_id") else {}
     left, more, ends = _MAX_BYTES, False, begin.get("ends", {})
-    for hostname in record.hostnames(subject):
+    for hostname in subject.tasks:  # 0.1.0 does not know how much it has of other tasks
         more = more or left <= 0
         if left > 0:
             streams = record.log(subject.spec.id, hostname).streams
@@ -95,7 +98,7 @@ class FormerController:
 
     def _brought(self, run_id: str) -> Dict[str, Any]:
         before: object = None
-        while True:
+        for _ in range(_MAX_CALLS):
             ends = {} if not run_id else _ends(self._copy, run_id)
             position = {"record_id": self._copy.record_id(), "run_id": run_id, **ends}
             reply: Dict[str, Any] = json.loads(self._call("/copy", position))
@@ -108,6 +111,7 @@ class FormerController:
             if run_id and not reply["more"]:
                 return reply
             before, run_id = position, reply["run_id"]
+        return reply  # the next update continues
 
     def _write(self, reply: Dict[str, Any]) -> None:
         run_id, logs = reply["run_id"], reply["logs"]

@@ -133,6 +133,12 @@ def grows(name: str) -> bool:
     return bool(_GROWS.fullmatch(name))
 
 
+def is_state(name: str) -> bool:
+    """Whether it says which run is the current one, or is the state of a run: what a list may have the content of, for a copy."""
+    parts = name.split("/")
+    return name == "current" or (is_record_file(name) and len(parts) == _RUN_DEPTH and parts[2] == STATE_FILES[0])
+
+
 def is_artifact(name: str) -> bool:
     """Whether a file of a record is one of the user's program, which may have any name."""
     return name.split("/")[2:3] == ["artifacts"]

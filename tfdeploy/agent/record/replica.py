@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ..files import sha256_of, write_whole
+from ..files import digest_of, sha256_of, write_whole
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
@@ -28,7 +28,7 @@ from .artifact_precedence import remaining
 from .artifact_store import CLUSTER_BYTES, DRAFT_FOLDER, remove_files, store_draft
 from .artifacts import CLUSTER_LIMIT, RUN_LIMIT
 from .log_segments import SEGMENT_BYTES, Stream
-from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file
+from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
 
 Read = Callable[[Sequence[Range]], Sequence[bytes]]
 """The bytes of these ranges, from the first on, as far as one call returns them. A range is shorter only where the file is."""
@@ -36,12 +36,24 @@ Read = Callable[[Sequence[Range]], Sequence[bytes]]
 MAX_FILES = 100_000
 """A copy has at most so many files of the artifacts of one run, of at most `CLUSTER_BYTES`, whatever is listed."""
 
+MAX_SEGMENTS, _MAX_STREAM_BYTES = 264, 10 * SEGMENT_BYTES
+"""Of one stream of a log a copy has the newest segments, so many and of so many bytes, whatever is listed: a task keeps eight
+full ones, and 256 that lost output has ended (`log_segments`)."""
+
+_LEAST_BYTES = 256 << 20
+"""So much output is copied by one update before it asks whether its time is over."""
+
+_MD5_DIGITS = 32
+
 _TRIES = 3
 """How often a file is fetched if its content does not have the hash of the list."""
 
 
 class Replica:
-    """The copy in this folder. `read` reads the original; `is_over` returns true when the rest is left for the next update."""
+    """The copy in this folder. `read` reads the original; `is_over` returns true when the rest is left for the next update.
+
+    Neither the list nor what is read is trusted: both may come from a cluster whose programs are not.
+    """
 
     def __init__(self, folder: Path, read: Read, is_over: Callable[[], bool] = lambda: False) -> None:
         self._folder, self._read, self._is_over = folder, read, is_over
@@ -52,13 +64,13 @@ class Replica:
         Raises:
             OSError: the copy cannot be written. What has arrived stays.
         """
-        growing = sorted((file for file in files if grows(file.name) and _is_possible(file)), key=_order)
+        growing = sorted(_newest(file for file in files if grows(file.name) and _is_possible(file)), key=_order)
         lacking = self._lacking(growing)
         missing = self._append(growing, lacking)
         grown = {_stream(part.name) for part in lacking} - {_stream(name) for name in missing}
         self._drop_overlaps([file for file in growing if _stream(file.name) in grown])
         for file in files:
-            if file.text is not None and is_record_file(file.name) and not _is_manifest(file.name):
+            if file.text is not None and is_state(file.name):
                 self._write_text(self._folder / file.name, file.text)
         return missing
 
@@ -86,12 +98,16 @@ class Replica:
         """Append what files have grown by, many in one call; the names of those that are not whole then."""
         gone: Set[str] = set()
         before: List[Range] = []
-        while lacking and lacking != before:
+        moved = 0
+        for _ in range(2 * (len(files) + sum(part.size for part in lacking) // PART + 1)):
+            if not lacking or lacking == before or (moved >= _LEAST_BYTES and self._is_over()):
+                break
             before, wanted = lacking, next(divide(lacking))
             for part, data in zip(wanted, self._read(wanted)):
                 if not data:  # the original has deleted the file meanwhile
                     gone.add(part.name)
                     break
+                moved += len(data)
                 self._append_data(self._folder / part.name, data[: part.size])
                 if len(data) < part.size:
                     break
@@ -112,7 +128,7 @@ class Replica:
     def _differs(self, file: RecordFile) -> bool:
         """Whether the copy of a file has grown to something else, as after a crash of the original's machine."""
         path = self._folder / file.name
-        return bool(file.sha256) and size_of(path) >= file.size and sha256_of(path, file.size) != file.sha256
+        return size_of(path) >= file.size and not _has_hash(path, file.sha256, file.size)
 
     def _replace(self, file: RecordFile) -> bool:
         """Fetch a file from its start; whether the copy has it."""
@@ -167,7 +183,7 @@ class Replica:
                 if not data:
                     return False
                 self._append_data(draft, data[: wanted.size])
-            if draft.stat().st_size == size and sha256 in ("", sha256_of(draft)):
+            if draft.stat().st_size == size and _has_hash(draft, sha256, size):
                 return True
             draft.unlink()
         return False
@@ -214,6 +230,28 @@ def divide(ranges: Iterable[Range]) -> Iterator[List[Range]]:
 def _is_possible(file: RecordFile) -> bool:
     """Whether a file may have so many bytes: a segment ends after the part with which it becomes full."""
     return 0 <= file.size <= (SEGMENT_BYTES + 2 * PART if file.name.endswith(".log") else CLUSTER_BYTES)
+
+
+def _newest(files: Iterable[RecordFile]) -> List[RecordFile]:
+    """These files, without the segments of a stream that are too many, or together too large; the newest stay."""
+    kept: List[RecordFile] = []
+    counts: Dict[str, int] = {}
+    sizes: Dict[str, int] = {}
+    for file in sorted(files, key=lambda file: (len(file.name), file.name), reverse=True):
+        stream = _stream(file.name)
+        counts[stream] = counts.get(stream, 0) + 1
+        sizes[stream] = sizes.get(stream, 0) + file.size
+        is_segment = file.name.endswith(".log")
+        if not is_segment or (counts[stream] <= MAX_SEGMENTS and sizes[stream] <= _MAX_STREAM_BYTES):
+            kept.append(file)
+    return kept
+
+
+def _has_hash(path: Path, expected: str, size: int) -> bool:
+    """Whether the first bytes of a file have this hash, or none is known. Buckets of version 0.1.0 have MD5 sums."""
+    if len(expected) == _MD5_DIGITS:
+        return expected == digest_of(path, hashlib.new("md5"), size)
+    return not expected or expected == sha256_of(path, size)
 
 
 def _order(file: RecordFile) -> Tuple[str, bool, int, str]:

@@ -35,8 +35,6 @@ MANIFEST = f"{PREFIX}current.json"
 TAGS = "cluster.json"
 """The object with the tags of the cluster, because S3 has no tags for folders."""
 
-_DIGITS = 64
-"""Of a hash. Those of version 0.1.0 are not SHA-256, and are not compared."""
 
 _SHOWN = 3
 """So many of the files that cannot be downloaded are named."""
@@ -60,9 +58,7 @@ class Manifest:
         """From the watchdog's JSON (`watchdog.record_upload`), or from that of `mark_ended`."""
         if "ended" in data:
             return cls(RecordList(str(data["ended"]), 0.0, []), ended=True)
-        listed = RecordList.from_dict(data)
-        files = [file if len(file.sha256) == _DIGITS else file._replace(sha256="") for file in listed.files]
-        return cls(listed._replace(files=files), int(data.get("part", 0)))
+        return cls(RecordList.from_dict(data), int(data.get("part", 0)))
 
 
 def bucket_of(cluster: ClusterRef) -> BucketFolder:

@@ -145,7 +145,7 @@ for disk in {disks}; do
     if test $found -eq 2; then
         if test $volume != {new}; then
             echo "{failed}: $volume has no file system that is known here, and tfdeploy formats only volumes that it created. \
-If it is empty, format it, for example here: tfdeploy ssh {machine} -- sudo mkfs.ext4 /dev/$name"
+If it is empty, format it, for example here: tfdeploy exec --machine {machine} -- sudo mkfs.ext4 /dev/$name"
             exit 1
         fi
         mkfs.ext4 -q /dev/$name

@@ -1,0 +1,89 @@
+"""A copy of a record trusts neither the list of files nor what is read."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tfdeploy.agent.record import replica
+from tfdeploy.agent.record.record_files import Range, RecordFile, small_file
+from tfdeploy.agent.record.replica import MAX_SEGMENTS, Replica
+
+LOG = "runs/r/logs/worker-0/stdout"
+
+
+class Original:
+    """The bytes of files by name; at most `step` of them are read by one call."""
+
+    def __init__(self, step: int = 1 << 30) -> None:
+        self.files: dict[str, bytes] = {}
+        self.step, self.calls = step, 0
+
+    def read(self, ranges: Sequence[Range]) -> list[bytes]:
+        self.calls += 1
+        return [self.files[name][offset : offset + min(size, self.step)] for name, offset, size in ranges[:1]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{LOG}.0.log",
+        "runs/r/artifacts/model/weights",
+        "record_id",
+        "format",
+        "runs/r/events.jsonl",
+        "runs/r/other.json",
+    ],
+)
+def test_a_list_has_the_content_of_states_alone(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("what is here")
+    Replica(tmp_path, Original().read).update([small_file(name, "")._replace(size=0)])
+    assert path.read_text() == "what is here"
+    Replica(tmp_path, Original().read).update([small_file("current", "r")])
+    assert (tmp_path / "current").read_text() == "r"
+
+
+def test_of_a_stream_the_newest_segments_are_copied(tmp_path: Path) -> None:
+    files = [RecordFile(f"{LOG}.{number}.log", 1) for number in range(MAX_SEGMENTS + 40)]
+    original = Original()
+    original.files = {file.name: b"x" for file in files}
+    Replica(tmp_path, original.read).update(files)
+    copied = sorted(int(path.name.split(".")[1]) for path in (tmp_path / LOG).parent.iterdir())
+    assert copied == [*range(40, MAX_SEGMENTS + 40)]
+
+
+def test_an_update_ends_though_each_reply_has_one_byte(tmp_path: Path) -> None:
+    original = Original(step=1)
+    original.files = {f"{LOG}.0.log": b"x" * 10_000}
+    missing = Replica(tmp_path, original.read).update([RecordFile(f"{LOG}.0.log", 10_000)])
+    assert missing == [f"{LOG}.0.log"]
+    assert original.calls < 10
+
+
+def test_an_update_whose_time_is_over_leaves_the_rest_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "_LEAST_BYTES", 100)
+    original = Original(step=100)
+    original.files = {f"{LOG}.{number}.log": b"x" * 100 for number in (0, 100, 200)}
+    files = [RecordFile(name, 100) for name in original.files]
+    assert len(Replica(tmp_path, original.read, lambda: True).update(files)) == 2
+    assert Replica(tmp_path, original.read).update(files) == []
+
+
+@pytest.mark.parametrize("digest", ["md5", "sha256"])
+def test_a_copy_with_another_hash_is_read_again(tmp_path: Path, digest: str) -> None:
+    name = "runs/r/events.jsonl"
+    original = Original()
+    original.files = {name: b"hello"}
+    (tmp_path / "runs/r").mkdir(parents=True)
+    (tmp_path / name).write_bytes(b"XXXXX")
+    listed = RecordFile(name, 5, hashlib.new(digest, b"hello").hexdigest())
+    assert Replica(tmp_path, original.read).update([listed]) == []
+    assert (tmp_path / name).read_bytes() == b"hello"
+    original.files = {name: b"other"}
+    (tmp_path / name).write_bytes(b"XXXXX")
+    assert Replica(tmp_path, original.read).update([listed]) == [name], "foreign bytes are refused"
