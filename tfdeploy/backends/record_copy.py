@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..agent.launch.workdir import locked
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.former_calls import FormerController
-from ..agent.record.record import NAME, Record, RecordFormatError
+from ..agent.record.record import Record, RecordFormatError
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, unpack
 from ..agent.run_state import RunState
@@ -87,7 +87,7 @@ class RecordCopy:
                 missing = self._follow(listed, original.read, deadline - time.monotonic())
                 if missing and time.monotonic() >= deadline:
                     raise RecordCopyError(
-                        f"the artifacts could not be copied to {self.folder} within {text_of_seconds(DOWNLOAD_SECONDS)}. "
+                        f"the record could not be copied to {self.folder} within {text_of_seconds(DOWNLOAD_SECONDS)}. "
                         "What has arrived is there: run the command again, and it continues."
                     )
 
@@ -200,14 +200,10 @@ def current_run(listed: RecordList) -> RunState | None:
         ValueError, KeyError, TypeError, AttributeError: this version does not understand it.
     """
     text = listed.text(f"runs/{listed.run}/run_state.json")
-    run = RunState.from_dict(json.loads(text)) if text else None
-    if run is not None and not all(NAME.fullmatch(name) for name in (listed.run, run.spec.id, *run.tasks)):
-        raise ValueError("a name is one of a file outside of the record")
-    return run
+    return RunState.from_dict(json.loads(text)) if text else None
 
 
-def _understood(data: dict[str, Any]) -> RecordList:
-    listed = RecordList.from_dict(data)
+def _understood(listed: RecordList) -> RecordList:
     current_run(listed)
     return listed
 
@@ -224,12 +220,13 @@ class _Original:
     def files(self, runs: Sequence[str]) -> RecordList:
         """The files of these runs; of the current run where an id is empty."""
         try:
-            listed = understood(_understood, self._controller.json("POST", "/files", {"runs": list(runs)}))
+            reply = self._controller.json("POST", "/files", {"runs": list(runs)})
+            listed = understood(lambda data: _understood(RecordList.from_dict(data)), reply)
         except CallError as error:
             if _UNKNOWN_CALL not in str(error):
                 raise
             self._is_former = True
-            listed = understood(lambda _: self._former.files(runs), {})
+            listed = understood(lambda _: _understood(self._former.files(runs)), {})
         self._record_id = listed.record_id
         return listed
 

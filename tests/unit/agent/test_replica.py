@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfdeploy.agent.record import replica
-from tfdeploy.agent.record.record_files import Range, RecordFile, small_file
+from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList, small_file
 from tfdeploy.agent.record.replica import MAX_SEGMENTS, Replica
 
 LOG = "runs/r/logs/worker-0/stdout"
@@ -87,3 +87,18 @@ def test_a_copy_with_another_hash_is_read_again(tmp_path: Path, digest: str) -> 
     original.files = {name: b"other"}
     (tmp_path / name).write_bytes(b"XXXXX")
     assert Replica(tmp_path, original.read).update([listed]) == [name], "foreign bytes are refused"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        '{"spec": {"id": "../../escaped", "tasks": []}, "tasks": {}}',
+        '{"spec": {"id": "r", "tasks": []}, "tasks": {"../../etc": {"hostname": "../../etc"}}}',
+        "{}",
+    ],
+)
+def test_a_list_with_a_state_that_names_other_folders_is_refused(state: str) -> None:
+    """Also where it is not the state of the current run."""
+    files = {"runs/r/run_state.json": small_file("", state).to_list()}
+    with pytest.raises(ValueError, match="the run 'r'"):
+        RecordList.from_dict({"record_id": "a1", "at": 1.0, "files": files, "run": "another"})

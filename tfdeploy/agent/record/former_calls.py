@@ -40,7 +40,7 @@ def changes_since(record: Record, run: Optional[RunState], since: Dict[str, Any]
         return changes
     begin = since if run_id == since.get("run_id") else {}
     left, more, ends = _MAX_BYTES, False, begin.get("ends", {})
-    for hostname in subject.tasks:  # 0.1.0 does not know how much it has of other tasks
+    for hostname in record.hostnames(subject):
         more = more or left <= 0
         if left > 0:
             streams = record.log(subject.spec.id, hostname).streams
@@ -90,11 +90,15 @@ class FormerController:
         self._call, self._copy, self._begin = call, copy, begin
 
     def files(self, runs: Sequence[str]) -> RecordList:
-        """The current run, where an id is empty, and the others that the controller has."""
+        """The current run, where an id is empty, and the others that the controller has.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: this version does not understand it.
+        """
         replies = [self._brought(run) for run in runs or [""]]
         files = [file for reply in replies for file in _listed(reply)]
         last = replies[0]
-        return RecordList(last["record_id"], last["at"] or 0.0, files, last["current"], last["runs"])
+        return RecordList(last["record_id"], last["at"] or 0.0, files, last["current"], last["runs"]).checked()
 
     def _brought(self, run_id: str) -> Dict[str, Any]:
         before: object = None

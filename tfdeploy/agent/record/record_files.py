@@ -94,7 +94,18 @@ class RecordList(NamedTuple):
         """
         files = [RecordFile.from_list(str(name), item) for name, item in data["files"].items()]
         runs = [str(run) for run in data.get("runs", ())]
-        return cls(str(data["record_id"]), float(data["at"]), files, str(data.get("run", "")), runs)
+        return cls(str(data["record_id"]), float(data["at"]), files, str(data.get("run", "")), runs).checked()
+
+    def checked(self) -> "RecordList":
+        """This list, if the states of runs in it name no files outside of the record.
+
+        Raises:
+            ValueError: one does.
+        """
+        for file in self.files:
+            if file.text is not None and is_state(file.name) and file.name != "current":
+                check_run_state(file.name.split("/")[1], json.loads(file.text))
+        return self
 
 
 class Range(NamedTuple):

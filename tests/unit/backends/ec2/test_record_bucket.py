@@ -40,6 +40,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 RUN, STATE = "runs/r", "runs/r/run_state.json"
+EMPTY = '{"spec": {"id": "r", "tasks": []}, "tasks": {}}'
 LOG = f"{RUN}/logs/worker-0/stdout.0.log"
 
 
@@ -75,9 +76,9 @@ def at_home() -> dict[str, str]:
 def test_the_copy_at_home_follows_what_is_newer(s3: Any, is_former: bool) -> None:
     assert not record_bucket.download(CLUSTER)
     assert at_home() == {}
-    written(s3, 100.0, {STATE: b"{}", LOG: b"one"}, is_former=is_former)
+    written(s3, 100.0, {STATE: EMPTY.encode(), LOG: b"one"}, is_former=is_former)
     assert record_bucket.download(CLUSTER)
-    assert at_home() == {"record_id": "a1", STATE: "{}", LOG: "one", "alive": ""}
+    assert at_home() == {"record_id": "a1", STATE: EMPTY, LOG: "one", "alive": ""}
     assert RecordCopy(CLUSTER).record.last_alive() == 100.0
     written(s3, 90.0, {})
     assert not record_bucket.download(CLUSTER)
@@ -196,7 +197,7 @@ def test_the_bucket_replaces_nothing_that_only_this_computer_has(s3: Any) -> Non
 
 
 def test_the_record_of_another_life_puts_the_copy_by(s3: Any, tmp_path: Path) -> None:
-    written(s3, 100.0, {STATE: b"{}"})
+    written(s3, 100.0, {STATE: EMPTY.encode()})
     record_bucket.download(CLUSTER)
     written(s3, 200.0, {}, "b2")
     record_bucket.download(CLUSTER)
@@ -243,7 +244,7 @@ def test_a_missing_file_is_an_error_and_one_outside_is_ignored(
 
 
 def test_a_cluster_that_was_taken_away_elsewhere_is_no_longer_known_here(s3: Any) -> None:
-    written(s3, 100.0, {STATE: b"{}"})
+    written(s3, 100.0, {STATE: EMPTY.encode()})
     record_bucket.download(CLUSTER)
     record_bucket.mark_ended(record_bucket.bucket_of(CLUSTER), "a1")
     record_bucket.download(CLUSTER)
