@@ -96,7 +96,7 @@ def test_disks_are_named_as_ec2_recommends() -> None:
 VOLUME = "vol-0123456789abcdef0"
 UNKNOWN = f"""\
 {FAILED}: {VOLUME} has no file system that is known here, and tfdeploy formats only volumes that it created. \
-If it is empty, format it, for example here: tfdeploy ssh mnist-worker-m0 -- sudo mkfs.ext4 /dev/sdf
+If it is empty, format it, for example here: tfdeploy exec --machine mnist-worker-m0 -- sudo mkfs.ext4 /dev/sdf
 """
 
 
