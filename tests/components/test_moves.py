@@ -109,7 +109,7 @@ def test_a_run_that_could_not_move_continues_where_it_was(
     run = {**former.plan.run.to_dict(), "id": new.plan.run.id}
     BACKEND.runner.submit_run({**former.run_props(), "run": run})
     until(lambda: former.output("worker-0").count(b"found") == 2, "it has begun again")
-    assert b"model.ckpt-5" in former.output("worker-0")
+    until(lambda: b"model.ckpt-5" in former.output("worker-0"), "it has found its checkpoint")
 
 
 def test_what_keras_has_saved_is_there_before_the_program_begins(clusters: Callable[[str], Standing]) -> None:
@@ -118,7 +118,8 @@ def test_what_keras_has_saved_is_there_before_the_program_begins(clusters: Calla
     move(former, new)
     new.until_started("worker-0")
     until(lambda: new.output("worker-0").count(b"found") == 2, "it has begun again")
-    assert b"found b/latest.weights.h5 b/training_metadata.json" in new.output("worker-0")
+    found = b"found b/latest.weights.h5 b/training_metadata.json"
+    until(lambda: found in new.output("worker-0"), "it has found what was saved")
 
 
 @pytest.mark.parametrize("patterns", [None, ["export/**"]], ids=["default", "models"])
