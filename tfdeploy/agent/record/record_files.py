@@ -28,8 +28,13 @@ _NOT_COPIED = ("metrics.json", "progress.json", "artifacts.draft", STATE_FILES[1
 """In the folder of a run: what observers write again, what has arrived of unfinished uploads, and what a copy makes itself."""
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
-_RUN_ID = re.compile(_NAME)
+_FOLDER_NAME = re.compile(_NAME)
+"""Of a run or of a task."""
+
 _GROWS = re.compile(rf"runs/{_NAME}/(events\.jsonl|logs/{_NAME}/(stdout|stderr|index)\.[0-9]{{1,18}}\.log)")
+_BY_HOSTNAME = ("tasks", "removed", "removed_attempts", "removed_generations", "last_seen")
+"""In the state of a run: what has a member for each task, or for each one that it had."""
+
 _RUN_DEPTH = 3
 """The number of the parts of `runs/ID/run_state.json`."""
 
@@ -113,12 +118,32 @@ def is_valid_name(name: object) -> bool:
     return is_short and all(part not in ("", ".", "..") for part in parts)
 
 
+def check_run_state(run_id: str, state: Any) -> None:
+    """Check the names in a run's state, which is JSON that comes from elsewhere: they become names of folders here.
+
+    Raises:
+        ValueError: it is no state, or that of another run, or a task has a name that no task has.
+    """
+    try:
+        found = state["spec"]["id"]
+        names = [task if isinstance(task, str) else task["hostname"] for task in state["spec"]["tasks"]]
+        names += [task["hostname"] for task in state["tasks"].values()]
+        names += [name for member in _BY_HOSTNAME for name in state.get(member, {})]
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(f"the state of the run {run_id!r} is damaged") from None
+    if not _FOLDER_NAME.fullmatch(run_id) or found != run_id:
+        raise ValueError(f"the state of the run {run_id!r} is that of {found!r}")
+    for name in names:
+        if not isinstance(name, str) or not _FOLDER_NAME.fullmatch(name):
+            raise ValueError(f"the run {run_id!r} has a task {name!r}, which is not a name of a task")
+
+
 def is_record_file(name: str) -> bool:
     """Whether a record may have a file of this name: nothing else is copied, wherever the list comes from."""
     parts = name.split("/")
     if name in _SINGLE:
         return True
-    if len(parts) < _RUN_DEPTH or parts[0] != "runs" or not _RUN_ID.fullmatch(parts[1]):
+    if len(parts) < _RUN_DEPTH or parts[0] != "runs" or not _FOLDER_NAME.fullmatch(parts[1]):
         return False
     if parts[2] == "artifacts":
         return is_valid_name("/".join(parts[3:]))
