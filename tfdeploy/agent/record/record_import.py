@@ -1,13 +1,21 @@
 """The import of another controller's record: a run that has moved continues with its states, events, logs and artifacts.
 
-The list of its files arrives first, then the ranges that are missing here. It replaces the record here in one step, after all hashes
-and names were checked; an import that was cut off continues.
+The list of its files arrives first, then the ranges that are missing here. Once all hashes and names were checked, the record that
+replaces the one here is made beside what has arrived, with links to its large files. So an import that was cut off continues, and one
+that failed is repeated.
+
+| folder in `import` | content |
+|---|---|
+| `record` | what has arrived |
+| `whole` | the same as it is to be here, with what only the record here has |
+| `former` | the runs that `whole` replaces |
 """
 
 import hashlib
 import json
 import os
 import shutil
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +29,35 @@ from ..json_data import JsonData
 from ..launch.workdir import RunRefused
 from ..run_state import RunState
 from . import artifact_precedence
-from .artifact_manifest import MANIFEST, ArtifactList, is_complete, load_manifest, save_manifest, size_of
+from .artifact_manifest import (
+    MANIFEST,
+    ArtifactList,
+    is_complete,
+    load_manifest,
+    save_manifest,
+    size_of,
+)
+from .artifact_store import remove_files
 from .artifacts import NOT_COPIED, LeftOut
 from .record import Record
-from .record_files import Range, RecordFile, RecordList, is_record_file, list_files, read_ranges
+from .record_files import (
+    PART,
+    Range,
+    RecordFile,
+    RecordList,
+    is_record_file,
+    list_files,
+    read_ranges,
+)
 from .replica import divide, pack, unpack
 
 _FOLDER, _LIST = "import", "list.json"
 """The folder in the record with what has arrived so far."""
 
 _SINGLE_FILES = ("format", "record_id", "current")
+
+_LOCK = threading.Lock()
+"""A user who did not wait for the end of an import may begin it again meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +106,38 @@ def begin(record: Path, listed: bytes) -> List[Range]:
     for file in files:
         if not is_record_file(file.name):
             raise ValueError(f"{file.name!r} is not a file of a record")
-    write_whole(record / _FOLDER / _LIST, listed)
     arrived = record / _FOLDER / "record"
-    ends = [(file, max(0, size_of(arrived / file.name))) for file in files if file.text is None]
+    with _LOCK:
+        _undo(record)
+        write_whole(record / _FOLDER / _LIST, listed)
+        listed_files = {file.name: file for file in files}
+        _remove(arrived, lambda name, path: name not in listed_files or _is_other(path, listed_files[name]))
+        ends = [(file, max(0, size_of(arrived / file.name))) for file in files if file.text is None]
     return [Range(file.name, end, file.size - end) for file, end in ends if end < file.size]
+
+
+def _undo(record: Path) -> None:
+    """Undo the replacement of the runs that was cut off, if it was: no run is lost. What has arrived stays."""
+    folder, runs = record / _FOLDER, record / "runs"
+    for path in sorted((folder / "former").glob("*")):
+        if not (runs / path.name).exists():
+            runs.mkdir(exist_ok=True)
+            path.rename(runs / path.name)
+    for name in ("former", "whole"):
+        shutil.rmtree(str(folder / name), ignore_errors=True)
+
+
+def _is_other(path: Path, file: RecordFile) -> bool:
+    """Whether what has arrived earlier is not of this file, or is part of the record here by now. What is large is compared later."""
+    size = size_of(path)
+    is_whole = size == file.size and size <= PART
+    return size > file.size or path.stat().st_nlink > 1 or (is_whole and sha256_of(path) != file.sha256)
+
+
+def _remove(arrived: Path, condition: Callable[[str, Path], bool]) -> None:
+    """Delete what has arrived earlier, where this condition holds."""
+    files = {path.relative_to(arrived).as_posix(): path for path in arrived.rglob("*") if path.is_file()}
+    remove_files(arrived, [name for name, path in files.items() if condition(name, path)])
 
 
 def put(record: Path, content: bytes) -> None:
@@ -92,16 +147,21 @@ def put(record: Path, content: bytes) -> None:
         ValueError: they were damaged on their way, or what is before them is missing.
         OSError: the disk is full.
     """
-    for part, data in unpack(content):
-        path = record / _FOLDER / "record" / part.name
-        size = max(0, size_of(path))
-        if not is_record_file(part.name) or part.offset > size:
-            raise ValueError(f"{part.name} has {size} bytes, and this part begins at {part.offset}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("r+b" if size else "wb") as file:
-            file.truncate(part.offset)
-            file.seek(part.offset)
-            file.write(data)
+    with _LOCK:
+        for part, data in unpack(content):
+            path = record / _FOLDER / "record" / part.name
+            size = max(0, size_of(path))
+            if not is_record_file(part.name) or part.offset > size:
+                raise ValueError(f"{part.name} has {size} bytes, and this part begins at {part.offset}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_nlink > 1:  # it is a file of the record here, too
+                draft = record / _FOLDER / "draft"
+                shutil.copyfile(str(path), str(draft))
+                draft.replace(path)
+            with path.open("r+b" if size else "wb") as file:
+                file.truncate(part.offset)
+                file.seek(part.offset)
+                file.write(data)
 
 
 def finish(record: Record, run: Optional[RunState], request: ImportRequest, now: float) -> None:
@@ -110,16 +170,19 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     Raises:
         RunRefused: the record here has runs that the one which has arrived does not continue.
         ValueError: the archive is not whole, or has names that a record does not have.
-        OSError: the disk is full.
+        OSError: the disk is full. The record here is as it was.
     """
     folder = record.folder / _FOLDER
-    arrived = folder / "record"
-    _complete(folder, request)
-    _refuse_other(record, run, Record(arrived), request)
-    _mark_arrived(Record(arrived), run or record.current(), request, now)
-    _retain(record, Record(arrived))
-    _install(arrived, record.folder)
-    shutil.rmtree(str(folder), ignore_errors=True)
+    arrived, whole = folder / "record", folder / "whole"
+    with _LOCK:
+        _undo(record.folder)
+        _complete(folder, request)
+        _refuse_other(record, run, Record(arrived), request)
+        _make_whole(arrived, whole)
+        _mark_arrived(Record(whole), run or record.current(), request, now)
+        _retain(record, Record(whole))
+        _install(whole, record.folder)
+        shutil.rmtree(str(folder), ignore_errors=True)
 
 
 def _complete(folder: Path, request: ImportRequest) -> None:
@@ -128,17 +191,28 @@ def _complete(folder: Path, request: ImportRequest) -> None:
     if hashlib.sha256(content).hexdigest() != request.sha256:
         raise ValueError("the import is that of another record")
     files = RecordList.from_dict(json.loads(content)).files
+    lacking = []
     for file in files:
         path = folder / "record" / file.name
         if file.text is not None or not file.size:
             write_whole(path, file.text or "")
         elif size_of(path) != file.size or sha256_of(path) != file.sha256:
             path.unlink(missing_ok=True)
-            raise ValueError(f"{file.name} has not arrived, or has another hash")
-    names = {folder / "record" / file.name for file in files}
-    for path in (folder / "record").rglob("*"):
-        if path.is_file() and path not in names:
-            path.unlink()  # of an earlier import, which was cut off
+            lacking.append(file.name)
+    if lacking:
+        raise ValueError(f"{lacking[0]} has not arrived, or has another hash")
+    names = {file.name for file in files}
+    _remove(folder / "record", lambda name, _: name not in names)
+
+
+def _make_whole(arrived: Path, whole: Path) -> None:
+    """Copy what has arrived: what is changed before it is part of the record. What is large is linked."""
+
+    def copy(source: str, target: str) -> None:
+        is_large = Path(source).relative_to(arrived).parts[2:3] in (("artifacts",), ("logs",))
+        (artifact_precedence.link_or_copy if is_large else shutil.copy2)(source, target)
+
+    shutil.copytree(str(arrived), str(whole), copy_function=copy)
 
 
 def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, request: ImportRequest) -> None:
@@ -189,13 +263,17 @@ def _retain(record: Record, arrived: Record) -> None:
             save_manifest(folder, ArtifactList(complete, [*manifest.left_out, *left_out]))
 
 
-def _install(arrived: Path, record: Path) -> None:
-    """Replace the runs. Without the file `current`, which is written last, a record has no run: a crash before leaves that."""
-    former = record / _FOLDER / "former"
-    if (record / "current").exists():
-        (record / "current").unlink()
-    if (record / "runs").exists():
-        (record / "runs").rename(former)
-    (arrived / "runs").rename(record / "runs")
-    for name in _SINGLE_FILES:
-        write_whole(record / name, (arrived / name).read_bytes(), sync=True)
+def _install(whole: Path, record: Path) -> None:
+    """Replace the runs, all or none. After a crash in between, the import is repeated, and undoes this first."""
+    runs, former = record / "runs", record / _FOLDER / "former"
+    if runs.exists():
+        runs.rename(former)
+    try:
+        (whole / "runs").rename(runs)
+        for name in _SINGLE_FILES:
+            write_whole(record / name, (whole / name).read_bytes(), sync=True)
+    except OSError:
+        if not (whole / "runs").exists():
+            runs.rename(whole / "runs")
+        _undo(record)
+        raise
