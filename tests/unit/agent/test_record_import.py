@@ -1,5 +1,6 @@
 """A record arrives whole or not at all, whatever is sent, and what is there is never lost to one that does not continue it."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -473,3 +474,37 @@ def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> No
     target = Controller(Record(tmp_path / "to"))
     target.finish_import(sent(target, record))
     assert Record(tmp_path / "to").runs() == [SPEC.id]
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "stored", "left_out"),
+    [
+        ({}, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        ({"c-9.index": b"i", "c-9.data-0": b"w" * 9}, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        ({"checkpoint": b"c-9"}, [], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        ({"c-9.index": b"i", "c-9.data-0": b"w" * 9, "checkpoint": b"c-9"}, ["c-9"], []),
+    ],
+    ids=["none", "some", "one in place of another", "all"],
+)
+def test_a_copy_that_was_killed_before_it_listed_what_it_stored_is_moved(
+    tmp_path: Path, controller: Controller, on_disk: dict[str, bytes], stored: list[str], left_out: list[LeftOut]
+) -> None:
+    there = checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5)
+    files = {"c-5.index": b"i", "c-5.data-0": b"v" * 5, "checkpoint": b"c-5"}
+    files_of_9 = {"c-9.index": b"i", "c-9.data-0": b"w" * 9, "checkpoint": b"c-9"}
+    artifacts = [
+        ManifestArtifact("checkpoint", name, "laptop", 0, [_hashed(*file) for file in listed.items()])
+        for name, listed in (("c-5", files), ("c-9", files_of_9))
+    ]
+    save_manifest(there.run_folder(SPEC.id), ArtifactList(artifacts[:1], [], artifacts[1:]))
+    for name, content in on_disk.items():
+        (there.artifacts_folder(SPEC.id) / name).write_bytes(content)
+    controller.finish_import(sent(controller, there))
+    here = Record(tmp_path / "here")
+    rows, lacking = stored_artifacts(here.run_folder(SPEC.id))
+    assert ([row.name for row in rows if row.is_complete], lacking) == (stored, left_out)
+    assert all((here.artifacts_folder(SPEC.id) / name).read_bytes() == on_disk[name] for name in on_disk)
+
+
+def _hashed(name: str, content: bytes) -> ManifestFile:
+    return ManifestFile(name, len(content), "1", hashlib.sha256(content).hexdigest())

@@ -19,7 +19,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, List, Optional
+from typing import Callable, Dict, List, Optional, Sequence
 
 from .. import events
 from ..control import move
@@ -32,6 +32,7 @@ from . import artifact_precedence
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
+    ManifestArtifact,
     is_complete,
     load_manifest,
     save_manifest,
@@ -92,7 +93,8 @@ def send(folder: Path, call: Callable[[str, str, bytes], bytes]) -> str:
 
 
 def _hashed(folder: Path, file: RecordFile) -> RecordFile:
-    return file if file.sha256 else file._replace(sha256=sha256_of(folder / file.name, file.size))
+    """With the hash of what is in the file. The list of artifacts may have another one, as after a crash of what copied them."""
+    return file if file.text is not None else file._replace(sha256=sha256_of(folder / file.name, file.size))
 
 
 def begin(record: Path, listed: bytes) -> List[Range]:
@@ -176,17 +178,18 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     arrived, whole = folder / "record", folder / "whole"
     with _LOCK:
         _undo(record.folder)
-        _complete(folder, request)
+        files = _complete(folder, request)
         _refuse_other(record, run, Record(arrived), request)
         _make_whole(arrived, whole)
+        _correct_artifacts(Record(whole), files)
         _mark_arrived(Record(whole), run or record.current(), request, now)
         _retain(record, Record(whole))
         _install(whole, record.folder)
         shutil.rmtree(str(folder), ignore_errors=True)
 
 
-def _complete(folder: Path, request: ImportRequest) -> None:
-    """Check what has arrived, and add the files whose content is in the list."""
+def _complete(folder: Path, request: ImportRequest) -> List[RecordFile]:
+    """Check what has arrived, and add the files whose content is in the list; the list."""
     content = (folder / _LIST).read_bytes()
     if hashlib.sha256(content).hexdigest() != request.sha256:
         raise ValueError("the import is that of another record")
@@ -203,6 +206,7 @@ def _complete(folder: Path, request: ImportRequest) -> None:
         raise ValueError(f"{lacking[0]} has not arrived, or has another hash")
     names = {file.name for file in files}
     _remove(folder / "record", lambda name, _: name not in names)
+    return files
 
 
 def _make_whole(arrived: Path, whole: Path) -> None:
@@ -227,6 +231,35 @@ def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, requ
     returns = request.is_same_place and own is not None and own.result is not None and current.moves == own.moves
     if record.record_id() != arrived.record_id() or not (is_newer or is_again or returns):
         raise RunRefused("the record here has runs already, and the one that was imported does not continue them")
+
+
+def _correct_artifacts(whole: Record, files: Sequence[RecordFile]) -> None:
+    """List as stored what has the hashes of its files: what has copied them may have crashed between them and the list of them."""
+    for run_id in whole.runs():
+        folder, prefix = whole.run_folder(run_id), f"runs/{run_id}/artifacts/"
+        found = {file.name[len(prefix) :]: file for file in files if file.name.startswith(prefix)}
+        manifest = load_manifest(folder)
+        stored = [item for item in manifest.artifacts if _is_stored(item, found, is_listed=True)]
+        newer = [item for item in manifest.pending if item.files and _is_stored(item, found, is_listed=False)]
+        lost = [item for item in manifest.artifacts if item not in stored]
+        for item in newer:
+            stored = [*artifact_precedence.remaining(stored, item), item]
+        for item in manifest.pending:
+            lost = list(artifact_precedence.remaining(lost, item))
+        pending = [*lost, *(item for item in manifest.pending if item not in newer)]
+        corrected = ArtifactList(stored, manifest.left_out, pending)
+        if corrected != manifest:
+            save_manifest(folder, corrected)
+
+
+def _is_stored(artifact: ManifestArtifact, found: Dict[str, RecordFile], is_listed: bool) -> bool:
+    """Whether all files of an artifact are those that were found. Where it is listed as stored, its files may have no hash."""
+    for file in artifact.files:
+        own = found.get(file.name)
+        is_unknown = is_listed and not file.sha256
+        if own is None or own.size != file.size or not (is_unknown or own.sha256 == file.sha256):
+            return False
+    return True
 
 
 def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportRequest, now: float) -> None:
