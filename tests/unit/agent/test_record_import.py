@@ -508,3 +508,34 @@ def test_a_copy_that_was_killed_before_it_listed_what_it_stored_is_moved(
 
 def _hashed(name: str, content: bytes) -> ManifestFile:
     return ManifestFile(name, len(content), "1", hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("run_id", "member", "value"),
+    [
+        ("other", "spec", {"id": "../../outside", "tasks": [], "jobs": {}}),
+        ("other", "spec", {"id": SPEC.id, "tasks": [], "jobs": {}}),
+        ("other", "spec", {"id": "other", "tasks": ["../../x-0"], "jobs": {}}),
+        ("other", "tasks", {"../x": {"hostname": "worker-0", "job": "worker", "index": 0}}),
+        ("other", "tasks", {"worker-0": {"hostname": "../x", "job": "worker", "index": 0}}),
+        ("other", "removed_attempts", {"/x": 1}),
+        ("other", "last_seen", {"": 1.0}),
+        ("other", "tasks", []),
+        (SPEC.id, "removed", {"../x": "an-instance"}),
+    ],
+)
+def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(
+    tmp_path: Path, run_id: str, member: str, value: object
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    there.save_other(run_state(RunResult(STOPPED, MOVED, 2.0), spec=replace(SPEC, id="other")))
+    for name in ("run_state.json", "run_state.copy"):
+        path = there.run_folder(run_id) / name
+        path.write_text(json.dumps({**json.loads(path.read_text()), member: value}))
+    controller = Controller(Record(tmp_path / "a/b/here"))
+    request = sent(controller, there)
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"the (state of the )?run '{run_id}'"):
+        controller.finish_import(request)
+    assert {path for path in set(tmp_path.rglob("*")) - before if "import" not in path.parts} == set()
+    assert Record(tmp_path / "a/b/here").current() is None

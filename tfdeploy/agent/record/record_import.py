@@ -43,9 +43,11 @@ from .artifacts import NOT_COPIED, LeftOut
 from .record import Record
 from .record_files import (
     PART,
+    STATE_FILES,
     Range,
     RecordFile,
     RecordList,
+    check_run_state,
     is_record_file,
     list_files,
     read_ranges,
@@ -206,7 +208,15 @@ def _complete(folder: Path, request: ImportRequest) -> List[RecordFile]:
         raise ValueError(f"{lacking[0]} has not arrived, or has another hash")
     names = {file.name for file in files}
     _remove(folder / "record", lambda name, _: name not in names)
+    for path in (folder / "record").glob(f"runs/*/{STATE_FILES[0]}"):
+        check_run_state(path.parent.name, _parsed(path))
     return files
+
+
+def _parsed(path: Path) -> object:
+    with suppress(ValueError, RecursionError):
+        return json.loads(path.read_bytes())
+    return None
 
 
 def _make_whole(arrived: Path, whole: Path) -> None:
