@@ -1,6 +1,8 @@
 """A record arrives whole or not at all, whatever is sent, and what is there is never lost to one that does not continue it."""
 
+import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,7 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.launch.workdir import RunRefused
-from tfdeploy.agent.record import record_import
+from tfdeploy.agent.record import artifact_precedence, record_import
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
     ManifestArtifact,
@@ -299,6 +301,46 @@ def test_a_record_that_was_not_submitted_yet_is_imported_again(tmp_path: Path, s
         again.finish_import(sent(again, other))
 
 
+def test_what_arrives_is_never_written_into_a_file_of_the_record_here(tmp_path: Path) -> None:
+    name = f"runs/{SPEC.id}/artifacts/model"
+    own, arrived = tmp_path / "own", tmp_path / "import/record" / name
+    own.touch()
+    arrived.parent.mkdir(parents=True)
+    os.link(own, arrived)
+    record_import.put(tmp_path, pack([Range(name, 0, 1)], [b"x"]))
+    assert own.read_bytes() == b""
+    own.write_bytes(b"mine")
+    arrived.unlink()
+    os.link(own, arrived)
+    record_import.put(tmp_path, pack([Range(name, 2, 3)], [b"xyz"]))
+    assert (own.read_bytes(), arrived.read_bytes()) == (b"mine", b"mixyz")
+    arrived.unlink()
+    os.link(own, arrived)
+    listed = json.dumps(RecordList("an-id", 0.0, [RecordFile(name, 5, "hash")]).to_dict())
+    assert record_import.begin(tmp_path, listed.encode()) == [Range(name, 0, 5)], (
+        "what is of the record here arrives anew"
+    )
+    assert own.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("saved", "saved/model"), ("saved/model", "saved"), ("checkpoint", "checkpoint")]
+)
+def test_what_has_changed_arrives_anew_after_an_import_was_cut_off(
+    tmp_path: Path, controller: Controller, before: str, after: str
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    folder = there.artifacts_folder(SPEC.id)
+    for name in (before, after):
+        shutil.rmtree(folder)
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("old" if name == before else "new")
+        sent(controller, there)
+    (folder / after).write_text("now")
+    controller.finish_import(sent(controller, there))
+    assert (Record(tmp_path / "here").artifacts_folder(SPEC.id) / after).read_text() == "now"
+
+
 def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller: Controller) -> None:
     there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
     names = ["metrics.json", ".x.draft", "/".join(["d" * 200] * 4 + ["e" * 200])]
@@ -312,23 +354,61 @@ def test_files_of_any_name_travel_with_the_artifacts(tmp_path: Path, controller:
     assert not (here.run_folder(SPEC.id) / "artifacts.draft").exists()
 
 
-def test_a_crash_while_the_record_is_replaced_leaves_one_that_is_imported_again(
-    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch
+STEPS = (
+    [(record_import, "write_whole")] * 8
+    + [(shutil, "copytree")] * 2
+    + [(artifact_precedence, "link_or_copy")] * 4
+    + [(artifact_precedence, "save_manifest")]
+    + [(Record, "add_events")]
+    + [(Path, "rename")] * 2
+    + [(shutil, "rmtree")] * 3
+)
+"""What an import calls that changes files, each time that it calls it."""
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)))
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")], ids=["killed", "full"])
+def test_an_import_that_failed_at_any_step_is_repeated_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException
 ) -> None:
-    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    owner, name = STEPS[number]
+    ended = RunResult(STOPPED, MOVED, 2.0)
+    here = checkpoint(tmp_path / "here", run_state(ended), 5)
+    here.save_other(run_state(ended, spec=replace(SPEC, id="earlier")))
+    here.add_events("earlier", [Event(events.RUN_SUBMITTED)])
+    there = checkpoint(tmp_path / "there", run_state(ended, moves=1), 3)
+    there.add_events(SPEC.id, [Event(events.RUN_SUBMITTED)])
+    there.set_record_id(here.record_id())
+    controller = Controller(Record(tmp_path / "here"))
+    request = sent(controller, there)
+    calls, original = iter(range(99)), getattr(owner, name)
+
+    def fail(*args: object, **kwargs: object) -> object:
+        if next(calls) == STEPS[:number].count(STEPS[number]):
+            raise error
+        return original(*args, **kwargs)
+
     with monkeypatch.context() as patch:
-        patch.setattr(record_import, "write_whole", _crash)
-        with pytest.raises(KeyboardInterrupt):
-            controller.finish_import(sent(controller, there))
-    again = Controller(Record(tmp_path / "here"))
-    assert again.view(ViewRequest()).run_state is None
-    again.finish_import(sent(again, there))
-    assert Record(tmp_path / "here").current() is not None
-    shutil.rmtree(tmp_path / "here")
-
-
-def _crash(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
+        patch.setattr(owner, name, fail)
+        with pytest.raises(type(error)):
+            controller.finish_import(request)
+    if isinstance(error, OSError):
+        current = Record(tmp_path / "here").current()
+        assert current is not None
+        assert current.spec.id == SPEC.id
+    else:
+        controller = Controller(Record(tmp_path / "here"))
+    controller.finish_import(sent(controller, there))
+    here = Record(tmp_path / "here")
+    current = here.current()
+    assert current is not None
+    assert (current.spec.id, current.moves, current.arrived_from) == (SPEC.id, 1, "local")
+    assert [event.kind for event in here.events(SPEC.id)] == [events.RUN_SUBMITTED, events.RUN_MOVED]
+    assert here.runs() == sorted([SPEC.id, "earlier"])
+    assert [event.kind for event in here.events("earlier")] == [events.RUN_SUBMITTED]
+    assert [row.name for row in stored_artifacts(here.run_folder(SPEC.id))[0] if row.is_complete] == ["c-5", "c-3"]
+    assert (here.artifacts_folder(SPEC.id) / "c-5.data-0").read_bytes() == b"vvvvv"
+    assert not (tmp_path / "here/import").exists()
 
 
 def checkpoint(folder: Path, run: RunState, step: int, has_data: bool = True) -> Record:
@@ -394,3 +474,68 @@ def test_what_an_import_refuses_does_not_travel(tmp_path: Path, path: str) -> No
     target = Controller(Record(tmp_path / "to"))
     target.finish_import(sent(target, record))
     assert Record(tmp_path / "to").runs() == [SPEC.id]
+
+
+@pytest.mark.parametrize(
+    ("on_disk", "stored", "left_out"),
+    [
+        ({}, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        ({"c-9.index": b"i", "c-9.data-0": b"w" * 9}, ["c-5"], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        ({"checkpoint": b"c-9"}, [], [LeftOut("c-9", 13, NOT_COPIED, "laptop")]),
+        ({"c-9.index": b"i", "c-9.data-0": b"w" * 9, "checkpoint": b"c-9"}, ["c-9"], []),
+    ],
+    ids=["none", "some", "one in place of another", "all"],
+)
+def test_a_copy_that_was_killed_before_it_listed_what_it_stored_is_moved(
+    tmp_path: Path, controller: Controller, on_disk: dict[str, bytes], stored: list[str], left_out: list[LeftOut]
+) -> None:
+    there = checkpoint(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)), 5)
+    files = {"c-5.index": b"i", "c-5.data-0": b"v" * 5, "checkpoint": b"c-5"}
+    files_of_9 = {"c-9.index": b"i", "c-9.data-0": b"w" * 9, "checkpoint": b"c-9"}
+    artifacts = [
+        ManifestArtifact("checkpoint", name, "laptop", 0, [_hashed(*file) for file in listed.items()])
+        for name, listed in (("c-5", files), ("c-9", files_of_9))
+    ]
+    save_manifest(there.run_folder(SPEC.id), ArtifactList(artifacts[:1], [], artifacts[1:]))
+    for name, content in on_disk.items():
+        (there.artifacts_folder(SPEC.id) / name).write_bytes(content)
+    controller.finish_import(sent(controller, there))
+    here = Record(tmp_path / "here")
+    rows, lacking = stored_artifacts(here.run_folder(SPEC.id))
+    assert ([row.name for row in rows if row.is_complete], lacking) == (stored, left_out)
+    assert all((here.artifacts_folder(SPEC.id) / name).read_bytes() == on_disk[name] for name in on_disk)
+
+
+def _hashed(name: str, content: bytes) -> ManifestFile:
+    return ManifestFile(name, len(content), "1", hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("run_id", "member", "value"),
+    [
+        ("other", "spec", {"id": "../../outside", "tasks": [], "jobs": {}}),
+        ("other", "spec", {"id": SPEC.id, "tasks": [], "jobs": {}}),
+        ("other", "spec", {"id": "other", "tasks": ["../../x-0"], "jobs": {}}),
+        ("other", "tasks", {"../x": {"hostname": "worker-0", "job": "worker", "index": 0}}),
+        ("other", "tasks", {"worker-0": {"hostname": "../x", "job": "worker", "index": 0}}),
+        ("other", "removed_attempts", {"/x": 1}),
+        ("other", "last_seen", {"": 1.0}),
+        ("other", "tasks", []),
+        (SPEC.id, "removed", {"../x": "an-instance"}),
+    ],
+)
+def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(
+    tmp_path: Path, run_id: str, member: str, value: object
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    there.save_other(run_state(RunResult(STOPPED, MOVED, 2.0), spec=replace(SPEC, id="other")))
+    for name in ("run_state.json", "run_state.copy"):
+        path = there.run_folder(run_id) / name
+        path.write_text(json.dumps({**json.loads(path.read_text()), member: value}))
+    controller = Controller(Record(tmp_path / "a/b/here"))
+    request = sent(controller, there)
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"the (state of the )?run '{run_id}'"):
+        controller.finish_import(request)
+    assert {path for path in set(tmp_path.rglob("*")) - before if "import" not in path.parts} == set()
+    assert Record(tmp_path / "a/b/here").current() is None
