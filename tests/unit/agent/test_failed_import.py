@@ -1,0 +1,167 @@
+"""An import that was cut off continues, one that failed is repeated, and neither loses anything of the record here."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.agent.imported import SPEC, call_of, checkpoint, recorded, run_state, sent
+from tfdeploy.agent import events
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.events import Event
+from tfdeploy.agent.record import artifact_precedence, record_import
+from tfdeploy.agent.record.artifact_manifest import (
+    stored_artifacts,
+)
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
+from tfdeploy.agent.record.record_import import ImportRequest
+from tfdeploy.agent.record.replica import pack
+from tfdeploy.agent.run_state import MOVED, STOPPED, RunResult
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    return Controller(Record(tmp_path / "here"))
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_an_import_that_was_cut_off_continues(
+    tmp_path: Path, controller: Controller, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    monkeypatch.setattr("tfdeploy.agent.record.replica.PART", 1_000_000)
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    left, moved = iter(range(calls)), []
+
+    def call(method: str, path: str, body: bytes) -> bytes:
+        if next(left, None) is None:
+            raise ConnectionError
+        return call_of(controller.record)(method, path, body)
+
+    with pytest.raises(ConnectionError):
+        record_import.send(there.folder, call)
+    there.log(SPEC.id, "worker-0").streams["stdout"].put(7, b"step 2\n")
+
+    def resumed(method: str, path: str, body: bytes) -> bytes:
+        moved.append(len(body) if path == "/import/ranges" else 0)
+        return call_of(controller.record)(method, path, body)
+
+    digest = record_import.send(there.folder, resumed)
+    assert sum(moved) < 3_010_000 - (calls - 1) * 900_000
+    controller.finish_import(ImportRequest(digest, "local", "docker"))
+    here = Record(tmp_path / "here")
+    assert here.log(SPEC.id, "worker-0").streams["stdout"].read(0, 99) == b"step 1\nstep 2\n"
+
+
+def test_what_is_not_whole_changes_nothing(tmp_path: Path, controller: Controller) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    request = sent(controller, there)
+    (path,) = (tmp_path / "here/import").rglob("stdout.0.log")
+    path.write_bytes(b"another")
+    with pytest.raises(ValueError, match=r"stdout\.0\.log has not arrived, or has another hash"):
+        controller.finish_import(request)
+    with pytest.raises(ValueError, match="another record"):
+        controller.finish_import(replace(request, sha256="0"))
+    assert Record(tmp_path / "here").current() is None
+    controller.finish_import(sent(controller, there))
+    assert Record(tmp_path / "here").current() is not None
+
+
+def test_what_arrives_is_never_written_into_a_file_of_the_record_here(tmp_path: Path) -> None:
+    name = f"runs/{SPEC.id}/artifacts/model"
+    own, arrived = tmp_path / "own", tmp_path / "import/record" / name
+    own.touch()
+    arrived.parent.mkdir(parents=True)
+    os.link(own, arrived)
+    record_import.put(tmp_path, pack([Range(name, 0, 1)], [b"x"]))
+    assert own.read_bytes() == b""
+    own.write_bytes(b"mine")
+    arrived.unlink()
+    os.link(own, arrived)
+    record_import.put(tmp_path, pack([Range(name, 2, 3)], [b"xyz"]))
+    assert (own.read_bytes(), arrived.read_bytes()) == (b"mine", b"mixyz")
+    arrived.unlink()
+    os.link(own, arrived)
+    listed = json.dumps(RecordList("an-id", 0.0, [RecordFile(name, 5, "hash")]).to_dict())
+    assert record_import.begin(tmp_path, listed.encode()) == [Range(name, 0, 5)], (
+        "what is of the record here arrives anew"
+    )
+    assert own.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("saved", "saved/model"), ("saved/model", "saved"), ("checkpoint", "checkpoint")]
+)
+def test_what_has_changed_arrives_anew_after_an_import_was_cut_off(
+    tmp_path: Path, controller: Controller, before: str, after: str
+) -> None:
+    there = recorded(tmp_path / "there", run_state(RunResult(STOPPED, MOVED, 2.0)))
+    folder = there.artifacts_folder(SPEC.id)
+    for name in (before, after):
+        shutil.rmtree(folder)
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("old" if name == before else "new")
+        sent(controller, there)
+    (folder / after).write_text("now")
+    controller.finish_import(sent(controller, there))
+    assert (Record(tmp_path / "here").artifacts_folder(SPEC.id) / after).read_text() == "now"
+
+
+STEPS = (
+    [(record_import, "write_whole")] * 8
+    + [(shutil, "copytree")] * 2
+    + [(artifact_precedence, "link_or_copy")] * 4
+    + [(artifact_precedence, "save_manifest")]
+    + [(Record, "add_events")]
+    + [(Path, "rename")] * 2
+    + [(shutil, "rmtree")] * 3
+)
+"""What an import calls that changes files, each time that it calls it."""
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)))
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")], ids=["killed", "full"])
+def test_an_import_that_failed_at_any_step_is_repeated_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException
+) -> None:
+    owner, name = STEPS[number]
+    ended = RunResult(STOPPED, MOVED, 2.0)
+    here = checkpoint(tmp_path / "here", run_state(ended), 5)
+    here.save_other(run_state(ended, spec=replace(SPEC, id="earlier")))
+    here.add_events("earlier", [Event(events.RUN_SUBMITTED)])
+    there = checkpoint(tmp_path / "there", run_state(ended, moves=1), 3)
+    there.add_events(SPEC.id, [Event(events.RUN_SUBMITTED)])
+    there.set_record_id(here.record_id())
+    controller = Controller(Record(tmp_path / "here"))
+    request = sent(controller, there)
+    calls, original = iter(range(99)), getattr(owner, name)
+
+    def fail(*args: object, **kwargs: object) -> object:
+        if next(calls) == STEPS[:number].count(STEPS[number]):
+            raise error
+        return original(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fail)
+        with pytest.raises(type(error)):
+            controller.finish_import(request)
+    if isinstance(error, OSError):
+        current = Record(tmp_path / "here").current()
+        assert current is not None
+        assert current.spec.id == SPEC.id
+    else:
+        controller = Controller(Record(tmp_path / "here"))
+    controller.finish_import(sent(controller, there))
+    here = Record(tmp_path / "here")
+    current = here.current()
+    assert current is not None
+    assert (current.spec.id, current.moves, current.arrived_from) == (SPEC.id, 1, "local")
+    assert [event.kind for event in here.events(SPEC.id)] == [events.RUN_SUBMITTED, events.RUN_MOVED]
+    assert here.runs() == sorted([SPEC.id, "earlier"])
+    assert [event.kind for event in here.events("earlier")] == [events.RUN_SUBMITTED]
+    assert [row.name for row in stored_artifacts(here.run_folder(SPEC.id))[0] if row.is_complete] == ["c-5", "c-3"]
+    assert (here.artifacts_folder(SPEC.id) / "c-5.data-0").read_bytes() == b"vvvvv"
+    assert not (tmp_path / "here/import").exists()
