@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from tests.chaos import training
 from tests.chaos.invariants import Observation, RunAccount
+from tests.chaos.oracle import Touch
 from tests.chaos.recorded import accounts
 from tests.chaos.schedule import WORKERS, Step
 from tests.integration.conftest import Project
@@ -51,6 +53,9 @@ class Story:
     neighbour: list[str] = field(default_factory=list)
     heals: list[Callable[[], None]] = field(default_factory=list)
     """What ends the faults that do not end by themselves."""
+    until: float = 0.0
+    """When the last fault that ends by itself has ended, by the clock of the samples."""
+    touches: list[Touch] = field(default_factory=list)
     destroy_failed: bool = False
     """Whether a `destroy` was killed or failed."""
     machines_failed: bool = False
@@ -68,6 +73,9 @@ class Cluster:
 
     END_SECONDS = 90.0
     """Without faults, the run must end within this time."""
+
+    SETTLE_SECONDS = 10.0
+    """So long after the end of a fault that touches programs it may still end some."""
 
     COPIES = ""
     """The subfolder of the state folder with the copies of records."""
@@ -114,6 +122,8 @@ class Cluster:
 
     def start(self, name: str) -> Running:
         """Start a command of `COMMANDS`, or of `tfdeploy`."""
+        if name == "destroy":
+            self.story.touches.append(Touch(time.monotonic()))
         if name in COMMANDS:
             process = self.project.start(*COMMANDS[name], "--stack", self.project.stack)
         else:
@@ -136,7 +146,10 @@ class Cluster:
                 self.story.failed[f"{number} {running.name}"] = output
         self.story.outputs[f"{number} {running.name}"] = output
         if running.name == "destroy":
-            self.story.destroy_failed |= running.process.returncode != 0
+            has_failed = running.process.returncode != 0
+            self.story.destroy_failed |= has_failed
+            # What a `destroy` has left undone, any later `up` may repair.
+            self.story.touches[-1].end = inf if has_failed else time.monotonic() + self.SETTLE_SECONDS
             self._note_storage()
         return output
 
@@ -148,6 +161,16 @@ class Cluster:
         """Kill a command and the plugins that would outlive it."""
         running.killed = True
         self.project.kill(running.process)
+
+    @contextmanager
+    def touch(self, task: str) -> Iterator[None]:
+        """In this context a fault touches a task's programs, or all where it names none."""
+        touch = Touch(time.monotonic(), task or "*")
+        self.story.touches.append(touch)
+        try:
+            yield
+        finally:
+            touch.end = max(time.monotonic(), self.story.until) + self.SETTLE_SECONDS
 
     def _note_storage(self) -> None:
         folders = {note.train_dir for note in self.ledger().notes if note.kind == "start"}
@@ -220,6 +243,7 @@ class Cluster:
             self.left(),
             self.story.destroy_failed,
             self.story.neighbour,
+            touches=self.story.touches,
         )
 
     def shown(self, must: bool = True) -> dict[str, Any]:

@@ -1,6 +1,11 @@
 """Faults that every backend knows: commands at any moment, a killed command, the owner of the cluster beside it."""
 
+from contextlib import suppress
+
+import psutil
+
 from tests.chaos.cluster import Apply, Cluster, Running
+from tests.chaos.process_faults import suspend_for
 from tests.chaos.schedule import Kind, Step
 
 
@@ -32,13 +37,25 @@ def kill_pulumi(cluster: Cluster, step: Step, running: Running | None) -> str:
     return f"killed `{running.name}`"
 
 
+def suspend_pulumi(cluster: Cluster, step: Step, running: Running | None) -> str:
+    """The command, with all that it has started, is suspended for a while, as by Ctrl-Z or by a laptop that is closed."""
+    if running is None:
+        return ""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(running.process.pid)
+        suspended = suspend_for(cluster.story, 3 * step.seconds, [process, *process.children(recursive=True)])
+        return f"`{running.name}` is suspended for {3 * step.seconds:.1f} s ({suspended} processes)"
+    return ""
+
+
 COMMON: dict[str, tuple[Kind, Apply]] = {
-    "up": (Kind(), command("up")),
-    "refresh": (Kind(), command("refresh")),
-    "heal": (Kind(), command("heal")),
+    "up": (Kind(touches=False), command("up")),
+    "refresh": (Kind(touches=False), command("refresh")),
+    "heal": (Kind(touches=False), command("heal")),
     "destroy": (Kind(during=False), destroy),
     "restart": (Kind(tasks=True), command("restart", of_task=True)),
     "replace": (Kind(tasks=True), command("replace", of_task=True)),
-    "kill_pulumi": (Kind(weight=4, alone=False), kill_pulumi),
+    "kill_pulumi": (Kind(weight=4, alone=False, touches=False), kill_pulumi),
+    "suspend_pulumi": (Kind(weight=2, alone=False, touches=False), suspend_pulumi),
 }
 """Name to what the draw needs to know of a fault, and what it does."""

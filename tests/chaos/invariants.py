@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from tests.chaos.oracle import Sample, Touch, one_process_each, untouched_programs_train
 from tests.chaos.training import STEPS, Ledger, Note
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -13,7 +15,7 @@ _EXPECTED_ERROR = "tfdeploy.errors."
 _ERROR_LINE = re.compile(
     r"^ *((?:\w+\.)+[A-Z]\w+|[A-Z]\w*(?:Error|Exception|Iteration|Exit|Interrupt))(?::|$)", re.MULTILINE
 )
-_START = re.compile(rb"start ([0-9a-f]{32}) from ")
+START = re.compile(rb"start ([0-9a-f]{32}) from ")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class RunAccount:
     """Hostname to the bytes that events count as dropped."""
     artifacts: Sequence[str] = ()
     """The names of those that are complete."""
+    attempts: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    """Hostname to the programs whose first lines its log has, in order: the start, and the attempt to which the index assigns it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Observation:
     """Whether a `destroy` was killed or failed: it may have stopped the run, and a stopped run stays stopped."""
     neighbour: Sequence[str] = ()
     """How the cluster beside it has changed without its owner's doing."""
+    samples: Sequence[Sample] = ()
+    touches: Sequence[Touch] = ()
 
 
 def the_run_ends(seen: Observation) -> Iterator[str]:
@@ -110,10 +116,28 @@ def it_trains_once(seen: Observation) -> Iterator[str]:
             running[note.task] = note
             if ended.get((note.task, note.train_dir)) and note.first < STEPS:
                 yield f"{note.task} had finished, and trains again from step {note.first}"
+        elif note.kind == "twin":
+            yield f"{note.task} had another program when {note.start} began"
         elif note.kind in ("checkpoint", "end") and running[note.task].start != note.start:
             yield f"{note.task} had two programs at once: {note.start} and {running[note.task].start}"
         elif note.kind == "end" and note.code == 0:
             ended[note.task, where] = note.start
+
+
+def training_goes_on(seen: Observation) -> Iterator[str]:
+    """Samples show that what no fault touches trains, and that no task has two processes."""
+    ended = {note.start for note in seen.ledger.notes if note.kind == "end"}
+    yield from untouched_programs_train(seen.samples, seen.touches, ended)
+    yield from one_process_each(seen.samples)
+
+
+def attempts_are_counted(seen: Observation) -> Iterator[str]:
+    """In a run each program of a task has an attempt of its own, greater than the one before."""
+    for run in seen.runs:
+        for task, starts in run.attempts.items():
+            for (before, first), (after, second) in pairwise(starts):
+                if second <= first:
+                    yield f"{task}: {before[:6]} is attempt {first}, and {after[:6]} after it is attempt {second}"
 
 
 def _trained_after_success(run: RunAccount) -> Iterator[str]:
@@ -184,7 +208,7 @@ def _recorded_but(dropped: int, starts: Sequence[_Printed], stream: bytes) -> It
 
 def parts(stream: bytes) -> dict[str, bytes]:
     """A task's stdout, cut where a program begins: start to its bytes."""
-    places = [*_START.finditer(stream)]
+    places = [*START.finditer(stream)]
     ends = [*(place.start() for place in places[1:]), len(stream)]
     return {place[1].decode(): stream[place.start() : end] for place, end in zip(places, ends, strict=False)}
 
@@ -288,6 +312,8 @@ INVARIANTS = (
     the_run_ends,
     steps_never_go_back,
     it_trains_once,
+    training_goes_on,
+    attempts_are_counted,
     lines_are_recorded,
     the_newest_checkpoint_is_stored,
     commands_work,

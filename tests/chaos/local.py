@@ -1,6 +1,7 @@
-"""Local clusters under random faults: their processes, their disk, their clock, their record."""
+"""Local clusters under random faults: their processes, their disk, their clocks, their record."""
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import psutil
 
+from tests.chaos.clocks import ShiftedClocks, is_shifted
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.disk import Disk
 from tests.chaos.full_disk_end import DESTROY, STOP, end_run
 from tests.chaos.invariants import parts
+from tests.chaos.oracle import Touch
 from tests.chaos.process_faults import (
     CONTROLLER,
     SUPERVISORD,
@@ -23,6 +26,7 @@ from tests.chaos.process_faults import (
     kill_program,
     later,
     pause,
+    suspend_for,
 )
 from tests.chaos.schedule import Kind, Step
 from tests.integration.conftest import Project
@@ -34,25 +38,7 @@ from tfdeploy.backends.local.supervisor import Supervisor, marked
 from tfdeploy.errors import Unreachable
 
 HOUR = 3600
-
-SHIFTED = """\
-import pathlib, runpy, sys, time
-real, clock = time.time, pathlib.Path({clock!r})
-time.time = lambda: real() + float(clock.read_text())
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-"""Controllers and launchers begin with this: their wall clock differs from the real one by the seconds in a file."""
-
-SITE = """\
-import os, sys
-if "supervisor.supervisord" in sys.orig_argv:
-    execve = os.execve
-    def shifted(path, argv, env):
-        execve(path, [*argv[:3], "-c", {program!r}, *argv[3:]] if argv[1:3] == ["-I", "-S"] else argv, env)
-    os.execve = shifted
-"""
-"""Python runs this in each of its processes. What a supervisord starts gets another clock; Pulumi has the real one."""
+AWAY_SECONDS = 1800
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,7 @@ class LocalCluster(Cluster):
         project.env["XDG_STATE_HOME"] = str(shared.state)
         super().__init__(project)
         self.shared = shared
-        self._clock = folder / "clock"
+        self.clocks = ShiftedClocks(folder)
         self._homes: list[Path] = []
         self._earlier = set(self._retained())
 
@@ -120,20 +106,15 @@ class LocalCluster(Cluster):
     def write(self, clock_steps: bool) -> None:
         super().write(clock_steps)
         if clock_steps:
-            self.set_clock(0)
-            site = self.project.folder / "site"
-            site.mkdir()
-            program = SHIFTED.format(clock=str(self._clock))
-            (site / "sitecustomize.py").write_text(SITE.format(program=program))
-            self.project.env["PYTHONPATH"] = str(site)
+            self.clocks = ShiftedClocks(self.project.folder)
+            self.project.env["PYTHONPATH"] = str(self.clocks.site())
 
-    def set_clock(self, seconds: int) -> int:
-        """Set the difference between the clock of controller and launchers and the real one; what it was before."""
-        before = int(self._clock.read_text()) if self._clock.exists() else 0
-        draft = self._clock.with_suffix(".draft")
-        draft.write_text(str(seconds))
-        draft.rename(self._clock)
-        return before
+    def has_shifted_clocks(self) -> bool:
+        """Whether the controller runs, with clocks that can be shifted."""
+        with suppress(psutil.Error):
+            process = self.process(CONTROLLER)
+            return process is not None and is_shifted(process.cmdline())
+        return False
 
     def command(self, name: str, must: bool = False) -> str:
         if name == "destroy" and not self._is_whole():
@@ -211,22 +192,58 @@ def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None)
 
 
 def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
-    """The clock of controller and launchers jumps by an hour, forward or back."""
+    """The wall clock of controller and launchers jumps by an hour, forward or back."""
+    if not cluster.has_shifted_clocks():
+        return ""
     seconds = HOUR if step.amount < 0.5 else -HOUR
-    before = cluster.set_clock(seconds)
+    before = cluster.clocks.step_wall(seconds)
     return f"{before:+} s -> {seconds:+} s"
+
+
+def take_controller_away(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The controller is away for half an hour by the clocks of the launchers, and for seconds by the programs'."""
+    process = cluster.process(CONTROLLER)
+    if process is None or not cluster.places or not cluster.has_shifted_clocks():
+        return ""
+    seconds = 2 + 2 * step.seconds
+    if step.amount < 0.5:
+        suspend_for(cluster.story, seconds, [process])
+    else:
+        supervisor = Supervisor(cluster.places)
+        supervisor._call("stopProcess", CONTROLLER, False)
+
+        def wake() -> None:
+            with suppress(Unreachable, KeyError):
+                supervisor.wake(CONTROLLER)
+
+        later(cluster.story, seconds, wake)
+    cluster.clocks.pass_time(AWAY_SECONDS)
+    return f"{'stopped' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
+
+
+def suspend_all(cluster: LocalCluster, step: Step, running: Running | None) -> str:
+    """The computer is suspended for half an hour by all of its clocks that do not stop then. Commands of Pulumi's stay awake."""
+    if not cluster.places or not cluster.has_shifted_clocks():
+        return ""
+    now = time.monotonic()
+    cluster.story.touches.append(Touch(now, "*", now + step.seconds + cluster.SETTLE_SECONDS, may_end=False))
+    count = suspend_for(cluster.story, step.seconds, marked(cluster.places.home))
+    cluster.clocks.sleep(AWAY_SECONDS)
+    return f"{count} processes are suspended for {AWAY_SECONDS} s, of which {step.seconds:.1f} s are real"
 
 
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
     "kill_program": (Kind(weight=2, tasks=True), kill_program),
     "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
-    "kill_controller": (Kind(weight=2), partial(kill, CONTROLLER)),
+    "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
     "kill_supervisord": (Kind(weight=2), partial(kill, SUPERVISORD)),
-    "pause_launcher": (Kind(tasks=True), partial(pause, "")),
-    "pause_controller": (Kind(), partial(pause, CONTROLLER)),
+    "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
+    "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
+    "controller_away": (Kind(weight=4, touches=False), take_controller_away),
+    "suspend_all": (Kind(weight=2, touches=False), suspend_all),
     "disk_full": (Kind(weight=2), fill_disk),
     "disk_full_at_end": (Kind(during=False), end_on_full_disk),
-    "clock_step": (Kind(), step_clock),
-    "damage_record": (Kind(), damage_record),
+    "clock_step": (Kind(touches=False), step_clock),
+    "damage_record": (Kind(touches=False), damage_record),
 }

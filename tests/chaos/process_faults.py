@@ -1,9 +1,9 @@
 """Faults of processes and of the record, for clusters whose processes and folders this computer can reach."""
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -68,15 +68,27 @@ def pause(role: str, cluster: Reachable, step: Step, running: Running | None) ->
     process = cluster.process(role or step.task)
     if process is None:
         return ""
-    with suppress(psutil.NoSuchProcess):
-        process.suspend()
-    later(cluster.story, step.seconds, partial(_continue, process))
+    suspend_for(cluster.story, step.seconds, [process])
     return f"{process.pid} is stopped for {step.seconds} s"
 
 
-def _continue(process: psutil.Process) -> None:
+def suspend_for(story: Story, seconds: float, processes: Sequence[psutil.Process]) -> int:
+    """SIGSTOP for these processes, and SIGCONT later; how many of them existed."""
+    signalled = [process for process in processes if _signal(process, "suspend")]
+
+    def resume() -> None:
+        for process in signalled:
+            _signal(process, "resume")
+
+    later(story, seconds, resume)
+    return len(signalled)
+
+
+def _signal(process: psutil.Process, name: str) -> bool:
     with suppress(psutil.NoSuchProcess):
-        process.resume()
+        getattr(process, name)()
+        return True
+    return False
 
 
 def later(story: Story, seconds: float, heal: Callable[[], None]) -> None:
@@ -84,6 +96,7 @@ def later(story: Story, seconds: float, heal: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, heal)
     timer.daemon = True
     timer.start()
+    story.until = max(story.until, time.monotonic() + seconds)
     story.heals += [heal, timer.cancel]
 
 

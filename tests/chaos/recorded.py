@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tests.chaos.invariants import RunAccount
+from tests.chaos.invariants import START, RunAccount
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
+from tfdeploy.agent.record.log_lines import Reader
 from tfdeploy.agent.record.record import Record
 
 OUTPUT_DROPPED = "output_dropped"
@@ -35,14 +36,17 @@ def _account(record: Record, run_id: str) -> RunAccount:
         count, task = event.get("count"), str(event.get("task", ""))
         if event.get("kind") == OUTPUT_DROPPED and isinstance(count, int):
             dropped[task] = dropped.get(task, 0) + count
-    streams = {}
+    streams, attempts = {}, {}
     for path in sorted((folder / "logs").glob("*")):
-        stdout = record.log(run_id, path.name).streams["stdout"]
+        log = record.log(run_id, path.name)
+        stdout = log.streams["stdout"]
         streams[path.name] = stdout.span(stdout.start, stdout.end)
+        begins = [(START.match(line.content + b" "), line.attempt) for line in Reader(log).more()]
+        attempts[path.name] = [(begin[1].decode(), attempt) for begin, attempt in begins if begin]
     artifacts: list[str] = []
     with suppress(OSError):
         artifacts = [item.name for item in stored_artifacts(folder)[0] if item.is_complete]
-    return RunAccount(state, cause, events, streams, dropped, artifacts)
+    return RunAccount(state, cause, events, streams, dropped, artifacts, attempts)
 
 
 def _events(text: str) -> Iterator[Mapping[str, object]]:

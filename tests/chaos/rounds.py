@@ -5,8 +5,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.chaos.cluster import Apply, Cluster
 from tests.chaos.disk import own_disk
 from tests.chaos.invariants import broken
 from tests.chaos.neighbour import OTHER, Neighbour
+from tests.chaos.sampler import Sampler
 from tests.chaos.schedule import Kind, Round, Step, draw
 
 STALL_SECONDS = 3.0
@@ -113,16 +114,18 @@ def _round(
     try:
         cluster.write(drawn.clock_steps)
         cluster.project.init()
-        cluster.command("up", must=True)
-        for step in drawn.steps:
-            done = _happen(backend, step, cluster, neighbour)
-            counts[step.fault] += bool(done)
-            words = f"{step.fault} {step.task} {f'during {step.during}' if step.during else ''}"
-            log.write(f"  {step.at:.2f} {words}: {done or 'omitted'}", round=number, step=step.to_dict(), done=done)
-        cluster.heal()
-        seen = cluster.observe()
+        with Sampler(cluster.folder) as sampler:
+            cluster.command("up", must=True)
+            for step in drawn.steps:
+                done = _happen(backend, step, cluster, neighbour)
+                counts[step.fault] += bool(done)
+                words = f"{step.fault} {step.task} {f'during {step.during}' if step.during else ''}"
+                log.write(f"  {step.at:.2f} {words}: {done or 'omitted'}", round=number, step=step.to_dict(), done=done)
+            threading.Event().wait(max(0.0, cluster.story.until - time.monotonic()))
+            cluster.heal()
+            seen = cluster.observe()
         cluster.story.neighbour += neighbour.changes(cluster.story.machines_failed)
-        found = broken(seen)
+        found = broken(replace(seen, samples=sampler.samples))
     except Exception as error:
         found = [f"the round itself failed: {type(error).__name__}: {error}"]
     finally:
@@ -139,12 +142,13 @@ def _happen(backend: Backend, step: Step, cluster: Cluster, neighbour: Neighbour
     cluster.until_done(step.at, STALL_SECONDS)
     if step.fault in neighbour.FAULTS:
         return neighbour.happen(step)
-    apply = backend.faults[step.fault][1]
-    if not step.during:
-        return apply(cluster, step, None)
-    running = cluster.start(step.during)
+    kind, apply = backend.faults[step.fault]
+    running = cluster.start(step.during) if step.during else None
     threading.Event().wait(step.delay)
-    done = apply(cluster, step, running)
+    with cluster.touch(step.task) if kind.touches else nullcontext():
+        done = apply(cluster, step, running)
+    if running is None:
+        return done
     if step.during == "destroy" and done:
         cluster.note("cut")
     cluster.finish(running)

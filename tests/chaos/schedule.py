@@ -10,6 +10,9 @@ WORKERS = 2
 COMMANDS = ("up", "refresh", "destroy", "heal")
 """Commands during which a fault may happen."""
 
+CLOCK_FAULTS = ("clock_step", "controller_away", "suspend_all")
+"""Faults that need a clock that can be stepped."""
+
 COMMAND_SECONDS = 3.0
 """About what a command takes; a fault during it begins at a random moment before."""
 
@@ -25,6 +28,8 @@ class Kind:
     """It may happen while no command runs."""
     during: bool = True
     """It may happen during a command."""
+    touches: bool = True
+    """It acts on programs, their launchers, disks or machines; otherwise all of them train as if nothing had happened."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class Round:
     @property
     def clock_steps(self) -> bool:
         """Whether a clock is stepped: its processes are then started with a clock that can be."""
-        return any(step.fault == "clock_step" for step in self.steps)
+        return any(step.fault in CLOCK_FAULTS for step in self.steps)
 
 
 def draw(seed: int, number: int, kinds: Mapping[str, Kind]) -> Round:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.invariants import Observation, RunAccount, broken, parts
+from tests.chaos.oracle import Pulse, Sample
 from tests.chaos.training import STEPS, Ledger, Note
 
 A, B = "a" * 32, "b" * 32
@@ -96,6 +97,22 @@ BROKEN = {
     "two programs": (
         notes(*NOTES[:3], Note("checkpoint", "worker-0", A, step=10), NOTES[3]),
         "it_trains_once: worker-0 had two programs at once",
+    ),
+    "a program beside another": (
+        notes(*NOTES[:3], Note("twin", "worker-0", B), NOTES[3]),
+        f"it_trains_once: worker-0 had another program when {B} began",
+    ),
+    "ended by nobody": (
+        replace(GOOD, samples=[Sample(at, {"ps-0": Pulse("ab"[at > 3], at)}, {"ps-0": [1]}) for at in range(6)]),
+        "training_goes_on: 4.0 s after the first sample, ps-0: its program was ended",
+    ),
+    "two processes": (
+        replace(GOOD, samples=[Sample(0, {}, {"ps-0": [1, 2]})]),
+        "training_goes_on: 0.0 s after the first sample, ps-0 had the processes (1, 2) at once",
+    ),
+    "one attempt twice": (
+        run(attempts={"worker-0": [(A, 1), (B, 1)]}),
+        "attempts_are_counted: worker-0: aaaaaa is attempt 1, and bbbbbb after it is attempt 1",
     ),
     "other byte": (
         stream(FIRST.replace(b"xx", b"x?") + SECOND),

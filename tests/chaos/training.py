@@ -1,7 +1,8 @@
 """The training of a round: a plain program with a step counter, checkpoints and numbered lines, and its ledger.
 
 The ledger is a file that no fault reaches. The programs of all tasks append to it, and so does the test; its order is the order in
-which things happened, whatever the clocks said. Beside it each start has a file with the bytes that it printed.
+which things happened, whatever the clocks said. Beside it each start has a file with the bytes that it printed, and each task one
+with its step counter, which the oracle samples, and one that its program locks until it ends.
 """
 
 import json
@@ -13,9 +14,12 @@ STEPS = 100
 CHECKPOINT_EVERY = 5
 LINES = 3
 LEDGER = "ledger.jsonl"
+PULSE = ".pulse"
+"""How the name of the file with a task's step counter ends."""
+SCRIPT = "train.py"
 
 PROGRAM = f"""\
-import json, os, pathlib, sys, time, uuid
+import fcntl, json, os, pathlib, sys, time, uuid
 
 flags = dict(argument.lstrip("-").split("=", 1) for argument in sys.argv[1:])
 missing = {{"job_name", "task_index", "ps_hosts", "worker_hosts"}} - set(flags)
@@ -27,6 +31,8 @@ start = uuid.uuid4().hex
 ledger = os.open(folder / "{LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 copy = os.open(folder / f"{{start}}.out", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 checkpoint = train / f"{{hostname}}.step"
+pulse = os.open(folder / f"{{hostname}}{PULSE}", os.O_WRONLY | os.O_CREAT, 0o666)
+only = os.open(folder / f"{{hostname}}.lock", os.O_WRONLY | os.O_CREAT, 0o666)
 
 
 def note(kind, **facts):
@@ -49,13 +55,23 @@ def say(text):
         data = data[os.write(1, data):]
 
 
+def beat():
+    os.pwrite(pulse, f"{{start}} {{step:6}}".encode(), 0)
+
+
 step = int(checkpoint.read_text()) if checkpoint.exists() else 0
 note("start", train_dir=str(train), first=step)
+try:
+    fcntl.flock(only, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    note("twin")
+beat()
 say(f"start {{start}} from {{step}}")
 code = 1
 try:
     while flags["job_name"] == "ps" or step < {STEPS}:
         step += 1
+        beat()
         for line in range({LINES}):
             say(f"step {{step}} line {{line}} " + "x" * ((step * 7 + line * 31) % 97))
         if step % {CHECKPOINT_EVERY} == 0:
@@ -78,8 +94,8 @@ class Note:
     """One line of the ledger."""
 
     kind: str
-    """Of a program: `start`, `checkpoint`, `end`. Of the test: `cut` (what the task had not sent may be lost), `storage_lost` (its
-    checkpoints are lost too)."""
+    """Of a program: `start`, `twin` (another program of its task runs), `checkpoint`, `end`. Of the test: `cut` (what the task had not
+    sent may be lost), `storage_lost` (its checkpoints are lost too)."""
     task: str = ""
     """A hostname; `*` for all."""
     start: str = ""
