@@ -5,8 +5,14 @@ the kernel has it wait (sleeps, timeouts of sockets and of `select`), and the tr
 shift shows what the agent decides after so long a silence, and not how much output the program has printed in that time.
 """
 
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
+
+from tests.chaos.schedule import Step
+
+AWAY_SECONDS = 1800
 
 _PROGRAM = """\
 import pathlib, runpy, sys, time
@@ -35,6 +41,17 @@ if "supervisor.supervisord" in sys.orig_argv:
 """
 """Python runs this in each of its processes. What a supervisord starts gets other clocks; Pulumi has the real ones."""
 
+PYTHON = "/usr/local/bin/python3"
+"""In a container this is found before the image's own."""
+
+_WRAPPER = """\
+#!/usr/bin/python3.11 -IS
+import os, sys
+options = sys.argv[1:3]
+program = ["-c", {program!r}] if options == ["-I", "-S"] else []
+os.execv("/usr/bin/python3.11", ["/usr/bin/python3.11", *options, *program, *sys.argv[3:]])
+"""
+
 
 class ShiftedClocks:
     """Three numbers of seconds in a file: a step of the wall clock, time that has passed, time in which the computer was suspended."""
@@ -45,13 +62,22 @@ class ShiftedClocks:
         self._shifts = [0, 0, 0]
 
     def site(self) -> Path:
-        """A new folder for PYTHONPATH."""
-        self._write()
+        """A new folder for PYTHONPATH, which has the supervisord's children begin so."""
         site = self._folder / "site"
         site.mkdir()
-        program = _PROGRAM.format(clocks=str(self._file))
-        (site / "sitecustomize.py").write_text(_SITE.format(program=program))
+        (site / "sitecustomize.py").write_text(_SITE.format(program=self._program()))
         return site
+
+    def python(self) -> Path:
+        """A program for `PYTHON` in containers of the tests' images; they must have the folder at the same path."""
+        path = self._folder / "python3"
+        path.write_text(_WRAPPER.format(program=self._program()))
+        path.chmod(0o755)
+        return path
+
+    def _program(self) -> str:
+        self._write()
+        return _PROGRAM.format(clocks=str(self._file))
 
     def step_wall(self, seconds: int) -> int:
         """Let the wall clock differ by this from the real one; by what it did before."""
@@ -75,6 +101,13 @@ class ShiftedClocks:
         draft.rename(self._file)
 
 
-def is_shifted(command: Sequence[str]) -> bool:
-    """Whether a process with this command line has such clocks."""
-    return "clocks = pathlib.Path" in " ".join(command)
+def is_shifted(process: psutil.Process | None) -> bool:
+    """Whether a process runs with such clocks."""
+    with suppress(psutil.Error):
+        return process is not None and "clocks = pathlib.Path" in " ".join(process.cmdline())
+    return False
+
+
+def away_seconds(step: Step) -> float:
+    """How long by the real clock something is away that is away for `AWAY_SECONDS` by these ones."""
+    return 2 + 2 * step.seconds

@@ -13,6 +13,7 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from tests.chaos import training
+from tests.chaos.clocks import ShiftedClocks
 from tests.chaos.invariants import Observation, RunAccount
 from tests.chaos.oracle import Touch
 from tests.chaos.recorded import accounts
@@ -89,6 +90,8 @@ class Cluster:
         self.tasks = f'ps=1, workers={WORKERS}, success="all-workers"'
         self.more = ""
         """Arguments of the backend's."""
+        self.clocks: ShiftedClocks | None = None
+        """Those of the controller and of the launchers, where they can be shifted."""
         self._threads = ThreadPoolExecutor(8)
 
     # What a subclass knows.

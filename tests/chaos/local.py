@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.chaos.clocks import ShiftedClocks, is_shifted
-from tests.chaos.cluster import Apply, Cluster, Running
+from tests.chaos.clocks import AWAY_SECONDS, ShiftedClocks, away_seconds, is_shifted
+from tests.chaos.cluster import Apply, Cluster, Running, Story
 from tests.chaos.common_faults import COMMON
 from tests.chaos.disk import Disk
 from tests.chaos.full_disk_end import DESTROY, STOP, end_run
@@ -38,7 +38,6 @@ from tfdeploy.backends.local.supervisor import Supervisor, marked
 from tfdeploy.errors import Unreachable
 
 HOUR = 3600
-AWAY_SECONDS = 1800
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ class LocalCluster(Cluster):
         project.env["XDG_STATE_HOME"] = str(shared.state)
         super().__init__(project)
         self.shared = shared
-        self.clocks = ShiftedClocks(folder)
         self._homes: list[Path] = []
         self._earlier = set(self._retained())
 
@@ -108,13 +106,6 @@ class LocalCluster(Cluster):
         if clock_steps:
             self.clocks = ShiftedClocks(self.project.folder)
             self.project.env["PYTHONPATH"] = str(self.clocks.site())
-
-    def has_shifted_clocks(self) -> bool:
-        """Whether the controller runs, with clocks that can be shifted."""
-        with suppress(psutil.Error):
-            process = self.process(CONTROLLER)
-            return process is not None and is_shifted(process.cmdline())
-        return False
 
     def command(self, name: str, must: bool = False) -> str:
         if name == "destroy" and not self._is_whole():
@@ -193,7 +184,7 @@ def end_on_full_disk(cluster: LocalCluster, step: Step, running: Running | None)
 
 def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> str:
     """The wall clock of controller and launchers jumps by an hour, forward or back."""
-    if not cluster.has_shifted_clocks():
+    if not cluster.clocks or not is_shifted(cluster.process(CONTROLLER)):
         return ""
     seconds = HOUR if step.amount < 0.5 else -HOUR
     before = cluster.clocks.step_wall(seconds)
@@ -201,29 +192,33 @@ def step_clock(cluster: LocalCluster, step: Step, running: Running | None) -> st
 
 
 def take_controller_away(cluster: LocalCluster, step: Step, running: Running | None) -> str:
-    """The controller is away for half an hour by the clocks of the launchers, and for seconds by the programs'."""
+    """The controller does not run for half an hour by the clocks of the launchers, or is suspended for so long."""
     process = cluster.process(CONTROLLER)
-    if process is None or not cluster.places or not cluster.has_shifted_clocks():
+    if not process or not cluster.places or not cluster.clocks or not is_shifted(process):
         return ""
-    seconds = 2 + 2 * step.seconds
+    seconds = away_seconds(step)
     if step.amount < 0.5:
         suspend_for(cluster.story, seconds, [process])
     else:
-        supervisor = Supervisor(cluster.places)
-        supervisor._call("stopProcess", CONTROLLER, False)
-
-        def wake() -> None:
-            with suppress(Unreachable, KeyError):
-                supervisor.wake(CONTROLLER)
-
-        later(cluster.story, seconds, wake)
+        end_program(cluster.story, Supervisor(cluster.places), CONTROLLER, seconds)
     cluster.clocks.pass_time(AWAY_SECONDS)
-    return f"{'stopped' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
+    return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
+
+
+def end_program(story: Story, supervisor: Supervisor, name: str, seconds: float) -> None:
+    """End a program of supervisord's, and start it again after so many seconds."""
+
+    def wake() -> None:
+        with suppress(Unreachable, KeyError):
+            supervisor.wake(name)
+
+    supervisor._call("stopProcess", name, False)
+    later(story, seconds, wake)
 
 
 def suspend_all(cluster: LocalCluster, step: Step, running: Running | None) -> str:
     """The computer is suspended for half an hour by all of its clocks that do not stop then. Commands of Pulumi's stay awake."""
-    if not cluster.places or not cluster.has_shifted_clocks():
+    if not cluster.places or not cluster.clocks or not is_shifted(cluster.process(CONTROLLER)):
         return ""
     now = time.monotonic()
     cluster.story.touches.append(Touch(now, "*", now + step.seconds + cluster.SETTLE_SECONDS, may_end=False))

@@ -58,7 +58,7 @@ class MachinesCluster(SwarmCluster):
         ledger.chmod(0o777)
         self.folder.rmdir()
         self.folder.symlink_to(ledger)
-        self.more = f'container={{"volumes": ["{SHARED}/{folder.name}:{self.folder}"]}}'
+        self.source = f"{SHARED}/{folder.name}"
 
 
 def kill_machine(cluster: MachinesCluster, step: Step, running: Running | None) -> str:

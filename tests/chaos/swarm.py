@@ -10,10 +10,20 @@ from secrets import token_hex
 
 import psutil
 
+from tests.chaos.clocks import AWAY_SECONDS, PYTHON, ShiftedClocks, away_seconds, is_shifted
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.full_disk_end import STOP, end_run
-from tests.chaos.process_faults import CONTROLLER, damage_record, kill, kill_launcher, kill_program, later, pause
+from tests.chaos.process_faults import (
+    CONTROLLER,
+    damage_record,
+    kill,
+    kill_launcher,
+    kill_program,
+    later,
+    pause,
+    suspend_for,
+)
 from tests.chaos.record_disk import RecordDisk, fill_disk, find, release
 from tests.chaos.schedule import Kind, Step
 from tests.docker.project import DockerProject
@@ -56,8 +66,19 @@ class SwarmCluster(Cluster):
         self.docker = project.docker
         self.filters = project.filters
         self.record_disk: RecordDisk | None = None
+        self.engine = common.engine
+        self.source = str(self.folder)
+        """Where the engine finds the ledger."""
         self._names = project.left
         self._image = common.image
+
+    def write(self, clock_steps: bool) -> None:
+        volumes = [f"{self.source}:{self.folder}"]
+        if clock_steps:
+            self.clocks = ShiftedClocks(self.folder)
+            volumes.append(f"{self.source}/{self.clocks.python().name}:{PYTHON}:ro")
+        self.more = f'container={{"volumes": {volumes}}}'
+        super().write(clock_steps)
 
     def start(self, name: str) -> Running:
         if name == "destroy":
@@ -168,10 +189,44 @@ def remove_volume(cluster: SwarmCluster, step: Step, running: Running | None) ->
 
 
 def cut_network(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
-    """A container hears nothing, or is not heard, or both, for a while."""
+    """A container hears nothing, or is not heard, or both, for half an hour by the clocks of controller and launchers."""
     role = step.task if step.seconds < 2.2 else CONTROLLER
     process = cluster.process(role)
-    return f"{role}: {cut_chains(cluster, process.pid, step, 2 * step.seconds)}" if process else ""
+    if not process or not cluster.clocks or not is_shifted(process):
+        return ""
+    done = cut_chains(cluster, process.pid, step, 2 * step.seconds)
+    cluster.clocks.pass_time(AWAY_SECONDS)
+    return f"{role}: {done}"
+
+
+def take_controller_away(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
+    """The controller is suspended for half an hour by the clocks of the launchers, or its container does not exist for so long."""
+    name = next((name for name in cluster.services() if name.endswith(f"-{CONTROLLER}")), "")
+    process = cluster.process(CONTROLLER)
+    if not process or not name or not cluster.clocks or not is_shifted(process):
+        return ""
+    seconds = away_seconds(step)
+    if step.amount < 0.5:
+        suspend_for(cluster.story, seconds, [process])
+    else:
+
+        def scale(replicas: int) -> None:
+            with suppress(DockerFailed):
+                cluster.docker("service", "scale", "--detach", f"{name}={replicas}")
+
+        scale(0)
+        later(cluster.story, seconds, partial(scale, 1))
+    cluster.clocks.pass_time(AWAY_SECONDS)
+    return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
+
+
+def suspend_engine(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
+    """The engine does not respond for a while; its containers run on."""
+    with suppress(OSError, psutil.NoSuchProcess):
+        pid = Path(cluster.engine.removeprefix("unix://")).with_name("docker.pid").read_text()
+        suspend_for(cluster.story, 4 * step.seconds, [psutil.Process(int(pid))])
+        return f"suspended for {4 * step.seconds:.1f} s"
+    return ""
 
 
 def cut_chains(cluster: Cluster, pid: int, step: Step, seconds: float) -> str:
@@ -206,14 +261,16 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
     "kill_program": (Kind(weight=2, tasks=True), kill_program),
     "kill_launcher": (Kind(weight=2, tasks=True), kill_launcher),
-    "kill_controller": (Kind(weight=2), partial(kill, CONTROLLER)),
-    "pause_launcher": (Kind(tasks=True), partial(pause, "")),
-    "pause_controller": (Kind(), partial(pause, CONTROLLER)),
+    "kill_controller": (Kind(weight=2, touches=False), partial(kill, CONTROLLER)),
+    "pause_launcher": (Kind(tasks=True, touches=False), partial(pause, "")),
+    "pause_controller": (Kind(touches=False), partial(pause, CONTROLLER)),
+    "controller_away": (Kind(weight=4, touches=False), take_controller_away),
+    "suspend_engine": (Kind(weight=2, touches=False), suspend_engine),
     "remove_container": (Kind(weight=2, tasks=True), remove_container),
     "remove_service": (Kind(weight=2, tasks=True), remove_service),
     "remove_volume": (Kind(during=False), remove_volume),
-    "cut_network": (Kind(weight=2, tasks=True), cut_network),
-    "damage_record": (Kind(), damage_record),
-    "disk_full": (Kind(weight=2, during=False), fill_disk),
+    "cut_network": (Kind(weight=2, tasks=True, touches=False), cut_network),
+    "damage_record": (Kind(touches=False), damage_record),
+    "disk_full": (Kind(weight=2, during=False, touches=False), fill_disk),
     "disk_full_at_end": (Kind(during=False), end_on_full_disk),
 }
