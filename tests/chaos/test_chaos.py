@@ -20,11 +20,11 @@ def play(log: Path, *options: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("number", [3, 4])
 def test_local_rounds_keep_every_invariant(tmp_path: Path, number: int) -> None:
     play(tmp_path / "log", "--backend=local", "--seed=1", f"--first={number}", "--rounds=1")
 
 
 @pytest.mark.full
 def test_a_round_on_docker_keeps_every_invariant(tmp_path: Path, engine: str) -> None:
-    play(tmp_path / "log", "--backend=docker", "--seed=1", "--first=2", "--rounds=1")
+    play(tmp_path / "log", "--backend=docker", "--seed=1", "--first=6", "--rounds=1")
