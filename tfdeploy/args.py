@@ -405,11 +405,16 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     "1m", a worker that does nothing for 6 seconds is stopped earlier; with another value workers have all of it. The default is "0"
     where a chief decides and there are parameter servers: workers only serve then."""
 
+    evaluator_timeout: pulumi.Input[str]
+    """After the success of the run: the time that the evaluator has to evaluate the last checkpoint and to end by itself; "0" stops it
+    at once. With "10m", an evaluator that does nothing for 2 minutes and 30 seconds is stopped earlier; with another value it has all
+    of it. An evaluator that fails meanwhile does not change the result."""
+
     restart: RestartArgs
     """When failed tasks are restarted."""
 
     stop_grace_period: pulumi.Input[str]
-    """The time between SIGTERM and SIGKILL when a task is stopped, and the time that an evaluator has to finish."""
+    """The time between SIGTERM and SIGKILL when a task is stopped."""
 
     wait: pulumi.Input[str]
     """The longest time that `pulumi up` waits for the end of the run; "0" to not wait. TFDEPLOY_WAIT overrides it for one call."""

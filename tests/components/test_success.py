@@ -3,6 +3,7 @@
 from tests.components.conftest import WAITS, Standing
 from tests.components.processes import alive
 from tests.waiting import until
+from tfdeploy.report.run_history import outcome_of
 
 CHECKPOINTS = """
 import signal, sys
@@ -58,7 +59,7 @@ from steps import begin, here, hostname, wait_for
 begin()
 if hostname == "worker-0":
     wait_for("gate")
-if hostname == "worker-1":
+if hostname in ("worker-1", "evaluator-0"):
     time.sleep(3600)
 while hostname == "worker-2" and not (here / "saved").exists():
     hashlib.sha256(bytes(1 << 22))
@@ -66,24 +67,27 @@ while hostname == "worker-3" and not (here / "saved").exists():
     print("evaluates", flush=True)
     time.sleep(2)
 """
-"""Worker 1 does nothing, as a server that waits; the others use the processor, or only print."""
+"""Worker 1 does nothing, as a server that waits, and the evaluator sleeps; the others use the processor, or only print."""
 
 
-def test_a_worker_that_does_nothing_is_not_waited_for_and_others_end_by_themselves(cluster: Standing) -> None:
-    cluster.up(SERVES_OR_WORKS, workers=4)
+def test_what_does_nothing_is_not_waited_for_and_other_workers_end_by_themselves(cluster: Standing) -> None:
+    cluster.up(SERVES_OR_WORKS, workers=4, evaluator=1)
+    cluster.submit(evaluator_quiet_timeout=6.0)
     for index in range(4):
         cluster.until_running(f"worker-{index}")
     cluster.open()
     until(lambda: cluster.look().state == "succeeded", "the run has succeeded")
     assert ", or 6s if they do nothing." in cluster.look().status
-    cluster.until_status("worker-1", "stopped (run finished)")
+    for hostname in ("worker-1", "evaluator-0"):
+        cluster.until_status(hostname, "stopped (run finished)")
     for hostname in ("worker-2", "worker-3"):
         for _ in range(4):
             cluster.until_reported(hostname)
         assert cluster.status(hostname) == "running"
     cluster.open("saved")
     seen = cluster.until_state("succeeded")
-    assert [row["status"] for row in seen.tasks] == ["succeeded", "stopped (run finished)", "succeeded", "succeeded"]
+    stopped = "stopped (run finished)"
+    assert [row["status"] for row in seen.tasks] == ["succeeded", stopped, "succeeded", "succeeded", stopped]
 
 
 def test_what_is_stopped_has_its_grace_to_save(cluster: Standing) -> None:
@@ -104,16 +108,37 @@ def test_what_does_not_heed_is_killed_after_its_grace(cluster: Standing) -> None
     until(lambda: not alive(cluster.started("ps-0")[0]), "ps-0 has gone")
 
 
-def test_an_evaluator_may_finish_within_its_grace(cluster: Standing) -> None:
-    cluster.up(WAITS, workers=1, evaluator=1, stop_grace_period="30s")
+EVALUATES = """
+import os, pathlib
+from steps import begin, hostname, wait_for
+
+begin()
+wait_for(hostname)
+if hostname == "evaluator-0":
+    (pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"]) / "best.keras").write_text("exported")
+    print("accuracy: 0.97", flush=True)
+"""
+
+
+def test_the_last_checkpoint_is_evaluated_after_the_success_and_counts(cluster: Standing) -> None:
+    cluster.up(EVALUATES, chief=1, evaluator=1, stop_grace_period="1s", metrics={"accuracy": r"accuracy: (\S+)"})
     cluster.until_running("evaluator-0")
-    cluster.open("worker-0")
-    until(lambda: cluster.look().state == "succeeded", "job succeeded")
-    for _ in range(2):
-        cluster.until_reported("evaluator-0")
-    assert cluster.status("evaluator-0") == "running"
-    cluster.open()
-    cluster.until_status("evaluator-0", "succeeded")
+    cluster.open("chief-0")
+    until(lambda: cluster.look().decided, "the run has succeeded")
+    result = cluster.job().result
+    assert result is not None
+    until(lambda: cluster.last_report("evaluator-0") > result.at + 2.0, "the evaluator runs after `stop_grace_period`")
+    seen = cluster.look()
+    assert (seen.state, seen.finished, cluster.status("evaluator-0")) == ("succeeded", False, "running")
+    assert "Waiting for evaluator-0 to evaluate the last checkpoint, at most until " in seen.status
+    assert not cluster.job().uploads, "artifacts are uploaded when the evaluator has ended"
+    cluster.open("evaluator-0")
+    until(lambda: cluster.look().artifacts, "the artifacts are stored")
+    seen = cluster.look()
+    assert [row["status"] for row in seen.tasks] == ["succeeded", "succeeded"]
+    assert seen.metrics == {"accuracy": 0.97}
+    assert [row["name"] for row in seen.artifacts] == ["best.keras"]
+    assert outcome_of(cluster.job(), {}, is_current=True).ended == seen.last_seen > result.at + 2.0
 
 
 def test_the_ps_is_stopped_when_nobody_looks(cluster: Standing) -> None:

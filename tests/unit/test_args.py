@@ -39,6 +39,7 @@ EVERY: dict[str, Any] = {
     "context": {"steps": 5},
     "success": "chief",
     "worker_timeout": "2m",
+    "evaluator_timeout": "1h",
     "restart": {"maximum": 2, "backoff": "2s", "on": ["any"]},
     "stop_grace_period": "1s",
     "wait": "0",

@@ -24,6 +24,9 @@ FINAL = DEAD | {SUCCEEDED, STOPPED}
 TENSORBOARD, TENSORBOARD_PORT = "tensorboard", 6006
 """The auxiliary job, and its usual port."""
 
+EVALUATOR = "evaluator"
+"""The only job of which a failure may leave the run as it is: the others train."""
+
 GPU_WORKER = "gpu_worker"
 WORKERS = ("worker", GPU_WORKER)
 """The jobs that form TensorFlow's job `worker`, in the order of their tasks there. TensorFlow does not know which have GPUs."""
@@ -119,7 +122,7 @@ class TaskState(JsonData):
     can_upload: bool = False
     """Its launcher uploads artifacts."""
     is_quiet: bool = False
-    """After the success of the run its program has done nothing for `quiet_timeout`, so that it is stopped."""
+    """After the success of the run its program has done nothing for so long that it is stopped."""
     at_rest: bool = False
     """Its launcher has reported, after the end of the task or of the run, that no program runs, and starts none."""
 
@@ -248,7 +251,7 @@ class RunState(JsonData):
     """The user has stopped the run, auxiliary tasks included."""
     stopped_at: float = 0.0
     """When the user stopped the training, its time limit was over, its budget was used up, or a condition of `until` held; else 0. From
-    then on no worker has time left."""
+    then on no worker and no evaluator has time left."""
     reached: List[ReachedMetric] = field(default_factory=list)
     """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
     reached_at: float = 0.0

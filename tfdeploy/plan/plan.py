@@ -9,7 +9,7 @@ from ..agent import run_spec, task_command
 from ..agent.control import elastic
 from ..agent.control.success_policy import deciding_tasks, is_worker
 from ..agent.run_spec import RunSpec
-from ..agent.run_state import FAILED, TENSORBOARD, RunState, continues
+from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
 from ..errors import PlacementError, SpecError
 from ..spec.cluster import ClusterSpec, JobSpec
 from ..spec.unknown import Unknown, is_known
@@ -117,6 +117,7 @@ class Plan:
         others = [task.hostname for task in run.training_tasks if is_worker(run, task) and task.hostname not in tasks]
         verb = "succeeds" if len(tasks) == 1 else "succeed"
         end = f"; {_names(others)} {self._time_to_end(len(others))}" if others else ""
+        end += self._time_to_evaluate()
         conditions = [f"{it.metric} {it.comparison} {text_of_number(it.threshold)}" for it in self.run.until]
         earlier = f" It succeeds before that if {' and '.join(conditions)}." if conditions else ""
         most = self.run.max_workers
@@ -131,6 +132,13 @@ class Plan:
         time, quiet = text_of_seconds(self.run.worker_timeout), text_of_seconds(self.run.quiet_timeout)
         early = f", or {quiet} if {they} nothing" if self.run.quiet_timeout else ""
         return f"then {have} {time} to end by {itself}{early}"
+
+    def _time_to_evaluate(self) -> str:
+        if not self.run.evaluator_timeout:
+            return ""
+        time, quiet = text_of_seconds(self.run.evaluator_timeout), self.run.evaluator_quiet_timeout
+        early = f", or {text_of_seconds(quiet)} if it does nothing" if quiet else ""
+        return f"; the evaluator then has {time} to evaluate the last checkpoint{early}"
 
 
 def make_plan(spec: ClusterSpec, inventory: Inventory, code: str = "") -> Plan:
@@ -284,7 +292,8 @@ def _task(job: JobSpec, index: int, hostname: str, task_place: Place) -> TaskPla
     return TaskPlan(hostname, job.name, index, task_place.machine, task_place.gpus, job.memory, job.cpus, port)
 
 
-def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
+def _content_id(spec: ClusterSpec, inventory: Inventory, code: str) -> str:
+    """What names the run: a hash of what determines the training."""
     content = {
         "command": list(spec.command),  # the entry point of an image is not known everywhere
         "code": code,
@@ -302,8 +311,13 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         **({"flags": spec.flags} if spec.flags != task_command.AUTO else {}),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+    return digest if is_known(content) else _UNKNOWN_ID
+
+
+def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, code: str) -> RunSpec:
+    has_evaluator = spec.job(EVALUATOR) is not None
     return RunSpec(
-        id=digest if is_known(content) else _UNKNOWN_ID,
+        id=_content_id(spec, inventory, code),
         tasks=[run_spec.TaskSpec(task.hostname, task.job, task.index) for task in tasks],
         jobs={job.name: _job(job) for job in spec.jobs},
         command=list(spec.command or inventory.entry_point),
@@ -321,6 +335,8 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         success=spec.success,
         worker_timeout=spec.worker_timeout,
         quiet_timeout=spec.quiet_timeout,
+        evaluator_timeout=spec.evaluator_timeout if has_evaluator else 0.0,
+        evaluator_quiet_timeout=spec.evaluator_quiet_timeout if has_evaluator else 0.0,
         grace=spec.stop_grace_period,
         start_timeout=spec.start_timeout,
         until=[

@@ -108,7 +108,7 @@ def describe(event: Event) -> tuple[str, str]:
     step = f"it was at step {event.count:,}" if event.count else ""
     words = {
         events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
-        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", states.BY_REQUEST),
+        events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
         events.LAUNCHER_LOST: ("lost", "its container, process or machine is gone"),

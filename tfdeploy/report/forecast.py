@@ -133,7 +133,7 @@ def _conditions(run: StoredRun) -> Sequence[object]:
         _SAME_WORK.sub(r"\1", without_goals(_settings(spec))),
         {name: text for name, text in options.items() if name == "container.network" or _LIMIT.fullmatch(name)},
         (spec.context, spec.data_dir, sorted(spec.requirements), sorted(spec.secret_env), spec.until),
-        (spec.success, spec.worker_timeout, spec.flags, spec.master, spec.serve),
+        (spec.success, spec.worker_timeout, spec.evaluator_timeout, spec.flags, spec.master, spec.serve),
     )
 
 

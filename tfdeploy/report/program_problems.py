@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..agent.control.elastic import optional_workers
-from ..agent.control.success_policy import WORKER_0, deciding_tasks, is_worker
+from ..agent.control.success_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
 from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
 from ..agent.record.escapes import plain, shown_text
 from ..agent.record.metric_values import number_in
 from ..agent.record.record import StoredLine
 from ..agent.record.steps import step_in
-from ..agent.run_state import DEAD, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
+from ..agent.run_state import DEAD, EVALUATOR, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
 from ..backends.base import ObservedState
+from .events import exit_text
 from .remedies import exit_remedy
 
 SHOWN_LINES = 5
@@ -214,7 +215,7 @@ def _session_waits(observed: ObservedState) -> list[Finding]:
     if run is None:
         return []
     if run.result is not None:
-        return _never_trained(run, observed) if run.result.state == SUCCEEDED else []
+        return [*_never_trained(run, observed), *_not_evaluated(run)] if run.result.state == SUCCEEDED else []
     running = [task for task in run.training_tasks if task.state == RUNNING]
     waits = [_wait(run, task, observed.view.logs.get(task.hostname, [])) for task in running]
     return [wait for wait in waits if wait is not None]
@@ -235,6 +236,21 @@ def _never_trained(run: RunState, observed: ObservedState) -> list[Finding]:
         elif match is None and task.is_quiet and len(own) < _OBSERVED_LINES and others_train:
             waits.append(_no_step(task))
     return waits
+
+
+def _not_evaluated(run: RunState) -> list[Finding]:
+    """The evaluator that failed after the success of the run, or did not end in its time."""
+    evaluator = next((task for task in run.training_tasks if task.job == EVALUATOR), None)
+    if evaluator is None or run.result is None or evaluator.since < run.result.at:
+        return []
+    name = evaluator.hostname
+    if evaluator.state in DEAD:
+        text = f"{name} failed ({exit_text(evaluator.exit)}) after the run had succeeded: the last checkpoint may not be evaluated."
+        return [Finding(name, text, f"Its output: `tfdeploy logs {name}`.", wrong=False)]
+    if evaluator.state == STOPPED and evaluator.ended >= end_of_time(run, evaluator) and run.spec.evaluator_timeout:
+        text = f"{name} still ran at the end of its `evaluator_timeout`: the last checkpoint may not be evaluated."
+        return [Finding(name, text, "Set a longer one for the next run.", wrong=False)]
+    return []
 
 
 def _waited(run: RunState, task: TaskState, match: re.Match[str]) -> Finding:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..agent import run_state as states
 from ..agent.control.start_barrier import tasks_not_ready
-from ..agent.control.success_policy import finishing_workers, is_worker
+from ..agent.control.success_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.escapes import shown_text
 from ..agent.record.metric_values import number_in
@@ -77,7 +77,7 @@ class Report:
     last_seen: float = 0.0
     """When its last task ended, or the time of this report, likewise."""
     time_left: str = ""
-    """After the success of the run, which workers are waited for, and for how long at most."""
+    """After the success of the run, which workers are waited for, whether the evaluator is, and for how long at most."""
 
 
 def report(expected: ExpectedState, observed: ObservedState) -> Report:
@@ -154,28 +154,43 @@ def _is_finished(run_state: RunState | None, observed: ObservedState) -> bool:
 
 def _end_of_time(run_state: RunState) -> float:
     """When the last training task of a run with a result has to end, its grace not included: at the result; after a success when the
-    other workers have ended, or their `worker_timeout` has passed; or when the user stops the run."""
+    other workers and the evaluator have ended, or their time has passed; or when the user stops the run."""
     result = run_state.result
     assert result is not None
     if run_state.stopped_at or result.state != states.SUCCEEDED:
         return max(result.at, run_state.stopped_at)
-    workers = [task for task in run_state.training_tasks if is_worker(run_state, task)]
-    if any(task.state not in states.FINAL for task in workers):
-        return result.at + run_state.spec.worker_timeout
-    return max([result.at, *(task.since for task in workers)])
+    tasks = [task for task in run_state.training_tasks if is_worker(run_state, task) or task.job == states.EVALUATOR]
+    ends = (task.since if task.state in states.FINAL else end_of_time(run_state, task) for task in tasks)
+    return max([result.at, *ends])
 
 
 def _time_left(run_state: RunState | None, observed: ObservedState) -> str:
-    """Which workers still train after the success of the run, and how long they may; empty for none."""
-    workers = finishing_workers(run_state, observed.view.at) if run_state else []
-    if run_state is None or run_state.result is None or not workers:
+    """Which workers still train after the success of the run, and whether the evaluator does not have the last checkpoint yet: how long
+    they may; empty for none."""
+    if run_state is None or run_state.result is None:
         return ""
-    seconds = run_state.result.at + run_state.spec.worker_timeout - observed.view.at
+    return " ".join(filter(None, [_workers_left(run_state, observed), _evaluator_left(run_state, observed)]))
+
+
+def _workers_left(run_state: RunState, observed: ObservedState) -> str:
+    workers = finishing_workers(run_state, observed.view.at)
+    if not workers:
+        return ""
+    seconds = end_of_time(run_state, workers[0]) - observed.view.at
     names, quiet = named([task.hostname for task in workers], _MAX_LATE), run_state.spec.quiet_timeout
     is_one = len(workers) == 1
     have, itself, they_do = ("has", "itself", "it does") if is_one else ("have", "themselves", "they do")
     early = f", or {text_of_seconds(quiet)} if {they_do} nothing" if quiet else ""
     return f"{names} {have} {text_of_seconds(seconds)} left to end by {itself} (`worker_timeout`){early}."
+
+
+def _evaluator_left(run_state: RunState, observed: ObservedState) -> str:
+    evaluator, quiet = finishing_evaluator(run_state, observed.view.at), run_state.spec.evaluator_quiet_timeout
+    if evaluator is None:
+        return ""
+    early = f", or until it does nothing for {text_of_seconds(quiet)}" if quiet else ""
+    end = moment(end_of_time(run_state, evaluator))
+    return f"Waiting for {evaluator.hostname} to evaluate the last checkpoint, at most until {end} (`evaluator_timeout`){early}."
 
 
 def metric_value(text: str | None) -> Any:

@@ -33,7 +33,7 @@ _FIELDS = {
     field: _RENAMED.get(field, field)
     for field in (
         *("command", "code", "requirements", "data_dir", "context", "resume_from", "serve", "master", "flags"),
-        *("success", "worker_timeout", "grace", "start_timeout", "max_workers"),
+        *("success", "worker_timeout", "evaluator_timeout", "grace", "start_timeout", "max_workers"),
     )
 }
 """Field of a run's specification to the argument that it is from."""
@@ -215,7 +215,7 @@ def _changed_counts(older: Mapping[str, int], newer: Mapping[str, int]) -> list[
     return [f"{older.get(name, 0)} -> {newer.get(name, 0)} {name}" for name in _differing(older, newer)]
 
 
-_POLICIES = ("success", "worker_timeout", "stop_grace_period", "start_timeout", "elastic")
+_POLICIES = ("success", "worker_timeout", "evaluator_timeout", "stop_grace_period", "start_timeout", "elastic")
 """Arguments that can change within a run."""
 
 

@@ -9,7 +9,7 @@ from ..agent.control.until import COMPARISONS
 from ..agent.record.artifacts import DEFAULT_PATTERNS
 from ..agent.record.metric_values import number_in
 from ..agent.record.record_files import is_valid_name
-from ..agent.run_state import GPU_WORKER, TENSORBOARD, WORKERS
+from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.task_command import AGENT, ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
 from . import docker, ec2, elastic
@@ -19,7 +19,7 @@ from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .environment import Restart, context, environment, refuse_too_long, restart_policy, secret_environment, secrets
 
-JOBS = ("chief", "ps", *WORKERS, "evaluator", TENSORBOARD)
+JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.KEYS, "docker": docker.DOCKER_KEYS, "ec2": ec2.KEYS}
@@ -50,9 +50,6 @@ MOST_PATTERNS = 100
 
 _ON_DEMAND = ("ps",)
 """Jobs that use spot instances only if their own group `ec2` sets it: an interrupted parameter server loses its variables."""
-
-_EVALUATOR = "evaluator"
-"""The only job of which a failure may leave the run as it is: the others train."""
 
 _SERVER = ("python", AGENT, "grpc-server")
 
@@ -110,6 +107,9 @@ class ClusterSpec:
     """0 by default where a chief decides and there are parameter servers: workers only serve the chief then."""
     quiet_timeout: float = 6.0
     """Within `worker_timeout`, a worker that does nothing for so long is stopped. 0 where the user has set another `worker_timeout`."""
+    evaluator_timeout: float = field(default=600.0, metadata={"unit": "s"})
+    evaluator_quiet_timeout: float = 150.0
+    """As `quiet_timeout`: a program that looks for a new checkpoint every two minutes does nothing in between."""
     flags: str = AUTO
     code: str = ""
     standalone_servers: bool = False
@@ -172,7 +172,9 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         jobs=jobs,
         success=success,
         worker_timeout=_worker_timeout(args, jobs, success),
-        quiet_timeout=_quiet_timeout(args),
+        quiet_timeout=_quiet_timeout(args, "worker_timeout", ClusterSpec.quiet_timeout),
+        evaluator_timeout=args.duration("evaluator_timeout", ClusterSpec.evaluator_timeout),
+        evaluator_quiet_timeout=_quiet_timeout(args, "evaluator_timeout", ClusterSpec.evaluator_quiet_timeout),
         flags=_flags(args),
         code=args.string("code"),
         standalone_servers=args.boolean("standalone_servers") and not args.strings("command"),
@@ -271,7 +273,7 @@ def _counts(args: ArgReader) -> dict[str, int]:
         "ps": args.integer("ps", 0, 0, MOST_TASKS),
         "worker": args.integer("workers", 0, 0, MOST_TASKS),
         GPU_WORKER: args.integer("gpu_workers", 0, 0, MOST_TASKS),
-        "evaluator": int(args.boolean_or_count("evaluator")),
+        EVALUATOR: int(args.boolean_or_count("evaluator")),
     }
 
 
@@ -295,7 +297,7 @@ def _jobs(args: ArgReader) -> tuple[JobSpec, ...]:
     )
     jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
     if args.boolean("standalone_servers") and args.strings("command"):
-        jobs = [job if job.name in ("chief", "evaluator") else replace(job, command=_SERVER) for job in jobs]
+        jobs = [job if job.name in ("chief", EVALUATOR) else replace(job, command=_SERVER) for job in jobs]
     return (*jobs, *([_tensorboard(args, own.get(TENSORBOARD, {}), common)] if has_tensorboard else []))
 
 
@@ -328,7 +330,7 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
     if port + count - 1 > 65535:
         raise job.error("port", f"{count} tasks need the ports {port} to {port + count - 1}", "Use a lower port.")
     required = job.boolean("required", default=True)
-    if not required and name != _EVALUATOR:
+    if not required and name != EVALUATOR:
         raise job.error(
             "required", "only an evaluator can fail while the run continues", "Remove it; or use `elastic`."
         )
@@ -370,10 +372,10 @@ def _worker_timeout(args: ArgReader, jobs: Sequence[JobSpec], success: str) -> f
     return timeout
 
 
-def _quiet_timeout(args: ArgReader) -> float:
-    """A worker has all of a `worker_timeout` that is not the default."""
-    timeout = args.duration("worker_timeout", ClusterSpec.worker_timeout)
-    return ClusterSpec.quiet_timeout if timeout == ClusterSpec.worker_timeout else 0.0
+def _quiet_timeout(args: ArgReader, name: str, quiet: float) -> float:
+    """A task has all of a timeout that is not the default, also while it does nothing."""
+    default = getattr(ClusterSpec, name)
+    return quiet if args.duration(name, default) == default else 0.0
 
 
 def _flags(args: ArgReader) -> str:

@@ -271,40 +271,6 @@ def test_a_clock_that_was_set_back_gives_the_workers_no_more_time() -> None:
     assert job.done()
 
 
-def test_an_evaluator_may_finish_by_itself_within_its_grace() -> None:
-    job = world(workers=1, evaluator=1, stop_grace_period="10s")
-    job.exit("worker-0")
-    job.wait(9)
-    assert (job.running(), job.states()) == ("evaluator-0/1", "worker-0 succeeded, evaluator-0 running")
-    job.exit("evaluator-0")
-    assert job.states() == "worker-0 succeeded, evaluator-0 succeeded"
-
-
-def test_an_evaluator_is_stopped_when_its_grace_is_over() -> None:
-    job = world(workers=1, evaluator=1, stop_grace_period="10s")
-    job.exit("worker-0")
-    job.wait(10)
-    assert job.states() == "worker-0 succeeded, evaluator-0 stopped (run finished)"
-
-
-def test_after_a_failure_an_evaluator_has_no_grace() -> None:
-    job = world(workers=1, evaluator=1, stop_grace_period="10s")
-    job.exit("worker-0", 1)
-    assert job.states() == "worker-0 failed, evaluator-0 stopped (run failed)"
-
-
-@pytest.mark.parametrize(("required", "state"), [(True, "stopped (run failed)"), (False, "running")])
-def test_an_evaluator_that_fails_fails_the_run_unless_it_is_not_required(required: bool, state: str) -> None:
-    job = world(workers=1, evaluator=1, jobs={"evaluator": {"required": required}})
-    job.exit("evaluator-0", 1)
-    assert job.states() == f"worker-0 {state}, evaluator-0 failed"
-    if not required:
-        job.exit("worker-0")
-        assert job.states() == "worker-0 succeeded, evaluator-0 failed"
-    assert job.job.result is not None
-    assert job.job.result.state == ("failed" if required else "succeeded")
-
-
 def test_a_restart_waits_for_its_time_and_then_runs() -> None:
     job = world(workers=1, restart=ANY)
     job.exit("worker-0", 3)

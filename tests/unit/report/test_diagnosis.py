@@ -9,6 +9,7 @@ from tests.unit.cases import plan, spec
 from tests.unit.report.test_report import NOON, failed, finished, noon, read, sight, waiting, world
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, StoredLine
+from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
 from tfdeploy.report.diagnosis import Facts, Trouble, explain
@@ -67,6 +68,19 @@ def out_of_budget() -> World:
 def finishing() -> World:
     made = world()
     made.exit("worker-0")
+    return made
+
+
+def evaluating(seconds: float = 0.0, code: int | None = None) -> World:
+    """The run has succeeded so long ago; then its evaluator ends with this code, or still runs."""
+    made = noon(evaluator=True)
+    made.come()
+    made.job.spec.jobs["evaluator"] = RunJob()
+    made.exit("worker-0")
+    made.exit("worker-1")
+    made.wait(seconds)
+    if code is not None:
+        made.exit("evaluator-0", code)
     return made
 
 

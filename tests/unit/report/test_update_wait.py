@@ -275,6 +275,20 @@ def test_the_end_of_the_wait_for_other_workers_is_said_once(logged: list[str]) -
     assert waits == [f"mnist: Run succeeded: worker-0 succeeded. {expected}"]
 
 
+def test_an_update_waits_for_the_evaluator_and_names_it_once(logged: list[str]) -> None:
+    world = running(workers=1, evaluator=1)
+    before = sight(world)
+    world.exit("worker-0")
+    sights = [before, sight(world), sight(world)]
+    made, _ = watch([missed(world, 599.0)], workers=1, evaluator=1)
+    assert not made.look().finished
+    world.exit("evaluator-0")
+    finish(observed(watch([*sights, sight(world)], workers=1, evaluator=1)[0], "2026-11-21T12:00:00+00:00"))
+    assert (
+        sum("Waiting for evaluator-0 to evaluate the last checkpoint, at most until " in line for line in logged) == 1
+    )
+
+
 def test_a_worker_that_never_trained_is_named_after_the_success(logged: list[str]) -> None:
     world = running(workers=2)
     before = sight(world)

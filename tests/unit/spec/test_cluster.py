@@ -116,6 +116,7 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         "success",
     ),
     ({"worker_timeout": "soon"}, "worker_timeout"),
+    ({"evaluator_timeout": "soon"}, "evaluator_timeout"),
     (
         {"success": "all-workers", "worker_timeout": "1m"},
         "worker_timeout",

@@ -11,6 +11,7 @@ from .. import events, sync
 from ..events import Event
 from ..run_spec import RunSpec, TaskSpec
 from ..run_state import (
+    AT_BUDGET,
     FINAL,
     INTERRUPTED,
     MOVED,
@@ -31,7 +32,7 @@ from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
-from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, over_budget
+from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
 from .until import until_result
 
 ROLLING_RESTART_SECONDS = 2.0
@@ -80,10 +81,12 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     if report.run_id != run.spec.id:
         return happened + _discard_preparation(run, task, now)
     task.host, task.port, task.ready = report.host, report.port, report.ready
+    if run.result is not None and may_restart(run, task, now):
+        run.address_book[task.hostname] = task.address  # no other task connects to it
     if report.attempt != task.attempt or task.state in FINAL:
         return happened
     task.started = report.started or task.started
-    task.is_quiet = task.is_quiet or has_nothing_to_do(run, report.quiet_seconds)
+    task.is_quiet = task.is_quiet or has_nothing_to_do(run, task, report.quiet_seconds)
     if report.phase == sync.RUNNING and task.state != RUNNING:
         set_exit(task, None)
         task.state, task.reason, task.since = RUNNING, "", now
@@ -187,7 +190,7 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
     happened = [Event(events.LAUNCHER_REGISTERED, task=task.hostname)]
     if task.state == RUNNING and not _has_stored_exit(run, task, report):
         happened.insert(0, Event(events.LAUNCHER_LOST, task=task.hostname, attempt=task.attempt))
-        if run.result and _is_over(run, task):
+        if run.result and _is_over(run, task) and not may_restart(run, task, now):
             stop_task(task, run.result, now)
         else:
             apply_loss(task, now)
@@ -236,6 +239,8 @@ def advance(run: RunState, now: float) -> List[Event]:
             run.stopped_at = now if run.result else run.stopped_at
         if run.result is not None:
             happened.append(Event(events.RUN_ENDED, result=run.result))
+    elif run.result.state == SUCCEEDED and not run.stopped_at and over_budget(run, now):
+        happened += _stop_finishing(run, now)
     if run.result is not None:
         idle = [task for task in run.tasks.values() if task.state not in FINAL and task.state != RUNNING]
         for task in idle:
@@ -243,6 +248,13 @@ def advance(run: RunState, now: float) -> List[Event]:
                 stop_task(task, run.result, now)
     artifact_uploads.request_uploads(run, now)
     return happened
+
+
+def _stop_finishing(run: RunState, now: float) -> List[Event]:
+    """The budget is used up after the success of the run: the tasks that still have time are stopped."""
+    names = [task.hostname for task in run.training_tasks if may_finish(run, task, now)]
+    run.stopped_at = now if names else 0.0
+    return [Event(events.STOP_REQUESTED, tasks=names, reason=AT_BUDGET)] if names else []
 
 
 def queue_restarts(run: RunState, hostnames: List[str], now: float) -> None:
@@ -308,7 +320,7 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
         return wait
     if (report.phase, report.run_id, report.attempt) == (sync.RUNNING, run_id, task.attempt):
         # It has its address book, which is long for many tasks.
-        return Order(sync.RUN, grace, run_id, task.attempt, observe_activity=is_observed(run))
+        return Order(sync.RUN, grace, run_id, task.attempt, observe_activity=is_observed(run, task))
     return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run))
 
 

@@ -25,6 +25,7 @@ from ..run_state import (
     TaskState,
 )
 from ..sync import ExitReport
+from .success_policy import may_restart
 
 MAX_BACKOFF = 300.0
 """The back-off doubles with each restart, up to this many seconds."""
@@ -50,13 +51,13 @@ def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float) -
     if report.cause == sync.STOPPED and run.result:
         stop_task(task, run.result, now)
         return Event(events.TASK_STOPPED, task=task.hostname, reason=task.reason)
+    is_over = run.result is not None and not task.is_auxiliary and not may_restart(run, task, now)
     set_exit(task, report.exit)
     task.state = report.exit.state
     if task.state == SUCCEEDED:
         return Event(events.TASK_SUCCEEDED, task=task.hostname)
     policy = run.spec.jobs[task.job].restart
     ended = Event(events.TASK_FAILED, task=task.hostname, attempt=task.attempt, exit=report.exit)
-    is_over = run.result is not None and not task.is_auxiliary
     if is_over or task.failures >= policy.maximum or not _is_retried(policy.on, report.exit):
         return ended
     task.failures += 1

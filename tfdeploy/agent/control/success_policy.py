@@ -7,6 +7,7 @@ from ..run_state import (
     BUDGET,
     DEAD,
     ENDED_EARLY,
+    EVALUATOR,
     FAILED,
     FINAL,
     LAUNCHERS_LOST,
@@ -101,39 +102,61 @@ def _ended_early(task: TaskState, now: float) -> bool:
 def may_finish(run: RunState, task: TaskState, now: float) -> bool:
     """Whether a task may still run after the end of the run.
 
-    After the success of the program, the evaluator has `grace` seconds to end by itself, and the other workers have
-    `worker_timeout` seconds, unless they do nothing. Meanwhile the parameter servers serve these workers; so they do when `until` or
-    the budget stops workers, which have `grace` seconds to save the variables. When the user stops the run, or at its time limit, no
-    task has time left.
+    After the success of the program, the evaluator has `evaluator_timeout` seconds to evaluate the last checkpoint, and the other
+    workers have `worker_timeout` seconds to end by themselves, unless they do nothing. Meanwhile the parameter servers serve these
+    workers; so they do when `until` or the budget stops workers, which have `grace` seconds to save the variables. When the user stops
+    the run, or at its time limit, no task has time left.
     """
     result = run.result
     if result is not None and result.cause in (UNTIL, BUDGET):
         is_needed = task.job == "ps" and any(_trains(run, other) for other in run.training_tasks)
         return is_needed and _has_started(run, task) and now < result.at + run.spec.grace
-    if result is None or result.state != SUCCEEDED or run.stopped_at or not _has_started(run, task):
+    if result is None or result.state != SUCCEEDED or run.stopped_at or now >= end_of_time(run, task):
         return False
-    if task.job == "evaluator":
-        return now < result.at + run.spec.grace
-    if now >= result.at + run.spec.worker_timeout:
-        return False
+    if task.job == EVALUATOR:
+        return run.barrier_passed and task.state not in FINAL and not task.is_quiet
     workers = [task] if task.job != "ps" else run.training_tasks
-    return any(_trains(run, worker) and not worker.is_quiet for worker in workers)
+    return _has_started(run, task) and any(_trains(run, worker) and not worker.is_quiet for worker in workers)
 
 
-def is_observed(run: RunState) -> bool:
-    """Whether launchers report for how long their programs have done nothing: after the success of the run."""
+def end_of_time(run: RunState, task: TaskState) -> float:
+    """Until when this task may still run after the end of the run."""
+    if run.result is None:
+        return math.inf
+    if run.result.cause in (UNTIL, BUDGET):
+        return run.result.at + run.spec.grace
+    return run.result.at + (run.spec.evaluator_timeout if task.job == EVALUATOR else run.spec.worker_timeout)
+
+
+def may_restart(run: RunState, task: TaskState, now: float) -> bool:
+    """Whether the program of this task may start again after the end of the run: that of an evaluator with time left."""
+    return task.job == EVALUATOR and may_finish(run, task, now)
+
+
+def is_observed(run: RunState, task: TaskState) -> bool:
+    """Whether the launcher of this task reports for how long its program has done nothing: after the success of the run."""
     result = run.result
-    return result is not None and result.state == SUCCEEDED and run.spec.quiet_timeout > 0
+    return result is not None and result.state == SUCCEEDED and _quiet_timeout(run, task) > 0
 
 
-def has_nothing_to_do(run: RunState, quiet_seconds: float) -> bool:
-    """Whether a program that has done nothing for so long is not waited for any more."""
-    return is_observed(run) and quiet_seconds >= run.spec.quiet_timeout
+def has_nothing_to_do(run: RunState, task: TaskState, quiet_seconds: float) -> bool:
+    """Whether this task, which has done nothing for so long, is not waited for any more."""
+    return is_observed(run, task) and quiet_seconds >= _quiet_timeout(run, task)
+
+
+def _quiet_timeout(run: RunState, task: TaskState) -> float:
+    return run.spec.evaluator_quiet_timeout if task.job == EVALUATOR else run.spec.quiet_timeout
 
 
 def finishing_workers(run: RunState, now: float) -> List[TaskState]:
     """After the success of the run: the workers that have time left to end by themselves."""
     return [task for task in run.training_tasks if is_worker(run, task) and may_finish(run, task, now)]
+
+
+def finishing_evaluator(run: RunState, now: float) -> Optional[TaskState]:
+    """After the success of the run: the evaluator that has time left to evaluate the last checkpoint."""
+    evaluators = (task for task in run.training_tasks if task.job == EVALUATOR and may_finish(run, task, now))
+    return next(evaluators, None)
 
 
 def is_worker(run: RunState, task: TaskState) -> bool:

@@ -14,9 +14,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from ....agent.control.success_policy import may_finish
+from ....agent.control.success_policy import end_of_time, may_finish
 from ....agent.polling import wait_until
-from ....agent.run_state import BUDGET, FINAL, RUNNING, UNTIL, RunState
+from ....agent.run_state import FINAL, RUNNING, RunState
 from ....agent.sync import LEASE_SECONDS
 from ....errors import BackendError
 from ...base import EngineTask
@@ -137,8 +137,7 @@ def _remaining(run: RunState, hostname: str) -> float:
     task, now = run.tasks.get(hostname), max((task.seen for task in run.tasks.values()), default=0.0)
     if run.result is None or task is None or not may_finish(run, task, now):
         return 0.0
-    is_saving = task.job == "evaluator" or run.result.cause in (UNTIL, BUDGET)
-    return run.result.at + (run.spec.grace if is_saving else run.spec.worker_timeout) - now
+    return end_of_time(run, task) - now
 
 
 def _wait_until_running(
