@@ -62,6 +62,7 @@ PURE = (
     "agent.control.start_barrier",
     "agent.task_command",
     "agent.control.reconcile",
+    "agent.control.absence",
     "agent.launch.task_environment",
     "backends.ec2.watchdog.shutdown_rule",
 )

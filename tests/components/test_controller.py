@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -11,6 +12,7 @@ import pytest
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
 from tests.waiting import until
+from tfdeploy.agent.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.transport.rpc import UNIX, Client
 from tfdeploy.backends.local.backend import BACKEND
@@ -27,6 +29,23 @@ while not (here / "gate").exists():
         number += 1
 (here / "printed").write_text(str(number))
 """
+
+
+PRINTS_AND_WAITS = """
+from steps import begin, wait_for
+
+start = begin()
+for number in range(1000):
+    print(start, number)
+print(end="", flush=True)
+wait_for("gate")
+print("the end")
+"""
+
+
+def lines_of(start: int) -> bytes:
+    """What `PRINTS_AND_WAITS` prints after this start."""
+    return b"".join(b"%d %d\n" % (start, number) for number in range(1000))
 
 
 def printed(cluster: Standing) -> bytes:
@@ -74,20 +93,34 @@ def test_no_byte_is_lost_when_the_controller_is_killed_again_and_again(cluster: 
     assert cluster.look().logs["worker-0"] == printed(cluster).decode().splitlines()[-20:]
 
 
-def test_the_training_goes_on_while_the_controller_is_away_and_its_end_is_made_up_for(cluster: Standing) -> None:
-    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
-    child = cluster.until_started("worker-0")
+def test_the_training_goes_on_while_the_controller_is_away_and_what_happened_is_made_up_for(cluster: Standing) -> None:
+    """A program that was killed is started again, and ends. All of that is in the record once, with its own time."""
+    cluster.up(PRINTS_AND_WAITS, workers=1)
+    first = cluster.until_started("worker-0")
     cluster.until_running("worker-0")
+    cluster.until_output("worker-0", lines_of(1))
     controller = cluster.pid("controller")
     with halted(controller):
-        known = len(cluster.output("worker-0"))
+        os.kill(first, signal.SIGKILL)
+        second = cluster.until_started("worker-0", 2)
         cluster.open()
-        until(lambda: not psutil.pid_exists(child), "the child has ended, and its launcher has noticed")
+        until(lambda: not psutil.pid_exists(second), "the second program has ended, and its launcher has noticed")
         assert cluster.recorded("worker-0") == "running"
+        returned = time.time()
     cluster.until_state("succeeded")
-    assert len(cluster.output("worker-0")) > known
-    assert cluster.output("worker-0") == printed(cluster)
-    assert len(cluster.started("worker-0")) == 1
+    assert cluster.output("worker-0") == lines_of(1) + lines_of(2) + b"the end\n"
+    assert Record(cluster.places.record).log(cluster.job().spec.id, "worker-0").attempts() == [1, 2]
+    happened = [event for event in cluster.events() if event.task]
+    assert [(event.kind, event.attempt) for event in happened] == [
+        (LAUNCHER_REGISTERED, 0),
+        (TASK_STARTED, 1),
+        (TASK_RESTARTING, 2),
+        (TASK_STARTED, 2),
+        (TASK_SUCCEEDED, 0),
+    ]
+    assert happened[3].at < returned
+    assert (cluster.job().tasks["worker-0"].attempt, cluster.job().tasks["worker-0"].failures) == (2, 1)
+    assert len(cluster.started("worker-0")) == 2
     assert cluster.pid("controller") == controller
 
 

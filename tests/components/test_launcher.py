@@ -14,6 +14,8 @@ from tests.components.launching import GENERATION, launching
 from tests.components.processes import alive
 from tests.waiting import until
 from tfdeploy.agent import sync
+from tfdeploy.agent.launch.last_order import AWAY_SECONDS
+from tfdeploy.agent.run_spec import RestartPolicy
 from tfdeploy.agent.sync import END, NOTHING, WAIT, LauncherReport, Order
 
 WAITS_FOR = """
@@ -132,6 +134,31 @@ def test_a_program_without_lease_is_left_alone(tmp_path: Path) -> None:
         report = task.until_report(lambda report: report.exit, "the end")
         assert report.exit is not None
         assert (report.exit.exit.code, report.exit.cause) == (0, "")
+
+
+def test_a_program_that_was_started_again_without_the_controller_is_reported_by_the_next_launcher(
+    tmp_path: Path,
+) -> None:
+    with launching(tmp_path, waits(tmp_path)) as task:
+        policy = RestartPolicy(3, 0.1, ["signal"])
+        task.controller.decide = lambda report: replace(task.controller.run_attempt(report, 1), restart=policy)
+        launcher = task.start()
+        task.until_report(lambda report: report.phase == sync.RUNNING, "a running program")
+        task.controller.is_silent = True
+        os.kill(until_started(tmp_path, 1), signal.SIGKILL)
+        second = until_started(tmp_path, 2)
+        launcher.kill()
+        launcher.wait()
+        until(lambda: not alive(second), "the program has ended with its launcher")
+        task.controller.reports.clear()
+        task.controller.is_silent = False
+        task.controller.decide = lambda report: Order(END)
+        assert task.start().wait() == 0
+        report = task.controller.reports[0]
+        assert (report.run_id, report.attempt, report.phase, report.exit) == ("run", 2, sync.IDLE, None)
+        assert [(ended.attempt, ended.exit.exit.signal) for ended in report.restarted] == [(1, "SIGKILL")]
+        assert report.restarted[0].exit.age > AWAY_SECONDS - 1
+        assert not (task.folder / "exit.json").exists()
 
 
 PRINTS = """

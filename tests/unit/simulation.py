@@ -7,11 +7,12 @@ from typing import Any
 
 from tests.unit.cases import plan
 from tfdeploy.agent import sync
-from tfdeploy.agent.control import elastic, reconcile, until
+from tfdeploy.agent.control import absence, elastic, reconcile, until
+from tfdeploy.agent.control.restart_policy import restart_delay
 from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.events import Event
 from tfdeploy.agent.run_state import FINAL, RunState, TaskExit
-from tfdeploy.agent.sync import ExitReport, LauncherReport, Order
+from tfdeploy.agent.sync import EndedAttempt, ExitReport, LauncherReport, Order
 from tfdeploy.agent.task_command import TaskAddress
 from tfdeploy.report.events import result_text, task_detail
 
@@ -49,8 +50,23 @@ class Launcher:
         self.exit: ExitReport | None = None
         self.ended = False
         self.quiet_seconds = 0.0
+        self.last: Order | None = None
+        """The last order that it may follow while the controller is away."""
+        self.restarted: list[EndedAttempt] = []
+        self.begun: list[tuple[str, int]] = []
+        """Run and attempt of each start of the program in the launcher's folder."""
 
-    def report(self) -> LauncherReport:
+    def inherit(self, other: "Launcher") -> None:
+        """Begin in the folder of a launcher that was killed."""
+        self.run, self.attempt, self.exit, self.begun = other.run, other.attempt, other.exit, other.begun
+        self.restarted = other.restarted
+
+    def report(self, now: float | None = None) -> LauncherReport:
+        """What it reports; `now` is for the ages of what has ended."""
+
+        def aged(end: ExitReport) -> ExitReport:
+            return replace(end, age=now - end.at if now else 0.0)
+
         return LauncherReport(
             self.hostname,
             self.instance,
@@ -64,19 +80,25 @@ class Launcher:
             attempt=self.attempt,
             phase=sync.EXITED if self.exit else sync.RUNNING if self.running else sync.IDLE,
             started=self.started,
-            exit=self.exit,
+            exit=self.exit and aged(self.exit),
+            restarted=[replace(ended, exit=aged(ended.exit)) for ended in self.restarted],
             generation=self.generation,
             quiet_seconds=self.quiet_seconds if self.running else 0.0,
+            running_seconds=now - self.started if now and self.running and self.restarted else 0.0,
         )
 
     def end_child(self, code: int, now: float, signal: str = "", oom: bool = False, cause: str = "") -> None:
         self.running = False
-        self.exit = ExitReport(TaskExit(code, signal, oom), now, cause)
+        self.exit = ExitReport(TaskExit(code, signal, oom), now, cause, ran_seconds=now - self.started)
 
     def obey(self, order: Order, now: float) -> None:
         order = Order.from_dict(json.loads(json.dumps(order.to_dict())))
         self.generation = order.generation or self.generation
         same = (order.run_id, order.attempt) == (self.run, self.attempt)
+        if order.action != sync.NOTHING:
+            self.last = self._followed(order)
+        if order.action == sync.RUN and not same:
+            self.restarted = []
         if self.running:
             if order.action in (sync.STOP, sync.END):
                 self.end_child(143, now, "SIGTERM", cause="stopped")
@@ -85,12 +107,29 @@ class Launcher:
         elif order.action == sync.END:
             self.ended = True
         elif order.action == sync.PREPARE:
-            self.run, self.attempt, self.exit = order.run_id, 0, None
+            self.run, self.attempt, self.exit, self.restarted = order.run_id, 0, None, []
             self.port = order.port if order.port and self.takes_ports else self.port
         elif order.action == sync.RUN and not same:
             assert order.run_id == self.run, "ordered to run what it has not prepared"
-            self.attempt, self.running, self.started, self.exit = order.attempt, True, now, None
+            self._begin(order.attempt, now)
             self.address_book = order.address_book
+
+    def _begin(self, attempt: int, now: float) -> None:
+        self.begun.append((self.run, attempt))
+        self.attempt, self.running, self.started, self.exit = attempt, True, now, None
+
+    def _followed(self, order: Order) -> Order | None:
+        if order.restart is None or order.address_book:
+            return order if order.restart else None
+        return self.last and replace(self.last, restart=order.restart, failures=order.failures)
+
+    def begin_again(self, now: float) -> None:
+        """The controller is away, and it follows the last order."""
+        assert self.last is not None
+        assert self.exit is not None
+        self.restarted = [*self.restarted, EndedAttempt(self.attempt, self.exit)]
+        self._begin(self.attempt + 1, now)
+        self.last = replace(self.last, attempt=self.attempt, failures=self.last.failures + 1)
 
 
 class World:
@@ -133,12 +172,13 @@ class World:
 
     def note(self, events: list[Event]) -> None:
         self.events += [
-            Event.from_dict(json.loads(json.dumps(replace(event, at=self.now).to_dict()))) for event in events
+            Event.from_dict(json.loads(json.dumps(replace(event, at=event.at or self.now).to_dict())))
+            for event in events
         ]
 
     def sync(self, hostname: str) -> Order:
         launcher = self.launchers[hostname]
-        order = self.take(launcher.report())
+        order = self.take(launcher.report(self.now))
         if not (order.action == sync.STOP and hostname in self.saving):
             launcher.obey(order, self.now)
         if launcher.ended:
@@ -155,6 +195,24 @@ class World:
         """The program of a task ends by itself."""
         self.launchers[hostname].end_child(code, self.now, **how)
         self.settle()
+
+    def fail_alone(self, hostname: str, code: int = 137, signal: str = "SIGKILL") -> bool:
+        """A program fails while the controller is away; whether its launcher has started it again by the last order."""
+        launcher = self.launchers[hostname]
+        launcher.end_child(code, self.now, signal)
+        order = launcher.last
+        policy = order.restart if order and order.attempt == launcher.attempt else None
+        delay = restart_delay(policy, order.failures, TaskExit(code, signal)) if order and policy else None
+        if delay is not None:
+            self.now += delay
+            launcher.begin_again(self.now)
+        return delay is not None
+
+    def return_after(self, seconds: float) -> None:
+        """The controller was away for so long, and its first step comes before any report."""
+        self.now += seconds
+        absence.listen_again(self.job, self.now, seconds)
+        self.advance()
 
     def wait(self, seconds: float) -> None:
         self.now += seconds

@@ -117,6 +117,9 @@ class TaskState(JsonData):
     """What its launcher reports of output that it could not store."""
     dropped_reported: int = 0
     """How much of that the events contain."""
+    decided: int = 0
+    """The last attempt that did not follow from the end of the one before, but from a decision on the task or the run. What a launcher
+    has started again by itself since an attempt before it does not count."""
     machine_ends: bool = False
     """It was interrupted because its machine is about to be shut down."""
     can_upload: bool = False
@@ -255,6 +258,8 @@ class RunState(JsonData):
     reached: List[ReachedMetric] = field(default_factory=list)
     """The metrics by which all conditions of `until` held. The run ends when their tasks have reported after that."""
     reached_at: float = 0.0
+    listening_since: float = 0.0
+    """When the present controller began, or continued after a pause: silence before that is not the launchers'."""
     until_problems: List[str] = field(default_factory=list)
     """The conditions of `until` that cannot hold, as the events have them. Each is listed once."""
     uploads: Dict[str, MachineUpload] = field(default_factory=dict)
@@ -302,6 +307,10 @@ class RunState(JsonData):
             return 0.0
         former = self.former.get(hostname, FormerTask())
         return (task.seen if task else 0.0) or former.seen
+
+    def silent_seconds(self, task: TaskState, now: float) -> float:
+        """For how long a controller has listened to a task's launcher in vain."""
+        return now - max(task.seen, self.listening_since)
 
     def as_former(self, hostname: str) -> FormerTask:
         """What is known of this task when it is removed, or was before."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import List, Optional
 
 from .json_data import JsonData, SparseJsonData
-from .run_spec import RunSpec
+from .run_spec import RestartPolicy, RunSpec
 from .run_state import TaskExit
 from .task_command import TaskAddress
 
@@ -40,6 +40,14 @@ class ExitReport(JsonData):
     """How long it ran, by a clock that does not step."""
     age: float = 0.0
     """Seconds from the end to this report, by a clock that does not step; -1 where the launcher did not see the end itself."""
+
+
+@dataclass(frozen=True)
+class EndedAttempt(JsonData):
+    """An attempt that has ended."""
+
+    attempt: int
+    exit: ExitReport
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,8 @@ class LauncherReport(JsonData):
     """It uploads artifacts when an order asks for it. Launchers from before there were artifacts do not."""
     quiet_seconds: float = 0.0
     """For how long its program has done nothing (`activity`), where an order asks for that. Launchers of 0.1.0 do not report it."""
+    restarted: List[EndedAttempt] = field(default_factory=list)
+    """While the controller was away, these attempts have ended, and the launcher itself has begun the one after each."""
 
 
 @dataclass(frozen=True)
@@ -117,3 +127,7 @@ class Order(SparseJsonData):
     """Upload this, and report again: before it ends, or before its machine is shut down."""
     observe_activity: bool = False
     """For `run`: report for how long the program has done nothing."""
+    restart: Optional[RestartPolicy] = None
+    """While the controller is away, the launcher starts a program that has failed again by this policy; None: it waits."""
+    failures: int = 0
+    """How many failures before the present attempt, or the one that ended last, count for that policy."""

@@ -257,7 +257,8 @@ def task_status(task: TaskState, observed: ObservedState) -> str:
         return states.STARTING if begins else _unreachable(observed.controller_silent_since)
     if observed.engine is not None and task.instance and (engine is None or not engine.alive):
         return states.LOST if task.state != states.INTERRUPTED else states.INTERRUPTED
-    if task.seen and observed.view.at - task.seen > SILENT_SECONDS:
+    run = observed.view.run_state
+    if task.seen and run is not None and run.silent_seconds(task, observed.view.at) > SILENT_SECONDS:
         return _unreachable(task.seen)
     if task.state == states.WAITING:
         return f"waiting for {task.waiting_for}"

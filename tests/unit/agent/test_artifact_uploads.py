@@ -163,6 +163,14 @@ def test_a_machine_that_is_lost_while_its_task_runs_is_named_after_the_end_of_th
     assert cluster.end("worker-1").upload
 
 
+def tick(controller: Controller, clock: list[float], seconds: int) -> None:
+    """So much time passes for a controller that runs."""
+    controller.tick()
+    for _ in range(seconds):
+        clock[0] += 1
+        controller.tick()
+
+
 def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silence(tmp_path: Path) -> None:
     cluster = Cluster(spec("worker-0", "worker-1"), worker_1="b")
     cluster.end("worker-0")
@@ -171,13 +179,12 @@ def test_a_controller_that_is_back_does_not_take_the_time_without_one_for_silenc
     record.save(cluster.run)
     controller = Controller(record, clock=Clock(lambda: later[0], lambda: later[0]))
 
-    def lost(seconds: float) -> list[tuple[str, str]]:
-        later[0] += seconds
-        controller.tick()
+    def lost(seconds: int) -> list[tuple[str, str]]:
+        tick(controller, later, seconds)
         return [(event.task, event.machine) for event in record.events("run") if event.kind == ARTIFACTS_LOST]
 
-    assert lost(0) == lost(artifact_uploads.SILENT_SECONDS - 1) == []
-    assert lost(2) == [("worker-1", "b")]
+    assert lost(0) == lost(int(artifact_uploads.SILENT_SECONDS) - 1) == []
+    assert lost(3) == [("worker-1", "b")]
 
 
 def expire(cluster: Cluster, seconds: float, *silent: str) -> list[str]:
@@ -261,16 +268,12 @@ def test_a_lost_launcher_has_its_time_from_its_own_return_not_from_that_of_the_c
     expire(cluster, 60, "worker-0")
     Record(tmp_path).save(cluster.run)
     controller = Controller(Record(tmp_path), clock=Clock(lambda: later[0], lambda: later[0]))
-    for seconds in (0, 20, artifact_uploads.MAX_SECONDS):
-        later[0] += seconds
-        controller.tick()
+    tick(controller, later, 20 + int(artifact_uploads.MAX_SECONDS))
     assert controller.sync(cluster.reports["worker-0"]).upload
-    for seconds in (0, artifact_uploads.MAX_SECONDS - 10):
-        later[0] += seconds
-        controller.tick()
+    for seconds in (0, int(artifact_uploads.MAX_SECONDS) - 10):
+        tick(controller, later, seconds)
         assert controller.sync(cluster.reports["worker-0"]).upload
-    later[0] += 20
-    controller.tick()
+    tick(controller, later, 20)
     assert controller.sync(cluster.reports["worker-0"]).action == sync.END
 
 
@@ -454,8 +457,7 @@ def test_what_has_arrived_stays_until_its_launcher_is_not_asked_any_more(tmp_pat
     controller = Controller(Record(tmp_path), clock=steady)
     controller.tick()
     assert drafts.exists()
-    later[0] += artifact_uploads.MAX_SECONDS + 60
-    controller.tick()
+    tick(controller, later, int(artifact_uploads.MAX_SECONDS) + 60)
     assert not drafts.exists(), "nobody continues it"
     with pytest.raises(UploadRefused):
         controller.begin_upload("run", "worker-0", declared("a.keras"))

@@ -30,7 +30,7 @@ FILES_OF_A_REPORT = ["token"]
 BYTES_OF_A_REPORT = 600
 """With the head of the request."""
 
-BYTES_OF_AN_ANSWER = 120
+BYTES_OF_AN_ANSWER = 180
 """To a launcher whose program runs: without the addresses of the others, which it has."""
 
 FILES_OF_A_VIEW = Linear(2, 2)

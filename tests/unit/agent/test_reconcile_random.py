@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.examples import examples
-from tests.unit.simulation import World
+from tests.unit.simulation import Launcher, World
 from tfdeploy.agent.events import TASKS_CHANGED
 from tfdeploy.agent.run_state import FINAL, STARTUP_TIMEOUT, TaskState
 from tfdeploy.agent.sync import LauncherReport
@@ -43,6 +43,25 @@ class LifeOfAJob(RuleBasedStateMachine):
         if hostname in self.world.job.tasks:
             self.world.launchers.pop(hostname, None)
             self.world.come(hostname, port=port)
+
+    @rule(hostname=TASKS)
+    def a_launcher_is_killed_and_the_next_one_begins_in_its_folder(self, hostname: str) -> None:
+        if hostname in self.world.job.tasks and hostname in self.world.launchers:
+            before = self.world.launchers[hostname]
+            self.world.launchers[hostname] = Launcher(hostname, before.port, self.world.now)
+            self.world.launchers[hostname].inherit(before)
+            self.world.settle()
+
+    @rule(hostname=TASKS, end=st.sampled_from([{"code": 3, "signal": ""}, {"code": 137}]), times=st.integers(1, 3))
+    def a_program_fails_while_the_controller_is_away(self, hostname: str, end: dict[str, Any], times: int) -> None:
+        launcher = self.world.launchers.get(hostname)
+        for _ in range(times):
+            if launcher and launcher.running:
+                self.world.fail_alone(hostname, **end)
+
+    @rule(seconds=st.sampled_from([0.1, 3.0, 600.0]))
+    def the_controller_returns(self, seconds: float) -> None:
+        self.world.return_after(seconds)
 
     @rule(hostname=TASKS)
     def a_launcher_is_lost(self, hostname: str) -> None:
@@ -147,6 +166,11 @@ class LifeOfAJob(RuleBasedStateMachine):
         for name, attempt in self.attempts.items():
             assert self.tasks()[name].attempt >= attempt
         self.attempts = {name: task.attempt for name, task in self.tasks().items()}
+
+    @invariant()
+    def no_attempt_begins_twice(self) -> None:
+        for launcher in self.world.launchers.values():
+            assert len(launcher.begun) == len({*launcher.begun})
 
     @invariant()
     def who_runs_in_the_present_attempt_has_the_present_book(self) -> None:

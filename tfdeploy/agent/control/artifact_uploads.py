@@ -30,7 +30,7 @@ def has_uploads(run: RunState) -> bool:
 def _is_over(run: RunState, task: TaskState, now: float) -> bool:
     """Whether its program has ended, or its launcher is silent since the end of the run: then `expire` decides whether it is lost."""
     has_ended = task.state in FINAL or (task.state == INTERRUPTED and task.machine_ends)
-    return has_ended or (run.result is not None and now - task.seen > SILENT_SECONDS)
+    return has_ended or (run.result is not None and run.silent_seconds(task, now) > SILENT_SECONDS)
 
 
 def request_uploads(run: RunState, now: float) -> None:

@@ -17,6 +17,7 @@ from .. import events
 from ..events import Event
 from ..files import write_whole
 from ..launch import workdir
+from ..launch.lease import boot_seconds
 from ..launch.ports import PortReservations
 from ..record import artifact_restore, former_calls, record_import
 from ..record.record import Record, RecordView, ViewRequest
@@ -26,7 +27,7 @@ from ..run_spec import RunSpec
 from ..run_state import FINAL, RunState, continues
 from ..sync import END, NOTHING, PREPARE, RUN, RUNNING, STOP, WAIT, LauncherReport, Order
 from ..transport.artifact_upload_calls import UploadCalls, UploadRefused
-from . import artifact_uploads, elastic, move, reconcile, until
+from . import absence, artifact_uploads, elastic, move, reconcile, until
 from .journal import Journal
 from .order_changes import OrderChanges
 
@@ -48,6 +49,9 @@ _SAVE_SECONDS, _SAVE_SECONDS_PER_TASK = 0.02, 0.0005
 _STEP_SECONDS = 1.0
 """A smaller change of the clock is not corrected."""
 
+PAUSE_SECONDS = 5.0
+"""A controller ticks several times a second. One that has not for so long has not heard its launchers, either."""
+
 END_SECONDS = 30.0
 """While the record cannot be written, a launcher whose task has ended remains for so long, as nothing else has stored the end. Then it
 exits, because its machine may be paid for."""
@@ -65,12 +69,13 @@ class TaskUnknown(Exception):
 
 
 class Clock:
-    """The wall clock, and by how much it was set."""
+    """The wall clock, by how much it was set, and for how long the controller stood still."""
 
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = boot_seconds) -> None:
         self._wall = wall
         self.steady = steady
         self._offset = wall() - steady()
+        self._asked = steady()
 
     def read(self) -> float:
         """The time, in seconds since 1970."""
@@ -81,6 +86,12 @@ class Clock:
         offset = self._wall() - self.steady()
         moved, self._offset = offset - self._offset, offset
         return moved if abs(moved) > _STEP_SECONDS else 0.0
+
+    def pause(self) -> float:
+        """Seconds since the last call, where a controller that runs takes less: it was stopped, its disk did not respond, or
+        its machine was suspended. Else 0."""
+        before, self._asked = self._asked, self.steady()
+        return self._asked - before if self._asked - before > PAUSE_SECONDS else 0.0
 
 
 class Controller:
@@ -109,8 +120,6 @@ class Controller:
         )  # one that has arrived must be submitted here first
         if self._run is not None:
             reconcile.recover_clock(self._run, self._clock.read(), record.last_alive())
-            if not self._run.barrier_passed:
-                self._run.waiting_since = self._clock.read()
 
     def submit_run(self, spec: RunSpec) -> Dict[str, Any]:
         """Make this the current run. A run that the record has continues where it was, or stays finished."""
@@ -427,11 +436,16 @@ class Controller:
         write_whole(self.code_path(name), data)
 
     def _now(self) -> float:
-        """The time. Where the clock was set, the state is corrected first."""
-        step = self._clock.step()
+        """The time. Where the clock was set, or this process stood still, the state is corrected first."""
+        step, paused = self._clock.step(), self._clock.pause()
+        now = self._clock.read()
         if step and self._run is not None:
             reconcile.shift_clock(self._run, step)
-        return self._clock.read()
+        if paused:
+            self._upload_calls.listen()
+            if self._run is not None:
+                absence.listen_again(self._run, now, paused)
+        return now
 
     def _add(self, happened: List[Event], now: float) -> None:
         """Note that the state has changed, and why."""

@@ -29,9 +29,9 @@ class Journal:
         return self._problem if self._failed_at else ""
 
     def add(self, run_id: str, happened: List[Event], now: float) -> None:
-        """Keep these events until they are written."""
+        """Keep these events until they are written. Those without a time of their own happened now."""
         self._run_id = run_id
-        self._unwritten += [replace(event, at=now) for event in happened]
+        self._unwritten += [replace(event, at=event.at or now) for event in happened]
         excess = max(0, len(self._unwritten) - _MAX_UNWRITTEN)
         self._dropped += excess
         del self._unwritten[:excess]

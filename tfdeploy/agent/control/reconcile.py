@@ -9,12 +9,13 @@ from typing import List, Optional
 
 from .. import events, sync
 from ..events import Event
-from ..run_spec import RunSpec, TaskSpec
+from ..run_spec import RestartPolicy, RunSpec, TaskSpec
 from ..run_state import (
     AT_BUDGET,
     FINAL,
     INTERRUPTED,
     MOVED,
+    RESTARTING,
     RUNNING,
     STARTING,
     STOP_REQUESTED,
@@ -30,7 +31,8 @@ from ..run_state import (
 from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
-from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, set_exit, stop_task
+from .absence import adopt_restarts, is_hearing, listen_again
+from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
 from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
 from .until import until_result
@@ -75,7 +77,8 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
         return []
     if _is_fenced(task, report):
         return []
-    happened = _register_launcher(run, task, report, now) if report.instance != task.instance else []
+    happened = adopt_restarts(run, task, report, now)
+    happened += _register_launcher(run, task, report, now) if report.instance != task.instance else []
     task.seen = now
     happened += _note_problems(task, report)
     if report.run_id != run.spec.id:
@@ -88,9 +91,7 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
     task.started = report.started or task.started
     task.is_quiet = task.is_quiet or has_nothing_to_do(run, task, report.quiet_seconds)
     if report.phase == sync.RUNNING and task.state != RUNNING:
-        set_exit(task, None)
-        task.state, task.reason, task.since = RUNNING, "", now
-        return [*happened, Event(events.TASK_STARTED, task=task.hostname, attempt=task.attempt)]
+        return [*happened, apply_start(task, now - report.running_seconds)]
     if report.phase == sync.EXITED and report.exit is not None:
         return [*happened, apply_exit(run, task, report.exit, now)]
     return happened
@@ -228,8 +229,11 @@ def _discard_preparation(run: RunState, task: TaskState, now: float) -> List[Eve
 
 
 def advance(run: RunState, now: float) -> List[Event]:
-    """Update what follows from time and from the tasks' states: start barrier, timeout, rolling restart, result."""
+    """Update what follows from time and from the tasks' states: start barrier, timeout, rolling restart, result. A controller that was
+    away hears its launchers first."""
     happened: List[Event] = []
+    if is_hearing(run, now):
+        return happened
     if run.result is None:
         happened += advance_barrier(run, now)
         happened += _advance_rolling_restart(run, now)
@@ -282,7 +286,9 @@ def _advance_rolling_restart(run: RunState, now: float) -> List[Event]:
 
 
 def _is_lost_worker(run: RunState, task: TaskState, now: float) -> bool:
-    return elastic.is_optional(run.spec, task) and task.state != RUNNING and now - task.seen > LOST_SECONDS
+    return (
+        elastic.is_optional(run.spec, task) and task.state != RUNNING and run.silent_seconds(task, now) > LOST_SECONDS
+    )
 
 
 def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
@@ -292,7 +298,21 @@ def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
         return Order(sync.NOTHING, run.spec.grace)
     if task is None or _is_fenced(task, report):
         return Order(sync.END, run.spec.grace)
-    return replace(_current_order(run, task, report, now), generation=task.generation)
+    order = replace(_current_order(run, task, report, now), generation=task.generation)
+    if order.action not in (sync.RUN, sync.WAIT):
+        return order
+    # A launcher that waits for the end of a back-off has the failure before it.
+    failures = task.failures - (task.state == RESTARTING)
+    return replace(order, restart=_launchers_policy(run, task), failures=failures)
+
+
+def _launchers_policy(run: RunState, task: TaskState) -> Optional[RestartPolicy]:
+    """The policy by which a launcher starts the program again while the controller is away. None where that needs a decision: the run
+    is over, or its tasks have not all the same addresses."""
+    has_addresses = task.ready and run.address_book.get(task.hostname) == task.address
+    if _is_over(run, task) or not (has_addresses or task.is_auxiliary):
+        return None
+    return run.spec.jobs[task.job].restart
 
 
 def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: float) -> Order:
@@ -376,6 +396,7 @@ def shift_clock(run: RunState, seconds: float) -> None:
     run.stopped_at += seconds if run.stopped_at else 0.0
     run.cost_since += seconds
     run.reached_at += seconds
+    run.listening_since += seconds
     artifact_uploads.shift_clock(run, seconds)
     for task in run.tasks.values():
         task.not_before += seconds
@@ -388,16 +409,15 @@ def shift_clock(run: RunState, seconds: float) -> None:
 
 
 def recover_clock(run: RunState, now: float, last_alive: float) -> None:
-    """The clock may have been set while no controller ran, since `last_alive`: nothing waits longer than it would have, and the budget
-    is not used up by that, nor the time of uploads. Metrics by which conditions of `until` held are read again."""
+    """No controller ran since `last_alive`. The clock may have been set meanwhile: nothing waits longer than it would have, and the
+    budget is not used up by that. Metrics by which conditions of `until` held are read again."""
+    listen_again(run, now, now - last_alive if last_alive else 0.0)
     run.restart_from = min(run.restart_from, now + GATHER_SECONDS)
     run.stopped_at = min(run.stopped_at, now)
     counted_until = max(run.cost_since, last_alive)
     unobserved = now - counted_until
     run.cost_since += unobserved - min(max(0.0, unobserved), MAX_UNOBSERVED_SECONDS)
     run.reached = []
-    if last_alive:
-        artifact_uploads.shift_clock(run, now - last_alive)
     if run.result is not None:
         run.result = replace(run.result, at=min(run.result.at, now))
     for task in run.tasks.values():

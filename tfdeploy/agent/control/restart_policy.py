@@ -1,9 +1,11 @@
 """What the end of a task's program means for the task: a restart with back-off, or its final state. Pure."""
 
+from dataclasses import replace
 from typing import List, Optional
 
 from .. import events, sync
 from ..events import Event
+from ..run_spec import RestartPolicy
 from ..run_state import (
     AT_BUDGET,
     AT_TIME_LIMIT,
@@ -15,6 +17,7 @@ from ..run_state import (
     RESTARTING,
     RUN_FAILED,
     RUN_FINISHED,
+    RUNNING,
     STOPPED,
     SUCCEEDED,
     TIME_LIMIT,
@@ -38,9 +41,34 @@ STEADY_SECONDS = 300.0
 """A launcher that is lost after its program has run this long is the first in a row."""
 
 
-def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float) -> Event:
-    """Update a task at the end of its program."""
-    task.ended, task.since = report.at, now
+def restart_delay(policy: RestartPolicy, failures: int, exit_: TaskExit) -> Optional[float]:
+    """Seconds from this end of a program to its next start, after so many failures before; None where the policy does not start it
+    again. Controller and launchers decide by it."""
+    if exit_.state == SUCCEEDED or failures >= policy.maximum or not _is_retried(policy.on, exit_):
+        return None
+    doubled = policy.backoff * 2.0 ** min(failures, _MAX_DOUBLINGS)
+    return min(doubled, max(MAX_BACKOFF, policy.backoff))
+
+
+def ended_at(report: ExitReport, now: float) -> float:
+    """When a program ended, by the controller's clock."""
+    return now - max(0.0, report.age)
+
+
+def apply_start(task: TaskState, at: float) -> Event:
+    """Update a task whose program runs since `at`."""
+    set_exit(task, None)
+    task.state, task.reason, task.since = RUNNING, "", at
+    return Event(events.TASK_STARTED, at, task.hostname, task.attempt)
+
+
+def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, has_restarted: bool = False) -> Event:
+    """Update a task at the end of its program. `has_restarted`: its launcher has begun the next attempt itself."""
+    task.ended, task.since = report.at, ended_at(report, now)
+    return replace(_apply_exit(run, task, report, now, has_restarted), at=task.since)
+
+
+def _apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float, has_restarted: bool) -> Event:
     if report.cause == sync.INTERRUPTED:
         task.state = INTERRUPTED
         requested = f"{task.user_action} {BY_REQUEST}" if task.user_action else ""
@@ -58,13 +86,13 @@ def apply_exit(run: RunState, task: TaskState, report: ExitReport, now: float) -
         return Event(events.TASK_SUCCEEDED, task=task.hostname)
     policy = run.spec.jobs[task.job].restart
     ended = Event(events.TASK_FAILED, task=task.hostname, attempt=task.attempt, exit=report.exit)
-    if is_over or task.failures >= policy.maximum or not _is_retried(policy.on, report.exit):
+    delay = restart_delay(policy, task.failures, report.exit)
+    if (is_over or delay is None) and not has_restarted:
         return ended
     task.failures += 1
     task.attempt += 1
-    doubled = policy.backoff * 2.0 ** min(task.failures - 1, _MAX_DOUBLINGS)
-    task.restart_delay = min(doubled, max(MAX_BACKOFF, policy.backoff))
-    task.not_before = now + task.restart_delay
+    task.restart_delay = delay or 0.0
+    task.not_before = task.since + task.restart_delay
     task.max_failures = policy.maximum
     task.state = RESTARTING
     return Event(

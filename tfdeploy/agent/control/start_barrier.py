@@ -25,6 +25,7 @@ def next_attempt(run: RunState, task: TaskState) -> None:
     may_run = (task.is_auxiliary or task.hostname in run.address_book) and task.state not in FINAL
     if task.state == RUNNING or may_run:
         task.attempt += 1
+        task.decided = task.attempt
     if task.state == RUNNING:
         task.state = STARTING
 

@@ -28,14 +28,15 @@ from ..task_command import TaskAddress
 from ..transport.log_shipper import Shipper, close_spool, open_spool
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, workdir
+from .last_order import LastOrder
 from .lead import NOT_FOUND, die_with_parent, yield_to_programs
 from .lease import Lease, boot_seconds
 from .ports import Port, PortTaken
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
 
-_RETRY_SECONDS = 0.5
-"""The next sync after one that got no order."""
+_RETRY_SECONDS, _LONGEST_RETRY = 0.5, 4.0
+"""Seconds until the next sync after one that got no order: twice as long each time. `absence.HEAR_SECONDS` is longer."""
 
 _SHIP_SECONDS = 10.0
 
@@ -81,6 +82,8 @@ class Launcher:
         self._port = Port(settings.host)
         self._program = Program(self._folder)
         self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
+        self._last_order = LastOrder()
+        self._retry = Backoff(_RETRY_SECONDS, _LONGEST_RETRY)
         self._backoff = Backoff(_FIRST_BACKOFF, _LONGEST_BACKOFF)
         self._problem = ""
         self._lost_bytes = 0
@@ -100,7 +103,7 @@ class Launcher:
             self._program.collect()
             report = self._report()
             order = self._sync(report)
-            code = self._follow(order)
+            code = self._follow(order or self._order_of_absent())
             if code is not None:
                 self._close_spool()
                 wait_until(self._ship_leftovers, _SHIP_SECONDS, _RETRY_SECONDS)
@@ -108,7 +111,17 @@ class Launcher:
             if self._lease.is_ending(self._grace):
                 self._program.stop(sync.INTERRUPTED, self._grace, sync.LEASE_ENDED)
             if self._report() == report:
-                self._sleep(order.poll if order else _RETRY_SECONDS)
+                self._sleep(order.poll if order else self._seconds_until_retry())
+
+    def _order_of_absent(self) -> Optional[Order]:
+        """The order to start the program while the controller is away. A launcher with a lease may have been replaced meanwhile."""
+        is_prepared = self._spec is not None and not self._settings.lease and not self._program.is_running
+        return self._last_order.follow(self._program) if is_prepared else None
+
+    def _seconds_until_retry(self) -> float:
+        due = self._last_order.seconds_until_restart(self._program)
+        pause = max(_RETRY_SECONDS, self._retry.seconds)
+        return pause if due is None else min(pause, max(due, _RETRY_SECONDS))
 
     def _sleep(self, seconds: float) -> None:
         if wait_for_signal(_WAKING, self._program.seconds_until_kill(seconds)) not in (0, signal.SIGCHLD):
@@ -140,11 +153,19 @@ class Launcher:
         try:
             order = Order.from_dict(self._client.json("POST", "/sync", report.to_dict()))
         except (OSError, ValueError, KeyError, TypeError):  # no response, or none of a controller
+            self._retry.fail()
+            self._last_order.note_silence()
             return None
         except CallError:
+            self._retry.fail()
+            self._last_order.note_response()
             with suppress(OSError):
                 self._client.token = self._log_client.token = self._read_token()
             return None
+        self._retry.reset()
+        self._last_order.note_response(order)
+        if order.action == sync.RUN and order.attempt != self._program.attempt:
+            self._program.forget_restarts()
         self._lease.renew(begin)
         self._changes.note_contact()
         self._identity = replace(self._identity, generation=order.generation or self._identity.generation)

@@ -6,12 +6,12 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import List, NamedTuple, Optional
 
 from .. import sync
 from ..files import write_whole
 from ..run_state import TaskExit
-from ..sync import ExitReport, LauncherReport
+from ..sync import EndedAttempt, ExitReport, LauncherReport
 from ..transport.log_shipper import Shipper
 from . import docker_env
 from .activity import Activity
@@ -23,6 +23,19 @@ from .workdir import Command
 _PIPE_SECONDS = 2.0
 
 
+class _Ended(NamedTuple):
+    """The end of an attempt."""
+
+    attempt: int
+    exit: ExitReport
+    at: float
+    """By `boot_seconds`; -1 where that was before the machine was started."""
+
+    def report(self) -> EndedAttempt:
+        """For a report of this moment."""
+        return EndedAttempt(self.attempt, replace(self.exit, age=boot_seconds() - self.at if self.at >= 0 else -1.0))
+
+
 class Program:
     """The task's program. Its end is stored on disk before anything else, and is loaded by the next launcher."""
 
@@ -32,6 +45,8 @@ class Program:
         self.port = 0
         self.started = 0.0
         self.exit: Optional[ExitReport] = None
+        self.restarted: List[_Ended] = []
+        """The attempts that have ended and were followed by another one without an order: the controller may not know of them."""
         self._started_at = 0.0
         self._ended_at = 0.0
         self._note = folder / "child.json"
@@ -65,10 +80,15 @@ class Program:
         """Start it.
 
         Raises:
-            OSError, ValueError: the program cannot be started.
+            OSError, ValueError: the program cannot be started; the end of the last attempt is still to be reported.
         """
-        self.forget()
+        if self.restarted:  # the controller does not know of this attempt: the next launcher must
+            self._write(run_id, attempt, None, -1.0)
         child = Child(command.arguments, command.environment, command.folder, self._note, memory)
+        if self.restarted:
+            self.exit, self._is_stored = None, True
+        else:
+            self.forget()
         self.run_id, self.attempt, self.port = run_id, attempt, port
         self.started, self._started_at = time.time(), boot_seconds()
         self._child = child
@@ -118,35 +138,67 @@ class Program:
 
     def forget(self) -> None:
         """The end of the last attempt has been reported, and no longer matters."""
-        self.attempt, self.exit, self._is_stored = 0, None, True
+        self.attempt, self.exit, self._is_stored, self.restarted = 0, None, True, []
         with suppress(OSError):
             self._exit_file.unlink()
+
+    @property
+    def seconds_since_end(self) -> float:
+        """How long ago the last attempt has ended."""
+        return boot_seconds() - self._ended_at
+
+    def keep_end(self) -> None:
+        """The end of the last attempt is followed by another attempt before it has been reported."""
+        if self.exit is not None:
+            self.restarted.append(_Ended(self.attempt, self.exit, self._ended_at))
+
+    def forget_restarts(self) -> None:
+        """The controller knows of all attempts."""
+        self.restarted = []
 
     def _store(self) -> None:
         """Store the program's end, so that the next launcher can report it. A full disk is tried again."""
         if self._is_stored or self.exit is None:
             return
-        identity = {name: getattr(self, name) for name in ("run_id", "attempt", "port", "started")}
-        content = {**identity, "exit": self.exit.to_dict(), "ended_at": self._ended_at, "boot": boot_id()}
         try:
-            write_whole(self._exit_file, json.dumps(content), sync=True)
+            self._write(self.run_id, self.attempt, self.exit, self._ended_at)
         except OSError:
             return
         self._is_stored = True
 
+    def _write(self, run_id: str, attempt: int, exit_: Optional[ExitReport], ended_at: float) -> None:
+        """Store an attempt that has ended, or, without its end, one that begins without an order."""
+        content = {
+            "run_id": run_id,
+            "attempt": attempt,
+            "port": self.port,
+            "started": self.started,
+            "exit": exit_.to_dict() if exit_ else None,
+            "ended_at": ended_at,
+            "restarted": [(ended.attempt, ended.exit.to_dict(), ended.at) for ended in self.restarted],
+            "boot": boot_id(),
+        }
+        write_whole(self._exit_file, json.dumps(content), sync=True)
+
     def _load(self) -> None:
         try:
             content = json.loads(self._exit_file.read_text())
-            self.exit = ExitReport.from_dict(content["exit"])
+            self.exit = ExitReport.from_dict(content["exit"]) if content["exit"] else None
             self.run_id, self.attempt, self.port = content["run_id"], content["attempt"], content["port"]
             self.started = content["started"]
-            self._ended_at = content["ended_at"] if content["boot"] == boot_id() else -1.0
+            is_this_boot = content["boot"] == boot_id()
+            self._ended_at = content["ended_at"] if is_this_boot else -1.0
+            self.restarted = [
+                _Ended(attempt, ExitReport.from_dict(end), at if is_this_boot else -1.0)
+                for attempt, end, at in content.get("restarted", [])
+            ]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             self.exit = None
 
     def complete(self, report: LauncherReport) -> LauncherReport:
         """The report with the durations of this moment."""
         now = boot_seconds()
+        report = replace(report, restarted=[ended.report() for ended in self.restarted])
         if self.is_running:
             return replace(report, running_seconds=now - self._started_at, quiet_seconds=self._quiet_seconds())
         if report.exit is None:

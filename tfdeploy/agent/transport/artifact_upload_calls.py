@@ -32,6 +32,11 @@ class UploadCalls:
         self._called_at: Dict[str, float] = {}
         self._active: Dict[str, int] = {}
 
+    def listen(self) -> None:
+        """The controller has not listened until now: the silence of launchers begins again."""
+        with self._lock:
+            self._begun = self._steady()
+
     def note_call(self, hostname: str) -> None:
         """The launcher of this task has called."""
         with self._lock:
@@ -42,12 +47,12 @@ class UploadCalls:
         with self._lock:
             if self._active.get(hostname):
                 return 0.0
-            return self._steady() - self._called_at.get(hostname, self._begun)
+            return self._steady() - max(self._called_at.get(hostname, 0.0), self._begun)
 
     def has_called(self, hostname: str) -> bool:
-        """Whether the launcher of this task has called since the controller began."""
+        """Whether the launcher of this task has called since the controller listens."""
         with self._lock:
-            return hostname in self._called_at
+            return self._called_at.get(hostname, self._begun - 1.0) >= self._begun
 
     def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
         """Declare files; how much of each is stored already, and what happened."""

@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 from urllib.parse import quote
 
-from ..polling import wait_until
+from ..polling import Backoff, wait_until
 from ..record.log_lines import NAMES, Log
 from ..record.record_files import PART
 from .rpc import CallError, Client
 
 _SEND_SECONDS = 0.2
+
+_LONGEST_PAUSE = 4.0
+"""Seconds between two tries while the controller does not respond."""
 
 
 class Shipper:
@@ -34,11 +37,16 @@ class Shipper:
 
     def _run(self) -> None:
         """Ship what the streams get. Where nothing has changed since the controller had all of it, the disk is not read."""
-        arrived = -1
-        while not self._closed.wait(_SEND_SECONDS):
+        arrived, retry = -1, Backoff(_SEND_SECONDS, _LONGEST_PAUSE)
+        while not self._closed.wait(max(_SEND_SECONDS, retry.seconds)):
             changes = sum(stream.changes for stream in self.log.streams.values())
-            if changes != arrived and self.ship():
+            if changes == arrived:
+                continue
+            if self.ship():
                 arrived = changes
+                retry.reset()
+            else:
+                retry.fail()
 
     def ship(self) -> bool:
         """Send the current bytes, and return whether the controller has all of them.

@@ -1,0 +1,378 @@
+"""A controller that was away, and launchers that were not: what they do meanwhile, and what the controller makes of it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.agent.test_reconcile import ANY, world
+from tests.unit.cases import plan
+from tests.unit.simulation import BEGIN, Launcher, World
+from tfdeploy.agent import events
+from tfdeploy.agent.control import elastic, reconcile
+from tfdeploy.agent.control.absence import HEAR_SECONDS
+from tfdeploy.agent.control.controller import PAUSE_SECONDS, Clock, Controller
+from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED
+from tfdeploy.agent.launch import last_order, program
+from tfdeploy.agent.launch.last_order import AWAY_SECONDS, MAX_RESTARTS, LastOrder
+from tfdeploy.agent.launch.program import Program
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.run_spec import RestartPolicy
+from tfdeploy.agent.run_state import TaskExit
+from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, ExitReport, Order
+from tfdeploy.agent.task_command import TaskAddress
+
+HOUR = 3_600.0
+
+
+# The controller's side.
+
+
+def test_what_a_launcher_restarted_itself_is_adopted_once_with_its_own_times() -> None:
+    job = world(workers=1, restart={**ANY, "backoff": "2s"})
+    assert job.fail_alone("worker-0")
+    job.now += 100
+    assert job.fail_alone("worker-0", 3, "")
+    job.return_after(HOUR)
+    job.settle()
+    assert job.running() == "worker-0/3"
+    assert [(event.kind, event.attempt, event.at - BEGIN) for event in job.events] == [
+        (TASK_RESTARTING, 2, 0.0),
+        (TASK_STARTED, 2, 2.0),
+        (TASK_RESTARTING, 3, 102.0),
+        (TASK_STARTED, 3, 106.0),
+    ]
+    task = job.job.tasks["worker-0"]
+    assert (task.state, task.attempt, task.failures, task.since - BEGIN) == ("running", 3, 2, 106.0)
+    job.restart_controller()
+    job.return_after(HOUR)
+    job.settle()
+    assert len(job.events) == 4, "the launcher reports them until it gets another order"
+    job.exit("worker-0", 3)
+    assert job.states() == "worker-0 restarting (in 8 s (3 of 3) after exit 3)"
+    job.wait(8)
+    assert job.running() == "worker-0/4"
+    assert not job.fail_alone("worker-0"), "the maximum counts those, too"
+
+
+def test_a_launcher_goes_on_where_the_controller_knew_of_the_failure_already() -> None:
+    job = world(workers=1, restart={**ANY, "backoff": "30s"})
+    job.exit("worker-0", 3)
+    launcher = job.launchers["worker-0"]
+    assert launcher.last
+    assert (launcher.last.attempt, launcher.last.failures) == (1, 0)
+    launcher.begin_again(job.now + 30)
+    job.return_after(60)
+    job.settle()
+    assert job.running() == "worker-0/2"
+    assert job.job.tasks["worker-0"].failures == 1
+    assert [event.kind for event in job.events] == [TASK_RESTARTING, TASK_STARTED]
+
+
+def test_a_launcher_that_was_killed_meanwhile_leaves_what_it_began() -> None:
+    job = world(workers=1, restart=ANY)
+    assert job.fail_alone("worker-0")
+    before = job.launchers["worker-0"]
+    job.launchers["worker-0"] = Launcher("worker-0", before.port, job.now)
+    job.launchers["worker-0"].inherit(before)
+    job.return_after(60)
+    job.settle()
+    assert job.running() == "worker-0/3"
+    assert [event.kind for event in job.events] == [
+        TASK_RESTARTING,
+        TASK_STARTED,
+        LAUNCHER_LOST,
+        LAUNCHER_REGISTERED,
+        TASK_STARTED,
+    ]
+    assert [event.attempt for event in job.events] == [2, 2, 2, 0, 3]
+
+
+def test_what_was_restarted_with_old_addresses_is_replaced_by_another_attempt() -> None:
+    job = world(ps=1, workers=1, restart=ANY)
+    cut_off = job.launchers.pop("worker-0")
+    job.come("ps-0", port=29_999)
+    assert job.job.tasks["worker-0"].attempt == 2
+    job.launchers["worker-0"] = cut_off
+    assert job.fail_alone("worker-0")
+    assert cut_off.attempt == 2
+    job.settle()
+    assert job.running() == "ps-0/3, worker-0/3"
+    assert cut_off.address_book[0].address == "127.0.0.1:29999"
+
+
+def test_a_launcher_that_was_cut_off_during_the_end_of_the_run_is_stopped() -> None:
+    job = world(workers=2, restart=ANY)
+    assert job.fail_alone("worker-1")
+    cut_off = job.launchers.pop("worker-1")
+    job.stop()
+    job.launchers["worker-1"] = cut_off
+    job.settle()
+    assert job.launchers == {}
+    assert job.states() == "worker-0 stopped (by request), worker-1 stopped (by request)"
+
+
+def test_a_restart_counts_also_where_the_policy_has_changed_meanwhile() -> None:
+    job = world(workers=2, restart=ANY)
+    assert job.fail_alone("worker-1")
+    cut_off = job.launchers.pop("worker-1")
+    job.give(workers=2, restart={"maximum": 0})
+    job.launchers["worker-1"] = cut_off
+    job.settle()
+    assert job.running() == "worker-0/1, worker-1/2"
+    assert job.verdict() == "none"
+
+
+@pytest.mark.parametrize("first", ["worker-0", "worker-1"])
+def test_a_success_counts_before_a_later_failure_whoever_reports_first(first: str) -> None:
+    job = world(workers=2, restart={"maximum": 0})
+    job.launchers["worker-0"].end_child(0, job.now)
+    job.launchers["worker-1"].end_child(1, job.now + 30)
+    job.return_after(600)
+    job.sync(first)
+    assert job.verdict() == "none", "the other launcher is not heard yet"
+    job.settle()
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+def test_what_succeeded_meanwhile_does_not_begin_again_for_another_address() -> None:
+    job = world(ps=1, workers=1)
+    job.launchers["worker-0"].end_child(0, job.now)
+    job.launchers["ps-0"] = Launcher("ps-0", 29_999)
+    job.return_after(600)
+    for _ in range(3):
+        job.sync("ps-0")
+    assert job.job.barrier_passed
+    job.settle()
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+    assert job.job.tasks["worker-0"].attempt == 1
+
+
+def test_a_launcher_that_does_not_come_back_delays_decisions_for_a_moment_only() -> None:
+    job = world(workers=2)
+    job.lose("worker-1")
+    job.launchers["worker-0"].end_child(0, job.now)
+    job.return_after(600)
+    job.wait(HEAR_SECONDS - 1)
+    assert job.verdict() == "none"
+    job.wait(2)
+    assert job.verdict() == "succeeded: worker-0 succeeded"
+
+
+def test_the_start_barrier_has_its_time_after_the_return() -> None:
+    job = World(workers=2, start_timeout="60s")
+    job.come("worker-0")
+    job.return_after(600)
+    job.wait(59)
+    assert job.verdict() == "none"
+    job.wait(2)
+    assert job.verdict() == "failed: worker-1 did not start within 60 s"
+
+
+def test_an_optional_worker_is_not_lost_because_nobody_listened() -> None:
+    job = world(ps=1, workers=2, elastic={"max": 3})
+    job.roll("worker-1")
+    job.now += 1.5
+    job.sync("worker-1")
+    assert job.job.restarting_task == "worker-1"
+    job.job.tasks["worker-1"].state = "starting"
+    job.return_after(600)
+    job.now += 1
+    job.advance()
+    assert job.job.restarting_task == "worker-1"
+    assert elastic.is_optional(job.job.spec, job.job.tasks["worker-1"])
+
+
+class Running:
+    """A controller with a fake clock, and the launchers of a run."""
+
+    def __init__(self, folder: Path, **args: Any) -> None:
+        self.now = BEGIN
+        self.record = Record(folder)
+        self.controller = Controller(self.record, clock=Clock(lambda: self.now, lambda: self.now))
+        spec = plan(**{"workers": 1, **args}).run
+        self.controller.submit_run(replace(spec, cost_per_hour=2.0, budget=3.0) if args.get("budget") else spec)
+        self.launchers = {task.hostname: Launcher(task.hostname) for task in spec.tasks}
+        self.wait(2.0)
+
+    def wait(self, seconds: float) -> None:
+        """Time passes while all run."""
+        for _ in range(int(seconds * 2)):
+            self.now += 0.5
+            self.controller.tick()
+            for launcher in self.launchers.values():
+                order = self.controller.sync(replace(launcher.report(self.now), can_upload=True))
+                launcher.obey(order, self.now)
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.record.events(self.record.runs()[-1])]
+
+
+@pytest.mark.parametrize("seconds", [PAUSE_SECONDS + 1, 600.0])
+def test_a_controller_that_stood_still_hears_its_launchers_before_it_decides(tmp_path: Path, seconds: float) -> None:
+    running = Running(tmp_path, workers=2, restart={"maximum": 0})
+    running.launchers["worker-0"].end_child(0, running.now)
+    running.launchers["worker-1"].end_child(1, running.now + 3)
+    running.now += seconds
+    running.controller.tick()
+    running.controller.sync(running.launchers["worker-1"].report(running.now))
+    running.controller.tick()
+    assert RUN_ENDED not in running.kinds()
+    running.wait(2)
+    result = running.record.current().result  # type: ignore[union-attr]
+    assert result
+    assert result.state == "succeeded"
+
+
+def test_an_upload_is_not_lost_because_its_controller_stood_still(tmp_path: Path) -> None:
+    running = Running(tmp_path, artifacts=["*.keras"], train_dir=str(tmp_path))
+    running.launchers["worker-0"].end_child(0, running.now)
+    running.wait(1)
+    assert running.controller.is_uploading()
+    running.now += HOUR
+    running.controller.tick()
+    running.wait(1)
+    assert running.controller.is_uploading()
+    assert events.ARTIFACTS_LOST not in running.kinds()
+
+
+def test_the_budget_counts_a_pause(tmp_path: Path) -> None:
+    running = Running(tmp_path, budget=True)
+    running.now += 2 * HOUR
+    running.controller.tick()
+    assert RUN_ENDED not in running.kinds(), "it has not heard its launchers"
+    running.wait(1)
+    assert RUN_ENDED in running.kinds()
+
+
+def test_a_status_does_not_take_the_absence_of_the_controller_for_silence(tmp_path: Path) -> None:
+    running = Running(tmp_path)
+    task = "worker-0"
+    running.now += 600
+    running.controller.tick()
+    run = running.record.current()
+    assert run
+    assert run.silent_seconds(run.tasks[task], running.now + 3) == 3.0
+    assert reconcile.make_order(run, running.launchers[task].report(), running.now).action == RUN
+
+
+# The launcher's side.
+
+
+class Away:
+    """A launcher's program and its last order, with a clock that the test turns."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, maximum: int = 3) -> None:
+        self.now = 1000.0
+        for module in (last_order, program):
+            monkeypatch.setattr(module, "boot_seconds", lambda: self.now)
+        self.program, self.last = Program(folder), LastOrder()
+        self.order = Order(
+            RUN,
+            run_id="run",
+            attempt=1,
+            address_book=[TaskAddress("worker-0", "worker", 0, "here:1")],
+            restart=RestartPolicy(maximum, 2.0, ["signal"]),
+        )
+        self.last.note_response(self.order)
+        self.end(1)
+
+    def end(self, attempt: int, code: int = 137, cause: str = "") -> None:
+        """An attempt ends now."""
+        signal = "SIGKILL" if code > 128 else ""
+        self.program.fail("run", attempt, TaskExit(code, signal), cause)
+
+    def follow(self, seconds: float = AWAY_SECONDS) -> int:
+        """The attempt that is begun after so many seconds without a response; 0 for none."""
+        self.last.note_silence()
+        self.now += seconds
+        order = self.last.follow(self.program)
+        return order.attempt if order else 0
+
+
+@pytest.fixture
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Away:
+    return Away(tmp_path, monkeypatch)
+
+
+def test_a_failed_program_starts_again_when_the_controller_has_been_silent_for_a_while(away: Away) -> None:
+    assert away.follow(AWAY_SECONDS - 0.1) == 0
+    assert away.follow(0.1) == 2
+    assert away.follow(0.0) == 2, "as long as it could not be started"
+    assert [ended.attempt for ended in away.program.restarted] == [1]
+
+
+def test_the_back_off_grows_and_the_maximum_holds_without_a_controller(away: Away) -> None:
+    assert away.follow() == 2
+    away.end(2)
+    assert away.follow(3.9) == 0
+    assert away.follow(0.1) == 3
+    away.end(3)
+    assert away.follow(7.9) == 0
+    assert away.follow(0.1) == 4
+    away.end(4)
+    assert away.follow(10_000) == 0
+
+
+@pytest.mark.parametrize(("code", "cause"), [(0, ""), (3, ""), (137, INTERRUPTED)])
+def test_an_end_that_the_policy_does_not_retry_waits_for_the_controller(away: Away, code: int, cause: str) -> None:
+    away.end(1, code, cause)
+    assert away.follow(10_000) == 0
+
+
+def test_a_controller_that_responds_decides_itself(away: Away) -> None:
+    assert away.last.follow(away.program) is None
+    away.now += 60
+    away.last.note_response(Order(NOTHING))
+    assert away.follow(AWAY_SECONDS - 1) == 0
+    away.last.note_response()
+    assert away.follow(AWAY_SECONDS - 1) == 0
+    assert away.follow(1) == 2
+
+
+@pytest.mark.parametrize("action", [WAIT, STOP])
+def test_an_order_that_takes_the_permission_away_holds(away: Away, action: str) -> None:
+    away.last.note_response(Order(action, run_id="run", attempt=2))
+    assert away.follow(10_000) == 0
+
+
+def test_a_wait_for_the_back_off_is_a_permission(away: Away) -> None:
+    away.last.note_response(Order(WAIT, run_id="run", attempt=2, restart=RestartPolicy(3, 20.0, ["signal"])))
+    assert away.follow(19) == 0
+    assert away.follow(1) == 2
+
+
+def test_an_order_to_start_that_was_not_followed_yet_holds(away: Away) -> None:
+    away.last.note_response(replace(away.order, attempt=5))
+    assert away.follow() == 5
+    assert away.program.restarted == []
+
+
+def test_a_launcher_reports_a_limited_number_of_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Away(tmp_path, monkeypatch, maximum=1000)
+    for attempt in range(2, MAX_RESTARTS + 2):
+        assert away.follow(300) == attempt
+        away.end(attempt)
+    assert away.follow(300) == 0
+
+
+def test_the_next_launcher_reads_an_end_without_an_attempt_and_an_attempt_without_an_end(tmp_path: Path) -> None:
+    """The file of version 0.1.0 has one attempt and its end."""
+    (tmp_path / "exit.json").write_text(
+        json.dumps(
+            {
+                "run_id": "run",
+                "attempt": 2,
+                "port": 7,
+                "started": 1.0,
+                "ended_at": 5.0,
+                "boot": "another",
+                "exit": ExitReport(TaskExit(3), 9.0).to_dict(),
+            }
+        )
+    )
+    read = Program(tmp_path)
+    assert read.exit
+    assert (read.attempt, read.exit.exit.code, read.restarted) == (2, 3, [])

@@ -1,0 +1,55 @@
+"""A controller that was away: it hears its launchers before it decides, and takes over what they did without it. Pure."""
+
+from typing import List
+
+from ..events import Event
+from ..run_state import FINAL, RUNNING, RunState, TaskState
+from ..sync import LauncherReport
+from . import artifact_uploads
+from .restart_policy import apply_exit, apply_start, ended_at
+
+HEAR_SECONDS = 15.0
+"""A controller that begins, or continues after a pause, decides nothing about the run until its launchers have reported, but not longer
+than this. A launcher calls an absent controller every few seconds (`launcher`)."""
+
+
+def listen_again(run: RunState, now: float, away_seconds: float) -> None:
+    """The controller was away for so long. That is not the launchers' silence, and not time of the start barrier or of uploads."""
+    run.listening_since = now
+    if not run.barrier_passed:
+        run.waiting_since = now
+    artifact_uploads.shift_clock(run, away_seconds)
+
+
+def is_hearing(run: RunState, now: float) -> bool:
+    """Whether the controller has not heard all launchers yet since it listens."""
+    return now < run.listening_since + HEAR_SECONDS and any(
+        task.instance and task.state not in FINAL and task.seen < run.listening_since for task in run.training_tasks
+    )
+
+
+def adopt_restarts(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
+    """Take over the attempts that a launcher has begun itself, each once. They are out of date, and followed by another attempt, if it
+    was decided meanwhile that the task begins again, as with other addresses."""
+    if not report.restarted or report.run_id != run.spec.id:
+        return []
+    if report.restarted[0].attempt < task.decided:
+        if report.attempt >= task.attempt:
+            task.attempt = task.decided = report.attempt + 1
+        return []
+    happened: List[Event] = []
+    for ended in report.restarted:
+        if ended.attempt == task.attempt and task.state not in FINAL:
+            if task.state != RUNNING:
+                happened.append(apply_start(task, ended_at(ended.exit, now) - ended.exit.ran_seconds))
+            happened.append(apply_exit(run, task, ended.exit, now, has_restarted=True))
+    if report.attempt == task.attempt and task.state not in (RUNNING, *FINAL):
+        happened.append(apply_start(task, _began(report, now)))
+    return happened
+
+
+def _began(report: LauncherReport, now: float) -> float:
+    """When the attempt began that is the present one, or the last: its launcher may have been killed since then."""
+    if report.exit is not None:
+        return ended_at(report.exit, now) - report.exit.ran_seconds
+    return now - report.running_seconds if report.running_seconds else ended_at(report.restarted[-1].exit, now)
