@@ -393,6 +393,12 @@ class TensorFlowClusterArgs(TypedDict, total=False):
     one where no file `checkpoint` names one, and `**` for any number of folders. By default models, the newest checkpoints, and weights
     in HDF5. An empty list stores nothing. See the output `artifacts`. A change is not a new run."""
 
+    checkpoint_upload_interval: pulumi.Input[str]
+    """While the run trains, its newest complete checkpoint is stored with the record when it has changed, at most once in this
+    time. A task with an empty `train_dir` continues from it. It is the one that TensorFlow's file `checkpoint` names where the chief
+    runs, else worker 0. "0": only when the run ends. The default is "5m" where machines can be lost (on "ec2", and on "docker" with
+    several machines), else "0". A change is not a new run."""
+
     context: pulumi.Input[Mapping[str, Any]]
     """Data for the program: $TFDEPLOY_CONTEXT, as JSON."""
 

@@ -52,6 +52,7 @@ PURE = (
     "agent.record.escapes",
     "agent.record.metric_values",
     "agent.record.artifacts",
+    "agent.record.checkpoint_watch",
     "agent.events",
     "agent.json_data",
     "agent.control.artifact_uploads",

@@ -1,9 +1,11 @@
 """What a run has in `train_dir` is in the record when the run has ended, whatever fails meanwhile."""
 
+import shutil
 import sys
 from pathlib import Path
 
 from tests.components.conftest import Standing
+from tests.components.registered import verbs_of
 from tests.waiting import until
 from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_LOST, ARTIFACTS_STORED
 from tfdeploy.agent.record.artifacts import CHANGED, LIMIT, OUTSIDE
@@ -218,3 +220,48 @@ def test_nothing_is_uploaded_where_nothing_is_asked_for(cluster: Standing) -> No
     assert until_uploaded(cluster) == []
     assert not artifacts(cluster).exists()
     assert not [event for event in cluster.events() if event.kind == ARTIFACTS_LOST]
+
+
+TRAINS = """
+begin()
+import re
+saved = train / "checkpoint"
+step = int(re.search("ckpt-([0-9]+)", saved.read_text())[1]) if saved.exists() else 0
+print(f"begins at {step}", flush=True)
+checkpoint(step + 10)
+wait_for("save", "gate")
+checkpoint(step + 20)
+wait_for("gate")
+put("last.keras")
+sys.exit()
+"""
+
+
+def stored_step(cluster: Standing) -> str:
+    """The newest checkpoint in the record."""
+    return files(cluster).get("checkpoint", b"").decode().partition("ckpt-")[2].partition('"')[0]
+
+
+def test_a_task_with_an_empty_train_dir_continues_at_the_checkpoint_that_was_uploaded_last(cluster: Standing) -> None:
+    saves(cluster, TRAINS, ps=1, checkpoint_upload_interval=0.05)
+    cluster.until_running("worker-0", "ps-0")
+    until(lambda: stored_step(cluster) == "10", "the first checkpoint is stored", seen=cluster.happened)
+    cluster.open("save")
+    until(lambda: stored_step(cluster) == "20", "the next one is stored", seen=cluster.happened)
+    assert sorted(files(cluster)) == ["checkpoint", "model.ckpt-20.data-00000-of-00001", "model.ckpt-20.index"]
+    run, verbs = cluster.job().spec.id, verbs_of(cluster)
+    assert verbs.call("cp", f"run:{run}/model.ckpt-20.index", "-") == (0, b"index 20", ""), "while it trains"
+    assert [row["name"] for row in cluster.look().artifacts] == ["model.ckpt-20"]
+    (cluster.folder / "save").unlink()
+    shutil.rmtree(cluster.look().train_dir)
+    cluster.kill("worker-0")
+    cluster.until_running("worker-0", times=2)
+    cluster.until_output("worker-0", b"begins at 0\nbegins at 20\n")
+    until(lambda: stored_step(cluster) == "30", "it trains on", seen=cluster.happened)
+    cluster.open()
+    cluster.until_state("succeeded")
+    until_uploaded(cluster)
+    assert stored_step(cluster) == "40"
+    stored = [event.artifacts for event in cluster.events() if event.kind == ARTIFACTS_STORED]
+    assert stored[0] == ["model.ckpt-10"], "the first one is an event, and what the end has"
+    assert stored[1:] == [["last.keras", "model.ckpt-40"]]

@@ -36,6 +36,7 @@ EVERY: dict[str, Any] = {
     "data_dir": "data",
     "train_dir": "runs",
     "artifacts": ["export/**"],
+    "checkpoint_upload_interval": "10m",
     "context": {"steps": 5},
     "success": "chief",
     "worker_timeout": "2m",

@@ -1,11 +1,15 @@
 """Polling for a condition, and trying again."""
 
+import socket
 import time
 from typing import Callable, TypeVar
 
 T = TypeVar("T")
 
 DEFAULT_PAUSE = 0.05
+
+_QUIET_FAILURES = 3
+"""So many failures of the network in a row are not reported."""
 
 
 def wait_until(condition: Callable[[], T], seconds: float, pause: float = DEFAULT_PAUSE, longest: float = 0.0) -> T:
@@ -47,6 +51,12 @@ class Backoff:
         """Note a failure."""
         self._due = time.monotonic() + min(self._first * 2.0 ** min(self.failures, 30), self._longest)
         self.failures += 1
+
+    def fail_by(self, action: str, error: Exception) -> str:
+        """Note a failure; the sentence about it, which is empty while the network fails only for a moment."""
+        self.fail()
+        is_network = isinstance(error, (ConnectionError, socket.timeout))
+        return "" if is_network and self.failures <= _QUIET_FAILURES else f"{action}: {error}"
 
     def reset(self) -> None:
         """Note a success: the next try is due."""

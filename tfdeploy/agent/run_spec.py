@@ -89,7 +89,7 @@ class RunSpec(JsonData):
     previous_train_dir: str = ""
     """The run's own folder as a lost record had it."""
     restored_run: str = ""
-    """The run with the artifacts that fill `train_dir` on a machine where it is empty; empty for none."""
+    """A run that has moved: the one with its artifacts. They fill `train_dir` where it is empty and this run has none."""
     context: str = ""
     resume_from: str = ""
     serve: bool = False
@@ -124,6 +124,8 @@ class RunSpec(JsonData):
     """In an elastic run: the port of worker 0 that the user has chosen; worker 1 has the next one. 0 for any."""
     artifacts: List[str] = field(default_factory=_default_artifacts)
     """What is uploaded of `train_dir` when the run ends: glob patterns."""
+    checkpoint_upload_interval: float = 0.0
+    """The fewest seconds between two uploads of the newest checkpoint while the run trains; 0: only when it ends."""
     content_id: str = ""
     """The id that the plan made of all but the values of `secret_env`; empty where `id` is that one."""
 

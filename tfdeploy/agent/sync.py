@@ -96,12 +96,14 @@ class LauncherReport(JsonData):
 
 @dataclass(frozen=True)
 class UploadRequest(JsonData):
-    """What a launcher uploads before it exits."""
+    """What a launcher uploads: before it exits, all artifacts; while its program runs, the newest checkpoints."""
 
     run_id: str
     train_dir: str
     patterns: List[str] = field(default_factory=list)
     """What is uploaded: glob patterns below `train_dir`."""
+    interval: float = 0.0
+    """While the program runs: upload a checkpoint when it has changed, and wait so many seconds before the next one. 0 at the end."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Order(SparseJsonData):
     generation: int = 0
     """This launcher's, for its further reports."""
     upload: Optional[UploadRequest] = None
-    """Upload this, and report again: before it ends, or before its machine is shut down."""
+    """Upload this, and report again: for `run` beside the program, else before it ends, or before its machine is shut down."""
     observe_activity: bool = False
     """For `run`: report for how long the program has done nothing."""
     restart: Optional[RestartPolicy] = None

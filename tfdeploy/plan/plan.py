@@ -11,6 +11,7 @@ from ..agent.control.success_policy import deciding_tasks, is_worker
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
 from ..errors import PlacementError, SpecError
+from ..spec.backends import BACKENDS
 from ..spec.cluster import ClusterSpec, JobSpec
 from ..spec.unknown import Unknown, is_known
 from ..units import counted, text_of_number, text_of_seconds
@@ -21,6 +22,9 @@ from .scheduler import Demand, Machine, Place, place, spare_warnings
 
 LONGEST_HOSTNAME = 63
 """RFC 1123: a label of a hostname has at most 63 characters."""
+
+CHECKPOINT_UPLOAD_INTERVAL = 300.0
+"""Seconds; the default where a machine can be lost while the record stays."""
 
 _NAMED = 3
 """So many tasks are named one by one in a sentence."""
@@ -347,7 +351,15 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
         max_workers=spec.max_workers,
         worker_port=sum(job.port for job in spec.jobs if job.name == "worker" and spec.max_workers),
         artifacts=list(spec.artifacts),
+        checkpoint_upload_interval=_checkpoint_upload_interval(spec, inventory),
     )
+
+
+def _checkpoint_upload_interval(spec: ClusterSpec, inventory: Inventory) -> float:
+    if spec.checkpoint_upload_interval is not None:
+        return spec.checkpoint_upload_interval
+    can_lose_machine = 0 < BACKENDS[spec.backend].loses_machines_from <= len(inventory.machines)
+    return CHECKPOINT_UPLOAD_INTERVAL if can_lose_machine else 0.0
 
 
 def _job(job: JobSpec) -> run_spec.RunJob:

@@ -88,7 +88,7 @@ def default(owner: str, name: str) -> str:
 
 
 def _default_text(value: Any, unit: str) -> str:
-    if value in ("", (), "{}"):
+    if value in ("", (), "{}", None):
         return ""
     if unit == "s":
         return f'"{text_of_seconds(value)}"'

@@ -30,6 +30,9 @@ class BackendEntry:
     is_billed: bool = False
     """Whether its machines cost money."""
 
+    loses_machines_from: int = 0
+    """With so many machines or more, one can be lost while the record stays, and another takes its place. 0: never."""
+
     @property
     def runs_containers(self) -> bool:
         """Whether tasks are containers: then the image may name the command."""
@@ -52,6 +55,7 @@ BACKENDS: dict[str, BackendEntry] = {
         configured_place=lambda settings: settings.get("tfdeploy:docker.host", ""),
         packages=("docker", "pulumi-docker"),
         has_users_of_this_computer=True,
+        loses_machines_from=2,
     ),
     "ec2": BackendEntry(
         "tfdeploy.backends.ec2.backend",
@@ -59,6 +63,7 @@ BACKENDS: dict[str, BackendEntry] = {
         configured_place=_ec2_place,
         packages=("pulumi-aws",),
         is_billed=True,
+        loses_machines_from=1,
     ),
 }
 """Each value of the argument `backend`. A new backend is one entry here."""

@@ -124,6 +124,8 @@ class ClusterSpec:
     data_dir: str = ""
     train_dir: str = ""
     artifacts: tuple[str, ...] = DEFAULT_PATTERNS
+    checkpoint_upload_interval: float | None = field(default=None, metadata={"unit": "s"})
+    """0 for never. None: the default, which depends on whether machines can be lost."""
     context: str = "{}"
     stop_grace_period: float = field(default=10.0, metadata={"unit": "s"})
     wait: float = field(default=600.0, metadata={"unit": "s"})
@@ -188,6 +190,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         data_dir=args.string("data_dir"),
         train_dir=args.string("train_dir"),
         artifacts=_artifacts(args),
+        checkpoint_upload_interval=_checkpoint_upload_interval(args),
         context=context(args),
         stop_grace_period=args.duration("stop_grace_period", ClusterSpec.stop_grace_period),
         wait=args.duration("wait", ClusterSpec.wait),
@@ -196,14 +199,13 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         run_id=args.string("run_id"),
         adopt=args.matching("adopt", _ID, "the id of a cluster, such as k3v9x2abcd"),
         resume_from=_resume_from(args),
-        log_lines=args.integer("log_lines", ClusterSpec.log_lines, 0, 10_000),
+        log_lines=_log_lines(args, jobs),
         backend=args.choice("backend", tuple(BACKENDS), ClusterSpec.backend),
         container=docker.container_spec(args.group("container", docker.KEYS)),
         docker=docker.docker_spec(args.group("docker", docker.DOCKER_KEYS)),
         ec2=ec2.ec2_spec(args.group("ec2", ec2.KEYS)),
         max_workers=_max_workers(args, jobs),
     )
-    _refuse_many_log_lines(spec, args)
     return _without_unused_groups(spec, args)
 
 
@@ -220,12 +222,13 @@ def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
     return elastic.max_workers(args, {job.name: job.count for job in jobs}, sum(ports), MOST_TASKS)
 
 
-def _refuse_many_log_lines(spec: ClusterSpec, args: ArgReader) -> None:
-    tasks = sum(job.count for job in spec.jobs)
-    if spec.log_lines * tasks > MOST_LOG_LINES:
-        wrong = f"{spec.log_lines} lines of {tasks} tasks are more than the {MOST_LOG_LINES} lines that an update stores in the outputs"
+def _log_lines(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
+    lines, tasks = args.integer("log_lines", ClusterSpec.log_lines, 0, 10_000), sum(job.count for job in jobs)
+    if lines * tasks > MOST_LOG_LINES:
+        wrong = f"{lines} lines of {tasks} tasks are more than the {MOST_LOG_LINES} lines that an update stores in the outputs"
         remedy = f"Use at most {MOST_LOG_LINES // tasks}; `tfdeploy logs` prints any number."
         raise args.error("log_lines", wrong, remedy)
+    return lines
 
 
 def _without_unused_groups(spec: ClusterSpec, args: ArgReader) -> ClusterSpec:
@@ -419,6 +422,17 @@ def _artifacts(args: ArgReader) -> tuple[str, ...]:
     if len(patterns) > MOST_PATTERNS:
         raise args.error("artifacts", f"has {len(patterns)} patterns", f"Use at most {MOST_PATTERNS}.")
     return tuple(dict.fromkeys(patterns))
+
+
+def _checkpoint_upload_interval(args: ArgReader) -> float | None:
+    name = "checkpoint_upload_interval"
+    if args.args.get(name) is None:
+        return None
+    interval = args.duration(name, 0.0)
+    if interval and not _artifacts(args):
+        remedy = "Remove one of them, or name checkpoints in `artifacts`."
+        raise args.error(name, "has no effect with artifacts=[], which stores nothing", remedy)
+    return interval
 
 
 def _until(args: ArgReader) -> dict[str, Comparison]:

@@ -4,16 +4,24 @@ from pathlib import Path
 
 import pytest
 
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.artifact_restore import restorable, restored_path
 
 
-def test_the_artifacts_of_a_run_are_its_plain_files(tmp_path: Path) -> None:
-    (tmp_path / "saved").mkdir()
-    (tmp_path / "saved/model.ckpt-5.index").write_text("index")
-    (tmp_path / "link").symlink_to("/etc/passwd")
-    ((path, size, sha256),) = restorable(tmp_path)
+def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:
+    """Version 0.1.0 has listed files without their hashes."""
+    files = [ManifestFile("saved/model.ckpt-5.index", 5, "1"), ManifestFile("saved/checkpoint", 4, "1", "known")]
+    damaged = ManifestArtifact("keras", "k", "a", 0, [ManifestFile("k", 3, "1")])
+    save_manifest(
+        tmp_path, ArtifactList([ManifestArtifact("checkpoint", "saved/model.ckpt-5", "a", 0, files), damaged])
+    )
+    (tmp_path / "artifacts/saved").mkdir(parents=True)
+    for name, content in (("saved/model.ckpt-5.index", "index"), ("saved/checkpoint", "text"), ("k", "1"), ("x", "x")):
+        (tmp_path / "artifacts" / name).write_text(content)
+    (path, size, sha256), text = restorable(tmp_path)
     assert (path, size) == ("saved/model.ckpt-5.index", 5)
     assert sha256.startswith("1bc04b5291c26a46")
+    assert text == ("saved/checkpoint", 4, "known")
     assert restorable(tmp_path / "none") == []
 
 

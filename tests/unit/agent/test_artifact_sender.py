@@ -9,7 +9,7 @@ import pytest
 
 from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
-from tfdeploy.agent.record.artifacts import CHANGED, DISK_FULL, UNREADABLE, WRONG_HASH, LeftOut
+from tfdeploy.agent.record.artifacts import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
 from tfdeploy.agent.sync import UploadRequest
 from tfdeploy.agent.transport.artifact_sender import ArtifactSender, Interrupted
 
@@ -49,9 +49,23 @@ def calls(tmp_path: Path) -> Calls:
     return Calls(tmp_path / "runs", train)
 
 
+def save(calls: Calls, step: int, size: int = 9) -> None:
+    """Save a checkpoint as TensorFlow does; the last two stay."""
+    (calls.train / f"c-{step}.data-00000-of-00001").write_bytes(os.urandom(size))
+    (calls.train / f"c-{step}.index").write_text(f"index {step}")
+    (calls.train / "checkpoint").write_text(f'model_checkpoint_path: "{calls.train}/c-{step}"')
+    for path in calls.train.glob(f"c-{step - 2}.*"):
+        path.unlink()
+
+
+def while_running(calls: Calls, interval: float = 0.001) -> ArtifactSender:
+    request = UploadRequest(RUN, str(calls.train), ["**/*.keras", "**/checkpoint"], interval)
+    return ArtifactSender(calls, "worker-0", request, lambda _: False)  # type: ignore[arg-type]
+
+
 def sender(calls: Calls, is_interrupted: bool = False) -> ArtifactSender:
     request = UploadRequest(RUN, str(calls.train), ["**/*.keras"])
-    return ArtifactSender(calls, "worker-0", request, lambda: is_interrupted)  # type: ignore[arg-type]
+    return ArtifactSender(calls, "worker-0", request, lambda _: is_interrupted)  # type: ignore[arg-type]
 
 
 def stored(calls: Calls, tmp_path: Path) -> set[str]:
@@ -145,3 +159,94 @@ def test_what_is_given_up_is_named(calls: Calls) -> None:
     sender(calls).give_up(DISK_FULL)
     assert calls.left_out is not None
     assert {(item.name, item.reason) for item in calls.left_out} == {("one.keras", DISK_FULL), ("two.keras", DISK_FULL)}
+
+
+def test_while_the_program_runs_its_newest_checkpoint_is_sent_when_it_has_changed(calls: Calls, tmp_path: Path) -> None:
+    running = while_running(calls)
+    running.send()
+    assert (stored(calls, tmp_path), calls.left_out) == (set(), None), "no call without a checkpoint"
+    for step in (1, 2):
+        save(calls, step)
+        running.send()
+        sent = len(calls.parts)
+        running.send()
+        assert (stored(calls, tmp_path), len(calls.parts)) == ({f"c-{step}"}, sent)
+    while_running(calls).send()
+    assert len(calls.parts) == sent, "nor by the next launcher"
+    request = UploadRequest(RUN, str(calls.train), ["**/*.keras", "**/checkpoint"])
+    ArtifactSender(calls, "worker-0", request, lambda _: False).send()  # type: ignore[arg-type]
+    assert stored(calls, tmp_path) == {"c-2", "one.keras", "two.keras"}
+    assert len(calls.parts) == sent + 2, "the end sends what is not stored yet"
+
+
+def test_no_second_checkpoint_is_sent_within_the_interval(calls: Calls, tmp_path: Path) -> None:
+    running = while_running(calls, 300.0)
+    for step in (1, 2):
+        save(calls, step)
+        running.send()
+    assert stored(calls, tmp_path) == {"c-1"}
+
+
+def test_a_checkpoint_that_is_deleted_while_it_is_sent_is_whole(
+    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow deletes old checkpoints, by default all but five."""
+    save(calls, 1)
+    json_bytes, steps = calls.json_bytes, iter((2, 3))
+
+    def overtake(method: str, path: str, body: bytes) -> dict[str, Any]:
+        for step in steps:
+            save(calls, step)
+        return json_bytes(method, path, body)
+
+    monkeypatch.setattr(calls, "json_bytes", overtake)
+    running = while_running(calls)
+    running.send()
+    assert not (calls.train / "c-1.index").exists()
+    assert stored(calls, tmp_path) == {"c-1"}
+    running.send()
+    assert stored(calls, tmp_path) == {"c-3"}
+
+
+def test_of_a_checkpoint_that_is_written_again_under_its_name_the_former_one_stays(
+    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = while_running(calls)
+    save(calls, 1)
+    running.send()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "runs" / RUN / "artifacts").iterdir()}
+    save(calls, 1)
+    running.send()
+    json_bytes = calls.json_bytes
+
+    def write_again(method: str, path: str, body: bytes) -> dict[str, Any]:
+        (calls.train / "draft").write_text("index 2")
+        (calls.train / "draft").replace(calls.train / "c-1.index")
+        return json_bytes(method, path, body)
+
+    monkeypatch.setattr(calls, "json_bytes", write_again)
+    sent = len(calls.parts)
+    running.send()
+    assert len(calls.parts) > sent
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "runs" / RUN / "artifacts").iterdir()}
+    monkeypatch.undo()
+    running.send()
+    running.send()
+    assert (tmp_path / "runs" / RUN / "artifacts/c-1.index").read_text() == "index 2"
+
+
+def test_a_checkpoint_beyond_the_limits_is_left_out_once(
+    calls: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = while_running(calls)
+    save(calls, 1)
+    running.send()
+    monkeypatch.setattr("tfdeploy.agent.transport.artifact_sender.MAX_BYTES", 50)
+    save(calls, 2, size=60)
+    running.send()
+    assert calls.left_out is not None
+    assert [(item.name, item.reason) for item in calls.left_out] == [("c-2", LIMIT)]
+    assert stored(calls, tmp_path) == {"c-1"}
+    calls.left_out = None
+    running.send()
+    assert calls.left_out is None

@@ -364,3 +364,22 @@ def test_a_run_has_the_same_name_on_every_backend() -> None:
     assert len(names) == 1
     asked = spec(backend="docker", workers=1, command=[])
     assert make_plan(asked, inventory(asked, entry_point=("a",))).run.id == make_plan(asked, inventory(asked)).run.id
+
+
+@pytest.mark.parametrize(
+    ("backend", "machines", "args", "interval"),
+    [
+        ("local", 1, {}, 0),
+        ("docker", 1, {}, 0),
+        ("docker", 2, {}, 300),
+        ("ec2", 1, {}, 300),
+        ("ec2", 2, {"checkpoint_upload_interval": "0"}, 0),
+        ("local", 1, {"checkpoint_upload_interval": "1m"}, 60),
+    ],
+)
+def test_checkpoints_are_uploaded_while_a_run_trains_where_machines_can_be_lost(
+    backend: str, machines: int, args: dict[str, str], interval: float
+) -> None:
+    asked = spec(workers=1, backend=backend, **args)
+    made = make_plan(asked, inventory(asked, *(replace(BOX, name=f"m{number}") for number in range(machines))))
+    assert made.run.checkpoint_upload_interval == interval

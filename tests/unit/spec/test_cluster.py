@@ -166,6 +166,8 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     *(({"artifacts": [pattern]}, "artifacts") for pattern in ("/abs/**", "../x", "a//b", "", "x" * 300)),
     ({"artifacts": ["x"] * 2 + [f"{number}" for number in range(100)]}, "artifacts"),
     ({"artifacts": "**/*.keras"}, "artifacts"),
+    ({"checkpoint_upload_interval": "soon"}, "checkpoint_upload_interval"),
+    ({"checkpoint_upload_interval": "1m", "artifacts": []}, "checkpoint_upload_interval"),
     ({"env": {"A B": "1"}}, "env"),
     ({"env": {"A": 1}}, "env.A"),
     ({"env": {"TF_CONFIG": "1"}}, "env.TF_CONFIG"),

@@ -1,14 +1,25 @@
 """Which launcher uploads the artifacts of a run, and when that is over. Pure.
 
-The tasks of a machine share `train_dir`, so one of them uploads for all: the one that ended last, because its launcher is still there.
-Machines upload one after another: where they share a file system, what is stored already is not sent again.
+While the run trains, the launcher of the task that saves checkpoints uploads the newest ones. At the end every machine uploads. Its
+tasks share `train_dir`, so one of them uploads for all: the one that ended last, because its launcher is still there. Machines upload
+one after another: where they share a file system, what is stored already is not sent again.
 """
 
 from typing import Callable, Dict, List, Optional
 
 from .. import events
 from ..events import Event
-from ..run_state import FINAL, INTERRUPTED, UPLOAD_LOST, UPLOADED, UPLOADING, MachineUpload, RunState, TaskState
+from ..run_state import (
+    FINAL,
+    INTERRUPTED,
+    RUNNING,
+    UPLOAD_LOST,
+    UPLOADED,
+    UPLOADING,
+    MachineUpload,
+    RunState,
+    TaskState,
+)
 from ..sync import UploadRequest
 from .success_policy import deciding_tasks
 
@@ -21,9 +32,12 @@ MAX_SECONDS = 900.0
 _RECENT_SECONDS = 10.0
 """A launcher that has reported within this time can be asked to upload."""
 
+_SAVING = ("chief-0", "worker-0", "gpu-worker-0")
+"""The first of these that a run has is TensorFlow's chief, which saves checkpoints."""
+
 
 def has_uploads(run: RunState) -> bool:
-    """Whether anything of this run is uploaded at its end: a URL keeps what it has."""
+    """Whether anything of this run is uploaded: a URL keeps what it has."""
     return bool(run.spec.artifacts) and bool(run.spec.train_dir) and "://" not in run.spec.train_dir
 
 
@@ -72,8 +86,24 @@ def _is_given_up(upload: MachineUpload, now: float) -> bool:
     return upload.state == UPLOAD_LOST and bool(upload.again_at) and now > _deadline(upload)
 
 
+def uploads_checkpoints(run: RunState, hostname: str) -> bool:
+    """Whether the launcher of this task uploads checkpoints now, while its program runs."""
+    if run.spec.checkpoint_upload_interval <= 0 or not has_uploads(run):
+        return False
+    task = next((run.tasks[name] for name in _SAVING if name in run.tasks), None)
+    return task is not None and task.hostname == hostname and task.state == RUNNING and task.can_upload
+
+
+def checkpoints_from(run: RunState, hostname: str) -> Optional[UploadRequest]:
+    """What this launcher uploads while its program runs; None for nothing."""
+    if not uploads_checkpoints(run, hostname):
+        return None
+    spec = run.spec
+    return UploadRequest(spec.id, spec.train_dir, list(spec.artifacts), spec.checkpoint_upload_interval)
+
+
 def machine_of(run: RunState, hostname: str) -> Optional[str]:
-    """The machine for which this task uploads; None where it does not."""
+    """The machine for which this task uploads at the end; None where it does not."""
     return next((machine for machine, upload in run.uploads.items() if upload.task == hostname), None)
 
 
@@ -89,6 +119,8 @@ def is_taken(run: RunState, hostname: str, is_current: bool, now: float) -> bool
     """Whether the controller takes what the launcher of this task uploads. An upload of an earlier run may continue: it is not marked
     as lost, so that it has the time of one upload."""
     machine = machine_of(run, hostname)
+    if is_current and uploads_checkpoints(run, hostname):
+        return True
     if machine is None or is_current:
         return is_asked(run, hostname, now)
     upload = run.uploads[machine]

@@ -20,6 +20,7 @@ from ..launch import workdir
 from ..launch.lease import boot_seconds
 from ..launch.ports import PortReservations
 from ..record import artifact_restore, former_calls, record_import
+from ..record.artifact_manifest import load_manifest
 from ..record.record import Record, RecordView, ViewRequest
 from ..record.record_files import RecordList, list_files, small_file
 from ..record.record_import import ImportRequest
@@ -249,15 +250,19 @@ class Controller:
         return {"sha256": self._imported}
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
-        """The artifacts of a run in the record, for launchers with an empty `train_dir`."""
-        self._require(run_id)
-        folder = self._record.artifacts_folder(run_id)
-        return {"folder": str(folder), "files": [file._asdict() for file in artifact_restore.restorable(folder)]}
+        """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues."""
+        folder = self._restored_folder(run_id)
+        files = artifact_restore.restorable(folder)
+        return {"folder": str(folder / "artifacts"), "files": [file._asdict() for file in files]}
 
     def restored_file(self, run_id: str, path: str) -> Path:
         """One of these artifacts."""
-        self._require(run_id)
-        return artifact_restore.restored_path(self._record.artifacts_folder(run_id), path)
+        return artifact_restore.restored_path(self._restored_folder(run_id) / "artifacts", path)
+
+    def _restored_folder(self, run_id: str) -> Path:
+        spec = self._require(run_id).spec
+        folders = [self._record.run_folder(name) for name in (run_id, spec.restored_run, spec.resume_from) if name]
+        return next((folder for folder in folders if load_manifest(folder).artifacts), folders[0])
 
     def tick(self) -> None:
         """Apply the passing of time, and save."""
@@ -420,12 +425,13 @@ class Controller:
         self._require(run_id, hostname)
         return self._record.log(run_id, hostname).ends()
 
-    def _require(self, run_id: str, hostname: str = "") -> None:
-        """Refuse a call for a run that the record does not have, or for a task that it never had."""
+    def _require(self, run_id: str, hostname: str = "") -> RunState:
+        """The run. A call is refused for one that the record does not have, or for a task that it never had."""
         current = self._run
         run = current if current is not None and current.spec.id == run_id else self._record.load(run_id)
         if run is None or (hostname and not run.has_had(hostname)):
             raise TaskUnknown(run_id, hostname, current is not None)
+        return run
 
     def code_path(self, name: str) -> Path:
         """The path of the code archive with this content hash."""

@@ -340,7 +340,8 @@ def _current_order(run: RunState, task: TaskState, report: LauncherReport, now: 
         return wait
     if (report.phase, report.run_id, report.attempt) == (sync.RUNNING, run_id, task.attempt):
         # It has its address book, which is long for many tasks.
-        return Order(sync.RUN, grace, run_id, task.attempt, observe_activity=is_observed(run, task))
+        upload = artifact_uploads.checkpoints_from(run, hostname)
+        return Order(sync.RUN, grace, run_id, task.attempt, upload=upload, observe_activity=is_observed(run, task))
     return Order(sync.RUN, grace, run_id, task.attempt, address_book=elastic.address_book(run))
 
 

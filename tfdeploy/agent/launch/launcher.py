@@ -8,7 +8,6 @@ import errno
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -23,7 +22,7 @@ from ..record.log_lines import STDERR, entry
 from ..run_spec import RunSpec
 from ..run_state import TaskExit
 from ..settings import TaskSettings
-from ..sync import LauncherReport, Order, UploadRequest
+from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
 from ..transport.log_shipper import Shipper, close_spool, open_spool
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
@@ -34,6 +33,7 @@ from .lease import Lease, boot_seconds
 from .ports import Port, PortTaken
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program
+from .uploads import Uploads
 
 _RETRY_SECONDS, _LONGEST_RETRY = 0.5, 4.0
 """Seconds until the next sync after one that got no order: twice as long each time. `absence.HEAR_SECONDS` is longer."""
@@ -43,17 +43,8 @@ _SHIP_SECONDS = 10.0
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 """Seconds before the launcher tries again to prepare a run or to start the program."""
 
-_QUIET_FAILURES = 3
-"""So many failures of the network in a row are not reported."""
-
 _PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 """Errors that are not the program's: a full disk, a machine that is out of processes, memory or files."""
-
-_UPLOAD_CALL_SECONDS = 60.0
-"""How long a call of an upload may take: the controller reads a large file again, and writes it to the disk."""
-
-_UPLOAD_RETRY_SECONDS = 60.0
-"""For so long an upload is tried again that the controller refuses, as on a full disk."""
 
 _WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
@@ -93,7 +84,9 @@ class Launcher:
         self._spool: Optional[Shipper] = None
         self._grace = 0.0
         self._is_interrupted = self._is_signalled = False
-        self._refused_since = 0.0
+        self._uploads = Uploads(
+            lambda seconds: Client(settings.controller, self._read_token(), seconds), settings.hostname
+        )
 
     def run(self) -> int:
         """Run until the task is finished; the exit code."""
@@ -139,7 +132,7 @@ class Launcher:
             phase=program.phase,
             started=program.started,
             exit=program.exit,
-            problem=self._problem,
+            problem=self._problem or self._uploads.problem,
             dropped_bytes=program.dropped.size + lost,
             dropped_lines=program.dropped.lines,
         )
@@ -168,6 +161,7 @@ class Launcher:
             self._program.forget_restarts()
         self._lease.renew(begin)
         self._changes.note_contact()
+        self._uploads.follow(order.upload if self._program.is_running == (order.action == sync.RUN) else None)
         self._identity = replace(self._identity, generation=order.generation or self._identity.generation)
         return order
 
@@ -229,46 +223,12 @@ class Launcher:
         return None
 
     def _end(self, order: Order) -> Optional[int]:
-        """Stop the program; for `end` upload what is asked for, and exit with the order after that."""
+        """Stop the program; for `end` exit, unless something is uploaded before that."""
         self._program.stop(sync.STOPPED, self._grace)
-        if order.action == sync.STOP or self._program.is_running:
-            return None
-        if order.upload is not None:
-            self._upload(order.upload)
+        if order.action == sync.STOP or self._program.is_running or order.upload is not None:
             return None
         self._program.forget()
         return 0
-
-    def _upload(self, request: UploadRequest) -> None:
-        """Upload artifacts. What fails is tried again later, for as long as that may help."""
-        if self._backoff.seconds:
-            return
-        from ..record.artifacts import DISK_FULL
-        from ..transport.artifact_sender import ArtifactSender, Interrupted  # at the end of a run, if at all
-
-        with Client(self._settings.controller, self._client.token, _UPLOAD_CALL_SECONDS) as client:
-            sender = ArtifactSender(client, self._settings.hostname, request, _has_signal)
-            try:
-                if self._refused_since and boot_seconds() - self._refused_since > _UPLOAD_RETRY_SECONDS:
-                    sender.give_up(DISK_FULL)
-                else:
-                    sender.send()
-            except Interrupted:
-                return
-            except CallObsolete:  # the response to the end of the upload was lost
-                self._end_upload()
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                self._try_later("cannot upload artifacts", error)
-            except CallError as error:
-                self._refused_since = self._refused_since or boot_seconds()
-                self._try_later("cannot upload artifacts", error)
-            else:
-                self._end_upload()
-
-    def _end_upload(self) -> None:
-        self._refused_since = 0.0
-        self._backoff.reset()
-        self._problem = ""
 
     def _interrupt(self) -> Optional[int]:
         program = self._program
@@ -282,7 +242,6 @@ class Launcher:
         was_stopped = program.exit is not None and program.exit.cause == sync.INTERRUPTED
         order = self._sync(self._report())
         if order is not None and order.upload is not None and not self._is_signalled:
-            self._upload(order.upload)
             return None
         if order is not None and was_stopped:
             program.forget()  # an end by itself is reported again by the next launcher: it may not be in the record yet
@@ -293,10 +252,10 @@ class Launcher:
         try:
             self._fetch(spec)
             problem = workdir.train_dir_problem(spec.train_dir)
-            if not problem and spec.restored_run:
-                from ..record.artifact_restore import restore
+            if not problem:
+                from ..record.artifact_restore import restore  # not needed by a launcher that prepares nothing
 
-                restore(self._settings.controller, self._client.token, spec.restored_run, spec.train_dir)
+                restore(self._settings.controller, self._client.token, spec.id, spec.train_dir)
         except (OSError, CallError, ValueError) as error:
             self._try_later("cannot prepare the run", error)
             return
@@ -339,10 +298,7 @@ class Launcher:
 
     def _try_later(self, action: str, error: Exception) -> None:
         """Try again after a pause, and report why, unless the network fails for a moment."""
-        self._backoff.fail()
-        is_network = isinstance(error, (ConnectionError, socket.timeout))
-        if not is_network or self._backoff.failures > _QUIET_FAILURES:
-            self._problem = f"{action}: {error}"
+        self._problem = self._backoff.fail_by(action, error) or self._problem
 
     def _fail(self, attempt: int, problem: str, code: int) -> None:
         """The program cannot be started: write why to its stderr, and report an exit code."""
@@ -373,11 +329,6 @@ class Launcher:
             return
         self._backoff.reset()
         self._problem = ""
-
-
-def _has_signal() -> bool:
-    """Whether a signal waits that ends the launcher."""
-    return bool(signal.sigpending() & (_WAKING - {signal.SIGCHLD}))
 
 
 def _command(order: Order, task: TaskAddress, spec: RunSpec, settings: TaskSettings) -> workdir.Command:

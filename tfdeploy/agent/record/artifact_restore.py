@@ -1,4 +1,4 @@
-"""The artifacts of a run that has moved fill its new, empty `train_dir`: the newest checkpoint, from which the program continues.
+"""The artifacts of a run fill an empty `train_dir`: the newest checkpoint, from which the program continues on another machine.
 
 The launchers of one machine share `train_dir`: the first of them does it, and the others wait. Everything arrives in another folder
 first; the file `checkpoint`, by which TensorFlow finds the newest one, gets its name last. A folder with other files is left alone.
@@ -14,12 +14,13 @@ from urllib.parse import quote
 
 from ..files import sha256_of
 from ..transport.rpc import UNIX, Client
+from .artifact_manifest import is_complete, load_manifest
 from .record_files import is_valid_name
 
 _DRAFTS = ".tfdeploy-restore"
 _CHECKPOINT = "checkpoint"
 _SECONDS = 120.0
-"""A call hashes files of several GiB."""
+"""A call may hash files of several GiB, which version 0.1.0 has stored."""
 
 
 class RestorableFile(NamedTuple):
@@ -30,10 +31,18 @@ class RestorableFile(NamedTuple):
     sha256: str
 
 
-def restorable(folder: Path) -> List[RestorableFile]:
-    """The artifacts in a folder of the record, with their hashes."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return [RestorableFile(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)) for path in paths]
+def restorable(run_folder: Path) -> List[RestorableFile]:
+    """The files of the artifacts that a run has complete in the record, with their hashes.
+
+    Raises:
+        OSError: the list of them cannot be read.
+    """
+    artifacts = [item for item in load_manifest(run_folder).artifacts if is_complete(run_folder, item)]
+    return [
+        RestorableFile(file.name, file.size, file.sha256 or sha256_of(run_folder / "artifacts" / file.name))
+        for artifact in artifacts
+        for file in artifact.files
+    ]
 
 
 def restored_path(folder: Path, path: str) -> Path:
@@ -57,7 +66,7 @@ def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:
         OSError, CallError: the controller does not respond, or the folder cannot be written. The next call begins again.
         ValueError: a file arrived damaged.
     """
-    if "://" in train_dir or not run_id:
+    if "://" in train_dir:
         return
     folder = Path(train_dir)
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,9 @@ import hashlib
 import io
 import os
 import stat
+import time
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, List, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, Tuple
 from urllib.parse import quote
 
 from ..record.artifacts import (
@@ -25,6 +26,7 @@ from ..record.artifacts import (
     choose,
     limited,
 )
+from ..record.checkpoint_watch import CheckpointWatch, whole_checkpoints
 from ..record.record_files import PART
 from ..sync import UploadRequest
 from .rpc import Client
@@ -37,8 +39,12 @@ _MAX_SCANNED = 200_000
 
 _MAX_CHECKPOINT_FILE = 1 << 20
 
-_BEAT = 64
-"""After so many parts that are only read, a call shows that the launcher is there."""
+_REST, _LONGEST_REST = 3.0, 2.0
+"""While the program runs, each part is followed by a pause of so many times its own seconds, and of at most so many seconds: network
+and disks are the program's."""
+
+_MAX_OPEN = 200
+"""The files of a checkpoint are opened before the first is sent, if they are not more: TensorFlow deletes old ones meanwhile."""
 
 
 class Interrupted(Exception):
@@ -50,16 +56,19 @@ class _LeaveOut(Exception):
 
 
 class ArtifactSender:
-    """Uploads what a run has in `train_dir`."""
+    """Uploads what a run has in `train_dir`: at its end all artifacts, before that the newest checkpoints, if they are due."""
 
-    def __init__(
-        self, client: Client, hostname: str, request: UploadRequest, is_interrupted: Callable[[], bool]
-    ) -> None:
+    def __init__(self, client: Client, hostname: str, request: UploadRequest, wait: Callable[[float], bool]) -> None:
+        """`wait` waits for so many seconds, and returns whether the upload has to end."""
         self._client = client
         self._path = f"/artifacts/{quote(request.run_id)}/{quote(hostname)}"
         self._root = Path(request.train_dir)
         self._patterns = request.patterns
-        self._is_interrupted = is_interrupted
+        self._interval = request.interval
+        self._watch = CheckpointWatch(request.interval)
+        self._wait = wait
+        self.pause = 0.0
+        """Seconds until the next look for a newer checkpoint."""
 
     def send(self) -> None:
         """Upload.
@@ -68,6 +77,23 @@ class ArtifactSender:
             Interrupted: the launcher must end; the next one continues.
             OSError, CallError: the controller does not respond, or returned an error.
         """
+        if self._interval:
+            self._send_newest()
+        else:
+            self._send_everything()
+
+    def _send_newest(self) -> None:
+        """Upload the newest checkpoints, if they are due. One that is deleted or changes meanwhile is left to the next look."""
+        begin = time.monotonic()
+        fitting, left_out = self._find()
+        self.pause = self._watch.pause(time.monotonic() - begin)
+        if self._watch.is_due([*fitting, *left_out], begin):
+            failed = self._send_all(fitting)
+            if all(item.reason != CHANGED for item in failed):
+                self._end([*left_out, *failed])
+                self._watch.note_sent([*fitting, *left_out], begin)
+
+    def _send_everything(self) -> None:
         failed: Dict[str, LeftOut] = {}
         left_out: List[LeftOut] = []
         for _ in range(_TRIES):
@@ -84,6 +110,7 @@ class ArtifactSender:
         """Report that what is not stored cannot be uploaded."""
         artifacts, left_out = self._find()
         self._end([*left_out, *(LeftOut(item.name, item.size, reason) for item in artifacts)])
+        self._watch.note_sent([*artifacts, *left_out], time.monotonic())
 
     def _end(self, left_out: List[LeftOut]) -> None:
         self._client.json("POST", self._path, {"left_out": [item.to_dict() for item in left_out]})
@@ -91,8 +118,10 @@ class ArtifactSender:
     def _find(self) -> Tuple[List[Artifact], List[LeftOut]]:
         files, is_complete = scan(self._root)
         artifacts, left_out = choose(files, self._patterns, self._read_text)
-        fitting, too_large = limited(artifacts, MAX_BYTES, MAX_FILES)
         excess = [] if is_complete else [LeftOut(self._root.name, 0, LIMIT)]
+        if self._interval:
+            artifacts, left_out, excess = whole_checkpoints(artifacts), [], []
+        fitting, too_large = limited(artifacts, MAX_BYTES, MAX_FILES)
         return fitting, [*left_out, *too_large, *excess]
 
     def _read_text(self, name: str) -> str:
@@ -111,43 +140,47 @@ class ArtifactSender:
         failed, index = [], 0
         for artifact in artifacts:
             try:
-                for number, file in enumerate(artifact.files, index):
-                    if ends[number] >= 0:
-                        self._send_file(file, number, ends[number])
+                wanted = [(number, file) for number, file in enumerate(artifact.files, index) if ends[number] >= 0]
+                for (number, file), content in zip(wanted, self._opened([file for _, file in wanted])):
+                    with content:
+                        self._send_file(file, content, number, ends[number])
             except _LeaveOut as error:
                 failed.append(LeftOut(artifact.name, artifact.size, str(error)))
             index += len(artifact.files)
         return failed
 
-    def _send_file(self, file: ArtifactFile, index: int, end: int) -> None:
+    def _opened(self, files: List[ArtifactFile]) -> "Iterator[IO[bytes]]":
+        """The files of an artifact, each opened at its turn; while the program runs, all at once."""
+        opened = (_open(self._root, file) for file in files)
+        return iter(list(opened)) if self._interval and len(files) <= _MAX_OPEN else opened
+
+    def _send_file(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> None:
         """Send what is beyond `end`, which the controller has already."""
         for _ in range(_TRIES):
-            sha256, end = self._send_parts(file, index, end)
+            sha256, end = self._send_parts(file, content, index, end)
             if sha256:
                 end = self._client.json("POST", f"{self._path}/{index}", {"sha256": sha256})["end"]
                 if end < 0:
                     return
         raise _LeaveOut(WRONG_HASH)
 
-    def _send_parts(self, file: ArtifactFile, index: int, end: int) -> Tuple[str, int]:
+    def _send_parts(self, file: ArtifactFile, content: "IO[bytes]", index: int, end: int) -> Tuple[str, int]:
         """Read the file and send what is beyond `end`; its hash, empty where the controller has not stored a part; the new end."""
-        hash_, position = hashlib.sha256(), 0
-        with _open(self._root, file) as content:
-            for number in range(1 + file.size):
-                if position >= file.size:
-                    break
-                if self._is_interrupted():
-                    raise Interrupted
-                data = _read(content, min(PART, (end if position < end else file.size) - position))
-                hash_.update(data)
-                position += len(data)
-                if position > end:
-                    end = self._put(index, end, data)
-                    if end != position:
-                        return "", end
-                elif number % _BEAT == _BEAT - 1:
-                    self._put(index, end, b"")
-            _refuse_changed(content, self._root, file)
+        hash_, position, rest = hashlib.sha256(), content.seek(0), 0.0
+        while position < file.size:
+            if self._wait(rest):
+                raise Interrupted
+            begin = time.monotonic()
+            data = _read(content, min(PART, (end if position < end else file.size) - position))
+            hash_.update(data)
+            position += len(data)
+            if position > end:
+                end = self._put(index, end, data)
+                if end != position:
+                    return "", end
+            if self._interval:
+                rest = min(_REST * (time.monotonic() - begin), _LONGEST_REST)
+        _refuse_changed(content, self._root, file, bool(self._interval))
         return hash_.hexdigest(), end
 
     def _put(self, index: int, offset: int, data: bytes) -> int:
@@ -210,14 +243,16 @@ def _read(content: "IO[bytes]", size: int) -> bytes:
     return data
 
 
-def _refuse_changed(content: "IO[bytes]", root: Path, file: ArtifactFile) -> None:
-    """The file that was read must be the one that was declared, and must still be there."""
+def _refuse_changed(content: "IO[bytes]", root: Path, file: ArtifactFile, may_be_deleted: bool) -> None:
+    """The file that was read must be the one that was declared, and no other may have its name."""
     if file.text is not None:
         return
+    named = read = os.fstat(content.fileno())
     try:
-        named, read = (root / file.name).stat(), os.fstat(content.fileno())
+        named = (root / file.name).stat()
     except OSError:
-        raise _LeaveOut(CHANGED) from None
+        if not may_be_deleted:
+            raise _LeaveOut(CHANGED) from None
     is_same = (named.st_dev, named.st_ino) == (read.st_dev, read.st_ino)
     if not is_same or (read.st_size, str(read.st_mtime_ns)) != (file.size, file.version):
         raise _LeaveOut(CHANGED)

@@ -1,10 +1,10 @@
 """The calls by which launchers upload artifacts, at the controller."""
 
 import threading
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 from .. import events
-from ..control.artifact_uploads import are_given_up, machine_of, others_remain, rank
+from ..control.artifact_uploads import are_given_up, machine_of, others_remain, rank, uploads_checkpoints
 from ..events import Event
 from ..record.artifact_manifest import ArtifactList
 from ..record.artifact_store import ArtifactStore
@@ -31,6 +31,7 @@ class UploadCalls:
         self._begun = steady()
         self._called_at: Dict[str, float] = {}
         self._active: Dict[str, int] = {}
+        self._told: Set[Tuple[str, str, str, str]] = set()
 
     def listen(self) -> None:
         """The controller has not listened until now: the silence of launchers begins again."""
@@ -56,28 +57,29 @@ class UploadCalls:
 
     def begin(self, run: RunState, hostname: str, data: Dict[str, Any]) -> Tuple[List[int], List[Event]]:
         """Declare files; how much of each is stored already, and what happened."""
-        machine = _machine(run, hostname)
+        machine, is_at_end = _machine(run, hostname)
         declared = data["artifacts"]
         is_last = not others_remain(run, machine)
         ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last)
         files = [file for item in declared for file in item["files"]]
         remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
-        if not remaining:
+        if not remaining or not is_at_end:
             return ends, []
         names = [str(item["name"]) for item in declared]
         return ends, [Event(events.ARTIFACTS_BEGUN, task=hostname, machine=machine, artifacts=names, count=remaining)]
 
     def put(self, run: RunState, hostname: str, index: int, offset: int, sha256: str, data: bytes) -> int:
         """Store a part; the end of its file."""
-        return self._store.put(run.spec.id, _machine(run, hostname), index, offset, sha256, data)
+        return self._store.put(run.spec.id, _machine(run, hostname)[0], index, offset, sha256, data)
 
     def finish_file(self, run: RunState, hostname: str, index: int, sha256: str) -> int:
         """All parts of a file were sent; -1 when it is complete, else how many bytes of it are there."""
-        return self._store.finish_file(run.spec.id, _machine(run, hostname), index, sha256)
+        return self._store.finish_file(run.spec.id, _machine(run, hostname)[0], index, sha256)
 
     def end(self, run: RunState, hostname: str, data: Dict[str, Any]) -> List[Event]:
-        """The launcher has uploaded what it can; what happened."""
-        machine = _machine(run, hostname)
+        """The launcher has uploaded what it can; what happened. While the run trains, the first checkpoint is an event, and each reason
+        why one is left out."""
+        machine, is_at_end = _machine(run, hostname)
         left_out = [LeftOut.from_dict(item) for item in data["left_out"]]
         declared = self._store.declared(run.spec.id, machine)
         try:
@@ -86,7 +88,16 @@ class UploadCalls:
         except OSError as error:  # as on a full disk: the events wait until they can be written
             reason = error.strerror or str(error)
             return [Event(events.ARTIFACTS_LOST, task=hostname, machine=machine, reason=reason)]
-        return [*_ended(manifest, hostname, machine, declared), *_removed(removed)]
+        ended = _ended(manifest, hostname, machine, declared)
+        return [*(event for event in ended if is_at_end or self._is_new(run, event)), *_removed(removed)]
+
+    def _is_new(self, run: RunState, event: Event) -> bool:
+        """Whether the events of this run do not have the same since the controller started."""
+        key = (run.spec.id, event.kind, event.machine, event.reason)
+        with self._lock:
+            is_new = key not in self._told
+            self._told.add(key)
+        return is_new
 
     def discard_given_up(self, run: RunState, now: float) -> None:
         """Delete what has arrived of uploads that no launcher continues."""
@@ -115,11 +126,12 @@ class _Contact:
         self._calls.enter(self._hostname, -1)
 
 
-def _machine(run: RunState, hostname: str) -> str:
+def _machine(run: RunState, hostname: str) -> Tuple[str, bool]:
+    """The machine for which this task uploads, and whether that is at the end of what it runs."""
     machine = machine_of(run, hostname)
-    if machine is None:
+    if machine is None and not uploads_checkpoints(run, hostname):
         raise UploadRefused(f"{hostname} is not asked to upload artifacts of the run {run.spec.id}")
-    return machine
+    return (run.tasks[hostname].machine, False) if machine is None else (machine, True)
 
 
 def _ended(manifest: ArtifactList, hostname: str, machine: str, declared: List[str]) -> List[Event]:

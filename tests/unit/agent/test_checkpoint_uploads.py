@@ -1,0 +1,77 @@
+"""Which launcher uploads checkpoints while the run trains, and what the controller notes of it."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.agent.uploading import NOW, Cluster, spec
+from tfdeploy.agent import sync
+from tfdeploy.agent.control import artifact_uploads
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.events import ARTIFACT_LEFT_OUT, ARTIFACTS_STORED
+from tfdeploy.agent.record.artifacts import DEFAULT_PATTERNS
+from tfdeploy.agent.record.record import Record, ViewRequest
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.agent.transport.artifact_upload_calls import UploadRefused
+
+UPLOADS = sync.UploadRequest("run", "/train", list(DEFAULT_PATTERNS), 300.0)
+
+
+@pytest.mark.parametrize(
+    ("hostnames", "uploader"),
+    [
+        (("worker-0", "ps-0", "chief-0"), "chief-0"),
+        (("ps-0", "worker-0", "worker-1"), "worker-0"),
+        (("gpu-worker-0", "evaluator-0"), "gpu-worker-0"),
+    ],
+)
+def test_while_the_run_trains_the_task_that_saves_checkpoints_uploads_them(
+    hostnames: tuple[str, ...], uploader: str
+) -> None:
+    cluster = Cluster(spec(*hostnames, checkpoint_upload_interval=300.0))
+    assert {name: cluster.report(name).upload for name in hostnames} == dict.fromkeys(hostnames) | {uploader: UPLOADS}
+    order = cluster.report(uploader)
+    assert (order.action, order.address_book) == (sync.RUN, [])
+    assert cluster.run.uploads == {}
+    cluster.report(uploader, instance="another", phase=sync.IDLE, ready=False)
+    assert not artifact_uploads.is_taken(cluster.run, uploader, True, cluster.now), "its program does not run"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"train_dir": "s3://bucket/train"}, {"artifacts": []}, {"checkpoint_upload_interval": 0.0}, {"can_upload": False}],
+)
+def test_no_checkpoint_is_uploaded_from_a_url_where_none_is_wanted_and_by_older_launchers(
+    changed: dict[str, object],
+) -> None:
+    can_upload = bool(changed.pop("can_upload", True))
+    made = spec("worker-0", **{"checkpoint_upload_interval": 300.0, **changed})  # type: ignore[arg-type]
+    assert Cluster(made, can_upload).report("worker-0").upload is None
+
+
+def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path: Path) -> None:
+    cluster = Cluster(spec("worker-0", "worker-1", checkpoint_upload_interval=300.0))
+    record = Record(tmp_path)
+    record.save(cluster.run)
+    controller, sha256 = Controller(record), hashlib.sha256(b"x").hexdigest()
+    for step in (1, 2):
+        files = [{"name": name, "size": 1, "version": str(step)} for name in (f"c-{step}.index", "checkpoint")]
+        declared = {"artifacts": [{"kind": "checkpoint", "name": f"c-{step}", "files": files}]}
+        for index in range(len(controller.begin_upload("run", "worker-0", declared))):
+            controller.put_part("run", "worker-0", index, 0, sha256, b"x")
+            controller.finish_file("run", "worker-0", index, sha256)
+        controller.end_upload("run", "worker-0", {"left_out": [{"name": f"d-{step}", "size": 1, "reason": "limit"}]})
+        assert [item.name for item in controller.view(ViewRequest()).artifacts] == [f"c-{step}"]
+    assert [(event.kind, event.artifacts) for event in record.events("run") if event.artifacts] == [
+        (ARTIFACT_LEFT_OUT, ["d-1"]),
+        (ARTIFACTS_STORED, ["c-1"]),
+    ]
+    with pytest.raises(UploadRefused):
+        controller.begin_upload("run", "worker-1", {"artifacts": []})
+    assert controller.restorable("run")["files"] == [
+        {"path": name, "size": 1, "sha256": sha256} for name in ("c-2.index", "checkpoint")
+    ]
+    record.save(RunState(replace(cluster.run.spec, id="next", resume_from="run"), NOW))
+    assert Controller(record).restorable("next") == controller.restorable("run"), "until it has artifacts of its own"

@@ -1,0 +1,56 @@
+"""Launchers on machines, whose reports make and end uploads."""
+
+import json
+from dataclasses import replace
+
+from tfdeploy.agent.control import reconcile
+from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
+from tfdeploy.agent.run_state import RunState, TaskExit
+from tfdeploy.agent.sync import EXITED, RUNNING, ExitReport, LauncherReport, Order
+
+NOW = 1000.0
+
+
+def spec(*hostnames: str, train_dir: str = "/train", **changed: object) -> RunSpec:
+    tasks = [TaskSpec(name, name.rpartition("-")[0], int(name[-1])) for name in hostnames]
+    made = RunSpec("run", tasks, {task.job: RunJob() for task in tasks}, success="worker-0", train_dir=train_dir)
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+class Cluster:
+    """Launchers on machines, which report one after another."""
+
+    def __init__(self, made: RunSpec, can_upload: bool = True, **machines: str) -> None:
+        self.run = RunState(made, NOW)
+        self.now = NOW
+        self.reports = {
+            task.hostname: LauncherReport(
+                task.hostname,
+                f"{task.hostname}#1",
+                machine=machines.get(task.hostname.replace("-", "_"), "a"),
+                host="h",
+                port=1,
+                run_id="run",
+                ready=True,
+                can_upload=can_upload,
+            )
+            for task in made.tasks
+        }
+        for name in self.reports:
+            self.report(name)
+        for name in self.reports:
+            self.report(name, attempt=1, phase=RUNNING, started=NOW)
+
+    def report(self, hostname: str, **changed: object) -> Order:
+        """The order for a report, as the launcher reads it."""
+        self.now += 1
+        self.reports[hostname] = replace(self.reports[hostname], **changed)  # type: ignore[arg-type]
+        reconcile.apply_report(self.run, self.reports[hostname], self.now)
+        reconcile.advance(self.run, self.now)
+        order = reconcile.make_order(self.run, self.reports[hostname], self.now)
+        self.run = RunState.from_dict(json.loads(json.dumps(self.run.to_dict())))
+        return Order.from_dict(json.loads(json.dumps(order.to_dict())))
+
+    def end(self, hostname: str, code: int = 0) -> Order:
+        """The program of a task ends."""
+        return self.report(hostname, phase=EXITED, exit=ExitReport(TaskExit(code), self.now))

@@ -1,0 +1,94 @@
+"""The launcher's uploads of artifacts, in a thread: its loop goes on meanwhile, and the program has precedence."""
+
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Callable, Optional
+
+from ..polling import Backoff
+from ..sync import UploadRequest
+from ..transport.rpc import CallError, CallObsolete, Client
+from .lease import boot_seconds
+from .process import wake_main_thread
+
+if TYPE_CHECKING:
+    from ..transport.artifact_sender import ArtifactSender  # most launchers upload nothing, and it takes long to load
+
+_CALL_SECONDS = 60.0
+"""How long a call of an upload may take: the controller reads a large file again, and writes it to the disk."""
+
+_REFUSED_SECONDS = 60.0
+"""For so long an upload is tried again that the controller refuses, as on a full disk."""
+
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
+
+_NICENESS = 19
+
+
+class Uploads:
+    """What this launcher uploads. `connect` gets the seconds that a call may take."""
+
+    def __init__(self, connect: Callable[[float], Client], hostname: str) -> None:
+        self._connect, self._hostname = connect, hostname
+        self._thread: Optional[threading.Thread] = None
+        self._request: Optional[UploadRequest] = None
+        self._is_over = threading.Event()
+        self._backoff = Backoff(_FIRST_BACKOFF, _LONGEST_BACKOFF)
+        self._refused_since = 0.0
+        self.problem = ""
+        """Why an upload is tried again; empty when nothing is wrong."""
+
+    def follow(self, request: Optional[UploadRequest]) -> None:
+        """Upload what the present order asks for. What it asks for no more ends at its next part, and the next request begins then."""
+        if request != self._request:
+            self._is_over.set()
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._request, self._thread = request, None
+        if request is not None:
+            self._is_over = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(request, self._is_over), daemon=True)
+            self._thread.start()
+
+    def _run(self, request: UploadRequest, is_over: threading.Event) -> None:
+        """Upload, and try again what has failed; while the program runs, look for newer checkpoints until that is over."""
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        from ..transport.artifact_sender import ArtifactSender
+
+        has_ended = False
+        while not has_ended and not is_over.wait(self._backoff.seconds):
+            with self._connect(_CALL_SECONDS) as client:
+                sender = ArtifactSender(client, self._hostname, request, is_over.wait)
+                while not has_ended and not is_over.wait(sender.pause) and self._try(sender):
+                    has_ended = not request.interval
+        self._note_success()
+        wake_main_thread()
+
+    def _try(self, sender: "ArtifactSender") -> bool:
+        """Upload once, and return whether nothing has failed."""
+        from ..record.artifacts import DISK_FULL
+        from ..transport.artifact_sender import Interrupted
+
+        try:
+            if self._refused_since and boot_seconds() - self._refused_since > _REFUSED_SECONDS:
+                sender.give_up(DISK_FULL)
+            else:
+                sender.send()
+        except Interrupted:
+            return False
+        except CallObsolete:  # the response to the end of the upload was lost, or the program has ended
+            pass
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self.problem = self._backoff.fail_by("cannot upload artifacts", error)
+            return False
+        except CallError as error:
+            self._refused_since = self._refused_since or boot_seconds()
+            self.problem = self._backoff.fail_by("cannot upload artifacts", error)
+            return False
+        self._note_success()
+        return True
+
+    def _note_success(self) -> None:
+        self._backoff.reset()
+        self.problem, self._refused_since = "", 0.0
