@@ -3,8 +3,13 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
 
 from tests.integration.conftest import PROGRAM, Call, Project
+from tests.verbs import COMMAND
 from tests.waiting import until
 from tfdeploy.paths import cache_folder
 
@@ -29,12 +34,39 @@ def test_a_removed_task_is_gone_before_up_waits(project: Project) -> None:
     project.destroy()
 
 
-def test_ctrl_c_while_waiting_detaches_as_one_sentence_has_said(project: Project) -> None:
+@contextmanager
+def suspended(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Meanwhile nothing of this command runs, as after Ctrl-Z."""
+    members = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for member in members:
+        member.suspend()
+    try:
+        yield
+    finally:
+        for member in members:
+            member.resume()
+
+
+def check_readers(project: Project) -> None:
+    """Commands that only read come to an end; `explain` has 1 where something is wrong."""
+    for verb in ("status", "logs", "explain", "runs"):
+        done = subprocess.run(
+            [COMMAND, verb], cwd=project.program, env=project.env, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode in (0, 1), (verb, done.stderr)
+
+
+def test_ctrl_z_blocks_no_reader_and_ctrl_c_while_waiting_detaches_as_one_sentence_has_said(project: Project) -> None:
     project.write(JOB.format(workers=1).replace('wait="0"', 'wait="10m"'), SLEEPER)
     waiting = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
+    until(project.refs, "the update has begun")
+    with suspended(waiting):
+        check_readers(project)
     assert waiting.stdout is not None
     assert any("Ctrl-C detaches" in line for line in waiting.stdout)
     project.until_running("worker-0")
+    with suspended(waiting), project.supervisor().locked():  # the lock that it may hold then
+        check_readers(project)
     os.killpg(waiting.pid, signal.SIGINT)
     output, _ = waiting.communicate()
     assert output.rpartition("Diagnostics:")[2].count("Ctrl-C detaches: the training continues") == 1

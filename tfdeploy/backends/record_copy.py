@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..agent.launch.workdir import locked
+from ..agent.launch.workdir import IsLocked, locked
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.former_calls import FormerController
 from ..agent.record.record import Record, RecordFormatError
@@ -31,6 +31,10 @@ DOWNLOAD_SECONDS = 1800.0
 """How long one command copies artifacts before something is deleted."""
 
 
+_SHORT_WAIT, _LONG_WAIT = 5.0, 60.0
+"""How long an observation, and a command that deletes something, wait for another command that copies the same record. Such a command
+needs a few seconds; one that is suspended (Ctrl-Z) holds the lock for as long as it is."""
+
 _UNKNOWN_CALL = "404 unknown call"
 """What a controller of version 0.1.0 responds."""
 
@@ -48,6 +52,10 @@ class RecordCopyError(BackendError):
     """The user's copy of a record cannot be written: the disk is full, read-only or damaged, or the folder is another user's."""
 
 
+class RecordCopyBusy(RecordCopyError):
+    """Another command copies the record, and does not come to an end."""
+
+
 class RecordCopy:
     """The copy of one cluster's record. To create this object creates no files."""
 
@@ -56,14 +64,16 @@ class RecordCopy:
         self.folder = self.home / "record"
         self.record = Record(self.folder, stores_matches=True)
 
-    def update(self, controller: ControllerApi) -> RecordUpdate:
-        """Update the copy from the controller's record, and the copy of the run that was the current one before.
+    def update(self, controller: ControllerApi, waits: bool = False) -> RecordUpdate:
+        """Update the copy from the controller's record, and the copy of the run that was the current one before. `waits` is whether it
+        waits long for another command.
 
         Raises:
             ConnectionError, CallError: the controller does not respond, or refuses the call.
+            RecordCopyBusy: another command copies it.
             RecordCopyError: the copy cannot be written. What was copied stays; a later update continues there.
         """
-        with self._locked():
+        with self._locked(_LONG_WAIT if waits else _SHORT_WAIT):
             before, original = self.record.current(), _Original(controller, self)
             listed = original.files(["", *([before.spec.id] if before else [])])
             run = current_run(listed)
@@ -78,7 +88,7 @@ class RecordCopy:
             RecordCopyError: that takes longer than `DOWNLOAD_SECONDS`. The next call continues.
         """
         deadline = time.monotonic() + DOWNLOAD_SECONDS
-        with self._locked():
+        with self._locked(_LONG_WAIT):
             original = _Original(controller, self)
             for run_id in original.files([]).runs:
                 listed = original.files([run_id])
@@ -97,7 +107,7 @@ class RecordCopy:
         Raises:
             RecordCopyError: the copy cannot be written.
         """
-        with self._locked():
+        with self._locked(_LONG_WAIT):
             return self._follow(listed, read, math.inf)
 
     def _begin(self, record_id: str) -> Record:
@@ -127,7 +137,7 @@ class RecordCopy:
             RecordCopyError: the copy cannot be written, so that the record must not be deleted where it is.
         """
         with suppress(ConnectionError, CallError):
-            self.update(controller)
+            self.update(controller, waits=True)
             self.update_all_runs(controller)
             return True
         return False
@@ -143,7 +153,7 @@ class RecordCopy:
             is_artifact = Path(source).relative_to(self.folder).parts[2:3] == ("artifacts",)
             (os.link if is_artifact else shutil.copy2)(source, target)
 
-        with self._locked():
+        with self._locked(_LONG_WAIT):
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(self.folder, folder, copy_function=copy)
 
@@ -180,13 +190,16 @@ class RecordCopy:
         return archive
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, seconds: float) -> Iterator[None]:
         try:
             make_private(self.home)
-            with locked(self.home):
+            with locked(self.home, seconds):
                 yield
         except ConnectionError:  # the controller's
             raise
+        except IsLocked:
+            waits = f"another command has been copying it for {text_of_seconds(seconds)}, or is suspended (Ctrl-Z)"
+            raise RecordCopyBusy(f"the record is not copied to {self.folder}: {waits}. Resume or end it.") from None
         except OSError as error:
             remedy = "" if error.errno in DISK_FULL else " Repair this, and run the command again."
             sentence = f"the record cannot be copied to {self.folder}: {file_error(error)}{remedy}"

@@ -2,15 +2,18 @@
 
 import errno
 import fcntl
+import math
 import os
 import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import IO, TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from .. import task_command
+from ..polling import wait_until
 from ..run_spec import RunSpec
 from ..settings import SECRET_VARIABLE, TaskSettings
 from . import task_environment
@@ -28,13 +31,32 @@ _NOT_INHERITED = ("SUPERVISOR_", "TF_CONFIG")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
+class IsLocked(OSError):
+    """Another process holds the lock of a folder."""
+
+
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the folder; waits until the previous process has exited."""
+def locked(folder: Path, seconds: float = math.inf) -> Iterator[None]:
+    """Hold an exclusive lock on the folder; waits so long until the previous process has exited.
+
+    Raises:
+        IsLocked: it holds the lock after that time.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if seconds == math.inf:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        elif not wait_until(partial(_is_ours, lock), seconds):
+            raise IsLocked(f"{folder} is locked")
         yield
+
+
+def _is_ours(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def unpack(archive: Optional[Path], folder: Path) -> None:

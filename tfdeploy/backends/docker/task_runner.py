@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..installation import installing
 from ..move import StoppedRun, not_stopped
-from ..record_copy import RecordCopy, RecordCopyError
+from ..record_copy import RecordCopy, RecordCopyBusy, RecordCopyError
 from . import cleanup
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
@@ -183,7 +183,8 @@ class DockerTaskRunner:
             run = _run_spec(props)
             accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
-        RecordCopy(cluster).update(controller)
+        with suppress(RecordCopyBusy):  # the observation that follows reports it
+            RecordCopy(cluster).update(controller)
         cleanup.remove_unused(swarm, dependencies_of(props))
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
