@@ -24,8 +24,9 @@ from tfdeploy.agent.record.record import Record
 
 JOB = (
     'command=["python", "train.py"], code="code", wait="0", stop_grace_period="5s", '
-    'restart={"on": ["any"], "maximum": 100, "backoff": "1s"}, env={"COUNTER": __import__("os").environ["COUNTER"]}'
+    'restart={"on": ["any"], "maximum": 100, "backoff": "1s"}'
 )
+ENV = 'env={{"COUNTER": __import__("os").environ["COUNTER"], "PACE": "{pace}"}}'
 COMMANDS = {
     "up": ("up", "--yes", "--skip-preview"),
     "refresh": ("up", "--yes", "--skip-preview", "--refresh"),
@@ -78,6 +79,9 @@ class Cluster:
     SETTLE_SECONDS = 10.0
     """So long after the end of a fault that touches programs it may still end some."""
 
+    PACE = 0.08
+    """Seconds of a step of the training."""
+
     COPIES = ""
     """The subfolder of the state folder with the copies of records."""
 
@@ -98,7 +102,7 @@ class Cluster:
 
     def write(self, clock_steps: bool) -> None:
         """Write the Pulumi program and its training."""
-        arguments = ", ".join(filter(None, (JOB, self.tasks, self.more)))
+        arguments = ", ".join(filter(None, (JOB, ENV.format(pace=self.PACE), self.tasks, self.more)))
         self.project.write(arguments, training.PROGRAM)
 
     def records(self) -> list[Path]:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
+from tests.chaos.clocks import AWAY_SECONDS
 from tests.chaos.cluster import Apply, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.process_faults import later
@@ -50,6 +51,9 @@ def shared() -> Iterator[Shared]:
 class MachinesCluster(SwarmCluster):
     """One cluster on the two machines."""
 
+    PACE = 0.4
+    SETTLE_SECONDS = 30.0
+
     def __init__(self, folder: Path, common: Shared, stack: str) -> None:
         super().__init__(folder, common.engine, stack)
         self.machines = common.machines
@@ -90,13 +94,33 @@ def kill_engine(cluster: MachinesCluster, step: Step, running: Running | None) -
 
 
 def cut_machine(cluster: MachinesCluster, step: Step, running: Running | None) -> str:
-    """A machine hears nothing, or is not heard, or both, for a while."""
+    """A machine hears nothing, or is not heard, or both, for half an hour by the clocks of controller and launchers; by Swarm's, which
+    gives a node up after 15 s, for up to 36 s."""
     hostname = HOSTNAMES[step.seconds > 1.7]
-    # The Swarm may start the tasks of a node again that it has not heard for some seconds.
-    cluster.story.machines_failed = True
     container = cluster.machines.machines[hostname].container
     pid = docker(cluster.machines.outer, "inspect", "--format", "{{.State.Pid}}", container)
-    return f"{hostname}: {cut_chains(cluster, int(pid), step, 6 * step.seconds)}"
+    done = cut_chains(cluster, int(pid), step, _silence(step))
+    if cluster.clocks:
+        cluster.clocks.pass_time(AWAY_SECONDS)
+    return f"{hostname}: {done}"
+
+
+def suspend_engine(cluster: MachinesCluster, step: Step, running: Running | None) -> str:
+    """The engine of a machine does not respond for a while; its containers run on."""
+    hostname = HOSTNAMES[step.amount < 0.5]
+
+    def send(signal: str) -> None:
+        with suppress(DockerFailed):
+            container = cluster.machines.machines[hostname].container
+            docker(cluster.machines.outer, "exec", container, "pkill", f"--signal={signal}", "--exact", "dockerd")
+
+    send("STOP")
+    later(cluster.story, _silence(step), partial(send, "CONT"))
+    return f"the engine of {hostname} is suspended for {_silence(step):.0f} s"
+
+
+def _silence(step: Step) -> float:
+    return 4 + 10 * step.seconds
 
 
 FAULTS: dict[str, tuple[Kind, Apply]] = {
@@ -104,6 +128,7 @@ FAULTS: dict[str, tuple[Kind, Apply]] = {
     "remove_container": (Kind(tasks=True), remove_container),
     "remove_service": (Kind(tasks=True), remove_service),
     "kill_machine": (Kind(weight=4), kill_machine),
-    "cut_machine": (Kind(weight=4), cut_machine),
+    "cut_machine": (Kind(weight=4, touches=False), cut_machine),
     "kill_engine": (Kind(weight=4), kill_engine),
+    "suspend_engine": (Kind(weight=4, touches=False), suspend_engine),
 }

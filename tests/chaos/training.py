@@ -80,7 +80,7 @@ try:
             draft.rename(checkpoint)
             save(f"model.ckpt-{{step}}")
             note("checkpoint", step=step)
-        time.sleep(0.08)
+        time.sleep(float(os.environ["PACE"]))
     code = 0
 except OSError as error:
     sys.exit(f"step {{step}}: {{error}}")
