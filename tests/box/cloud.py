@@ -162,6 +162,10 @@ class Box:
         """What a command printed that root ran in the machine."""
         return self._machine(instance_id).run(*command)
 
+    def process(self, instance_id: str) -> int:
+        """This computer's process id of the machine's process 1."""
+        return int(docker(self._outer, "inspect", "--format", "{{.State.Pid}}", self._machine(instance_id).container))
+
     def console(self, instance_id: str) -> str:
         """What the machine has written on its console: what GetConsoleOutput answers."""
         return self._machine(instance_id).console().decode(errors="replace")

@@ -12,12 +12,14 @@ import psutil
 
 from tests.box.bad_day import BadDay
 from tests.box.cloud import Box, Instance
+from tests.chaos.clocks import PYTHON, ShiftedClocks, silence_seconds
 from tests.chaos.cluster import Apply, Cluster, Running, variables
 from tests.chaos.common_faults import COMMON
 from tests.chaos.process_faults import later
 from tests.chaos.record_disk import RecordDisk, fill_disk, find, release
 from tests.chaos.schedule import Kind, Step
-from tests.ec2.project import Ec2Project
+from tests.chaos.swarm import cut_chains
+from tests.ec2.project import SHARED, Ec2Project
 from tests.engine import daemon, images
 from tests.engine.cli import DockerFailed
 from tests.waiting import until
@@ -51,6 +53,8 @@ class BoxCluster(Cluster):
     COMMAND_SECONDS = 400.0
     END_SECONDS = 400.0
     POLL_SECONDS = 1.0
+    PACE = 0.4
+    SETTLE_SECONDS = 60.0
 
     def __init__(self, folder: Path, common: Shared, stack: str) -> None:
         project = Ec2Project(folder, common.box, common.image)
@@ -61,6 +65,14 @@ class BoxCluster(Cluster):
         self.record_disk: RecordDisk | None = None
         self._efs = project.efs
         self._image = common.image
+
+    def write(self, clock_steps: bool) -> None:
+        if clock_steps:
+            self.clocks = ShiftedClocks(self.folder)
+            source = f"{SHARED}/counter"
+            volumes = [f"{source}:{self.folder}", f"{source}/{self.clocks.python().name}:{PYTHON}:ro"]
+            self.more = f'container={{"volumes": {volumes}}}'
+        super().write(clock_steps)
 
     def start(self, name: str) -> Running:
         if name == "destroy":
@@ -173,6 +185,35 @@ def kill_in_machine(pattern: str, cluster: BoxCluster, step: Step, running: Runn
     return ""
 
 
+def suspend_in_machine(pattern: str, cluster: BoxCluster, step: Step, running: Running | None) -> str:
+    """SIGSTOP for the programs in one machine whose command line has this, and SIGCONT later: half an hour by the agents' clocks."""
+    if (machine := cluster.machine(step)) is None:
+        return ""
+
+    def send(signal: str) -> None:
+        cluster.box.run(machine.id, "pkill", f"--signal={signal}", "--full", pattern)
+
+    def resume() -> None:
+        with suppress(DockerFailed, KeyError):
+            send("CONT")
+
+    with suppress(DockerFailed):
+        send("STOP")
+        later(cluster.story, silence_seconds(step), resume)
+        cluster.pass_time()
+        return f"{machine.name}: suspended for {silence_seconds(step):.0f} s"
+    return ""
+
+
+def cut_machine(cluster: BoxCluster, step: Step, running: Running | None) -> str:
+    """A machine hears nothing, or is not heard, or both, for half an hour by the agents' clocks; its disks and file systems work."""
+    if (machine := cluster.machine(step)) is None:
+        return ""
+    done = cut_chains(cluster, cluster.box.process(machine.id), step, silence_seconds(step))
+    cluster.pass_time()
+    return f"{machine.name}: {done}"
+
+
 def kill_engine(cluster: BoxCluster, step: Step, running: Running | None) -> str:
     """The engine of a machine dies without its containers, and starts again."""
     # The disk in memory would end with the engine.
@@ -194,12 +235,15 @@ def slow_pull(cluster: BoxCluster, step: Step, running: Running | None) -> str:
 FAULTS: dict[str, tuple[Kind, Apply]] = {
     **COMMON,
     "kill_program": (Kind(), partial(kill_in_machine, IN_TASKS)),
-    "kill_controller": (Kind(), partial(kill_in_machine, IN_CONTROLLER)),
+    "kill_controller": (Kind(touches=False), partial(kill_in_machine, IN_CONTROLLER)),
+    "controller_away": (Kind(weight=2, touches=False), partial(suspend_in_machine, IN_CONTROLLER)),
+    "suspend_engine": (Kind(weight=2, touches=False), partial(suspend_in_machine, ENGINE)),
+    "cut_machine": (Kind(weight=3, touches=False), cut_machine),
     "kill_machine": (Kind(weight=3), kill_machine),
     "spot_notice": (Kind(weight=2), spot_notice),
     "hang_machine": (Kind(weight=2), hang_machine),
-    "throttle": (Kind(weight=2), throttle),
+    "throttle": (Kind(weight=2, touches=False), throttle),
     "kill_engine": (Kind(weight=2), kill_engine),
-    "slow_pull": (Kind(weight=2), slow_pull),
-    "disk_full": (Kind(during=False), fill_disk),
+    "slow_pull": (Kind(weight=2, touches=False), slow_pull),
+    "disk_full": (Kind(during=False, touches=False), fill_disk),
 }

@@ -13,7 +13,7 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from tests.chaos import training
-from tests.chaos.clocks import ShiftedClocks
+from tests.chaos.clocks import AWAY_SECONDS, ShiftedClocks
 from tests.chaos.invariants import Observation, RunAccount
 from tests.chaos.oracle import Touch
 from tests.chaos.recorded import accounts
@@ -124,6 +124,11 @@ class Cluster:
         with variables({"XDG_STATE_HOME": self.project.env["XDG_STATE_HOME"]}):
             self.project.clean()
         self._threads.shutdown(wait=False)
+
+    def pass_time(self) -> None:
+        """Half an hour passes for controller and launchers, where their clocks can be shifted."""
+        if self.clocks:
+            self.clocks.pass_time(AWAY_SECONDS)
 
     # Commands.
 

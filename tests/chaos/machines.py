@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
-from tests.chaos.clocks import AWAY_SECONDS
+from tests.chaos.clocks import silence_seconds
 from tests.chaos.cluster import Apply, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.process_faults import later
@@ -94,14 +94,12 @@ def kill_engine(cluster: MachinesCluster, step: Step, running: Running | None) -
 
 
 def cut_machine(cluster: MachinesCluster, step: Step, running: Running | None) -> str:
-    """A machine hears nothing, or is not heard, or both, for half an hour by the clocks of controller and launchers; by Swarm's, which
-    gives a node up after 15 s, for up to 36 s."""
+    """A machine hears nothing, or is not heard, or both, for half an hour by the agents' clocks."""
     hostname = HOSTNAMES[step.seconds > 1.7]
     container = cluster.machines.machines[hostname].container
     pid = docker(cluster.machines.outer, "inspect", "--format", "{{.State.Pid}}", container)
-    done = cut_chains(cluster, int(pid), step, _silence(step))
-    if cluster.clocks:
-        cluster.clocks.pass_time(AWAY_SECONDS)
+    done = cut_chains(cluster, int(pid), step, silence_seconds(step))
+    cluster.pass_time()
     return f"{hostname}: {done}"
 
 
@@ -115,12 +113,8 @@ def suspend_engine(cluster: MachinesCluster, step: Step, running: Running | None
             docker(cluster.machines.outer, "exec", container, "pkill", f"--signal={signal}", "--exact", "dockerd")
 
     send("STOP")
-    later(cluster.story, _silence(step), partial(send, "CONT"))
-    return f"the engine of {hostname} is suspended for {_silence(step):.0f} s"
-
-
-def _silence(step: Step) -> float:
-    return 4 + 10 * step.seconds
+    later(cluster.story, silence_seconds(step), partial(send, "CONT"))
+    return f"the engine of {hostname} is suspended for {silence_seconds(step):.0f} s"
 
 
 FAULTS: dict[str, tuple[Kind, Apply]] = {

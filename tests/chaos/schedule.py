@@ -10,7 +10,7 @@ WORKERS = 2
 COMMANDS = ("up", "refresh", "destroy", "heal")
 """Commands during which a fault may happen."""
 
-CLOCK_FAULTS = ("clock_step", "controller_away", "cut_machine", "cut_network", "suspend_all")
+CLOCK_FAULTS = ("clock_step", "controller_away", "cut_machine", "cut_network", "suspend_all", "suspend_engine")
 """Faults that need a clock that can be stepped."""
 
 COMMAND_SECONDS = 3.0
