@@ -118,6 +118,8 @@ class RunSpec(JsonData):
     """What the machines cost, in USD, as it was known when the run was submitted."""
     cost_before: float = 0.0
     """What the machines of the cluster had cost when the run was submitted, in USD."""
+    cost_to_end: float = 0.0
+    """What the machines cost from the end of the run until they have terminated themselves, in USD."""
     max_workers: int = 0
     """In an elastic run: up to so many workers may exist. Every task knows the addresses of all of them. 0: the run is not elastic."""
     worker_port: int = 0

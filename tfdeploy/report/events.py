@@ -71,7 +71,8 @@ def result_text(result: RunResult) -> str:
     if result.cause == states.MOVED:
         return states.TO_MOVE
     if result.cause == states.BUDGET:
-        return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}"
+        rest = ", and the rest is for the time until they terminate themselves" if result.spent < result.budget else ""
+        return f"its machines have cost {dollars(result.spent)} of the budget of {dollars(result.budget)}{rest}"
     if result.cause == states.UNTIL:
         return " and ".join(map(_reached_text, result.reached))
     return f"{names} succeeded" if result.state == states.SUCCEEDED else states.BY_REQUEST

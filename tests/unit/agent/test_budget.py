@@ -37,6 +37,15 @@ def test_a_run_is_stopped_when_its_machines_have_cost_the_budget() -> None:
     assert job.states().startswith("ps-0 stopped (budget), worker-0 stopped (budget)")
 
 
+def test_a_run_is_stopped_in_time_for_its_machines_to_terminate_themselves_within_the_budget() -> None:
+    job = world(budget=5.0, cost_per_hour=2.0, cost_before=1.0, cost_to_end=0.5)
+    job.wait(1.75 * HOUR - 1)
+    assert job.verdict() == "none"
+    job.wait(1)
+    rest = "and the rest is for the time until they terminate themselves"
+    assert job.verdict() == f"stopped: its machines have cost $4.50 of the budget of $5.00, {rest}"
+
+
 def test_a_budget_that_is_used_up_before_stops_the_run_before_its_first_start() -> None:
     job = world(budget=5.0, cost_per_hour=2.0, cost_before=5.0)
     assert "worker" not in job.running()

@@ -79,10 +79,11 @@ def spent(run: RunState, now: float) -> float:
 
 
 def over_budget(run: RunState, now: float) -> Optional[RunResult]:
-    """The end of a run as soon as its machines have cost the budget; None before that, and without a budget."""
+    """The end of a run as soon as its machines will have cost the budget when they have terminated themselves; None before that, and
+    without a budget."""
     budget = run.spec.budget
     cost = spent(run, now)
-    if not budget or cost < budget:
+    if not budget or cost + run.spec.cost_to_end < budget:
         return None
     return RunResult(STOPPED, BUDGET, now, spent=round(cost, 4), budget=budget)
 

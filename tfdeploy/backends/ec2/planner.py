@@ -92,7 +92,7 @@ class Ec2Planner:
         """Refuse what cannot work; the warnings."""
         validate.refuse_failed_boots(spec, plan, boot.read_failures(cluster))
         warnings = validate.refuse_plan(spec, plan, code_files)
-        costs.refuse(cluster, spec, plan)
+        costs.refuse(cluster, spec, plan, inventory)
         notices = containers.version_notices(spec, containers.installed_version())
         return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
 

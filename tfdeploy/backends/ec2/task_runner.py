@@ -25,12 +25,13 @@ class Ec2TaskRunner(DockerTaskRunner):
         self._machine_provider = machine_provider
 
     def submit_run(self, props: RunProps) -> RunOutputs:
-        """As on `docker`; a run with a budget gets what the machines have cost, and what they cost per hour."""
-        if RunSpec.from_dict(props["run"]).budget:
-            props = {**props, "run": {**props["run"], **self._cost(props["cluster"])}}
+        """As on `docker`; a run with a budget gets what the machines have cost, and what they cost until they terminate."""
+        run = RunSpec.from_dict(props["run"])
+        if run.budget:
+            props = {**props, "run": {**props["run"], **self._cost(props["cluster"], run.grace)}}
         return super().submit_run(props)
 
-    def _cost(self, cluster: ClusterRef) -> dict[str, float]:
+    def _cost(self, cluster: ClusterRef, grace: float) -> dict[str, float]:
         """What the controller counts against the budget.
 
         Raises:
@@ -40,7 +41,7 @@ class Ec2TaskRunner(DockerTaskRunner):
             problems = self._machine_provider.observe(cluster).problems
         if problems:
             raise BackendError(f"{cluster['name']}: ec2.budget: the cost is not known: {'; '.join(problems)}")
-        return costs.for_run(cluster)
+        return costs.for_run(cluster, grace)
 
     def run_is_current(self, props: RunProps) -> bool:
         """As on `docker`; a refresh with another account fails."""

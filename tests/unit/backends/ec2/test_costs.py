@@ -3,19 +3,23 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit import cases
 from tests.unit.backends.ec2.fleets import CLUSTER, GPUS, instance, plan, spec
+from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.ec2.aws import api
 from tfdeploy.backends.ec2.machine import ssh
 from tfdeploy.backends.ec2.machine.model import Instance
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import BillableMachine, Disk, hourly_cost
 from tfdeploy.errors import SpecError
+from tfdeploy.plan.plan import Plan
 
 NOON = 1_795_262_400.0
 HOUR = 3600.0
@@ -65,6 +69,12 @@ def look(aws: Aws, hours: float, *there: Instance) -> dict[str, Any]:
     return {**(cost.total or {}), "machines": cost.machines, "billed": cost.billed}
 
 
+def refuse(made: Plan, current: RunState | None = None, **args: Any) -> None:
+    """Refuse the plan if it is above its budget; `current` is the run that exists."""
+    asked = spec(**args)
+    costs.refuse(CLUSTER, asked, made, cases.inventory(asked, *made.machines, run=current))
+
+
 def made(**args: Any) -> None:
     """What `pulumi up` remembers of the plan that it makes."""
     asked = {**PAIR, **args}
@@ -98,7 +108,7 @@ def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() 
     made = plan(**PAIR)
     over = replace(made, unneeded=frozenset(machine.name for machine in made.machines))
     assert costs.plan_lines(spec(**PAIR), over) == []
-    costs.refuse(CLUSTER, spec(**PAIR, ec2={"budget": 0.01, "max_lifetime": "never"}), over)
+    refuse(over, **PAIR, ec2={"budget": 0.01, "max_lifetime": "never"})
 
 
 @pytest.mark.parametrize(
@@ -121,13 +131,13 @@ def test_where_no_machine_shall_stand_nothing_is_told_and_no_budget_is_broken() 
 def test_a_plan_above_its_budget_is_refused(args: dict[str, Any], said: str) -> None:
     asked = {**PAIR, **args}
     with pytest.raises(SpecError) as error:
-        costs.refuse(CLUSTER, spec(**asked), plan(**asked))
+        refuse(plan(**asked), **asked)
     assert str(error.value).startswith(said)
 
 
 def test_a_plan_within_its_budget_is_not() -> None:
-    costs.refuse(CLUSTER, spec(**PAIR, ec2={"budget": 17}), plan(**PAIR))
-    costs.refuse(CLUSTER, spec(**PAIR), plan(**PAIR, ec2={"root_volume_type": "io2"}))
+    refuse(plan(**PAIR), **PAIR, ec2={"budget": 17})
+    refuse(plan(**PAIR, ec2={"root_volume_type": "io2"}), **PAIR)
 
 
 def test_a_used_up_budget_creates_no_machine(aws: Aws) -> None:
@@ -135,14 +145,46 @@ def test_a_used_up_budget_creates_no_machine(aws: Aws) -> None:
     made()
     look(aws, 9, PS, WORKER)
     aws.now = NOON + 10 * HOUR
-    costs.refuse(CLUSTER, spec(**within), plan(PS, WORKER, **within))
+    current = RunState(plan(PS, WORKER, **within).run, NOON)
+    refuse(plan(PS, WORKER, **within), current, **within)
     with pytest.raises(SpecError) as error:
-        costs.refuse(CLUSTER, spec(**within), plan(PS, **within))
+        refuse(plan(PS, **within), current, **within)
     assert str(error.value) == (
-        "mnist: ec2.budget: is $2.00, and the machines of this cluster have cost $2.34 already. Raise the budget, or remove it."
+        "mnist: ec2.budget: is $2.00, and the machines of this cluster have cost $2.34 already, and $0.063 is needed to end a run. "
+        "Raise the budget, or remove it."
     )
     more = {**within, "ec2": {"budget": 2.5, "max_lifetime": "4h"}}
-    costs.refuse(CLUSTER, spec(**more), plan(PS, **more))
+    refuse(plan(PS, **more), current, **more)
+    barely = {**within, "ec2": {"budget": 2.4, "max_lifetime": "4h"}}
+    with pytest.raises(SpecError, match="needed to end"):
+        refuse(plan(PS, **barely), current, **barely)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_refused"),
+    [
+        ("nothing", False),
+        ("no run", True),
+        ("another run", True),
+        ("another budget", True),
+        ("another budget after the end", False),
+    ],
+)
+def test_a_used_up_budget_begins_no_run_and_is_not_given_to_one_that_trains(
+    aws: Aws, change: str, is_refused: bool
+) -> None:
+    """All machines exist. The present run is stopped by its controller, and an update without a change reports that."""
+    within = {**PAIR, "ec2": {"budget": 2, "max_lifetime": "4h"}}
+    made()
+    look(aws, 10, PS, WORKER)
+    current = RunState(plan(PS, WORKER, **within).run, NOON)
+    if change.startswith("another budget"):
+        current.spec = replace(current.spec, budget=9.0)
+    if change.endswith("the end"):
+        current.result = RunResult("succeeded", "tasks_succeeded", NOON)
+    asked = {**within, "run_id": "again"} if change == "another run" else within
+    with pytest.raises(SpecError, match="have cost") if is_refused else nullcontext():
+        refuse(plan(PS, WORKER, **asked), None if change == "no run" else current, **asked)
 
 
 def test_what_was_spent_is_kept_from_look_to_look(aws: Aws) -> None:

@@ -69,6 +69,9 @@ def test_a_run_with_a_budget_gets_the_cost_of_all_machines(
     assert spec.budget == 20
     assert spec.cost_per_hour == pytest.approx(0.1008 + 100 * 0.08 / 720 + 0.005)
     assert spec.cost_before == pytest.approx(2 * spec.cost_per_hour), "an hour of each machine"
+    assert spec.cost_to_end == pytest.approx(spec.cost_per_hour * (10 + 900 + 60) / 3600), (
+        "grace, idle_timeout, a minute"
+    )
 
 
 def test_a_machine_that_is_no_longer_planned_costs_the_run_nothing_more(

@@ -41,6 +41,8 @@ class Ledger(JsonData):
     lifetime: float = 0.0
     billed_after: tuple[str, ...] = ()
     """What AWS still bills when the machines are terminated."""
+    idle: float = 0.0
+    """Seconds without a task after which a machine terminates itself; 0 for never."""
 
 
 def end_time(reason: str) -> float | None:

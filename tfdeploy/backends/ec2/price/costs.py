@@ -12,7 +12,8 @@ from pathlib import Path
 from ....agent.files import write_whole
 from ....errors import SpecError
 from ....paths import make_private, read_json
-from ....plan.plan import Plan
+from ....plan.inventory import Inventory
+from ....plan.plan import Plan, starts_new_run
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import PUBLIC
@@ -29,21 +30,34 @@ _FILE = "ledger.json"
 _NEW_DISK = "gp3"
 
 
-def refuse(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
+_END_SECONDS = 60.0
+"""What the end of a run needs beside `stop_grace_period` and `idle_timeout`: uploads, and the manager ends last."""
+
+
+def refuse(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: Inventory) -> None:
     """Check the plan against its budget.
 
     Raises:
-        SpecError: the machines may cost more, or the update would create machines although those before them have cost as much.
+        SpecError: the machines may cost more; or they have cost as much, and the update would create machines, begin a run, or give the
+            present one this budget.
     """
     needed, budget = plan.needed_machines, spec.ec2.budget
     if needed and budget:
         where = f"{spec.name}: ec2.budget"
         prices.refuse_over_budget(where, _hourly_cost(spec, plan), spec.ec2.max_lifetime, budget)
-        if not all(machine.exists for machine in needed):
-            spent = cost_ledger.spent(_read(cluster).entries, ssh.region(cluster), time.time())
-            if spent.usd >= budget:
-                used = f"the machines of this cluster have cost {dollars(spent.usd)} already"
+        if not all(machine.exists for machine in needed) or _needs_money(plan, inventory):
+            spent = cost_ledger.spent(_read(cluster).entries, ssh.region(cluster), time.time()).usd
+            rest = _cost_to_end(_hourly_cost(spec, plan), spec.stop_grace_period, spec.ec2.idle_timeout)
+            if spent + rest >= budget:
+                used = f"the machines of this cluster have cost {dollars(spent)} already, and {dollars(rest)} is needed to end a run"
                 raise SpecError(where, f"is {dollars(budget)}, and {used}", "Raise the budget, or remove it.")
+
+
+def _needs_money(plan: Plan, inventory: Inventory) -> bool:
+    run = inventory.run
+    if run is None or starts_new_run(plan, inventory):
+        return True
+    return run.result is None and run.spec.budget != plan.run.budget
 
 
 def plan_lines(spec: ClusterSpec, plan: Plan) -> list[str]:
@@ -69,7 +83,8 @@ def save_plan(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> None:
     planned = {machine.name: _billable_machine(spec, machine) for machine in needed}
     ledger = _read(cluster)
     billed_after = tuple(_billed_after(spec, needed)) if needed else ledger.billed_after
-    _write(cluster, ledger, replace(ledger, planned=planned, lifetime=spec.ec2.max_lifetime, billed_after=billed_after))
+    limited = replace(ledger, lifetime=spec.ec2.max_lifetime, idle=spec.ec2.idle_timeout)
+    _write(cluster, ledger, replace(limited, planned=planned, billed_after=billed_after))
 
 
 def record_observation(cluster: ClusterRef, instances: Sequence[Instance]) -> None:
@@ -103,15 +118,21 @@ def current_cost(cluster: ClusterRef) -> ObservedCost:
     )
 
 
-def for_run(cluster: ClusterRef) -> dict[str, float]:
+def for_run(cluster: ClusterRef, grace: float) -> dict[str, float]:
     """The fields of `RunSpec` about cost, as of the last observation. Unknown prices, and instances that only another computer has
     observed, are not counted. A machine that is no longer planned still exists at this moment, and is
-    deleted next: it costs no more."""
+    deleted next: it costs no more. `grace` is what the tasks of the run have to end."""
     region, ledger = ssh.region(cluster), _read(cluster)
     staying = (entry for entry in ledger.entries if entry.ended is None and entry.machine in ledger.planned)
     hourly = prices.total(prices.hourly_cost(entry.billable, region) for entry in staying)
     spent = cost_ledger.spent(ledger.entries, region, time.time())
-    return {"cost_per_hour": hourly.usd, "cost_before": spent.usd}
+    rest = _cost_to_end(hourly, grace, ledger.idle)
+    return {"cost_per_hour": hourly.usd, "cost_before": spent.usd, "cost_to_end": rest}
+
+
+def _cost_to_end(hourly: prices.Amount, grace: float, idle: float) -> float:
+    """What machines cost from the end of a run until they have terminated themselves. With an `idle` of 0 they do not."""
+    return prices.cost_over(hourly, grace + idle + _END_SECONDS).usd
 
 
 def _machine_cost(entries: Iterable[LedgerEntry], name: str, region: str, now: float) -> MachineCost:
