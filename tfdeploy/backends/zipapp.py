@@ -4,6 +4,7 @@ import ast
 import hashlib
 import io
 import marshal
+import re
 import zipfile
 from collections.abc import Callable
 from functools import cache
@@ -21,6 +22,8 @@ _UNCHECKED = 1
 _LOOKED_FOR = ("exec", "file_server", "tcp_relay")
 """Version 0.1.0 looks for these modules in the agent of a task before it calls its commands, which still exist. The next version leaves
 these empty files out."""
+
+_INDENT = re.compile("^ +", re.MULTILINE)
 
 _START = "import sys\n\nfrom {name}.main import main\n\nsys.exit(main())\n"
 
@@ -93,7 +96,7 @@ def _compiled(module: str, path: Path) -> bytes:
 
 
 def _terse(text: str) -> str:
-    """The same program without docstrings, comments and the types of functions."""
+    """The same program without docstrings, comments and types, and with the narrowest indents."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -102,7 +105,14 @@ def _terse(text: str) -> str:
             node.annotation = None
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             node.body = [item for item in node.body if not _is_text(item)] or [ast.Pass()]
-    return ast.unparse(tree)
+        if isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(None)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "typing"]:
+        node.names = [item for item in node.names if item.name in used]
+        if not node.names:
+            tree.body.remove(node)
+    return _INDENT.sub(lambda match: match[0][::4], ast.unparse(tree))
 
 
 def _is_text(node: ast.stmt) -> bool:

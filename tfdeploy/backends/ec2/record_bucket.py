@@ -7,7 +7,7 @@ below the record's id, and a manifest that lists what is complete of them. This 
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
 import pulumi
@@ -50,6 +50,8 @@ class Manifest:
     record: RecordList
     part: int = 0
     """The bytes of a part of a file; 0 where each file is one object."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """The name of an artifact to that of its objects; those of other files have the names of the files."""
     ended: bool = False
     """True when the cluster was destroyed, and its record is retained."""
 
@@ -58,7 +60,7 @@ class Manifest:
         """From the watchdog's JSON (`watchdog.record_upload`), or from that of `mark_ended`."""
         if "ended" in data:
             return cls(RecordList(str(data["ended"]), 0.0, []), ended=True)
-        return cls(RecordList.from_dict(data), int(data.get("part", 0)))
+        return cls(RecordList.from_dict(data), int(data.get("part", 0)), dict(data.get("places", {})))
 
 
 def bucket_of(cluster: ClusterRef) -> BucketFolder:
@@ -88,7 +90,7 @@ def _reader(bucket: BucketFolder, manifest: Manifest) -> Read:
         name, offset, size = ranges[0]
         number, begin = divmod(offset, manifest.part) if manifest.part else (0, offset)
         size = min(size, manifest.part - begin) if manifest.part else size
-        path = f"{PREFIX}{manifest.record.record_id}/{part_name(name, number)}"
+        path = f"{PREFIX}{manifest.record.record_id}/{part_name(name, number, manifest.places.get(name, ''))}"
         return [account_bucket.read_range(bucket, path, begin, size) or b""]
 
     return read

@@ -3,6 +3,9 @@
 
 Files only grow, but artifacts are replaced. A file is uploaded in parts of `PART` bytes, each an object, so that a log that grows is
 not uploaded again as a whole. The folders of the record take turns: however much is written, each is uploaded in the end.
+
+A checkpoint may be replaced every few minutes. So the objects of an artifact have places, which are used again when the list names them
+no longer, and the list has the former artifacts of a run until the new ones are whole.
 """
 
 import hashlib
@@ -38,7 +41,8 @@ _LONGEST_NAME = 700
 
 
 Entry = List[object]
-"""A file in the list: its size, its SHA-256, and its content if it is a `_TEXT`."""
+"""A file in the list: its size, its SHA-256, and its content if it is a `_TEXT`; for an artifact an empty content and its place, which
+are not listed there."""
 
 
 class _OutOfTime(Exception):
@@ -55,6 +59,8 @@ class _Sent(NamedTuple):
     """The SHA-256 of its first `size` bytes."""
     tail: str
     """That of those of them that are in its last part."""
+    place: str = ""
+    """Of an artifact: the name of its objects."""
 
 
 class RecordUpload:
@@ -71,6 +77,7 @@ class RecordUpload:
         self._whole: Dict[str, Dict[str, Entry]] = {}
         self._turns: List[str] = []
         self._listed: Dict[str, Entry] = {}
+        self._born = int(time.time())  # a watchdog before this one has listed places, too
         self._result: Tuple[str, str] = ("", "")
 
     def due(self) -> bool:
@@ -88,6 +95,7 @@ class RecordUpload:
         if record_id != self._record_id:
             self._start(record_id)
         result, names = self._run_result(), self._names()
+        self._sent = {name: self._sent[name] for name in names if name in self._sent}
         folders: Dict[str, List[str]] = {}
         for name in filter(_DATA.fullmatch, names):
             folders.setdefault(name.rpartition("/")[0], []).append(name)
@@ -100,11 +108,12 @@ class RecordUpload:
             self._turns.append(self._turns.pop(0))
             error = failed
         self._whole = {folder: self._whole[folder] for folder in folders if folder in self._whole}
-        self._put_list({name: _text(self._folder / name) for name in filter(_TEXT.fullmatch, names)}, result)
+        texts = {name: _text(self._folder / name) for name in filter(_TEXT.fullmatch, names)}
+        is_behind = self._put_list(texts, result)
         if error:
             raise error
-        self._next = 0.0 if self._turns else time.monotonic() + EVERY
-        return is_new_round and not self._turns
+        self._next = 0.0 if self._turns else time.monotonic() + (AT_ONCE if is_behind else EVERY)
+        return is_new_round and not self._turns and not is_behind
 
     def _names(self) -> List[str]:
         """The files of the folder. A log's index comes before its bytes: it never names bytes that are not uploaded."""
@@ -133,7 +142,8 @@ class RecordUpload:
                 self._sent[name] = sent._replace(changed=stat.st_mtime_ns)
         except FileNotFoundError:
             return []
-        return [sent.size, sent.hash.hexdigest()]
+        entry = [sent.size, sent.hash.hexdigest()]
+        return [*entry, "", sent.place] if sent.place else entry
 
     def _upload_growth(self, path: Path, name: str, stat: os.stat_result, end: float) -> _Sent:
         """Upload the parts of a file from the first that has grown. A file that has not only grown is uploaded from its start."""
@@ -146,6 +156,8 @@ class RecordUpload:
             if size < sent.size or hashlib.sha256(before).hexdigest() != sent.tail:
                 sent, begin, before = _nothing(), 0, b""
                 file.seek(0)
+            if not sent.size and _is_artifact(name):
+                sent = sent._replace(place=self._free_place(name))
             while sent.size < size:
                 if time.monotonic() >= end:
                     raise _OutOfTime
@@ -153,26 +165,43 @@ class RecordUpload:
                 if not growth:
                     break
                 content = before + growth
-                self._put(f"record/{self._record_id}/{part_name(name, begin // PART)}", content)
+                key = part_name(name, begin // PART, sent.place)
+                self._put(f"record/{self._record_id}/{key}", content)
                 is_full = len(content) == PART
                 hash_ = sent.hash.copy()
                 hash_.update(growth)
                 tail = hashlib.sha256(b"" if is_full else content).hexdigest()
-                sent = self._sent[name] = _Sent(stat.st_mtime_ns, begin + len(content), hash_, tail)
+                sent = self._sent[name] = _Sent(stat.st_mtime_ns, begin + len(content), hash_, tail, sent.place)
                 begin, before = (begin + PART, b"") if is_full else (begin, content)
         return sent
 
-    def _put_list(self, texts: Dict[str, Entry], result: Tuple[str, str]) -> None:
-        """List what is whole, and the files whose content is in the list."""
+    def _free_place(self, name: str) -> str:
+        """Where an artifact is uploaded to: nothing that is listed, and no other artifact, is there."""
+        used = [sent.place for sent in self._sent.values()] + [entry[-1] for entry in self._listed.values()]
+        places = (f"{'/'.join(name.split('/')[:2])}/artifacts@{self._born}.{number}" for number in range(len(used) + 1))
+        return next(place for place in places if place not in used)
+
+    def _put_list(self, texts: Dict[str, Entry], result: Tuple[str, str]) -> bool:
+        """List what is whole, and the files whose content is in the list; whether it has former artifacts because others are not whole
+        yet."""
         files = {name: entry for name, entry in texts.items() if entry}
         for whole in self._whole.values():
             files.update(whole)
-        if files == self._listed and result == self._result:
-            return
-        run, state = result
-        data = {"record_id": self._record_id, "run": run, "result": state or None, "at": time.time()}
-        self._put(LIST, json.dumps({**data, "part": PART, "files": files}).encode())
-        self._listed, self._result = files, result
+        is_behind = False
+        for name in [name for name in files if name.endswith("/artifacts.json") and name in self._listed]:
+            prefix = name[:-5]
+            if not _has_all(files, prefix):
+                is_behind = True
+                files = {name: entry for name, entry in files.items() if not name.startswith(prefix)}
+                files.update((name, entry) for name, entry in self._listed.items() if name.startswith(prefix))
+        if files != self._listed or result != self._result:
+            run, state = result
+            data = {"record_id": self._record_id, "run": run, "result": state or None, "at": time.time(), "part": PART}
+            places = {name: entry[3] for name, entry in files.items() if len(entry) > 3}
+            listed = {name: entry[: 2 if name in places else 3] for name, entry in files.items()}
+            self._put(LIST, json.dumps({**data, "files": listed, "places": places}).encode())
+            self._listed, self._result = files, result
+        return is_behind
 
     def _run_result(self) -> Tuple[str, str]:
         """The current run and its result; each may be empty."""
@@ -187,9 +216,11 @@ class RecordUpload:
         return "", ""
 
 
-def part_name(name: str, number: int) -> str:
-    """The name of a part of a file in the bucket; the first part has the file's own, without the signs that name parts. A name that is
-    too long for S3 is replaced by its hash."""
+def part_name(name: str, number: int, place: str = "") -> str:
+    """The name of a part of a file in the bucket. A file without a place has its own name there, without the signs that name parts. A
+    name that is too long for S3 is replaced by its hash."""
+    if place:
+        return f"{place}@{number}"
     escaped = name.replace("%", "%25").replace("@", "%40")
     if len(escaped.encode()) > _LONGEST_NAME:
         folder = "/".join(name.split("/")[:2])
@@ -200,6 +231,15 @@ def part_name(name: str, number: int) -> str:
 def _is_artifact(name: str) -> bool:
     match = _DATA.fullmatch(name)
     return match is not None and bool(match[2])
+
+
+def _has_all(files: Dict[str, Entry], prefix: str) -> bool:
+    """Whether the artifacts of a run are among these files as their manifest has them, or that is damaged."""
+    with suppress(ValueError, KeyError, TypeError):
+        artifacts = json.loads(str(files[f"{prefix}.json"][2]))["artifacts"]
+        listed = [file for artifact in artifacts for file in artifact["files"]]
+        return all(file["sha256"] in ("", *files.get(f"{prefix}/{file['name']}", ())[1:2]) for file in listed)
+    return True
 
 
 def _text(path: Path) -> Entry:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,43 +10,16 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
+from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, stored_record, uploaded
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record import record_files
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.record.record_files import RecordList, list_files
-from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.ec2.watchdog import record_upload
-from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload, part_name
+from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload
 from tfdeploy.backends.ec2.watchdog.s3 import Credentials, PutError, S3Folder
-
-RUN = RunSpec("0123456789ab", [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0")
-
-
-class Sent:
-    """Remembers what is put; refuses what it is told to."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.order: list[str] = []
-        self.refused = ""
-
-    def put(self, key: str, body: bytes) -> None:
-        if self.refused and self.refused in key:
-            raise PutError(key)
-        self.objects[key] = body
-        self.order.append(key)
-
-    def news(self) -> list[str]:
-        """What has been put since the last call, without the life in it."""
-        found, self.order = self.order, []
-        return [key.split("/", 2)[2] if key != LIST else LIST for key in found]
-
-    @property
-    def told(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.objects[LIST])
-        return told
 
 
 def read_whole(path: Path) -> bytes:
@@ -58,14 +30,7 @@ def read_whole(path: Path) -> bytes:
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
     """A record with a run and some output."""
-    record = Record(tmp_path / "record")
-    record.save(RunState(RUN, 1.0))
-    record.set_record_id("first-life")
-    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 1.0)])
-    for name in ("stdout", "index"):
-        record.log(RUN.id, "worker-0").streams[name].put(0, b"step 1\n")
-    record.touch()
-    return record
+    return stored_record(tmp_path / "record")
 
 
 @pytest.fixture
@@ -77,22 +42,6 @@ def decide(record: Record, state: str) -> None:
     job = RunState(RUN, 1.0)
     job.result = RunResult(state, "", 2.0)
     record.save(job)
-
-
-def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
-    """The list, when each file that it names is there as it says."""
-    told: dict[str, Any] = json.loads(objects[LIST])
-    for name, (size, sha256, *text) in told["files"].items():
-        assert bool(text) == (name.rpartition("/")[2] in ("record_id", "format", "current", "run_state.json"))
-        content = text[0].encode() if text else uploaded(objects, told, name, size)
-        assert (size, sha256) == (len(content), hashlib.sha256(content).hexdigest())
-    return told
-
-
-def uploaded(objects: dict[str, bytes], told: dict[str, Any], name: str, size: int) -> bytes:
-    """A file from its parts."""
-    keys = [f"record/{told['record_id']}/{part_name(name, number)}" for number in range(-(-size // told["part"]))]
-    return b"".join(objects[key] for key in keys)[:size]
 
 
 @pytest.mark.parametrize(
@@ -120,40 +69,6 @@ def test_a_file_that_arrives_is_not_brought(record: Record, sent: Sent) -> None:
     path.write_bytes(b"a part")
     RecordUpload(record.folder, sent.put).upload()
     assert not [name for name in json.loads(sent.objects[LIST])["files"] if "artifacts" in name]
-
-
-def test_an_artifact_that_is_replaced_is_sent_from_its_start(
-    record: Record, sent: Sent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = record.artifacts_folder(RUN.id) / "k.keras"
-    path.parent.mkdir(parents=True)
-    listed, tail = path.relative_to(record.folder).as_posix(), b"the same tail"
-    bringing, now = RecordUpload(record.folder, sent.put), 1000.0
-
-    def write(content: bytes, changed: int) -> bytes:
-        path.write_bytes(content)
-        os.utime(path, ns=(changed, changed))
-        return content
-
-    for changed, letter in enumerate((b"a", b"b"), 1):
-        content = write(letter * PART + tail, changed)
-        assert bringing.upload()
-        assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)).startswith(letter)
-
-    def slow(key: str, body: bytes) -> None:
-        nonlocal now
-        now += record_upload.AT_ONCE
-        sent.put(key, body)
-
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    bringing = RecordUpload(record.folder, slow)
-    write(b"c" * PART + tail, 3)
-    while not any(key.endswith("k.keras") for key in sent.news()):
-        bringing.upload()
-    content = write(b"d" * PART + tail, 4)
-    while not bringing.upload():
-        pass
-    assert uploaded(sent.objects, consistent(sent.objects), listed, len(content)).startswith(b"d")
 
 
 def test_all_is_brought_and_the_list_comes_last(record: Record, sent: Sent) -> None:

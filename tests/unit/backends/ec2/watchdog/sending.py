@@ -1,0 +1,72 @@
+"""A record, and a bucket that remembers what is put into it."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from tfdeploy.agent.events import RUN_SUBMITTED, Event
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.run_spec import RunSpec, TaskSpec
+from tfdeploy.agent.run_state import RunState
+from tfdeploy.backends.ec2.watchdog.record_upload import LIST, part_name
+from tfdeploy.backends.ec2.watchdog.s3 import PutError
+
+RUN = RunSpec("0123456789ab", [TaskSpec("worker-0", "worker", 0)], {}, success="worker-0")
+
+
+class Sent:
+    """Remembers what is put; refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.order: list[str] = []
+        self.refused = ""
+
+    def put(self, key: str, body: bytes) -> None:
+        if self.refused and self.refused in key:
+            raise PutError(key)
+        self.objects[key] = body
+        self.order.append(key)
+
+    def news(self) -> list[str]:
+        """What has been put since the last call, without the life in it."""
+        found, self.order = self.order, []
+        return [key.split("/", 2)[2] if key != LIST else LIST for key in found]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.objects[LIST])
+        return told
+
+
+def stored_record(folder: Path) -> Record:
+    """A record with a run and some output."""
+    record = Record(folder)
+    record.save(RunState(RUN, 1.0))
+    record.set_record_id("first-life")
+    record.add_events(RUN.id, [Event(RUN_SUBMITTED, 1.0)])
+    for name in ("stdout", "index"):
+        record.log(RUN.id, "worker-0").streams[name].put(0, b"step 1\n")
+    record.touch()
+    return record
+
+
+TEXTS = ("record_id", "format", "current", "run_state.json", "artifacts.json")
+
+
+def consistent(objects: dict[str, bytes]) -> dict[str, Any]:
+    """The list, when each file that it names is there as it says."""
+    told: dict[str, Any] = json.loads(objects[LIST])
+    for name, (size, sha256, *text) in told["files"].items():
+        assert bool(text) == (name.rpartition("/")[2] in TEXTS)
+        content = text[0].encode() if text else uploaded(objects, told, name, size)
+        assert (size, sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    return told
+
+
+def uploaded(objects: dict[str, bytes], told: dict[str, Any], name: str, size: int) -> bytes:
+    """A file from its parts."""
+    place, count = told["places"].get(name, ""), -(-size // told["part"])
+    keys = [f"record/{told['record_id']}/{part_name(name, number, place)}" for number in range(count)]
+    return b"".join(objects[key] for key in keys)[:size]
