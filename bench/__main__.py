@@ -23,6 +23,7 @@ ROWS: Mapping[str, tuple[str, Callable[[ExitStack], str]]] = {
     "preview": ("preview", needs.nothing),
     "import": ("imports", needs.nothing),
     "steps": ("steps", needs.nothing),
+    "uploads": ("uploads", needs.nothing),
     "first-step": ("first_step", needs.nothing),
     "command": ("command", needs.engine_if_possible),
     "ends": ("ends", needs.nothing),

@@ -1,13 +1,16 @@
 """A copy of a record trusts neither the list of files nor what is read."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tfdeploy.agent.record import replica
-from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList, small_file
+from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile
+from tfdeploy.agent.record.artifact_store import DRAFT_FOLDER
+from tfdeploy.agent.record.record_files import PART, Range, RecordFile, RecordList, small_file
 from tfdeploy.agent.record.replica import MAX_SEGMENTS, Replica
 
 LOG = "runs/r/logs/worker-0/stdout"
@@ -102,3 +105,23 @@ def test_a_list_with_a_state_that_names_other_folders_is_refused(state: str) -> 
     files = {"runs/r/run_state.json": small_file("", state).to_list()}
     with pytest.raises(ValueError, match="the run 'r'"):
         RecordList.from_dict({"record_id": "a1", "at": 1.0, "files": files, "run": "another"})
+
+
+def test_what_has_arrived_of_a_checkpoint_that_was_replaced_meanwhile_does_not_pile_up(tmp_path: Path) -> None:
+    """A copy that is slower than the checkpoints are written has one of them in part, and none when it has the newest."""
+    drafts = tmp_path / "runs/r" / DRAFT_FOLDER
+    for step in range(5):
+        data, name = bytes([step]) * (PART + 1), f"runs/r/artifacts/c-{step}"
+        sha256 = hashlib.sha256(data).hexdigest()
+        file = ManifestFile(f"c-{step}", len(data), "1", sha256)
+        manifest = ArtifactList([ManifestArtifact("checkpoint", f"c-{step}", "a", 0, [file])])
+        original, turns = Original(), iter([False, True, True])
+        original.files = {name: data}
+        listed = [
+            small_file("runs/r/artifacts.json", json.dumps(manifest.to_dict())),
+            RecordFile(name, len(data), sha256),
+        ]
+        Replica(tmp_path, original.read, turns.__next__).fetch_artifacts(listed)
+        assert [path.stat().st_size for path in drafts.iterdir()] == [PART]
+    assert Replica(tmp_path, original.read).fetch_artifacts(listed) == []
+    assert not drafts.exists()

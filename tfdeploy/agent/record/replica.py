@@ -149,6 +149,7 @@ class Replica:
 
     def _fetch_all(self, manifest: Path, wanted: ArtifactList, listed: Dict[str, RecordFile]) -> List[str]:
         copy = _Artifacts(manifest.parent, wanted)
+        copy.remove_drafts()
         for artifact in _within_limits(wanted):
             if artifact in copy.pending and all(
                 copy.has(file) or self._fetch_artifact(manifest.parent, file, listed) for file in artifact.files
@@ -156,8 +157,7 @@ class Replica:
                 copy.store(artifact)
             elif artifact in copy.pending and self._is_over():
                 break
-        if not copy.pending:
-            shutil.rmtree(str(manifest.parent / DRAFT_FOLDER), ignore_errors=True)
+        copy.remove_drafts()
         return [self._name(manifest.parent, file) for artifact in copy.pending for file in artifact.files]
 
     def _name(self, run_folder: Path, file: ManifestFile) -> str:
@@ -308,6 +308,15 @@ class _Artifacts:
     def pending(self) -> List[ManifestArtifact]:
         """What is to be fetched."""
         return self._manifest.pending
+
+    def remove_drafts(self) -> None:
+        """Delete what has arrived of versions that are not to be fetched any more: a checkpoint may be replaced before it is here."""
+        pending = {_draft(self._folder, file) for artifact in self.pending for file in artifact.files}
+        for path in (self._folder / DRAFT_FOLDER).glob("*.draft"):
+            if path not in pending:
+                path.unlink()
+        if not pending:
+            shutil.rmtree(str(self._folder / DRAFT_FOLDER), ignore_errors=True)
 
     def has(self, file: ManifestFile) -> bool:
         """Whether this version of the file is stored."""
