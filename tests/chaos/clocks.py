@@ -3,6 +3,8 @@
 What is scaled: every deadline that the agent computes from `time.time`, `time.monotonic` or `CLOCK_BOOTTIME`. What is not: how long
 the kernel has it wait (sleeps, timeouts of sockets and of `select`), and the training, which takes its steps by the real clock. So a
 shift shows what the agent decides after so long a silence, and not how much output the program has printed in that time.
+
+On `local` controller and launchers have these clocks. In containers only launchers have: a controller has no volumes of the user's.
 """
 
 from contextlib import suppress

@@ -126,7 +126,7 @@ class Cluster:
         self._threads.shutdown(wait=False)
 
     def pass_time(self) -> None:
-        """Half an hour passes for controller and launchers, where their clocks can be shifted."""
+        """Half an hour passes for launchers, where their clocks can be shifted."""
         if self.clocks:
             self.clocks.pass_time(AWAY_SECONDS)
 

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import psutil
 
-from tests.chaos.clocks import AWAY_SECONDS, PYTHON, ShiftedClocks, away_seconds, is_shifted
+from tests.chaos.clocks import AWAY_SECONDS, PYTHON, ShiftedClocks, away_seconds
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
 from tests.chaos.full_disk_end import STOP, end_run
@@ -189,13 +189,13 @@ def remove_volume(cluster: SwarmCluster, step: Step, running: Running | None) ->
 
 
 def cut_network(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
-    """A container hears nothing, or is not heard, or both, for half an hour by the clocks of controller and launchers."""
+    """A container hears nothing, or is not heard, or both, for half an hour by the clocks of the launchers."""
     role = step.task if step.seconds < 2.2 else CONTROLLER
     process = cluster.process(role)
-    if not process or not cluster.clocks or not is_shifted(process):
+    if not process:
         return ""
     done = cut_chains(cluster, process.pid, step, 2 * step.seconds)
-    cluster.clocks.pass_time(AWAY_SECONDS)
+    cluster.pass_time()
     return f"{role}: {done}"
 
 
@@ -203,7 +203,7 @@ def take_controller_away(cluster: SwarmCluster, step: Step, running: Running | N
     """The controller is suspended for half an hour by the clocks of the launchers, or its container does not exist for so long."""
     name = next((name for name in cluster.services() if name.endswith(f"-{CONTROLLER}")), "")
     process = cluster.process(CONTROLLER)
-    if not process or not name or not cluster.clocks or not is_shifted(process):
+    if not process or not name:
         return ""
     seconds = away_seconds(step)
     if step.amount < 0.5:
@@ -216,7 +216,7 @@ def take_controller_away(cluster: SwarmCluster, step: Step, running: Running | N
 
         scale(0)
         later(cluster.story, seconds, partial(scale, 1))
-    cluster.clocks.pass_time(AWAY_SECONDS)
+    cluster.pass_time()
     return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
 
 
