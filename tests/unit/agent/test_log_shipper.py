@@ -1,12 +1,14 @@
 """A spool is sent when it has changed, and not read before."""
 
+import time
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tests.waiting import until
-from tfdeploy.agent.record.log_lines import NAMES
+from tfdeploy.agent.record import log_segments
+from tfdeploy.agent.record.log_lines import NAMES, STDOUT, Log, Reader, entry
 from tfdeploy.agent.transport import log_shipper
 from tfdeploy.agent.transport.log_shipper import Shipper
 from tfdeploy.agent.transport.rpc import CallError, Client
@@ -68,3 +70,54 @@ def test_what_could_not_be_sent_is_sent_later(tmp_path: Path, controller: Contro
     controller.responds = True
     until(lambda: controller.received == b"a line\n", "the line")
     spool.close()
+
+
+class Recording(Controller):
+    """Stores what it takes, as the record does."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.log = Log(folder)
+        self.refused_at: list[float] = []
+
+    def json_bytes(self, _method: str, path: str, data: bytes) -> dict[str, Any]:
+        if not self.responds:
+            self.refused_at.append(time.monotonic())
+            raise ConnectionRefusedError
+        name, position = path.split("/")[-2:]
+        return {"end": self.log.streams[name].put(int(position), data)}
+
+
+def test_what_is_printed_while_the_controller_is_away_has_a_limit_and_what_is_dropped_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_segments, "SEGMENT_BYTES", 4096)
+    monkeypatch.setattr(log_shipper, "_SEND_SECONDS", 0.001)
+    controller = Recording(tmp_path / "record")
+    spool = Shipper(cast(Client, controller), tmp_path / "spool", "a-run", "worker-0", dict.fromkeys(NAMES, 0))
+
+    def print_lines(first: int, last: int) -> None:
+        stream, index = spool.log.streams["stdout"], spool.log.streams["index"]
+        for number in range(first, last):
+            line = b"line %7d\n" % number
+            position = stream.end
+            stream.put(position, line)
+            index.put(index.end, entry(number + 1.0, STDOUT, 1 + number // 1000, position, len(line)))
+
+    print_lines(0, 10)
+    until(spool.ship, "the first lines are sent")
+    controller.responds = False
+    print_lines(10, 5000)
+    stored = sum(path.stat().st_size for path in (tmp_path / "spool").iterdir())
+    assert stored <= 2 * (log_segments.MAX_SEGMENTS + 1) * 4096
+    until(lambda: len(controller.refused_at) > 8, "nine tries")
+    assert controller.refused_at[8] - controller.refused_at[0] > 0.001 * sum(2**number for number in range(8)) / 2
+    oldest = spool.log.streams["stdout"].start
+    controller.responds = True
+    until(spool.ship, "the rest is sent")
+    spool.close()
+    lines = list(Reader(controller.log).more())
+    shown = [(int(line.text.split()[1]), line.attempt) for line in lines if line.text]
+    assert shown == [(number, 1 + number // 1000) for number in range(5000 - len(shown), 5000)], "the newest, each once"
+    assert len(shown) > 1000
+    assert spool.lost_bytes == oldest - 10 * len(b"line       0\n")
