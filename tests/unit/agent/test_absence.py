@@ -11,10 +11,10 @@ from tests.unit.agent.test_reconcile import ANY, world
 from tests.unit.cases import plan
 from tests.unit.simulation import BEGIN, Launcher, World
 from tfdeploy.agent import events
-from tfdeploy.agent.control import elastic, reconcile
+from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.absence import HEAR_SECONDS
 from tfdeploy.agent.control.controller import PAUSE_SECONDS, Clock, Controller
-from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED
+from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED, Event
 from tfdeploy.agent.launch import last_order, program
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS, MAX_RESTARTS, LastOrder
 from tfdeploy.agent.launch.program import Program
@@ -173,16 +173,29 @@ def test_the_start_barrier_has_its_time_after_the_return() -> None:
 
 def test_an_optional_worker_is_not_lost_because_nobody_listened() -> None:
     job = world(ps=1, workers=2, elastic={"max": 3})
+    launcher = job.launchers.pop("worker-1")
     job.roll("worker-1")
-    job.now += 1.5
-    job.sync("worker-1")
+    job.wait(1.5)
     assert job.job.restarting_task == "worker-1"
-    job.job.tasks["worker-1"].state = "starting"
     job.return_after(600)
-    job.now += 1
-    job.advance()
     assert job.job.restarting_task == "worker-1"
-    assert elastic.is_optional(job.job.spec, job.job.tasks["worker-1"])
+    job.launchers["worker-1"] = launcher
+    job.settle()
+    assert job.job.restarting_task == "worker-1"
+    assert job.running() == "ps-0/1, worker-0/1, worker-1/2"
+
+
+def test_a_launcher_may_not_start_a_program_while_the_addresses_change() -> None:
+    job = world(ps=1, workers=1, restart=ANY)
+    job.lose("ps-0")
+    launcher = job.launchers["worker-0"]
+    assert launcher.last
+    job.come("ps-0", port=29_999)
+    job.lose("ps-0")
+    reconcile.restart_barrier(job.job, job.now)
+    job.settle()
+    assert not launcher.running
+    assert launcher.last is None
 
 
 class Running:
@@ -206,15 +219,19 @@ class Running:
                 order = self.controller.sync(replace(launcher.report(self.now), can_upload=True))
                 launcher.obey(order, self.now)
 
+    def events(self) -> list[Event]:
+        return self.record.events(self.record.runs()[-1])
+
     def kinds(self) -> list[str]:
-        return [event.kind for event in self.record.events(self.record.runs()[-1])]
+        return [event.kind for event in self.events()]
 
 
 @pytest.mark.parametrize("seconds", [PAUSE_SECONDS + 1, 600.0])
 def test_a_controller_that_stood_still_hears_its_launchers_before_it_decides(tmp_path: Path, seconds: float) -> None:
     running = Running(tmp_path, workers=2, restart={"maximum": 0})
-    running.launchers["worker-0"].end_child(0, running.now)
-    running.launchers["worker-1"].end_child(1, running.now + 3)
+    ended = running.now
+    running.launchers["worker-0"].end_child(0, ended)
+    running.launchers["worker-1"].end_child(1, ended + 3)
     running.now += seconds
     running.controller.tick()
     running.controller.sync(running.launchers["worker-1"].report(running.now))
@@ -224,6 +241,8 @@ def test_a_controller_that_stood_still_hears_its_launchers_before_it_decides(tmp
     result = running.record.current().result  # type: ignore[union-attr]
     assert result
     assert result.state == "succeeded"
+    ends = [event.at for event in running.events() if event.kind == events.TASK_SUCCEEDED]
+    assert ends == [ended]
 
 
 def test_an_upload_is_not_lost_because_its_controller_stood_still(tmp_path: Path) -> None:

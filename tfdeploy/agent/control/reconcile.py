@@ -286,9 +286,7 @@ def _advance_rolling_restart(run: RunState, now: float) -> List[Event]:
 
 
 def _is_lost_worker(run: RunState, task: TaskState, now: float) -> bool:
-    return (
-        elastic.is_optional(run.spec, task) and task.state != RUNNING and run.silent_seconds(task, now) > LOST_SECONDS
-    )
+    return elastic.is_optional(run.spec, task) and task.state != RUNNING and now - task.seen > LOST_SECONDS
 
 
 def make_order(run: RunState, report: LauncherReport, now: float) -> Order:
