@@ -14,13 +14,14 @@ from tfdeploy.agent import events
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.absence import HEAR_SECONDS
 from tfdeploy.agent.control.controller import PAUSE_SECONDS, Clock, Controller
+from tfdeploy.agent.control.start_barrier import restart_barrier
 from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED, RUN_ENDED, TASK_RESTARTING, TASK_STARTED, Event
 from tfdeploy.agent.launch import last_order, program
 from tfdeploy.agent.launch.last_order import AWAY_SECONDS, MAX_RESTARTS, LastOrder
 from tfdeploy.agent.launch.program import Program
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RestartPolicy
-from tfdeploy.agent.run_state import TaskExit
+from tfdeploy.agent.run_state import RunState, TaskExit
 from tfdeploy.agent.sync import INTERRUPTED, NOTHING, RUN, STOP, WAIT, ExitReport, Order
 from tfdeploy.agent.task_command import TaskAddress
 
@@ -161,6 +162,26 @@ def test_a_launcher_that_does_not_come_back_delays_decisions_for_a_moment_only()
     assert job.verdict() == "succeeded: worker-0 succeeded"
 
 
+@pytest.mark.parametrize(("port", "after"), [(21_000, "ps-0/1, worker-0/3"), (21_007, "ps-0/3, worker-0/5")])
+def test_an_older_copy_of_the_record_ends_no_program_with_the_addresses_that_it_has(port: int, after: str) -> None:
+    """As of a controller that takes the record from the bucket: it lacks two attempts, and perhaps other addresses."""
+    job = world(ps=1, workers=1, restart=ANY)
+    older = json.dumps(job.job.to_dict())
+    job.lose("worker-0")
+    job.come("worker-0", port=port)
+    job.exit("worker-0", 3)
+    job.wait(2)
+    begun = job.running()
+    job.job = RunState.from_dict(json.loads(older))
+    job.events.clear()
+    job.return_after(600)
+    job.settle()
+    assert job.running() == after
+    assert (begun == after) == (port == 21_000)
+    assert LAUNCHER_LOST not in [event.kind for event in job.events]
+    assert job.job.tasks["worker-0"].attempt == job.launchers["worker-0"].attempt
+
+
 def test_the_start_barrier_has_its_time_after_the_return() -> None:
     job = World(workers=2, start_timeout="60s")
     job.come("worker-0")
@@ -192,7 +213,7 @@ def test_a_launcher_may_not_start_a_program_while_the_addresses_change() -> None
     assert launcher.last
     job.come("ps-0", port=29_999)
     job.lose("ps-0")
-    reconcile.restart_barrier(job.job, job.now)
+    restart_barrier(job.job, job.now)
     job.settle()
     assert not launcher.running
     assert launcher.last is None

@@ -31,6 +31,12 @@ class Controller:
             self.received += data
         return {"end": int(path.split("/")[-1]) + len(data)}
 
+    def json(self, _method: str, _path: str) -> dict[str, int]:
+        """The call for the ends of the streams."""
+        if not self.responds:
+            raise CallError("busy")
+        return {**dict.fromkeys(NAMES, 0), "stdout": len(self.received)}
+
 
 @pytest.fixture
 def controller(monkeypatch: pytest.MonkeyPatch) -> Controller:
@@ -86,6 +92,35 @@ class Recording(Controller):
             raise ConnectionRefusedError
         name, position = path.split("/")[-2:]
         return {"end": self.log.streams[name].put(int(position), data)}
+
+    def json(self, _method: str, _path: str) -> dict[str, int]:
+        if not self.responds:
+            self.refused_at.append(time.monotonic())
+            raise ConnectionRefusedError
+        return self.log.ends()
+
+
+def test_a_controller_with_an_older_copy_gets_what_the_spool_has_again(tmp_path: Path, controller: Controller) -> None:
+    recording = Recording(tmp_path / "record")
+    spool = shipper(tmp_path / "spool", recording)
+    for number in range(3):
+        stream = spool.log.streams["stdout"]
+        stream.put(stream.end, b"line %d\n" % number)
+        until(spool.ship, "the line is sent")
+        if number == 0:
+            older = recording.log.ends()
+    recording.responds = False
+    stream.put(stream.end, b"line 3\n")
+    until(lambda: recording.refused_at, "a call without a response")
+    recording.log = Log(tmp_path / "older record")
+    recording.log.streams["stdout"].put(0, b"line 0\n")
+    assert recording.log.ends() == older
+    recording.responds = True
+    until(spool.ship, "the rest is sent")
+    spool.close()
+    copy = recording.log.streams["stdout"]
+    assert copy.span(0, copy.end) == b"line 0\nline 1\nline 2\nline 3\n"
+    assert spool.lost_bytes == 0
 
 
 def test_what_is_printed_while_the_controller_is_away_has_a_limit_and_what_is_dropped_is_counted(

@@ -3,7 +3,7 @@
 from typing import List
 
 from ..events import Event
-from ..run_state import FINAL, RUNNING, RunState, TaskState
+from ..run_state import FINAL, RUNNING, STARTING, RunState, TaskState
 from ..sync import LauncherReport
 from . import artifact_uploads
 from .restart_policy import apply_exit, apply_start, ended_at
@@ -28,10 +28,16 @@ def is_hearing(run: RunState, now: float) -> bool:
     )
 
 
-def adopt_restarts(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
-    """Take over the attempts that a launcher has begun itself, each once. They are out of date, and followed by another attempt, if it
-    was decided meanwhile that the task begins again, as with other addresses."""
-    if not report.restarted or report.run_id != run.spec.id:
+def adopt_attempts(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
+    """Take over an attempt that the record does not know, as it is an older copy, and those that a launcher has begun itself, each
+    once. These are out of date, and followed by another attempt, if it was decided meanwhile that the task begins again, as with
+    other addresses."""
+    if report.run_id != run.spec.id or task.state in FINAL:
+        return []
+    first = report.restarted[0].attempt if report.restarted else report.attempt
+    if first > task.attempt:
+        task.state, task.attempt, task.decided = STARTING, first, first
+    if not report.restarted:
         return []
     if report.restarted[0].attempt < task.decided:
         if report.attempt >= task.attempt:

@@ -31,7 +31,7 @@ from ..run_state import (
 from ..sync import LauncherReport, Order
 from ..task_command import TaskAddress
 from . import artifact_uploads, elastic
-from .absence import adopt_restarts, is_hearing, listen_again
+from .absence import adopt_attempts, is_hearing, listen_again
 from .restart_policy import MAX_BACKOFF, apply_exit, apply_loss, apply_start, set_exit, stop_task
 from .start_barrier import advance_barrier, next_attempt, restart_barrier, startup_timeout
 from .success_policy import decide, has_nothing_to_do, is_observed, may_finish, may_restart, over_budget
@@ -77,7 +77,7 @@ def _apply_report(run: RunState, report: LauncherReport, now: float) -> List[Eve
         return []
     if _is_fenced(task, report):
         return []
-    happened = adopt_restarts(run, task, report, now)
+    happened = adopt_attempts(run, task, report, now)
     happened += _register_launcher(run, task, report, now) if report.instance != task.instance else []
     task.seen = now
     happened += _note_problems(task, report)

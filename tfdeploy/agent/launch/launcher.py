@@ -56,7 +56,7 @@ class Launcher:
         self._settings = settings
         self._folder = Path(settings.folder)
         self._client = Client(settings.controller, self._read_token())
-        self._log_client = Client(settings.controller, self._read_token())
+        self._log_client = Client(settings.controller, self._read_token(), shows_restarts=True)
         self._changes = ChangeWatch(
             lambda: Client(settings.controller, self._read_token(), CALL_SECONDS), wake_main_thread
         )

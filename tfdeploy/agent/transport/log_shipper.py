@@ -27,6 +27,7 @@ class Shipper:
         self._client = client
         self._path = f"/log/{quote(run)}/{quote(hostname)}"
         self._sent = ends
+        self._is_sure = True
         self._lock = threading.Lock()
         self._closed = threading.Event()
         for name, stream in self.log.streams.items():
@@ -56,9 +57,18 @@ class Shipper:
         with self._lock:
             goals = {name: self.log.streams[name].end for name in reversed(NAMES)}
             try:
+                if not self._is_sure:
+                    self._compare()
                 return all(self._send(name, goals[name]) for name in NAMES)
             except (OSError, CallError, ValueError, KeyError, TypeError):  # no response, or none of a controller
+                self._is_sure = False
                 return False
+
+    def _compare(self) -> None:
+        """Continue where the controller's copy ends: it may be another controller, with an older copy."""
+        ends = self._client.json("GET", self._path)
+        self._sent = {name: min(self._sent[name], int(ends[name])) for name in NAMES}
+        self._is_sure = True
 
     def _send(self, name: str, goal: int) -> bool:
         stream = self.log.streams[name]

@@ -110,8 +110,12 @@ class HttpConnection(http.client.HTTPConnection):
 class Client:
     """A connection to a controller, reused between calls. Not thread-safe."""
 
-    def __init__(self, address: str, token: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self, address: str, token: str, timeout: float = DEFAULT_TIMEOUT, shows_restarts: bool = False
+    ) -> None:
+        """With `shows_restarts` a call fails where the connection of the call before was closed, as by another controller."""
         self._address = address
+        self._shows_restarts = shows_restarts
         self.token = token
         self._timeout = timeout
         self._open: Optional[http.client.HTTPConnection] = None
@@ -134,7 +138,7 @@ class Client:
             return self._call(method, path, body)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            if not was_open or isinstance(error, socket.timeout):
+            if not was_open or self._shows_restarts or isinstance(error, socket.timeout):
                 raise _as_os_error(error) from error
         try:
             return self._call(method, path, body)
