@@ -1,5 +1,6 @@
 """Fixtures that several shelves share."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,16 @@ from tests.debian import NotInstalled
 from tests.integration.conftest import Project
 
 pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.ec2.fixtures", "tests.plugins.run_checks"]
+
+gc.disable()
+"""What is imported and collected is not garbage: examining it again and again takes a third of the time of the collection."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """From here on, what tests make may be garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,21 +1,14 @@
 """A Pulumi home for each test project, with one folder of plugins for all of them."""
 
 import os
-import shlex
-import subprocess
-import sys
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-PIP_LIST = ("-m", "pip", "list", "-v", "--format", "json")
-"""What Pulumi's language host calls twice for each update."""
-
-_FOLDER = TemporaryDirectory(prefix="tfdeploy-python-")
+from tests.pulumi_python import forked_python
 
 
-def pulumi_home(folder: Path) -> dict[str, str]:
-    """Create `folder/pulumi-home`; the environment variables that lead Pulumi there.
+def pulumi_home(folder: Path, modules: Sequence[str] = ()) -> dict[str, str]:
+    """Create `folder/pulumi-home`; the environment variables that lead Pulumi there. Its programs will import `modules`.
 
     Its `plugins` folder is the user's, where set-up installs what the tests need. The engine downloads nothing: the language host
     names every installed `pulumi-*` package as required, whatever a program uses, and each download would be repeated in each home.
@@ -28,18 +21,5 @@ def pulumi_home(folder: Path) -> dict[str, str]:
     return {
         "PULUMI_HOME": str(home),
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PULUMI_PYTHON_CMD": str(_python()),
+        "PULUMI_PYTHON_CMD": str(forked_python(*modules)),
     }
-
-
-@cache
-def _python() -> Path:
-    """The Python of these tests, but for `pip list`, whose answer is stored. The tests in `tests/setup` use Python itself."""
-    folder = Path(_FOLDER.name)
-    folder.chmod(0o755)
-    listing, command = folder / "packages.json", folder / "python"
-    listing.write_bytes(subprocess.run([sys.executable, *PIP_LIST], capture_output=True, check=True).stdout)
-    python, listed = shlex.quote(sys.executable), shlex.quote(str(listing))
-    command.write_text(f'#!/bin/sh\n[ "$*" != "{" ".join(PIP_LIST)}" ] || exec cat {listed}\nexec {python} "$@"\n')
-    command.chmod(0o755)
-    return command

@@ -39,6 +39,8 @@ print(hostname, "ends after", number)
 class DockerProject(Project):
     """The arguments that a test gives are for any backend; what is Docker's is added here."""
 
+    modules = ("pulumi_docker", "docker")
+
     def __init__(self, folder: Path, host: str, image: str, name: str = "project") -> None:
         # Others may use the engine too: what stands on it has a name of its own.
         super().__init__(folder, f"{name}-{token_hex(3)}")

@@ -22,6 +22,7 @@ FIRST = {
 def test_pulumi_killed_during_a_create_leaves_nothing_after_cancel_and_destroy(
     project: DockerProject, kind: str
 ) -> None:
+    project.use_plain_python()
     project.write(JOB + ", secrets={'KEY': 'x'}", GATED)
     process = project.start("up", "--yes", "--skip-preview", "--stack", project.stack)
     until(lambda: FIRST[kind](project), f"the first {kind}")

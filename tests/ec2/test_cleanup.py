@@ -23,6 +23,7 @@ def killed_while_made(project: Ec2Project) -> None:
 
 
 def test_a_machine_that_pulumi_does_not_know_and_that_does_not_boot_ends_itself(project: Ec2Project) -> None:
+    project.use_plain_python()
     project.write(f'{JOB}, ec2={{"ssh_user": "nobody-of-that-name"}}', STEPS)
     killed_while_made(project)
     machine = project.machine(WORKER).id

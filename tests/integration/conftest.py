@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha1, sha256
@@ -17,6 +17,7 @@ import psutil
 from tests.arguments import merged
 from tests.clusters import cluster_ref
 from tests.pulumi_home import pulumi_home
+from tests.pulumi_python import plain_python
 from tests.secrets_provider import STACK_SETTINGS, secrets_provider
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Verbs
@@ -142,6 +143,9 @@ class Call:
 class Project:
     """A folder with a Pulumi program, a state backend and a home of its own."""
 
+    modules: Sequence[str] = ()
+    """Of others, which its backend imports in each update."""
+
     def __init__(self, folder: Path, name: str = "project") -> None:
         self.folder = folder
         self.name = name
@@ -150,7 +154,7 @@ class Project:
             **os.environ,
             **ONE_THREAD,
             "XDG_STATE_HOME": str(folder / "state"),
-            **pulumi_home(folder),
+            **pulumi_home(folder, self.modules),
             "PULUMI_BACKEND_URL": f"file://{folder / 'backend'}",
             **secrets_provider(),
             "PULUMI_CONFIG_PASSPHRASE": "of the tests",
@@ -168,6 +172,10 @@ class Project:
         (self.program / "__main__.py").write_text(program.replace("{arguments}", merged(arguments)))
         (self.program / "code").mkdir(exist_ok=True)
         (self.program / "code" / "train.py").write_text(script)
+
+    def use_plain_python(self) -> None:
+        """Have Pulumi start Python as it does for users: its programs and plugins are its descendants."""
+        self.env["PULUMI_PYTHON_CMD"] = str(plain_python())
 
     def start(self, *arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
         """Start the CLI in a process group of its own, as a terminal does."""

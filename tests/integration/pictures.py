@@ -122,6 +122,7 @@ def update_text(said: str) -> str:
 def trained_update(project: Project) -> str:
     """What `pulumi up` prints in a terminal."""
     env = {**project.env, "TERM": "xterm-256color", "PULUMI_DISABLE_CI_DETECTION": "1"}
+    project.use_plain_python()
     update = Terminal(["pulumi", "up", "--yes", "--stack", project.stack], project.program, env, UP_SIZE)
     assert update.end() == 0, update.said
     return update.said

@@ -141,6 +141,7 @@ def test_up_need_not_wait_and_a_later_one_tells_the_end(project: Project) -> Non
 def test_output_in_the_code_folder_starts_no_other_run_and_a_change_during_the_update_is_not_shipped(
     project: Project,
 ) -> None:
+    project.use_plain_python()
     job = 'command=["python", "train.py"], code="code", workers=1'
     changes = 'pathlib.Path("code/train.py").write_text("raise SystemExit(3)")\n'
     project.write(job, "print('original')", f"import pathlib\n{PROGRAM}{changes}")

@@ -60,6 +60,7 @@ def test_pulumi_killed_during_each_create_leaves_nothing_after_cancel_and_destro
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 def test_pulumi_dies_while_it_waits_and_the_next_update_continues(project: Project, number: signal.Signals) -> None:
     project.write(JOB.replace('wait="0"', 'wait="10m"'), SLEEPER)
+    project.use_plain_python()
     command = ["pulumi", "up", "--yes", "--skip-preview", "--stack", project.stack]
     update = Terminal(command, project.program, project.env)
     project.until_running("worker-0")

@@ -22,6 +22,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     """An empty folder, in which the page's files are written."""
     found = Project(tmp_path, "digits")
     found.stack = "dev"
+    found.use_plain_python()
     (settings,) = blocks(PAGE, "yaml")
     program, script = blocks(PAGE, "python")
     (found.program / "train").mkdir()

@@ -12,6 +12,7 @@ JOB = f'command=["python", "train.py"], code="code", ps=1, workers=2, {ENV}'
 
 
 def test_finished_is_finished(project: Project) -> None:
+    project.use_plain_python()
     project.write(JOB)
     first = project.up()
     assert project.statuses() == {"ps-0": "stopped (run finished)", "worker-0": "succeeded", "worker-1": "succeeded"}

@@ -39,6 +39,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 def begin(project: Project, size: tuple[int, int], *arguments: str) -> Terminal:
     """Pulumi in a terminal of so many rows and columns."""
+    project.use_plain_python()
     env = {**project.env, "TERM": "xterm-256color", "PULUMI_DISABLE_CI_DETECTION": "1", "PULUMI_DEBUG_COMMANDS": "true"}
     return Terminal(["pulumi", *arguments, "--stack", project.stack], project.program, env, size)
 
