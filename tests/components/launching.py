@@ -19,7 +19,7 @@ from tfdeploy.agent.run_spec import RunJob, RunSpec, TaskSpec
 from tfdeploy.agent.settings import TaskSettings
 from tfdeploy.agent.sync import END, PREPARE, RUN, LauncherReport, Order
 from tfdeploy.agent.task_command import TaskAddress
-from tfdeploy.backends.zipapp import application
+from tfdeploy.backends.zipapp import compiled_application
 
 HOSTNAME = "worker-0"
 GENERATION = 7
@@ -118,7 +118,7 @@ class Launching:
         self.controller = controller
         self._processes: list[subprocess.Popen[bytes]] = []
         self._agent = folder / "agent.pyz"
-        self._agent.write_bytes(application())
+        self._agent.write_bytes(compiled_application())
         (folder / "token").write_text("token")
         self.folder.mkdir()
         values = TaskSettings(

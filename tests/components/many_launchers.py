@@ -17,7 +17,7 @@ from tests.waiting import until
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.sync import Order
 from tfdeploy.agent.transport.rpc import CallError, Client, task_token
-from tfdeploy.backends.zipapp import application
+from tfdeploy.backends.zipapp import compiled_application
 
 THREADS = 10
 _TOKEN = "token"
@@ -40,7 +40,7 @@ class RunningController:
 @contextmanager
 def running_controller(folder: Path, workers: int) -> Iterator[RunningController]:
     """A controller that is terminated in the end. Its record is in the folder `record`."""
-    (folder / "agent.pyz").write_bytes(application())
+    (folder / "agent.pyz").write_bytes(compiled_application())
     (folder / "token").write_text(_TOKEN)
     address = f"unix:{folder / 'socket'}"
     command = [sys.executable, "-I", "-S", str(folder / "agent.pyz"), "controller"]

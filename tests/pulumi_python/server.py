@@ -21,7 +21,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
-PRELOADED = ("pulumi.dynamic", "pulumi.runtime.proto.provider_pb2_grpc", "psutil")
+PRELOADED = (
+    *("pulumi.dynamic", "pulumi.runtime.proto.provider_pb2_grpc"),
+    *("dill", "grpc._channel", "grpc._server", "pathspec", "psutil"),
+)
 """Nothing of tfdeploy. No module of grpc has threads before there is a channel or a server."""
 
 PROGRAM, PROVIDER = "pulumi-language-python-exec", ["-u", "-m", "pulumi.dynamic"]
@@ -181,6 +184,8 @@ def main() -> None:
     """Serve, and run a program in each fork."""
     for module in (*PRELOADED, *sys.argv[2:]):
         importlib.import_module(module)
+    if len([*Path("/proc/self/task").iterdir()]) > 1:
+        sys.exit("a module has started a thread, which a fork would not have")
     gc.collect()
     gc.freeze()
     server = Server(sys.argv[1])

@@ -43,7 +43,7 @@ from tfdeploy.backends.base import (
 from tfdeploy.backends.controller_calls import ControllerApi
 from tfdeploy.backends.move import StoppedRun
 from tfdeploy.backends.validate import refuse_same_ports, refuse_script
-from tfdeploy.backends.zipapp import application, version
+from tfdeploy.backends.zipapp import compiled_application, version
 from tfdeploy.errors import BackendError
 from tfdeploy.paths import absolute, make_private, runtime_root, set_aside, state_folder
 from tfdeploy.plan.inventory import Inventory
@@ -127,7 +127,7 @@ class _Home:
         write_whole(self.token, token)
         if not self.agent.exists():
             draft = self.agent.with_suffix(f".{time.monotonic_ns()}")
-            draft.write_bytes(application())
+            draft.write_bytes(compiled_application())
             draft.replace(self.agent)
         self.group(CONTROLLER).start(
             [*self.command("controller"), str(self.record.folder), f"{UNIX}{self.socket}", str(self.token)]

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ..agent.control.elastic import optional_workers
 from ..agent.control.success_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
@@ -34,21 +35,17 @@ def _logged(severity: str) -> str:
 
 _STARTUP = "register cu|register factory|omputation placer|cuda_|cuInit|TF-TRT|libcu|libnvinfer|GPU|gpu"
 _HARMLESS = "dataset|auto_shard|cpu_allocator|End of sequence|OUT_OF_RANGE|grappler|allocator_impl"
-_NOISE = re.compile(
-    "|".join(
-        (
-            _logged("I"),
-            rf"{_logged('[WE]')}.*(?:{_STARTUP})",
-            rf"{_logged('W')}.*(?:{_HARMLESS})",
-            r".*oneDNN custom operations are on",
-            r"WARNING:absl:|WARNING:tensorflow:AutoGraph",
-            r"Additional GRPC error information from remote target|/job:\w+/replica:\d+/task:\d+\S*\s*$",
-            r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
-            r"To enable (?:the following instructions|them in other operations)",
-            r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
-            r"During handling of the above exception|The above exception was the direct cause",
-        )
-    )
+_NOISE = (
+    _logged("I"),
+    rf"{_logged('[WE]')}.*(?:{_STARTUP})",
+    rf"{_logged('W')}.*(?:{_HARMLESS})",
+    r".*oneDNN custom operations are on",
+    r"WARNING:absl:|WARNING:tensorflow:AutoGraph",
+    r"Additional GRPC error information from remote target|/job:\w+/replica:\d+/task:\d+\S*\s*$",
+    r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR",
+    r"To enable (?:the following instructions|them in other operations)",
+    r"(?:WARNING:tensorflow:)?From .* is deprecated|Instructions for updating:",
+    r"During handling of the above exception|The above exception was the direct cause",
 )
 """What TensorFlow prints at each start, and other lines that do not explain why a program failed."""
 
@@ -101,7 +98,13 @@ class Failure:
 
 def is_noise(text: str) -> bool:
     """Whether a line is one of those that TensorFlow prints at each start."""
-    return _NOISE.match(text) is not None
+    return _noise().match(text) is not None
+
+
+@cache
+def _noise() -> re.Pattern[str]:
+    """Compiling this takes as long as importing ten modules, and most updates have no such line."""
+    return re.compile("|".join(_NOISE))
 
 
 def failure_of(task: TaskState, observed: ObservedState) -> Failure:
