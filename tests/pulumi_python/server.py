@@ -35,7 +35,7 @@ _PREFIX = 5
 _VARIABLES = (b"PYTHON", b"LANG", b"LC_", b"LD_", b"GRPC_", b"PSUTIL_")
 """The beginnings of names that Python or a module of `PRELOADED` reads when it is loaded."""
 
-_INHERITED = ("Umask", "Uid", "Gid", "Groups", "CapEff", "SigBlk", "SigIgn")
+_INHERITED = ("Umask", "Uid", "Gid", "Groups", "CapEff", "SigIgn")
 
 
 @dataclass
@@ -136,7 +136,9 @@ def _conditions(process: str) -> list[object]:
 def _take_over(start: Start) -> None:
     """Become the process that the client would be."""
     os.setsid()
+    mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())  # its thread gets none
     _thread.start_new_thread(_follow, (start.connection,))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     for number, stream in enumerate(start.streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -156,8 +158,10 @@ def _take_over(start: Start) -> None:
 
 
 def _follow(connection: socket.socket) -> None:
-    """Pulumi kills the client's process group: then this one has to end."""
-    connection.recv(1)
+    """Send this process the signals of the client. Pulumi kills the client's process group: then this one has to end."""
+    with suppress(ConnectionError):
+        while number := connection.recv(1):
+            os.kill(os.getpid(), number[0])
     os.killpg(0, signal.SIGKILL)
 
 
