@@ -22,8 +22,11 @@ _COMMAND = ["python", "stamped.py", "saving.py", "20", "3"]
 def run() -> list[Row]:
     """Each interval against none."""
     rows = []
-    for interval, target, words in (("3s", None, "each of them"), ("5m", 0.99, "one in 5 minutes, the default")):
-        measure = f"training steps a second with a checkpoint of 20 MiB every 3 s, {words} uploaded, against none"
+    for interval, target, words in (
+        ("3s", None, "each uploaded"),
+        ("5m", 0.99, "one uploaded in 5 minutes (the default)"),
+    ):
+        measure = f"training steps a second with a checkpoint of 20 MiB every 3 s, {words}, against none"
         with ExitStack() as stack:
             ours, peer = (_training(stack, name, value) for name, value in (("ours", interval), ("peer", "0")))
             mine, other = alternate(ours, peer, f"uploads {interval}")
