@@ -17,6 +17,7 @@ SHARED_BY_BACKENDS = (
     "backends.base",
     "backends.connection",
     "backends.stopped_record",
+    "backends.lost_record",
     "backends.controller_calls",
     "backends.image_content",
     "backends.installation",

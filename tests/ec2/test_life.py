@@ -4,8 +4,11 @@ Its network and its files are the user's, made by the same program in the accoun
 A later capability adds assertions here, or a step, but no life of its own.
 """
 
+import json
 import re
+import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -16,8 +19,11 @@ from tests.ec2.network import ACCOUNT, NetworkProject
 from tests.ec2.project import Ec2Project
 from tests.ec2.secrecy import READS, SECRETS, Canaries, lines_of_up
 from tests.ec2.training import JOB, MANAGER, STEPS, TASKS, WORKER, lines, until_resumed
+from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.backends.ec2.aws.iam_policy import actions
+from tfdeploy.backends.ec2.record_bucket import MANIFEST
+from tfdeploy.backends.record_copy import RecordCopy
 
 PROJECT = NetworkProject
 ZONE = "us-west-2b"
@@ -25,7 +31,8 @@ ELSEWHERE = {"ec2:DeleteVolume", "ec2:TerminateInstances", "s3:DeleteObject", "s
 """What is needed for things that this life has not: leftovers, a record that is not retained, GPUs."""
 
 MARKS = """\
-import os, pathlib
+import os, pathlib, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: (print("stopped in order", flush=True), sys.exit(0)))
 for name in ("scratch", "data"):
     marks = pathlib.Path("/", name, "marks")
     if marks.parent.is_dir():
@@ -59,6 +66,12 @@ def day(box: Box, volume: str) -> Iterator[BadDay]:
 def was(project: Ec2Project, name: str) -> list[str]:
     """What the worker found on a disk, each time that it was started."""
     return lines(project, "worker-0", f"{name} was ")
+
+
+def command(project: Ec2Project, *arguments: str) -> str:
+    """What a command prints."""
+    _, out, err = Verbs(project.program, project.env).call(*arguments)
+    return out.decode() + err
 
 
 def test_another_account_than_the_stack_allows_is_asked_who_one_is_and_nothing_else(project: NetworkProject) -> None:
@@ -168,11 +181,28 @@ def test_the_users_volume_outlives_its_machine_and_a_new_one_does_not(project: E
 
 
 def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(project: Ec2Project) -> None:
-    worker = project.machine(WORKER).id
+    """It is another Swarm, and the same record: also of what the launcher of the worker's machine could not report meanwhile."""
+    worker, run, copy = project.machine(WORKER).id, project.look().view.run_state, RecordCopy(project.cluster)
+    record, now = copy.record.record_id(), time.time()
+    project.box.run(project.machine(MANAGER).id, "systemctl", "restart", "tfdeploy-watchdog")
+    until(lambda: json.loads(project.stored()[MANIFEST])["at"] > now, "the record is in S3")
     project.box.kill(project.machine(MANAGER).id)
+    shutil.rmtree(copy.folder)  # as on another computer
     assert project.sees_machines()[MANAGER] == "gone"
+    assert "Run unknown: the controller is unreachable since" in command(project, "status", "--cluster", "test")
+    assert "worker-0 | resumed from" in command(project, "logs", "--cluster", "test", "worker-0")
     project.up()
     until_resumed(project, *TASKS)
+    after = project.look().view.run_state
+    assert after is not None
+    assert run is not None
+    assert RecordCopy(project.cluster).record.record_id() == record
+    assert (after.spec.id, after.submitted_at) == (run.spec.id, run.submitted_at)
+    for name, task in run.tasks.items():
+        assert after.tasks[name].attempt == task.attempt + 1
+        assert len(lines(project, name, "resumed from")) == project.counts()[name], "its whole output is there"
+    assert "stopped in order" in lines(project, "worker-0", "")
+    assert "record restored" in command(project, "events", "--cluster", "test")
     assert project.machine(WORKER).id == worker
     assert {project.sees_machines()[name] for name in (MANAGER, WORKER)} == {"connected"}
     assert project.up().steps().keys() == {"unchanged"}

@@ -7,7 +7,7 @@ from .json_data import SparseJsonData
 from .run_state import RunResult, TaskExit
 
 RUN_SUBMITTED, RUN_RESUMED, RUN_ENDED, STOP_REQUESTED = "run_submitted", "run_resumed", "run_ended", "stop_requested"
-RUN_MOVED = "run_moved"
+RUN_MOVED, RECORD_RESTORED = "run_moved", "record_restored"
 LAUNCHER_REGISTERED, LAUNCHER_REUSED, LAUNCHER_LOST = "launcher_registered", "launcher_reused", "launcher_lost"
 BARRIER_PASSED, ADDRESS_CHANGED, TASKS_CHANGED = "barrier_passed", "address_changed", "tasks_changed"
 WORKERS_CHANGED = "workers_changed"

@@ -86,8 +86,6 @@ class RunSpec(JsonData):
     data_dir: str = ""
     train_dir: str = ""
     """In the plan the folder of all runs; in the controller's state the run's own folder."""
-    previous_train_dir: str = ""
-    """The run's own folder as a lost record had it."""
     restored_run: str = ""
     """A run that has moved: the one with its artifacts. They fill `train_dir` where it is empty and this run has none."""
     context: str = ""

@@ -12,6 +12,7 @@ from .. import receipts
 from ..agent.control.artifact_uploads import MAX_SECONDS
 from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
+from ..agent.record.record_import import ImportRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
 from ..agent.transport.rpc import PROTOCOL, CallError
@@ -32,7 +33,7 @@ _SHOWN_TASKS = 5
 _UNWRITABLE_SECONDS = 120.0
 """How long artifacts are waited for that the record cannot take, as on a full disk: their launcher gives up before."""
 
-_CONTROLLER_SECONDS = 20.0
+_CONTROLLER_SECONDS, _IMPORT_SECONDS = 20.0, 900.0
 _START_SECONDS, _START_SECONDS_PER_TASK = 5.0, 0.2
 """A launcher that the run before has stopped ends within this time, also where many end at once."""
 
@@ -201,6 +202,23 @@ def mark_moved(controller: ControllerApi, to: str) -> None:
     """Store in the record that the backend `to` has it now. An agent of an earlier version does not."""
     with suppress(OSError, CallError):
         controller.json("POST", "/moved", {"to": to})
+
+
+def finish_import(controller: ControllerApi, request: ImportRequest) -> None:
+    """Have the controller replace its record by what was sent. For many GiB that takes longer than a call: then wait for it.
+
+    Raises:
+        BackendError: it is not done in `_IMPORT_SECONDS`.
+        CallError: the controller refuses it.
+    """
+    try:
+        controller.json("POST", "/import", request.to_dict())
+    except OSError as error:
+        wait_for(
+            lambda: controller.json("GET", "/import")["sha256"] == request.sha256,
+            f"the record was not imported ({error})",
+            _IMPORT_SECONDS,
+        )
 
 
 def stop_training(controller: ControllerApi, name: str, time_limit: float) -> None:

@@ -67,7 +67,7 @@ def import_record(props: MovedRunProps, last_step: LastStep) -> list[str]:
     return [] if newest.stopped.is_current else [_stale(newest, props["run"]["id"])]
 
 
-_STOP_SECONDS, _IMPORT_SECONDS = 60.0, 900.0
+_STOP_SECONDS = 60.0
 
 
 def mark_moved(props: MovedRunProps) -> None:
@@ -138,28 +138,11 @@ def _send(controller: ControllerApi, source: _Source, target: ClusterRef, step: 
                 is_same_place=True,
                 keeps_train_dir=source.replacement.keeps_train_dir,
             )
-        _finish(controller, request)
+        controller_calls.finish_import(controller, request)
     except (OSError, CallError) as error:
         raise BackendError(
             f"{target['name']}: the record of {source.cluster['backend']} could not be moved to {target['backend']}: {error}"
         ) from None
-
-
-def _finish(controller: ControllerApi, request: ImportRequest) -> None:
-    """Have the controller replace its record. For many GiB that takes longer than a call: then wait for it.
-
-    Raises:
-        BackendError: it is not done in `_IMPORT_SECONDS`.
-        CallError: the controller refuses it.
-    """
-    try:
-        controller.json("POST", "/import", request.to_dict())
-    except OSError as error:
-        controller_calls.wait_for(
-            lambda: controller.json("GET", "/import")["sha256"] == request.sha256,
-            f"the record was not imported ({error})",
-            _IMPORT_SECONDS,
-        )
 
 
 def _stale(source: _Source, submitted: str) -> str:

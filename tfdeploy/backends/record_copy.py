@@ -18,7 +18,7 @@ from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, unpack
 from ..agent.run_state import RunState
 from ..agent.transport.rpc import PROTOCOL, CallError
-from ..errors import DISK_FULL, BackendError, file_error
+from ..errors import DISK_FULL, BackendError, Unreachable, file_error
 from ..paths import RECORDS_FOLDER, cluster_folder, cluster_state, make_private, set_aside, state_folder
 from ..units import text_of_seconds
 from .base import ClusterRef
@@ -48,6 +48,10 @@ class RecordUpdate(NamedTuple):
     """Its current run."""
 
 
+class RecordLost(Unreachable):
+    """A controller without the record that it is to have."""
+
+
 class RecordCopyError(BackendError):
     """The user's copy of a record cannot be written: the disk is full, read-only or damaged, or the folder is another user's."""
 
@@ -70,12 +74,15 @@ class RecordCopy:
 
         Raises:
             ConnectionError, CallError: the controller does not respond, or refuses the call.
+            RecordLost: it has no record, and this copy is that of its predecessor.
             RecordCopyBusy: another command copies it.
             RecordCopyError: the copy cannot be written. What was copied stays; a later update continues there.
         """
-        with self._locked(_LONG_WAIT if waits else _SHORT_WAIT):
+        with self.locked(_LONG_WAIT if waits else _SHORT_WAIT):
             before, original = self.record.current(), _Original(controller, self)
             listed = original.files(["", *([before.spec.id] if before else [])])
+            if before and not before.moved_to and not listed.runs:
+                raise RecordLost("the controller has no record: its disk was lost. `pulumi up --refresh` restores it")
             run = current_run(listed)
             self._follow(listed, original.read, OBSERVATION_SECONDS)
             self.record.remove_old_runs([listed.run, run.spec.resume_from if run else ""])
@@ -88,7 +95,7 @@ class RecordCopy:
             RecordCopyError: that takes longer than `DOWNLOAD_SECONDS`. The next call continues.
         """
         deadline = time.monotonic() + DOWNLOAD_SECONDS
-        with self._locked(_LONG_WAIT):
+        with self.locked(_LONG_WAIT):
             original = _Original(controller, self)
             for run_id in original.files([]).runs:
                 listed = original.files([run_id])
@@ -107,7 +114,7 @@ class RecordCopy:
         Raises:
             RecordCopyError: the copy cannot be written.
         """
-        with self._locked(_LONG_WAIT):
+        with self.locked(_LONG_WAIT):
             return self._follow(listed, read, math.inf)
 
     def _begin(self, record_id: str) -> Record:
@@ -153,7 +160,7 @@ class RecordCopy:
             is_artifact = Path(source).relative_to(self.folder).parts[2:3] == ("artifacts",)
             (os.link if is_artifact else shutil.copy2)(source, target)
 
-        with self._locked(_LONG_WAIT):
+        with self.locked(_LONG_WAIT):
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(self.folder, folder, copy_function=copy)
 
@@ -190,7 +197,12 @@ class RecordCopy:
         return archive
 
     @contextmanager
-    def _locked(self, seconds: float) -> Iterator[None]:
+    def locked(self, seconds: float = _LONG_WAIT) -> Iterator[None]:
+        """Nothing else on this computer changes the copy meanwhile. It waits so long for that.
+
+        Raises:
+            RecordCopyBusy, RecordCopyError: another command changes it; it cannot be written.
+        """
         try:
             make_private(self.home)
             with locked(self.home, seconds):

@@ -47,7 +47,7 @@ def take(cluster: ClusterRef, run_mover: RunMover, replacement: Replacement) -> 
                 cluster,
                 "the controller does not respond, so that its record and the newest checkpoint cannot be copied",
                 "Run `pulumi up` without the change first. If the manager's machine is broken, terminate it: then `pulumi up` "
-                "creates another one, and what is on its disk is lost",
+                "creates another one, and what its disk has since the last upload is lost",
             )
         return  # an earlier update has brought the record, and replaced the manager's machine
     if stopped.record.current() is None:

@@ -109,6 +109,7 @@ def describe(event: Event) -> tuple[str, str]:
     step = f"it was at step {event.count:,}" if event.count else ""
     words = {
         events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
+        events.RECORD_RESTORED: ("record restored", f"its disk was lost {text_of_seconds(event.delay)} after the copy"),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
@@ -139,10 +140,7 @@ def describe(event: Event) -> tuple[str, str]:
         events.ARTIFACTS_STORED: (f"uploaded {stored}", text_of_size(event.count)),
         events.ARTIFACT_LEFT_OUT: (f"did not upload {stored} ({text_of_size(event.count)})", reason_text(event.reason)),
         events.ARTIFACTS_LOST: (f"models and checkpoints on {event.machine} were not uploaded", _lost(event)),
-        events.ARTIFACTS_REMOVED: (
-            f"deleted artifacts of earlier runs: {stored}",
-            reason_text(artifacts.CLUSTER_LIMIT),
-        ),
+        events.ARTIFACTS_REMOVED: (f"deleted artifacts of earlier runs: {stored}", REASONS[artifacts.CLUSTER_LIMIT]),
         events.MACHINE_LOST: ("machine lost", f"{event.machine} is {event.state}"),
     }
     return words.get(event.kind, (event.kind.replace("_", " "), event.reason))

@@ -7,6 +7,7 @@ from tests.unit.simulation import Launcher, World
 from tfdeploy.agent import events, sync
 from tfdeploy.agent.control.reconcile import remove_tasks
 from tfdeploy.agent.control.restart_policy import EXTERNAL_SIGNAL
+from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.sync import Order
 from tfdeploy.agent.task_command import TaskAddress
 
@@ -302,3 +303,31 @@ def test_a_task_taken_away_leaves_the_others_with_right_addresses() -> None:
     assert job.running() == "", "nobody starts with an address that may be an old one"
     job.come("worker-2")
     assert job.launchers["worker-1"].address_book[1] == TaskAddress("worker-1", "worker", 1, "127.0.0.1:21001")
+
+
+def test_a_record_that_was_restored_from_an_older_copy_ends_no_program() -> None:
+    job = world(ps=1, workers=2, restart={"on": ["any"], "maximum": 3, "backoff": "1s"})
+    older, former = RunState.from_dict(job.job.to_dict()), job.launchers["worker-1"]
+    job.exit("worker-0", 1)
+    job.wait(2)
+    job.come("worker-1")
+    before = job.running()
+    job.job, job.events = older, []
+    job.settle()
+    assert job.running() == before == "ps-0/1, worker-0/2, worker-1/2"
+    assert events.LAUNCHER_LOST not in {event.kind for event in job.events}
+    assert job.take(former.report()).action == sync.END, "the launcher that was replaced after the copy stays fenced"
+    job.exit("worker-0")
+    assert job.job.result is not None
+    assert job.job.result.state == "succeeded"
+
+
+def test_the_end_of_an_attempt_that_a_restored_record_does_not_know_counts() -> None:
+    job = world(workers=1, restart={"on": ["any"], "maximum": 3, "backoff": "1s"})
+    older = RunState.from_dict(job.job.to_dict())
+    job.exit("worker-0", 1)
+    job.wait(2)
+    job.launchers["worker-0"].end_child(0, job.now)
+    job.job = older
+    job.settle()
+    assert job.states() == "worker-0 succeeded"

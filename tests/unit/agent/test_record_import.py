@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tfdeploy.agent.record.artifacts import NOT_COPIED, LeftOut
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.record.record_files import Range, RecordFile, RecordList
 from tfdeploy.agent.record.replica import pack
-from tfdeploy.agent.run_state import FAILED, MOVED, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
+from tfdeploy.agent.run_state import FAILED, MOVED, RUNNING, STOP_REQUESTED, STOPPED, SUCCEEDED, RunResult, RunState
 
 
 @pytest.fixture
@@ -340,3 +341,26 @@ def test_a_state_with_names_of_folders_outside_of_its_run_is_refused(
     new = {path.relative_to(tmp_path).as_posix() for path in set(tmp_path.rglob("*")) - before}
     assert {name for name in new if "import" not in name} == set()
     assert Record(tmp_path / "a/b/here").current() is None
+
+
+def test_the_record_of_a_lost_disk_continues_as_after_a_restart(tmp_path: Path) -> None:
+    there = recorded(tmp_path / "there", run_state())
+    run = there.current()
+    assert run is not None
+    run.spec = replace(run.spec, train_dir=str(tmp_path / "train/run"))
+    run.tasks["worker-0"].attempt, run.tasks["worker-0"].state = 3, RUNNING
+    there.save(run)
+    controller = Controller(Record(tmp_path / "here"), 0o1777)
+    request = replace(sent(controller, there), lost_at=time.time() - 300)
+    controller.finish_import(request)
+    now = controller.view(ViewRequest()).run_state
+    assert now is not None, "launchers get their orders at once: they may still run"
+    assert (now.result, now.moves, now.arrived_from, now.spec.restored_run) == (None, 0, "", SPEC.id)
+    assert (now.tasks["worker-0"].attempt, now.tasks["worker-0"].state) == (3, RUNNING)
+    assert (tmp_path / "train/run").stat().st_mode & 0o7777 == 0o1777, "the folder was lost too"
+    here = Record(tmp_path / "here")
+    assert [event.kind for event in here.events(SPEC.id)] == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
+    assert here.events(SPEC.id)[-1].delay == pytest.approx(300, abs=60)
+    with pytest.raises(RunRefused, match="so it was not lost"):
+        controller.finish_import(replace(sent(controller, there), lost_at=1.0))
+    assert len(here.events(SPEC.id)) == 2

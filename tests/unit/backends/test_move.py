@@ -32,7 +32,7 @@ from tfdeploy.agent.run_state import (
     RunResult,
     RunState,
 )
-from tfdeploy.backends import move_record
+from tfdeploy.backends import controller_calls, move_record
 from tfdeploy.backends.docker import cleanup
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.image_content import named_image_content
@@ -291,11 +291,11 @@ class Slow:
 
 def test_an_import_that_takes_longer_than_a_call_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     controller, request = Slow("5ha"), ImportRequest("5ha", "local", "docker")
-    move_record._finish(controller, request)
+    controller_calls.finish_import(controller, request)
     assert controller.calls == ["POST", "GET", "GET"]
-    monkeypatch.setattr(move_record, "_IMPORT_SECONDS", 0.2)
+    monkeypatch.setattr(controller_calls, "_IMPORT_SECONDS", 0.2)
     with pytest.raises(BackendError, match=r"the record was not imported \(timed out\) within"):
-        move_record._finish(Slow("another"), request)
+        controller_calls.finish_import(Slow("another"), request)
 
 
 def test_tasks_that_have_not_stopped_do_not_train_at_two_places(

@@ -60,6 +60,7 @@ def moved() -> World:
     run.come()
     run.note(reconcile.stop_run(run.job, run.now, to_move=True))
     run.note([Event(kinds.RUN_MOVED, origin="local", place="docker", count=4217)])
+    run.note([Event(kinds.RECORD_RESTORED, delay=372.0)])
     return run
 
 

@@ -115,12 +115,15 @@ class Controller:
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` should be called after `seconds_until_due`."""
         self._upload_calls = UploadCalls(record, self._clock.steady)
-        run = record.current()
-        self._run = (
-            None if run is None or run.arrived_from else run
-        )  # one that has arrived must be submitted here first
+        self._run: Optional[RunState] = None
+        self._continue(record.last_alive())
+
+    def _continue(self, last_alive: float) -> None:
+        """Continue the current run of the record as it was at this time. One that has arrived must be submitted here first."""
+        run = self._record.current()
+        self._run = None if run is None or run.arrived_from else run
         if self._run is not None:
-            reconcile.recover_clock(self._run, self._clock.read(), record.last_alive())
+            reconcile.recover_clock(self._run, self._clock.read(), last_alive)
 
     def submit_run(self, spec: RunSpec) -> Dict[str, Any]:
         """Make this the current run. A run that the record has continues where it was, or stays finished."""
@@ -235,13 +238,18 @@ class Controller:
                 self._commit([])
 
     def finish_import(self, request: ImportRequest) -> None:
-        """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted."""
+        """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted, unless the record is
+        that of this controller, which was lost."""
         with self._metrics_lock, self._lock:
             now = self._now()
             self._save(now)
             record_import.finish(self._record, self._run, request, now)
             self._record = Record(self._record.folder)
-            self._journal, self._run = Journal(self._record), None
+            self._journal = Journal(self._record)
+            self._continue(request.lost_at)
+            if self._run is not None:
+                with suppress(OSError):  # launchers report that they cannot use it
+                    move.create_train_dir(self._run, self._train_mode)
             self._upload_calls = UploadCalls(self._record, self._clock.steady)
             self._imported = request.sha256
 

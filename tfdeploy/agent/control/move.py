@@ -92,6 +92,15 @@ def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
     return spec
 
 
+def create_train_dir(run: RunState, mode: int) -> None:
+    """Create the folder of a run again, if it was lost with the disk."""
+    folder = Path(run.spec.train_dir)
+    if "://" not in run.spec.train_dir and not folder.exists():
+        folder.mkdir(parents=True)
+        if mode:
+            folder.chmod(mode)
+
+
 def _folder(base: str, former: str, mode: int) -> str:
     """The former URL, or a new folder: one with the same path may be that of another machine, or has an older checkpoint where a run
     returns."""

@@ -189,7 +189,9 @@ def _fence_former(task: TaskState, former: FormerTask) -> None:
 
 def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, now: float) -> List[Event]:
     happened = [Event(events.LAUNCHER_REGISTERED, task=task.hostname)]
-    if task.state == RUNNING and not _has_stored_exit(run, task, report):
+    is_same = (report.run_id, report.attempt) == (run.spec.id, task.attempt)
+    is_running = is_same and report.phase == sync.RUNNING  # it is known to all but a restored record
+    if task.state == RUNNING and not is_running and not (is_same and report.exit is not None):
         happened.insert(0, Event(events.LAUNCHER_LOST, task=task.hostname, attempt=task.attempt))
         if run.result and _is_over(run, task) and not may_restart(run, task, now):
             stop_task(task, run.result, now)
@@ -199,7 +201,7 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
     is_started_again = task.is_auxiliary or (bool(task.user_action) and elastic.is_left_out(run, task))
     if is_started_again and task.state in FINAL and not run.stop_requested:
         task.state, task.attempt, task.failures = STARTING, task.attempt + 1, 0
-    if task.state not in FINAL:
+    if task.state not in FINAL and not (task.state == RUNNING and is_running):
         task.state, task.reason = STARTING, ""
     if task.user_action:
         task.user_action, task.not_before, task.losses = "", 0.0, 0
@@ -209,11 +211,6 @@ def _register_launcher(run: RunState, task: TaskState, report: LauncherReport, n
     task.instance, task.ready, task.can_upload = report.instance, False, report.can_upload
     task.container, task.machine, task.created = report.container, report.machine, report.created
     return happened
-
-
-def _has_stored_exit(run: RunState, task: TaskState, report: LauncherReport) -> bool:
-    """Whether a new launcher reports the end of the attempt that the launcher before it ran."""
-    return report.exit is not None and (report.run_id, report.attempt) == (run.spec.id, task.attempt)
 
 
 def _discard_preparation(run: RunState, task: TaskState, now: float) -> List[Event]:

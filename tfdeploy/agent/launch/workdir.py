@@ -161,8 +161,6 @@ def train_dir(record: "Record", spec: RunSpec, mode: int = 0) -> str:
         run = record.load(run_id) if run_id else None
         if run is not None:
             return _present_folder(run.spec.train_dir, base)
-        if run_id == spec.id and spec.previous_train_dir:
-            return spec.previous_train_dir
     if "://" in base and not spec.resume_from:
         return f"{base}/{spec.id}-{record.record_id()[:_LIFE_DIGITS]}"
     if spec.resume_from:

@@ -1,4 +1,5 @@
 """The import of another controller's record: a run that has moved continues with its states, events, logs and artifacts.
+So does the run of a controller whose disk was lost: its successor gets what was copied of the record.
 
 The list of its files arrives first, then the ranges that are missing here. Once all hashes and names were checked, the record that
 replaces the one here is made beside what has arrived, with links to its large files. So an import that was cut off continues, and one
@@ -17,7 +18,7 @@ import os
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence
 
@@ -77,6 +78,9 @@ class ImportRequest(JsonData):
     """The record was copied away before machines of this place were replaced, and returns."""
     keeps_train_dir: bool = False
     """The new machines see the former `train_dir` too."""
+    lost_at: float = 0.0
+    """Set where the controller has lost this record with its disk: the time at which the copy ends. The run is not stopped: its
+    launchers may still run."""
 
 
 def send(folder: Path, call: Callable[[str, str, bytes], bytes]) -> str:
@@ -184,7 +188,10 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
         _refuse_other(record, run, Record(arrived), request)
         _make_whole(arrived, whole)
         _correct_artifacts(Record(whole), files)
-        _mark_arrived(Record(whole), run or record.current(), request, now)
+        if request.lost_at:
+            _mark_restored(Record(whole), request, now)
+        else:
+            _mark_arrived(Record(whole), run or record.current(), request, now)
         _retain(record, Record(whole))
         _install(whole, record.folder)
         shutil.rmtree(str(folder), ignore_errors=True)
@@ -236,6 +243,8 @@ def _refuse_other(record: Record, run: Optional[RunState], arrived: Record, requ
     if run is None and record.current() is None:
         return
     own = run or record.current()
+    if request.lost_at:
+        raise RunRefused("the record here has runs already, so it was not lost")
     is_newer = own is not None and own.result is not None and current.moves > own.moves
     is_again = run is None and own is not None and bool(own.arrived_from) and current.moves >= own.moves
     returns = request.is_same_place and own is not None and own.result is not None and current.moves == own.moves
@@ -285,6 +294,15 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
             arrived.save_other(run)
             with suppress(FileNotFoundError):  # the artifacts of the oldest runs are deleted first
                 os.utime(str(arrived.run_folder(run_id) / MANIFEST), (run.submitted_at, run.submitted_at))
+
+
+def _mark_restored(arrived: Record, request: ImportRequest, now: float) -> None:
+    """The run continues as after a restart of its controller. A machine whose `train_dir` was lost too gets what the record has."""
+    run = arrived.current()
+    if run is not None:
+        run.spec = replace(run.spec, restored_run=run.spec.id)
+        arrived.add_events(run.spec.id, [Event(events.RECORD_RESTORED, now, delay=max(0.0, now - request.lost_at))])
+        arrived.save_other(run)
 
 
 def _retain(record: Record, arrived: Record) -> None:

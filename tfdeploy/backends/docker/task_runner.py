@@ -15,7 +15,7 @@ from ...agent.run_state import UNKNOWN, RunState
 from ...agent.transport.rpc import CallError, task_token
 from ...errors import BackendError, SpecError, Unreachable
 from ...spec.cluster import JOBS
-from .. import controller_calls
+from .. import controller_calls, lost_record
 from ..base import (
     CONTROLLER,
     ClusterRef,
@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..installation import installing
 from ..move import StoppedRun, not_stopped
-from ..record_copy import RecordCopy, RecordCopyBusy, RecordCopyError
+from ..record_copy import RecordCopy, RecordCopyBusy, RecordCopyError, RecordLost
 from . import cleanup
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
@@ -180,7 +180,9 @@ class DockerTaskRunner:
         cluster = props["cluster"]
         swarm = self._swarm(cluster)
         with self.started_controller(props) as controller:
-            run = _run_spec(props)
+            if restored := lost_record.restore(controller, cluster, CONTROLLER_TIMEOUT):
+                print(f"{cluster['name']}: {restored}.", flush=True)
+            run = RunSpec.from_dict(props["run"])
             accepted = controller_calls.submit(controller, props, run, CONTROLLER_TIMEOUT)
         controller_calls.start_launchers(controller, accepted["at"], swarm.start_ended)
         with suppress(RecordCopyBusy):  # the observation that follows reports it
@@ -296,7 +298,7 @@ class DockerTaskRunner:
                 engine = self._swarm(cluster).tasks()
             except (Unreachable, SpecError) as error:
                 problems.append(str(error))
-        view, silent_since = _view(self.controller(cluster), record_copy, engine, query, is_preview)
+        view, silent_since = _view(self.controller(cluster), record_copy, engine, query, is_preview, problems)
         controller = (engine or {}).get(CONTROLLER)
         if controller is not None and controller.reason:
             problems.append(f"the controller is {controller.state}: {controller.reason}")
@@ -347,9 +349,10 @@ def _view(
     engine: Mapping[str, EngineTask] | None,
     query: ViewRequest,
     is_preview: bool,
+    problems: list[str],
 ) -> tuple[RecordView, float | None]:
     """The view of the record, brought up to date where the controller responds; otherwise since when it does not. A preview gets
-    the controller's own view, because it writes nothing."""
+    the controller's own view, because it writes nothing. A controller that has lost the record is one of the `problems`."""
     try:
         if engine is not None and CONTROLLER not in engine:
             raise Unreachable("the controller does not exist")
@@ -360,7 +363,8 @@ def _view(
         except RecordCopyError as error:
             _warn(str(error))
             return controller_calls.view(controller, query), None
-    except (OSError, CallError):
+    except (OSError, CallError) as error:
+        problems += [str(error)] if isinstance(error, RecordLost) else []
         record = record_copy.record
         return record.view(query, record.current()), record.last_alive()
     view = record_copy.record.view(query, update.run_state)
@@ -371,13 +375,6 @@ def _view(
 def _warn(text: str) -> None:
     """Print a warning, once in a process."""
     _log.warning("Warning: %s", text)
-
-
-def _run_spec(props: RunProps) -> RunSpec:
-    """The run, with its folder where the copy of the record has it: the controller may be a new one without a record."""
-    spec = RunSpec.from_dict(props["run"])
-    run = RecordCopy(props["cluster"]).record.load(spec.id)
-    return replace(spec, previous_train_dir=run.spec.train_dir) if run else spec
 
 
 def _changes_network(old: TaskProps, props: TaskProps) -> bool:

@@ -121,7 +121,10 @@ class Ec2Planner:
             costs.save_plan(request.cluster, request.spec, request.plan)
             ssh.store(request.cluster)
             account.store(request.cluster)
-            record_bucket.download(request.cluster)
+            try:
+                record_bucket.download(request.cluster)
+            except record_bucket.RecordIncomplete as error:  # for ever, where its manager is gone
+                pulumi.log.warn(f"{request.name}: {error}. The rest of the record is used.")
         swarm = self._machine_provider.register(request)
         manager = machines.manager(request.plan.needed_machines).name
         config = ["-F", str(ssh.config_file(request.cluster))]

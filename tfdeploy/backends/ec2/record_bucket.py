@@ -43,6 +43,10 @@ _TRIES, _PAUSE = 5, 2.0
 """How often a record is downloaded again that the manager changed during the download, and the seconds between."""
 
 
+class RecordIncomplete(BackendError):
+    """Files of the record in the bucket are not as its manifest lists them. What is as listed is in the copy."""
+
+
 @dataclass(frozen=True)
 class Manifest:
     """The list of a record's files in the bucket: of those that are whole there."""
@@ -138,6 +142,7 @@ def download(cluster: ClusterRef) -> bool:
 
     Raises:
         SpecError, BackendError, Unreachable: the record cannot be read. That is never taken for "no record".
+        RecordIncomplete: a part of it cannot be read, now or ever: its manager may be gone.
     """
     record_copy, bucket, changed = RecordCopy(cluster), bucket_of(cluster), False
     lacking: list[str] = []
@@ -157,7 +162,7 @@ def download(cluster: ClusterRef) -> bool:
         if not lacking:
             return True
         time.sleep(_PAUSE)
-    raise BackendError(f"{bucket.url}/{PREFIX}: {', '.join(lacking[:_SHOWN])} differs from the manifest")
+    raise RecordIncomplete(f"{bucket.url}/{PREFIX}: {', '.join(lacking[:_SHOWN])} differs from the manifest")
 
 
 def _with_text(file: RecordFile, read: Read) -> RecordFile:

@@ -14,6 +14,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, Updat
 from ...errors import BackendError, CommandError, Unreachable
 from ..base import ClusterRef
 from ..controller_calls import wait_for
+from ..docker import left_swarm
 from ..docker.engine.engine import Engine, engine_errors, retry_conflicts
 from ..parallel_calls import PARALLEL_CALLS, for_all
 from ..stack_config import StackProvider
@@ -86,13 +87,13 @@ def form(
 
     for_all(members, boot)
     manager = _manager(members)
-    swarm_id = _init_swarm(props, manager)
+    swarm_id = _init_swarm(props, manager, log)
     workers = [member for member in members if not member["is_manager"]]
     if workers:
         engine = ssh.engine(cluster, manager["machine"])
         token = engine.call(lambda api: api.inspect_swarm())["JoinTokens"]["Worker"]
         node_ids = {node["ID"] for node in engine.call(lambda api: api.nodes())}
-        for_all(workers, lambda member: _join(cluster, member, manager, token, node_ids))
+        for_all(workers, lambda member: _join(cluster, member, manager, token, node_ids, log))
     _update_nodes(cluster, manager, members)
     return {"swarm": swarm_id, "manager": manager["private_ip"]}
 
@@ -144,12 +145,12 @@ def _manager(members: Sequence[Member]) -> Member:
     return next(member for member in members if member["is_manager"])
 
 
-def _init_swarm(props: SwarmProps, manager: Member) -> str:
+def _init_swarm(props: SwarmProps, manager: Member, log: Callable[[str], None]) -> str:
     """The id of the manager's Swarm, which is created if there is none."""
     engine = ssh.engine(props["cluster"], manager["machine"])
     state = engine.call(lambda api: api.info())["Swarm"]
     if not state.get("ControlAvailable"):
-        _leave(props["cluster"], manager, state)
+        _leave(props["cluster"], manager, state, log)
         with engine_errors(f"{manager['machine']}: docker swarm init"):
             engine.call_once(
                 lambda api: api.init_swarm(
@@ -162,19 +163,27 @@ def _init_swarm(props: SwarmProps, manager: Member) -> str:
     return str(engine.call(lambda api: api.inspect_swarm())["ID"])
 
 
-def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any]) -> None:
-    """Leave another Swarm. The engine is restarted, because its part of the old overlay network exists for a while after it
-    has left, and would keep that of the new one from starting."""
+def _leave(cluster: ClusterRef, member: Member, state: Mapping[str, Any], log: Callable[[str], None]) -> None:
+    """Leave another Swarm, once its tasks here have stopped. The engine is restarted, because its part of the old overlay network
+    exists for a while after it has left, and would keep that of the new one from starting."""
     if state.get("LocalNodeState") == "inactive":
         return
     engine = ssh.engine(cluster, member["machine"])
+    left_swarm.stop_containers(engine, cluster, member["machine"], log)
     engine.call_once(lambda api: api.leave_swarm(force=True))
     ssh.run(cluster, member["machine"], "sudo", "systemctl", "restart", "docker")
     problem = f"{member['machine']}: Docker was not running again after `systemctl restart docker`"
     wait_for(lambda: engine.call(lambda api: api.ping()), problem, JOIN_SECONDS)
 
 
-def _join(cluster: ClusterRef, member: Member, manager: Member, token: str, node_ids: Collection[str]) -> None:
+def _join(
+    cluster: ClusterRef,
+    member: Member,
+    manager: Member,
+    token: str,
+    node_ids: Collection[str],
+    log: Callable[[str], None],
+) -> None:
     """Join the Swarm, unless the machine is one of its nodes already."""
     engine = ssh.engine(cluster, member["machine"])
     state = engine.call(lambda api: api.info())["Swarm"]
@@ -182,7 +191,7 @@ def _join(cluster: ClusterRef, member: Member, manager: Member, token: str, node
     managers = [item["Addr"] for item in state.get("RemoteManagers") or []]
     if state.get("LocalNodeState") == "active" and managers == [remote] and state["NodeID"] in node_ids:
         return
-    _leave(cluster, member, state)
+    _leave(cluster, member, state, log)
     with engine_errors(f"{member['machine']}: docker swarm join {remote}"):
         engine.call_once(lambda api: api.join_swarm([remote], token, advertise_addr=member["private_ip"]))
 

@@ -76,13 +76,15 @@ class Ec2TaskRunner(DockerTaskRunner):
         return "; ".join(filter(None, [RecordCopy(cluster).retire(), retained]))
 
     def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
-        """As on `docker`; where no machine is left, from the record that the machines put into the bucket, but for a preview."""
+        """As on `docker`; where the manager's machine is gone, from the record that it put into the bucket, but for a preview."""
         with account.of(cluster):
             if not is_preview:
                 with suppress(BackendError, SpecError):  # the observation reports it
                     account.store(cluster)
             state = super().observe(cluster, token, query, is_preview)
-            is_gone = all(status == GONE for status in state.machines.statuses.values())
+            manager = ssh.read(cluster).manager  # not known on every computer
+            statuses = [state.machines.status(manager)] if manager else state.machines.statuses.values()
+            is_gone = all(status == GONE for status in statuses)
             if is_preview or state.controller_silent_since is None or not is_gone:
                 return state
             try:

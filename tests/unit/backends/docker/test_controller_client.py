@@ -197,7 +197,7 @@ def test_a_preview_gets_the_controllers_view_and_writes_no_file(
     fake.controller = responds(json.dumps(RecordView(at=7.0).to_dict()).encode())
     cluster = {**task_props()["cluster"], "home": fake.address}
     view, silent_since = task_runner._view(
-        controller, RecordCopy(cast(ClusterRef, cluster)), None, ViewRequest(), is_preview=True
+        controller, RecordCopy(cast(ClusterRef, cluster)), None, ViewRequest(), is_preview=True, problems=[]
     )
     assert (view.at, silent_since) == (7.0, None)
     assert not (tmp_path / "state").exists()

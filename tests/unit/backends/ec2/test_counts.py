@@ -47,8 +47,8 @@ PREVIEW = {
 """It inspects, plans, validates and renders."""
 
 LOOK = {"DescribeInstances": 1}
-LOOK_AFTER_AN_END = {"DescribeInstances": 2}
-"""The second call asks why machines have ended."""
+LOOK_AFTER_AN_END = {"DescribeInstances": 2, "GetCallerIdentity": 1, "GetObject": 1}
+"""The second call asks why machines have ended; the manager is among them, so its record is read from the bucket."""
 
 DELETION = {
     "DescribeInstances": 2,

@@ -221,7 +221,8 @@ def test_one_that_is_stopped_is_told_with_what_starts_it() -> None:
 
 def test_the_loss_of_the_machine_that_manages_is_told() -> None:
     told = "mnist-ps-m0: manages the Swarm, so a new Swarm is created, and all tasks restart"
-    assert _new_swarm(plan(WORKER, **PAIR)) == [f"{told}; checkpoints that were only on its disk are lost"]
+    lost = "the record is restored from S3; checkpoints that were only on its disk are lost"
+    assert _new_swarm(plan(WORKER, **PAIR)) == [f"{told}; {lost}"]
     other = replace(PS, instance_type=GPUS.name)
     assert _new_swarm(plan(other, WORKER, **PAIR)) == [told]
     assert _new_swarm(plan(PS, WORKER, **PAIR)) == _new_swarm(plan(**PAIR)) == _new_swarm(plan(PS, **PAIR)) == []

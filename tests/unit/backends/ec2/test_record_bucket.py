@@ -233,14 +233,14 @@ def test_an_artifact_that_was_half_replaced_does_not_cost_the_record(s3: Any) ->
 def test_a_missing_file_is_an_error_and_one_outside_is_ignored(
     s3: Any, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    written(s3, 100.0, {LOG: b"one", "../log": b"one", "lock": b"one", "runs/r/../../x": b"one"})
+    written(s3, 100.0, {LOG: b"one", STATE: EMPTY.encode(), "../log": b"one", "lock": b"one", "runs/r/../../x": b"one"})
     place = {"Bucket": record_bucket.bucket_of(CLUSTER).name, "Key": f"{FOLDER}/record/a1/{LOG}"}
     s3.put_object(**place, Body=b"") if is_there else s3.delete_object(**place)
     monkeypatch.setattr(record_bucket, "_PAUSE", 0.0)
-    with pytest.raises(BackendError, match=f"{LOG} differs from the manifest"):
+    with pytest.raises(record_bucket.RecordIncomplete, match=f"{LOG} differs from the manifest"):
         record_bucket.download(CLUSTER)
     assert RecordCopy(CLUSTER).record.last_alive() == 0.0, "the next call tries again"
-    assert at_home() == {"record_id": "a1"}
+    assert at_home() == {"record_id": "a1", STATE: EMPTY}, "what is whole is used where the manager is gone"
 
 
 def test_a_cluster_that_was_taken_away_elsewhere_is_no_longer_known_here(s3: Any) -> None:

@@ -267,5 +267,5 @@ def _new_swarm(plan: Plan) -> list[str]:
     if not staying or name in staying or name in plan.unneeded:
         return []
     is_gone = not any(planned_instance(machine).instance_id for machine in plan.machines if machine.name == name)
-    lost = "; checkpoints that were only on its disk are lost" if is_gone else ""
+    lost = "; the record is restored from S3; checkpoints that were only on its disk are lost" if is_gone else ""
     return [f"{name}: manages the Swarm, so a new Swarm is created, and all tasks restart{lost}"]

@@ -71,10 +71,11 @@ class LocalEngine:
         return sum(task["Status"]["State"] == "running" and task.get("NodeID") in nodes for task in tasks)
 
     def record(self) -> Optional[Path]:
-        """The folder of the controller's record on this machine; None before it exists."""
+        """The folder of the controller's record on this machine; None before it has a run: that of a new controller, which gets the
+        record from the bucket, must not replace it there."""
         volumes: List[Any] = self._get("/volumes", {"label": self._labels})["Volumes"] or []
         folders = (Path(item["Mountpoint"]) for item in volumes if item["Name"].endswith(_RECORD_VOLUME))
-        return next((folder for folder in folders if (folder / "record_id").exists()), None)
+        return next((folder for folder in folders if (folder / "current").exists()), None)
 
     def _get(self, path: str, filters: Optional[Mapping[str, List[str]]] = None, query: str = "") -> Any:
         connection = _UnixConnection(self._path)

@@ -1,0 +1,105 @@
+"""What is taken from the containers of a machine that leaves its Swarm: the newest of each task, and only what a launcher stores."""
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from docker.errors import NotFound
+
+from tests.clusters import cluster_ref
+from tfdeploy.backends import lost_record
+from tfdeploy.backends.docker import left_swarm
+from tfdeploy.backends.docker.engine.engine import Engine
+from tfdeploy.backends.docker.labels import service_name
+from tfdeploy.backends.docker.swarm.services import TASK_FOLDER
+
+CLUSTER = cluster_ref("docker")
+SEGMENT = "spool/a1/stdout.0.log"
+
+
+def archive(**files: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as target:
+        for name, content in files.items():
+            item = tarfile.TarInfo(name)
+            item.size = len(content)
+            target.addfile(item, io.BytesIO(content))
+        link = tarfile.TarInfo("spool/a1/stderr.0.log")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        target.addfile(link)
+    return buffer.getvalue()
+
+
+class Machine:
+    """An engine with two containers of worker-0, the former one of which has ended, and the controller's."""
+
+    def __init__(self) -> None:
+        self.stopped: list[tuple[str, int]] = []
+        self.archives = {"spool": archive(**{SEGMENT: b"last words"}), "exit.json": archive(**{"exit.json": b"{}"})}
+
+    def call(self, request: Callable[[Any], Any]) -> Any:
+        return request(self)
+
+    def containers(self, **_: Any) -> list[dict[str, Any]]:
+        names = [("new", "worker-0", 2), ("old", "worker-0", 1), ("c", "controller", 3), ("gone", "worker-1", 1)]
+        label = "com.docker.swarm.service.name"
+        return [{"Id": one, "Created": at, "Labels": {label: service_name(CLUSTER, name)}} for one, name, at in names]
+
+    def stop(self, container: str, timeout: int) -> None:
+        if container == "gone":
+            raise NotFound(container)
+        self.stopped.append((container, timeout))
+
+    def get_archive(self, container: str, path: str) -> tuple[list[bytes], None]:
+        assert container == "new"
+        content = self.archives.get(path.removeprefix(f"{TASK_FOLDER}/"))
+        if content is None:
+            raise NotFound(path)
+        return [content[:300], content[300:]], None
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Machine()
+
+
+def left(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """What is added to the copy."""
+    files: dict[str, bytes] = {}
+
+    def add(cluster: object, hostname: str, folder: Path) -> None:
+        assert (cluster, hostname) == (CLUSTER, "worker-0")
+        found = [path for path in folder.rglob("*") if path.is_file()]
+        files.update({path.relative_to(folder).as_posix(): path.read_bytes() for path in found})
+
+    monkeypatch.setattr(lost_record, "add_left", add)
+    left_swarm.stop_containers(cast(Engine, machine), CLUSTER, "m0", lambda _: None)
+    return files
+
+
+def test_the_newest_container_of_each_task_is_stopped_and_read(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert left(machine, monkeypatch) == {SEGMENT: b"last words", "exit.json": b"{}"}
+    assert machine.stopped == [("new", 60)]
+
+
+def test_nothing_else_leaves_a_container(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    strange = {
+        "spool/a1/code.py": b"x",
+        "../exit.json": b"x",
+        "spool/../x/stdout.0.log": b"x",
+        "/spool/a1/stdout.1.log": b"x",
+    }
+    machine.archives = {"spool": archive(**{SEGMENT: b"mine", **strange})}
+    assert left(machine, monkeypatch) == {SEGMENT: b"mine"}
+
+
+def test_of_what_is_too_large_the_beginning_is_taken(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_swarm, "_MAX_BYTES", 300)
+    machine.archives = {"spool": archive(**{SEGMENT: b"x" * 2000})}
+    assert left(machine, monkeypatch).keys() <= {SEGMENT}

@@ -1,0 +1,133 @@
+"""A controller whose disk was lost gets the copy of its record, with what launchers could not report. Nothing newer is replaced."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import cluster_ref
+from tests.unit.agent.imported import SPEC, recorded, run_state
+from tests.unit.agent.served import Served
+from tests.unit.agent.served import served as served
+from tfdeploy.agent import events
+from tfdeploy.agent.control.controller import Controller
+from tfdeploy.agent.record.log_lines import STDOUT, Log, entry
+from tfdeploy.agent.record.record import Record
+from tfdeploy.agent.run_state import INTERRUPTED, RUNNING, SUCCEEDED, RunState, TaskExit, TaskState
+from tfdeploy.agent.sync import ExitReport
+from tfdeploy.backends import lost_record
+from tfdeploy.backends.record_copy import RecordCopy, RecordLost
+from tfdeploy.errors import BackendError
+
+CLUSTER = cluster_ref()
+SECONDS = 5.0
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
+    """The copy on this computer: worker-0 runs its second attempt."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    run = run_state(address_book={"worker-0": "worker-0:2222"})
+    task = run.tasks["worker-0"]
+    task.attempt, task.state, task.instance, task.host, task.port = 2, RUNNING, "one", "worker-0", 2222
+    record = recorded(RecordCopy(CLUSTER).folder, run)
+    record.touch(1_000.0)
+    return record
+
+
+def current(record: Record) -> RunState:
+    run = record.current()
+    assert run is not None
+    return run
+
+
+def test_an_empty_controller_gets_the_copy_once(served: Served, copy: Record) -> None:
+    controller = served.client()
+    with pytest.raises(RecordLost, match="its disk was lost"):
+        RecordCopy(CLUSTER).update(controller)
+    assert current(copy).spec.id == SPEC.id, "an observation of an empty record does not put the copy by"
+    sentence = lost_record.restore(controller, CLUSTER, SECONDS)
+    assert "it gets that of 1970-01-01 00:16:40Z" in sentence
+    assert served.controller.record.record_id() == copy.record_id()
+    assert lost_record.restore(controller, CLUSTER, SECONDS) == ""
+    kinds = [event.kind for event in served.controller.record.events(SPEC.id)]
+    assert kinds == [events.RUN_SUBMITTED, events.RECORD_RESTORED]
+    served.controller.submit_run(replace(SPEC, train_dir="/elsewhere"))
+    run = current(served.controller.record)
+    assert (run.spec.train_dir, run.tasks["worker-0"].attempt) == ("/former/run", 2), "the same run, not another one"
+    RecordCopy(CLUSTER).update(controller)
+
+
+def test_a_controller_that_has_a_record_keeps_it(served: Served, copy: Record) -> None:
+    served.controller.submit_run(replace(SPEC, id="newer", train_dir="/elsewhere/t", resume_from=""))
+    assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
+    assert served.controller.record.runs() == ["newer"]
+
+
+def test_what_has_moved_away_or_was_never_copied_is_not_restored(
+    served: Served, copy: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy.save(replace(current(copy), moved_to="local"))
+    assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert lost_record.restore(served.client(), CLUSTER, SECONDS) == ""
+    assert served.controller.record.runs() == []
+
+
+def test_a_record_that_cannot_be_restored_is_an_error_and_no_other_run_begins(
+    served: Served, copy: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Controller, "finish_import", fail)
+        with pytest.raises(BackendError, match=r"could not be restored: .*the disk is full"):
+            lost_record.restore(served.client(), CLUSTER, SECONDS)
+    assert served.controller.record.current() is None
+    assert lost_record.restore(served.client(), CLUSTER, SECONDS)
+
+
+def left(folder: Path, attempt: int, exit_: ExitReport | None, begin: int = 7) -> None:
+    """The folder of a launcher that has not reported the end of its program, nor what it printed after 'step 1'."""
+    log, text = Log(folder / "spool" / SPEC.id), b"step 2\n"
+    log.streams["stdout"].put(begin, text)
+    log.streams["index"].put(0, entry(5.0, STDOUT, attempt, begin, len(text)))
+    if exit_:
+        note = {"run_id": SPEC.id, "attempt": attempt, "port": 1, "started": 3.0, "ended_at": 4.0, "boot": ""}
+        (folder / "exit.json").write_text(json.dumps({**note, "exit": exit_.to_dict()}))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "exit_", "state", "next_attempt"),
+    [
+        (2, ExitReport(TaskExit(0), 5.0), SUCCEEDED, 2),
+        (3, ExitReport(TaskExit(0), 5.0), SUCCEEDED, 3),
+        (2, ExitReport(TaskExit(143), 5.0, INTERRUPTED), INTERRUPTED, 3),
+        (1, ExitReport(TaskExit(0), 5.0), RUNNING, 2),
+        (2, None, RUNNING, 2),
+    ],
+    ids=["succeeded", "the copy is older", "stopped", "an earlier attempt", "it has not run"],
+)
+def test_what_a_stopped_launcher_has_stored_is_in_the_copy(
+    copy: Record, tmp_path: Path, attempt: int, exit_: ExitReport | None, state: str, next_attempt: int
+) -> None:
+    left(tmp_path / "left", attempt, exit_)
+    for _ in range(2):  # an update that was interrupted is repeated
+        lost_record.add_left(CLUSTER, "worker-0", tmp_path / "left")
+    record = RecordCopy(CLUSTER).record
+    task: TaskState = current(record).tasks["worker-0"]
+    assert (task.state, task.attempt) == (state, next_attempt)
+    stdout = record.log(SPEC.id, "worker-0").streams["stdout"]
+    assert stdout.span(0, stdout.end) == b"step 1\nstep 2\n"
+    assert len(record.events(SPEC.id)) == (2 if state != RUNNING else 1)
+
+
+def test_output_that_was_lost_between_is_a_gap_and_a_stranger_adds_nothing(copy: Record, tmp_path: Path) -> None:
+    left(tmp_path / "left", 2, None, begin=100)
+    lost_record.add_left(CLUSTER, "worker-0", tmp_path / "left")
+    lost_record.add_left(CLUSTER, "worker-9", tmp_path / "left")
+    record = RecordCopy(CLUSTER).record
+    assert record.log(SPEC.id, "worker-0").ends()["stdout"] == 107
+    assert record.hostnames(current(record)) == ["worker-0"]
