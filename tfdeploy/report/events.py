@@ -109,7 +109,7 @@ def describe(event: Event) -> tuple[str, str]:
     step = f"it was at step {event.count:,}" if event.count else ""
     words = {
         events.RUN_MOVED: (f"run moved from {event.origin} to {event.place}", step),
-        events.RECORD_RESTORED: ("record restored", f"its disk was lost {text_of_seconds(event.delay)} after the copy"),
+        events.RECORD_RESTORED: ("lost record restored", f"its copy is {text_of_seconds(event.delay)} old"),
         events.STOP_REQUESTED: (f"{names or 'TensorBoard'} stopped", event.reason or states.BY_REQUEST),
         events.LAUNCHER_REGISTERED: ("launcher registered", ""),
         events.LAUNCHER_REUSED: ("launcher registered", "it had prepared another run"),
