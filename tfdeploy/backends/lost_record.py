@@ -14,7 +14,7 @@ from ..agent.record.record import Record
 from ..agent.record.record_files import PART, RecordList
 from ..agent.record.record_import import ImportRequest
 from ..agent.run_state import RunState
-from ..agent.sync import EXITED, LauncherReport
+from ..agent.sync import LauncherReport
 from ..agent.transport.rpc import CallError
 from ..errors import BackendError
 from ..units import moment
@@ -77,7 +77,7 @@ def _add_output(source: Log, target: Log) -> None:
 def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> None:
     """As if the launcher had reported it. An end of another run, or of an attempt before, is known."""
     task = run.tasks.get(hostname)
-    if task is None or program.exit is None or program.run_id != run.spec.id or program.attempt < task.attempt:
+    if task is None or program.run_id != run.spec.id or program.attempt < task.attempt:
         return
     report = LauncherReport(
         hostname,
@@ -87,11 +87,11 @@ def _add_end(record: Record, run: RunState, hostname: str, program: Program) -> 
         ready=task.ready,
         run_id=program.run_id,
         attempt=program.attempt,
-        phase=EXITED,
+        phase=program.phase,
         started=program.started,
         exit=program.exit,
     )
-    now = program.exit.at
-    happened = reconcile.apply_report(run, report, now)
-    record.add_events(run.spec.id, [replace(event, at=now) for event in happened])
+    now = program.exit.at if program.exit else task.seen
+    happened = reconcile.apply_report(run, program.complete(report), now)
+    record.add_events(run.spec.id, [replace(event, at=event.at or now) for event in happened])
     record.save_other(run)
