@@ -18,7 +18,7 @@ import os
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Sequence
 
@@ -297,12 +297,10 @@ def _mark_arrived(arrived: Record, own: Optional[RunState], request: ImportReque
 
 
 def _mark_restored(arrived: Record, request: ImportRequest, now: float) -> None:
-    """The run continues as after a restart of its controller. A machine whose `train_dir` was lost too gets what the record has."""
+    """The run continues as after a restart of its controller."""
     run = arrived.current()
     if run is not None:
-        run.spec = replace(run.spec, restored_run=run.spec.id)
         arrived.add_events(run.spec.id, [Event(events.RECORD_RESTORED, now, delay=max(0.0, now - request.lost_at))])
-        arrived.save_other(run)
 
 
 def _retain(record: Record, arrived: Record) -> None:
