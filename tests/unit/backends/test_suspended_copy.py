@@ -40,7 +40,7 @@ def test_an_observation_reports_what_the_controller_has_and_what_deletes_somethi
             assert process.stdout is not None
             process.stdout.readline()
             process.send_signal(signal.SIGSTOP)
-            view, silent_since = task_runner._view(cast(Any, distant), copy, None, ViewRequest(), is_preview=False)
+            view, silent_since = task_runner._view(cast(Any, distant), copy, None, ViewRequest(), False, [])
             assert (view.at, silent_since) == (5.0, None)
             (warning,) = caplog.messages
             assert "or is suspended (Ctrl-Z). Resume or end it." in warning
