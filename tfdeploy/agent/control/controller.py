@@ -238,8 +238,7 @@ class Controller:
                 self._commit([])
 
     def finish_import(self, request: ImportRequest) -> None:
-        """Replace the record by the one that has arrived. Launchers get nothing to do until a run is submitted, unless the record is
-        that of this controller, which was lost."""
+        """Replace the record by the one that has arrived. Its run continues once it is submitted, or at once where it was lost here."""
         with self._metrics_lock, self._lock:
             now = self._now()
             self._save(now)
@@ -247,9 +246,7 @@ class Controller:
             self._record = Record(self._record.folder)
             self._journal = Journal(self._record)
             self._continue(request.lost_at)
-            if self._run is not None:
-                with suppress(OSError):  # launchers report that they cannot use it
-                    move.create_train_dir(self._run, self._train_mode)
+            move.create_train_dir(self._run, self._train_mode)
             self._upload_calls = UploadCalls(self._record, self._clock.steady)
             self._imported = request.sha256
 

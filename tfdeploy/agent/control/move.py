@@ -1,5 +1,6 @@
 """A run that moves to another backend: it is stopped at one place, its record is imported at the other, and it continues there."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Optional
@@ -92,13 +93,14 @@ def claim_train_dir(record: Record, spec: RunSpec, mode: int) -> RunSpec:
     return spec
 
 
-def create_train_dir(run: RunState, mode: int) -> None:
-    """Create the folder of a run again, if it was lost with the disk."""
-    folder = Path(run.spec.train_dir)
-    if "://" not in run.spec.train_dir and not folder.exists():
-        folder.mkdir(parents=True)
-        if mode:
-            folder.chmod(mode)
+def create_train_dir(run: Optional[RunState], mode: int) -> None:
+    """Create the folder of a run again, if it was lost with the disk. Where that fails, launchers report that they cannot use it."""
+    folder = run.spec.train_dir if run else ""
+    if folder and "://" not in folder and not Path(folder).exists():
+        with suppress(OSError):
+            Path(folder).mkdir(parents=True)
+            if mode:
+                Path(folder).chmod(mode)
 
 
 def _folder(base: str, former: str, mode: int) -> str:
