@@ -263,6 +263,10 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
     if is_gone(observed) and observed.engine is not None:
         return "Nothing of the cluster exists any more: no controller, and no task.", f"Run `{heal}`."
     if observed.engine is None and problems:
+        machines, run = observed.machines, observed.view.run_state
+        used = {task.machine for task in run.tasks.values() if task.machine} if run else set()
+        if lost := sorted(name for name in used if machines.status(name) == GONE):
+            return f"{', '.join(lost)} is gone: {problems}.", f"`{heal}` creates it again, and restores the record."
         remedy = "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
         return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected."
     if observed.engine is None:

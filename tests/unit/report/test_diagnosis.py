@@ -291,6 +291,13 @@ CASES: dict[str, tuple[ObservedState, str, bool]] = {
     "supervisord is gone": (unobservable(engine=None), "The cluster's supervisord is gone", True),
     "the controller is dead": (unobservable(), "The controller does not respond", False),
     "the engine is gone": (unobservable(engine=None, problems=["refused"]), "The engine does not respond", False),
+    "the manager's machine is gone": (
+        unobservable(
+            engine=None, problems=["no route"], machines=ObservedMachines({"box": GONE, "other": "connecting"})
+        ),
+        f"box is gone: no route. `{HEAL}` creates it again, and restores the record.",
+        False,
+    ),
     "all services were removed": (unobservable(engine={}), NOTHING, True),
     "the machines are gone": (unobservable(engine={}, machines=NO_MACHINES), NOTHING, True),
     "folder and record are removed": (unobservable(engine={}, view=RecordView(0.0, None)), NOTHING, True),
