@@ -94,7 +94,9 @@ def lose_record(project: DockerProject) -> None:
     """The controller begins on an empty volume, and its launchers still run."""
     service, volume = project.service("controller"), volume_name(project.cluster, RECORD_VOLUME)
     project.docker("service", "scale", f"{service}=0")
-    until(lambda: not project.docker("ps", "--all", "--quiet", f"--filter=volume={volume}"), "no container has it")
+    until(lambda: not project.container("controller"), "it has ended")
+    ended = project.docker("ps", "--all", "--quiet", f"--filter=volume={volume}").split()
+    project.docker("rm", "--force", *ended)
     project.docker("volume", "rm", volume)
     project.docker("service", "scale", f"{service}=1")
     until(lambda: project.container("controller"), "another controller")
