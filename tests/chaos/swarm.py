@@ -246,7 +246,8 @@ def cut_chains(cluster: Cluster, pid: int, step: Step, seconds: float) -> str:
 
 def end_on_full_disk(cluster: SwarmCluster, step: Step, running: Running | None) -> str:
     """The run is stopped while the disk with the record is full. It has space again only after that."""
-    done = fill_disk(cluster, step, running, has_space_later=False)
+    has_controller = any(name.endswith(f"-{CONTROLLER}") for name in cluster.services())
+    done = fill_disk(cluster, step, running, has_space_later=False) if has_controller else ""
     if done and cluster.record_disk:
         try:
             until(lambda: cluster.container(CONTROLLER), "the controller runs")
