@@ -255,7 +255,8 @@ class Controller:
         return {"sha256": self._imported}
 
     def restorable(self, run_id: str) -> Dict[str, Any]:
-        """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues."""
+        """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues. Launchers of version
+        0.1.0 copy them from the folder."""
         folder = self._restored_folder(run_id)
         files = artifact_restore.restorable(folder)
         return {"folder": str(folder / "artifacts"), "files": [file._asdict() for file in files]}

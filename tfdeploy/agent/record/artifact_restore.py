@@ -7,13 +7,13 @@ first; the file `checkpoint`, by which TensorFlow finds the newest one, gets its
 import fcntl
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Iterator, List, NamedTuple
 from urllib.parse import quote
 
 from ..files import sha256_of
-from ..transport.rpc import UNIX, Client
+from ..transport.rpc import Client
 from .artifact_manifest import is_complete, load_manifest
 from .record_files import is_valid_name
 
@@ -77,12 +77,7 @@ def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:
             listing = client.json("GET", f"/restore/{run_id}")
             files = [RestorableFile(**item) for item in listing["files"]]
             if files:
-                _fill(client, f"/restore/{run_id}", _linked(controller, listing), files, folder)
-
-
-def _linked(controller: str, listing: Dict[str, Any]) -> str:
-    """The folder of the record, where it is on this machine: the controller listens on a Unix socket; else empty."""
-    return str(listing["folder"]) if controller.startswith(UNIX) else ""
+                _fill(client, f"/restore/{run_id}", files, folder)
 
 
 @contextmanager
@@ -96,15 +91,14 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _fill(client: Client, route: str, source: str, files: List[RestorableFile], folder: Path) -> None:
+def _fill(client: Client, route: str, files: List[RestorableFile], folder: Path) -> None:
     drafts = folder / _DRAFTS
     shutil.rmtree(str(drafts), ignore_errors=True)
     drafts.mkdir()
     for file in files:
         draft = restored_path(drafts, file.path)
         draft.parent.mkdir(parents=True, exist_ok=True)
-        if not (source and _copy(restored_path(Path(source), file.path), draft)):
-            client.download(f"{route}/{quote(file.path)}", draft)
+        client.download(f"{route}/{quote(file.path)}", draft)
         if draft.stat().st_size != file.size or sha256_of(draft) != file.sha256:
             raise ValueError(f"{file.path} arrived damaged")
     for file in sorted(files, key=lambda file: Path(file.path).name == _CHECKPOINT):
@@ -112,11 +106,3 @@ def _fill(client: Client, route: str, source: str, files: List[RestorableFile], 
         target.parent.mkdir(parents=True, exist_ok=True)
         restored_path(drafts, file.path).replace(target)
     shutil.rmtree(str(drafts), ignore_errors=True)
-
-
-def _copy(source: Path, draft: Path) -> bool:
-    """Copy a file of the record, where this user may read it. A link would change the record when the program writes into it."""
-    with suppress(OSError):
-        shutil.copyfile(str(source), str(draft))
-        return True
-    return False
