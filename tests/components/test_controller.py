@@ -1,21 +1,26 @@
 """The controller goes away and comes back: the training goes on, nothing is lost, nothing is told that is not known."""
 
 import os
+import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import psutil
 import pytest
 
+from tests.clusters import cluster_ref
 from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import halted
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 from tfdeploy.agent.events import LAUNCHER_REGISTERED, TASK_RESTARTING, TASK_STARTED, TASK_SUCCEEDED
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.transport.rpc import UNIX, Client
+from tfdeploy.backends import lost_record
 from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.report import report
 
 PRINTS_UNTIL_TOLD = """
@@ -222,3 +227,27 @@ def test_pieces_of_a_log_that_come_twice_at_once_are_kept_once(cluster: Standing
     stream = Record(cluster.places.record).log(run.spec.id, "worker-0").streams["stderr"]
     assert stream.end == 20 * 500_000
     assert stream.span(0, stream.end) == b"".join(pieces)
+
+
+def test_a_controller_on_an_empty_disk_gets_the_copy_and_the_program_runs_on(cluster: Standing, tmp_path: Path) -> None:
+    cluster.up(PRINTS_UNTIL_TOLD, workers=1)
+    cluster.until_running("worker-0")
+    until_more(cluster)
+    record, distant = cluster.places.record, cluster_ref("docker")
+    shutil.copytree(record, RecordCopy(distant).folder)
+    until_more(cluster)
+    with halted(cluster.pid("controller")):
+        record.rename(tmp_path / "lost")
+        cluster.kill("controller")
+    with Client(f"{UNIX}{cluster.places.controller_socket}", TOKEN) as controller:
+        assert "the controller has no record" in lost_record.restore(controller, distant, PATIENCE)
+    until_more(cluster)
+    (cluster.folder / "gate").touch()
+    cluster.until_state("succeeded")
+    assert len(cluster.started("worker-0")) == 1
+    run = Record(record).current()
+    assert run is not None
+    assert run.tasks["worker-0"].attempt == 1
+    whole, known = printed(cluster), cluster.output("worker-0")
+    assert whole.endswith(known[-1000:]), "the rest follows"
+    assert len(known) <= len(whole)
