@@ -201,6 +201,7 @@ def take_controller_away(cluster: LocalCluster, step: Step, running: Running | N
         suspend_for(cluster.story, seconds, [process])
     else:
         end_program(cluster.story, Supervisor(cluster.places), CONTROLLER, seconds)
+        psutil.wait_procs([process], seconds)  # until then it responds
     cluster.clocks.pass_time(AWAY_SECONDS)
     return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
 

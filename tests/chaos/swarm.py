@@ -13,7 +13,7 @@ import psutil
 from tests.chaos.clocks import AWAY_SECONDS, PYTHON, ShiftedClocks, away_seconds
 from tests.chaos.cluster import Apply, Cluster, Running
 from tests.chaos.common_faults import COMMON
-from tests.chaos.full_disk_end import STOP, end_run
+from tests.chaos.full_disk_end import END_SECONDS, STOP, end_run
 from tests.chaos.process_faults import (
     CONTROLLER,
     damage_record,
@@ -215,6 +215,7 @@ def take_controller_away(cluster: SwarmCluster, step: Step, running: Running | N
                 cluster.docker("service", "scale", "--detach", f"{name}={replicas}")
 
         scale(0)
+        psutil.wait_procs([process], END_SECONDS)  # until then it responds
         later(cluster.story, seconds, partial(scale, 1))
     cluster.pass_time()
     return f"{'suspended' if step.amount < 0.5 else 'ended'} for {AWAY_SECONDS} s, of which {seconds:.1f} s are real"
