@@ -1,6 +1,7 @@
 """Local clusters under random faults: their processes, their disk, their clocks, their record."""
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -105,7 +106,8 @@ class LocalCluster(Cluster):
         super().write(clock_steps)
         if clock_steps:
             self.clocks = ShiftedClocks(self.project.folder)
-            self.project.env["PYTHONPATH"] = str(self.clocks.site())
+            paths = [str(self.clocks.site()), self.project.env.get("PYTHONPATH", "")]
+            self.project.env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
     def command(self, name: str, must: bool = False) -> str:
         if name == "destroy" and not self._is_whole():
