@@ -1,5 +1,6 @@
 """A run whose machines are replaced by others of another type continues on them: without shared storage, from its newest checkpoint."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ from tests.integration.conftest import Project
 from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuous
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.agent.record.artifact_manifest import stored_artifacts
+from tfdeploy.agent.run_state import BUDGET
+from tfdeploy.backends.ec2.price import costs
+from tfdeploy.backends.ec2.price.prices import hourly_cost
+from tfdeploy.units import dollars
 
 pytestmark = pytest.mark.full
 
@@ -58,6 +64,19 @@ class ReplacedProject(Moving, Ec2Project):
         self.look()
         result = self.run_at("ec2").result
         return result.state if result else ""
+
+    def make_dear(self, usd: float) -> float:
+        """Have a machine before the present one cost so much; what the present one costs a second."""
+        ledger, region = costs._read(self.cluster), "us-west-2"
+        first, *others = ledger.entries
+        begun = (first.ended or 0.0) - 3600 * usd / hourly_cost(first.billable, region).usd
+        costs._write(self.cluster, ledger, replace(ledger, entries=(replace(first, launched=begun), *others)))
+        return float((costs.current_cost(self.cluster).total or {})["per_hour"] or 0.0) / 3600
+
+    def spent(self) -> float:
+        """What all machines have cost."""
+        self.look()
+        return float((costs.current_cost(self.cluster).total or {})["spent"] or 0.0)
 
     def command(self, *arguments: str) -> str:
         """What a command prints."""
@@ -129,4 +148,34 @@ def test_a_finished_run_stays_finished_with_its_record(project: ReplacedProject)
     project.ask("m7i.large", project.efs)
     project.up()
     assert (project.type(), project.result(), project.lines_at("ec2")) == ("m7i.large", "succeeded", lines)
+
+
+def test_a_budget_that_machines_before_have_used_up_stops_the_run_and_ends_the_machines(
+    project: ReplacedProject,
+) -> None:
+    limits = {"instance_type": "m7i.large", "efs": project.efs, "idle_timeout": "10s", "max_lifetime": "2h"}
+    project.write(f"{ARGUMENTS}, run_id='paid', ec2={limits!r}", TRAINS)
+    project.up()
+    project.trains()
+    machine = project.machine(MACHINE).id
+    per_second = project.make_dear(usd=9.0)
+    seconds = 60 + 10 + 10 + 60  # of training, `stop_grace_period`, `idle_timeout`, and for the end
+    budget = project.spent() + per_second * seconds
+    project.write(f"{ARGUMENTS}, run_id='paid', ec2={ {**limits, 'budget': budget}!r}", TRAINS)
+    project.up()
+    until(lambda: project.result() == "stopped", "the budget is used up")
+    until(lambda: "instances" not in project.left(), "its machine has terminated itself")
+    assert "tfdeploy: ends: idle for 10 s" in project.box.console(machine)
+    project.look()
+    result = project.run_at("ec2").result
+    assert result is not None
+    assert result.cause == BUDGET
+    kept = stored_artifacts(project.record_at("ec2").run_folder(project.run_at("ec2").spec.id))[0]
+    assert [artifact.is_complete for artifact in kept] == [True]
+    assert budget - 130 * per_second < project.spent() < budget + 60 * per_second
+    assert project.up().steps().keys() <= {"unchanged", "deleted"}, "the run stays stopped, and no machine is created"
+    project.write(f"{ARGUMENTS}, run_id='more', ec2={ {**limits, 'budget': budget}!r}", TRAINS)
+    refused = project.call("preview", "--stack", project.stack)
+    assert refused.exit_code != 0
+    assert f"the machines of this cluster have cost {dollars(project.spent())} already" in refused.output
     project.destroy()
