@@ -53,7 +53,7 @@ def test_a_stack_that_is_kept_elsewhere_may_still_have_it(training: Project, mon
     assert entry.login == training.env["PULUMI_BACKEND_URL"]
     elsewhere = training.folder / "empty"
     elsewhere.mkdir()
-    for login, state in (("file:///elsewhere", "unknown"), ("", "")):
+    for login, state in ((f"file://{training.folder}/absent", "unknown"), ("", "")):
         registry.write(registry.Entry(**{**entry.__dict__, "login": login}))
         assert state_of(training) == state, "Pulumi is asked where the registry says"
         with monkeypatch.context() as patch:
