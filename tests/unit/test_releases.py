@@ -152,8 +152,11 @@ def test_every_member_of_a_stored_file_is_read(release: StoredRelease, pattern: 
     assert texts or (release.backend, pattern) in ABSENT
     for text in texts.values():
         data = json.loads(text)
-        assert [*lost(data, as_json(FILES[pattern](data)))] == []
+        assert {*lost(data, as_json(FILES[pattern](data)))} <= FORMER
 
+
+FORMER = {"/spec/previous_train_dir"}
+"""What only a submission had. A record is restored before its run is submitted now."""
 
 ABSENT = {("docker", "tasks/*/task.json"), ("ec2", "tasks/*/task.json")}
 """What has another place: tasks in containers have their settings in the container."""
