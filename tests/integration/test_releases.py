@@ -65,7 +65,8 @@ def test_a_stored_cluster_is_shown_updated_and_destroyed(release: StoredRelease,
     assert project.call("config", "set", "tfdeploy:run_id", "third", "--stack", project.stack).exit_code == 0
     assert project.up(env={"TFDEPLOY_WAIT": "10m"}).touched() == {"test-run"}
     newest = _shown(project)["runs"][0]
-    assert newest["result"] == "succeeded" and "run_id" in newest["changed"]  # and this machine's size, where it differs
+    assert newest["result"] == "succeeded"
+    assert "run_id" in newest["changed"]  # and this machine's size, where it differs
     project.destroy()
     assert _shown(project)["runs"][1:] == [{**row, "current": False} for row in before["runs"]]
     model = tfdeploy(project, "cp", f"run:{before['runs'][0]['run']}/model", "copy")
