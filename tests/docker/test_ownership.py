@@ -15,6 +15,7 @@ from tests.engine.cli import docker
 from tests.engine.nested import Nested
 from tests.verbs import Verbs
 from tests.waiting import until
+from tfdeploy.backends.docker.backend import BACKEND
 from tfdeploy.cli import ownership
 from tfdeploy.cli.commands.leftovers import leftovers
 from tfdeploy.cli.select import ClusterQuery
@@ -110,9 +111,10 @@ def test_another_computer_with_the_same_state_goes_on_with_the_cluster_and_the_s
     laptop.stack = "renamed"
     laptop.up()
     assert objects(laptop) == before, "labels alone change"
-    form = '{{index .Spec.Labels "tfdeploy.stack"}}'
-    names = [laptop.service(hostname) for hostname in SERVICES]
-    assert laptop.docker("service", "inspect", "--format", form, *names).split() == ["renamed", "renamed"]
+    (discovered,) = [
+        one for one in BACKEND.discovery.discover(laptop.host) if one.cluster["id"] == laptop.ref("test")["id"]
+    ]
+    assert discovered.cluster["stack"] == "renamed"
     assert laptop.counts() == {"worker-0": 1}
     laptop.destroy()
 

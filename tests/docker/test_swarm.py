@@ -1,11 +1,14 @@
 """A Swarm of three machines: tasks on different ones, a machine that dies, a manager reached by ssh, another Swarm."""
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.cli.calling import tfdeploy
 from tests.docker.project import DockerProject
 from tests.engine import nested as machines
 from tests.engine.cli import docker
@@ -35,8 +38,15 @@ while True:
             break
     except OSError:
         time.sleep(0.2)
-time.sleep(3600)
+number = 0
+while True:
+    print("tick", number, time.time(), flush=True)
+    number += 1
+    time.sleep(0.2)
 """
+
+LONGEST_GAP = 5.0
+"""Seconds between two ticks of a program on a busy computer. One that is started again has a gap of more than the time of a cut."""
 
 Make = Callable[..., DockerProject]
 
@@ -59,13 +69,63 @@ def make(tmp_path: Path, python_image: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def logs(project: DockerProject, hostname: str) -> list[str]:
-    """The last lines of a task, as a look has them now."""
-    return [line.text for line in project.look(100).view.logs.get(hostname, [])]
+    """The lines of a task, as a look has them now."""
+    return [line.text for line in project.look(5_000).view.logs.get(hostname, [])]
 
 
 def places(project: DockerProject) -> dict[str, str]:
     """Hostname to machine."""
     return {row["hostname"]: row["machine"] for row in project.outputs()["tasks"]}
+
+
+def ticks(project: DockerProject, hostname: str) -> list[float]:
+    """The times of the ticks that a task's program has printed since it began, as far as the controller has them."""
+    found = [line.split() for line in logs(project, hostname) if line.startswith("tick")]
+    assert [int(line[1]) for line in found] == list(range(len(found))), "the program begins once"
+    return [float(line[2]) for line in found]
+
+
+def outlive_a_manager_that_is_cut_off(nested: Nested, project: DockerProject) -> None:
+    """The Swarm calls both workers' machines down, and has them back: their programs go on, and nothing is started again."""
+    with nested.cut("m0"):
+        for name in ("m1", "m2"):
+            nested.wait(name, "down")
+        until(lambda: project.sees()["worker-1"].startswith("unreachable since"), "worker-1 is unreachable")
+        said = project.call("preview", "--stack", project.stack).output
+        assert "worker-1 waits for m2, which does not respond: its program may still run there" in said
+    back = time.time()
+    for hostname, name in (("worker-0", "m1"), ("worker-1", "m2")):
+        nested.wait(name)
+        until(lambda name=hostname: ticks(project, name)[-1] > back + 15, f"{hostname} goes on")  # type: ignore[misc]
+        times = ticks(project, hostname)
+        assert max(after - before for before, after in pairwise(times)) < LONGEST_GAP, (
+            "it ran while the manager was cut off"
+        )
+    assert {task.attempt for task in project.job().tasks.values()} == {1}
+
+
+def move_off_a_machine_that_the_user_calls_lost(nested: Nested, project: DockerProject) -> None:
+    """A task waits for its machine until somebody confirms that it is gone."""
+    project.write(f"{SPREAD.partition('jobs=')[0]} jobs={{}}, container={{'volumes': []}}", TALKS)
+    project.up()
+    nested.kill("m2")
+    nested.wait("m2", "down")
+    try:
+        project.up()
+        status = " ".join(tfdeploy(project, "status").out.split())
+        assert (
+            "m2 is unreachable (heartbeat failure), and worker-1 waits for it: its program may still run there."
+            in status
+        )
+        assert "`tfdeploy restart --lost m2` moves its tasks" in status
+        assert places(project)["worker-1"] == "m2"
+        said = tfdeploy(project, "restart", "--lost", "m2", "--yes").err
+        assert "You promise that m2 is off" in " ".join(said.split())
+        project.until_running("worker-1")
+        project.up()
+        assert places(project)["worker-1"] == "m1"
+    finally:
+        nested.readmit("m2")
 
 
 def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> None:
@@ -84,6 +144,8 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
         until(lambda name=hostname: "heard the ps" in logs(project, name), f"{hostname} heard the ps")  # type: ignore[misc]
     assert places(project) == {"ps-0": "m0", "worker-0": "m1", "worker-1": "m2"}
 
+    outlive_a_manager_that_is_cut_off(nested, project)
+
     nested.kill("m1")
     nested.wait("m1", "down")
     try:
@@ -91,7 +153,7 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
         seen = project.looked()
         assert {row["machine"]: row["status"] for row in seen["machines"]}["m1"].startswith("unreachable")
         assert {row["hostname"]: row["status"] for row in seen["tasks"]}["worker-1"] == "running"
-        assert "heard the ps" in seen["logs"]["worker-1"], "one machine's death costs only its own lines"
+        assert seen["logs"]["worker-1"][-1].startswith("tick"), "one machine's death costs only its own lines"
     finally:
         nested.start("m1")
     project.until_running("worker-0")
@@ -105,6 +167,8 @@ def test_tasks_stand_apart_and_outlive_a_machine(nested: Nested, make: Make) -> 
     after = places(project)
     assert after["worker-1"] == "m2", "what stands well stays"
     assert after["worker-0"] == "m0"
+
+    move_off_a_machine_that_the_user_calls_lost(nested, project)
     destroyed = project.destroy()
     assert "could not be removed" not in destroyed.output
     for machine in nested.machines.values():

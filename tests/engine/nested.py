@@ -110,6 +110,30 @@ class Nested:
         """The sudden death of an engine alone; it starts again."""
         docker(self.outer, "exec", self.machines[hostname].container, "pkill", "--signal=KILL", "--exact", "dockerd")
 
+    @contextmanager
+    def cut(self, hostname: str) -> Iterator[None]:
+        """A machine and the others do not reach each other, for as long as the context lasts; this computer reaches all of them."""
+        pid = docker(self.outer, "inspect", "--format", "{{.State.Pid}}", self.machines[hostname].container)
+        others = [machine.address for name, machine in self.machines.items() if name != hostname]
+
+        def apply(action: str) -> None:
+            for chain, side in (("INPUT", "--source"), ("OUTPUT", "--destination")):
+                rule = ("iptables", action, chain, side, ",".join(others), "--jump", "DROP")
+                subprocess.run(["nsenter", "--target", pid, "--net", *rule], check=True, capture_output=True)
+
+        apply("--insert")
+        try:
+            yield
+        finally:
+            apply("--delete")
+
+    def readmit(self, hostname: str) -> None:
+        """Start a machine that was killed, and let it join again: its node was removed from the Swarm."""
+        docker(self.outer, "start", self.machines[hostname].container)
+        self.machines[hostname].wait()
+        docker(self.machines[hostname].engine, "swarm", "leave", "--force")
+        self.join(hostname)
+
     def join(self, hostname: str) -> None:
         """Let a machine join the Swarm."""
         machine, token = self.machines[hostname], docker(self.manager, "swarm", "join-token", "--quiet", "worker")

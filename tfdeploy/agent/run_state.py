@@ -124,6 +124,8 @@ class TaskState(JsonData):
     """It was interrupted because its machine is about to be shut down."""
     can_upload: bool = False
     """Its launcher uploads artifacts."""
+    lease: float = 0.0
+    """As its launcher has reported it: `LauncherReport.lease`."""
     is_quiet: bool = False
     """After the success of the run its program has done nothing for so long that it is stopped."""
     at_rest: bool = False

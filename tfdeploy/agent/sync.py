@@ -19,9 +19,6 @@ STOPPED, REPLACED, INTERRUPTED = "stopped", "replaced", "interrupted"
 """Why a launcher ended its program: by an order, for another attempt, because it received a signal itself."""
 
 
-LEASE_SECONDS = 120.0
-"""A launcher that can be replaced on another machine stops its program when it has not reached its controller for so long."""
-
 LEASE_ENDED = "it could not reach the controller until its lease ended"
 """The `notice` of a program that its launcher stopped because of that."""
 

@@ -193,6 +193,8 @@ class ObservedMachines:
     cost: ObservedCost = field(default_factory=ObservedCost)
     failures: Mapping[str, str] = field(default_factory=dict)
     """Machine to the reason why its last boot failed; from the second line on, the end of its console."""
+    remedies: Mapping[str, str] = field(default_factory=dict)
+    """Machine that does not respond to what the user can do, so that its tasks start elsewhere."""
     problems: tuple[str, ...] = ()
     """Why machines could not be observed, in sentences."""
 
@@ -374,6 +376,13 @@ class TaskAccess(Protocol):
 
     def replace(self, cluster: ClusterRef, hostname: str) -> None:
         """Restart a task without the data that only this task has."""
+
+    def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
+        """What `confirm_lost` does, and what the user promises with it, in sentences. BackendError: it has no effect; with what to do
+        instead."""
+
+    def confirm_lost(self, cluster: ClusterRef, machine: str) -> None:
+        """Store, at the place, the user's word that a machine does not run its tasks any more, so that an update moves them."""
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Have the controller stop all tasks but auxiliary ones; return at once. `time_limit` is that of the run, in seconds, where it

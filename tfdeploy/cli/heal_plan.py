@@ -25,6 +25,7 @@ _REPLACEMENT_STEPS = ("delete-replaced", "discard-replaced", "remove-pending-rep
 
 _INSTANCE = "aws:ec2/instance:Instance"
 _GENERATION = "tfdeploy:generation"
+_TASK = "pulumi-python:dynamic/tfdeploy:Task"
 _DEPENDENT_INPUTS: Mapping[str, frozenset[str]] = {
     _INSTANCE: frozenset({"ami", "userData", "userDataBase64", f"tags.{_GENERATION}", f"tagsAll.{_GENERATION}"}),
     "aws:ec2/volumeAttachment:VolumeAttachment": frozenset({"instanceId"}),
@@ -33,7 +34,7 @@ _DEPENDENT_INPUTS: Mapping[str, frozenset[str]] = {
     ),
     "pulumi-python:dynamic/tfdeploy:Cleanup": frozenset({"place"}),
     "pulumi-python:dynamic/tfdeploy:Image": frozenset({"swarm"}),
-    "pulumi-python:dynamic/tfdeploy:Task": frozenset({"dependencies", "token"}),
+    _TASK: frozenset({"dependencies", "token"}),
     "pulumi-python:dynamic/tfdeploy:Run": frozenset({"dependencies", "token"}),
     "pulumi:providers:docker": frozenset({"host"}),
 }
@@ -51,8 +52,12 @@ class HealPlan:
     """What it would change beside that, in sentences."""
 
 
-def heal_plan(steps: Sequence[Mapping[str, Any]]) -> HealPlan:
-    """What these steps restore, and what they edit."""
+_PLACE_INPUTS = frozenset({"machine", "gpus", "container.gpu_kind"})
+"""The inputs of a task that change with its machine."""
+
+
+def heal_plan(steps: Sequence[Mapping[str, Any]], lost_machine: str = "") -> HealPlan:
+    """What these steps restore, and what they edit. The tasks of a lost machine are restored elsewhere."""
     refreshed = {step["urn"]: step["oldState"] for step in steps if step["op"] == "refresh" and step.get("oldState")}
     restored: dict[str, None] = {}
     edits: dict[str, None] = {}
@@ -60,7 +65,7 @@ def heal_plan(steps: Sequence[Mapping[str, Any]]) -> HealPlan:
         if step["op"] in (*_IDLE, *_REPLACEMENT_STEPS):
             continue
         name = step["urn"].rpartition("::")[2]
-        edit = _edit(step, name, step.get("oldState") or refreshed.get(step["urn"]))
+        edit = _edit(step, name, step.get("oldState") or refreshed.get(step["urn"]), lost_machine)
         if edit:
             edits[edit] = None
         else:
@@ -68,7 +73,7 @@ def heal_plan(steps: Sequence[Mapping[str, Any]]) -> HealPlan:
     return HealPlan(tuple(restored), tuple(edits))
 
 
-def _edit(step: Mapping[str, Any], name: str, old: Mapping[str, Any] | None) -> str:
+def _edit(step: Mapping[str, Any], name: str, old: Mapping[str, Any] | None, lost_machine: str) -> str:
     """What a step changes beside restoring a resource; empty if it only restores it."""
     if step["op"] not in _CREATES:
         return f"{name} would be deleted"
@@ -76,6 +81,8 @@ def _edit(step: Mapping[str, Any], name: str, old: Mapping[str, Any] | None) -> 
         return f"{name} would be created for the first time"
     new = step.get("newState") or {}
     dependent = _DEPENDENT_INPUTS.get(new.get("type", ""), frozenset())
+    if lost_machine and new.get("type") == _TASK and old.get("inputs", {}).get("machine") == lost_machine:
+        dependent |= _PLACE_INPUTS
     differences = list(_differences(old.get("inputs", {}), new.get("inputs", {})))
     paths = [path for path in differences if not _is_in(path, dependent)]
     paths = paths or [path for path in _hidden_changes(step, old, new) if not _is_in(path, dependent)]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ..agent import run_spec, task_command
@@ -207,34 +207,51 @@ def starts_new_run(plan: Plan, inventory: Inventory) -> bool:
 def _places(
     spec: ClusterSpec, demands: Sequence[Demand], inventory: Inventory
 ) -> tuple[Mapping[str, Place], tuple[str, ...]]:
-    """Places on the machines that accept tasks, and warnings. If the machine of a task does not respond and no other machine may run
-    the task, it stays there until its machine responds again. No machines, where the engine places tasks."""
+    """Places on the machines that accept tasks, and warnings. A task whose machine does not respond stays there, unless it has a lease
+    and another machine may run it. No machines, where the engine places tasks."""
     if inventory.places_tasks:
         return {demand.hostname: Place("", tuple(map(str, range(demand.gpus)))) for demand in demands}, ()
-    machines, current, gpus = inventory.machines, inventory.task_machines, inventory.task_gpus
-    ready = [machine for machine in machines if machine.ready]
+    machines, current = inventory.machines, inventory.task_machines
+
+    def on(names: Set[str]) -> dict[str, str]:
+        return {demand.hostname: name for demand in demands if (name := current.get(demand.hostname, "")) in names}
+
+    silent = on({machine.name for machine in machines if not machine.responds and not spec.container.lease})
+    warnings = [
+        f"{name} waits for {machine}, which does not respond: its program may still run there"
+        for name, machine in silent.items()
+    ]
     try:
-        places = place(spec.name, demands, ready, current, gpus)
-        return places, tuple(spare_warnings(demands, ready, places))
+        places, spare = _places_of_others(spec, demands, inventory, silent)
+        return places, (*spare, *warnings)
     except PlacementError:
-        silent = {machine.name for machine in machines if not machine.ready}
-        stay = {
-            demand.hostname: current[demand.hostname] for demand in demands if current.get(demand.hostname) in silent
-        }
-        if not stay:
+        unready = on({machine.name for machine in machines if not machine.ready})
+        if unready == silent:
             raise
-        others = [demand for demand in demands if demand.hostname not in stay]
-        places = place(spec.name, others, ready, current, gpus) if others else {}
-        warnings = [
-            f"{name} waits for {machine}: no machine that responds may run it" for name, machine in stay.items()
+        places, _ = _places_of_others(spec, demands, inventory, unready)
+        warnings += [
+            f"{name} waits for {machine}: no machine that responds may run it"
+            for name, machine in unready.items()
+            if name not in silent
         ]
-        all_gpus = {machine.name: machine.gpus for machine in machines}
-        gpu_counts = {demand.hostname: demand.gpus for demand in demands}
-        waiting = {
-            name: Place(machine, (gpus.get(name) or all_gpus[machine])[: gpu_counts[name]])
-            for name, machine in stay.items()
-        }
-        return {**places, **waiting}, tuple(warnings)
+        return places, tuple(warnings)
+
+
+def _places_of_others(
+    spec: ClusterSpec, demands: Sequence[Demand], inventory: Inventory, staying: Mapping[str, str]
+) -> tuple[Mapping[str, Place], list[str]]:
+    """The places of all tasks, and warnings; the tasks `staying` (hostname to machine) are not placed again."""
+    gpus, all_gpus = inventory.task_gpus, {machine.name: machine.gpus for machine in inventory.machines}
+    counts = {demand.hostname: demand.gpus for demand in demands}
+    stay = {
+        name: Place(machine, (gpus.get(name) or all_gpus[machine])[: counts[name]]) for name, machine in staying.items()
+    }
+    others = [demand for demand in demands if demand.hostname not in staying]
+    ready = [machine for machine in inventory.machines if machine.ready]
+    if not others:
+        return stay, []
+    places = place(spec.name, others, ready, inventory.task_machines, gpus)
+    return {**places, **stay}, spare_warnings(others, ready, places)
 
 
 def _constraints(spec: ClusterSpec, job: JobSpec) -> tuple[Constraint, ...]:

@@ -47,6 +47,8 @@ class Machine:
     """The jobs that may run on it; empty for all."""
     ready: bool = True
     """Whether it accepts tasks now; one that does not may still have some."""
+    responds: bool = True
+    """Otherwise what runs there may still run: a task on it stays, unless its launcher has a lease."""
     exists: bool = True
     """Whether it exists; otherwise the update creates it."""
 

@@ -168,7 +168,11 @@ def _machines(facts: Facts) -> Iterator[Finding]:
         yield Finding(machine, text, remedy, console.splitlines()[-_SHOWN_LINES:])
     for row in facts.report.machines:
         machine, status = row["machine"], row["status"]
-        if status == _CONNECTED or machine in facts.sight.machines.failures or facts.sight.engine is None:
+        is_explained = machine in (
+            *facts.sight.machines.failures,
+            *(finding.about for finding in facts.report.problems),
+        )
+        if status == _CONNECTED or is_explained or facts.sight.engine is None:
             continue
         names = [task["hostname"] for task in facts.report.tasks if task["machine"] == machine]
         tasks = f" Its tasks: {', '.join(names)}." if names else ""

@@ -16,6 +16,7 @@ from ..agent.record.record import StoredLine
 from ..agent.record.steps import step_in
 from ..agent.run_state import DEAD, EVALUATOR, FINAL, RUNNING, STOPPED, SUCCEEDED, UNTIL, WORKERS, RunState, TaskState
 from ..backends.base import ObservedState
+from ..units import named
 from .events import exit_text
 from .remedies import exit_remedy
 
@@ -26,6 +27,7 @@ _READ_LINES = 20
 """How many of the last lines, without noise, are searched for a remedy."""
 
 _STDERR = 2
+_MAX_NAMES = 3
 
 
 def _logged(severity: str) -> str:
@@ -317,6 +319,24 @@ def _wait(run: RunState, task: TaskState, lines: Sequence[StoredLine]) -> Findin
     text = f"{task.hostname} waits for {silent.hostname}, which is {silent.state} and does not respond to its session."
     remedy = f"If {silent.hostname} starts no server of TensorFlow, or starts it much later: {_filters(task)}"
     return Finding(task.hostname, text, remedy)
+
+
+def waits_for_machines(observed: ObservedState) -> list[Finding]:
+    """The machines that do not respond, whose tasks start elsewhere only when somebody confirms the end of their programs."""
+    run, findings = observed.view.run_state, []
+    if run is None or run.result is not None:
+        return []
+    for machine, remedy in observed.machines.remedies.items():
+        names = [
+            task.hostname
+            for task in run.tasks.values()
+            if task.machine == machine and task.state not in FINAL and not task.lease
+        ]
+        if names:
+            waiting, programs = ("waits", "its program") if len(names) == 1 else ("wait", "their programs")
+            text = f"{machine} is {observed.machines.status(machine)}, and {named(names, _MAX_NAMES)} {waiting} for it:"
+            findings.append(Finding(machine, f"{text} {programs} may still run there.", remedy))
+    return findings
 
 
 def _wait_remedy(run: RunState, task: TaskState) -> str:

@@ -17,7 +17,7 @@ from ..outputs import ArtifactRow, CostSummary, MachineRow, TaskRow
 from ..units import moment, named, text_of_number, text_of_seconds
 from .events import reason_text, restart_text, result_text
 from .expected import ExpectedMachine, ExpectedState, ExpectedTask
-from .program_problems import Failure, Finding, failures, program_problems
+from .program_problems import Failure, Finding, failures, program_problems, waits_for_machines
 from .tables import status_text
 
 SILENT_SECONDS = 15.0
@@ -63,7 +63,7 @@ class Report:
     failures: list[Failure] = field(default_factory=list)
     """Of a failed run, the tasks that failed: training tasks first, in the order of time."""
     problems: list[Finding] = field(default_factory=list)
-    """Tasks that wait for a peer which has ended or does not respond, workers that never trained, and metrics that no condition of
+    """Tasks that wait for a machine, or for a peer, that does not respond, workers that never trained, and metrics that no condition of
     `until` can be decided by."""
     train_dir: str = ""
     """The folder of the run, as its tasks have it."""
@@ -88,9 +88,10 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
     placed = map(ExpectedMachine, dict.fromkeys(filter(None, chosen)))
     machines = [_machine_row(machine, observed) for machine in (*expected.machines, *placed)]
     state, reason = _state(run_state, observed)
-    failed = failures(observed)
+    failed, waits = failures(observed), waits_for_machines(observed)
     left = _time_left(run_state, observed)
     sentences = f"Run {state}{f': {reason}' if reason else ''}.{f' {left}' if left else ''}{_cause_text(failed)}"
+    sentences += "".join(f"\n{wait.text} {wait.remedy}" for wait in waits)
     timed = {
         task.hostname: [(line.at, shown_text(line.text)) for line in observed.view.logs.get(task.hostname, [])]
         for task in expected.tasks
@@ -113,7 +114,7 @@ def report(expected: ExpectedState, observed: ObservedState) -> Report:
         cost=_cost(observed, expected),
         timed=timed,
         failures=failed,
-        problems=program_problems(observed),
+        problems=[*program_problems(observed), *waits],
         train_dir=run_state.spec.train_dir if run_state else "",
         artifacts=_artifact_rows(observed),
         is_uploading=_is_uploading(observed),

@@ -43,6 +43,9 @@ def summary(report: Report, progress: Progress, home: str = "", width: int = 0, 
     if is_running:
         detail = ", ".join(filter(None, (report.reason, _progress_text(progress, decided=False))))
         lines += wrapped(f"Run running for {took}{f': {detail}' if detail else ''}.", width)
+        machines = {row["machine"] for row in report.machines}
+        for wait in [problem for problem in report.problems if problem.about in machines]:
+            lines += wrapped(f"{wait.text} {wait.remedy}", width)
     elif with_cause:
         lines += wrapped(report.sentences, width)
     return "\n".join(lines)

@@ -44,7 +44,7 @@ class Cut:
 
     def silent(self, hostname: str = "worker-1") -> float | None:
         """For how long its launcher is silent, where its program may run."""
-        return self._client.silent_seconds(hostname)
+        return self._client.former_launcher(hostname).silent
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from tests.clusters import ID, OWNER, cluster_ref
 from tfdeploy.backends.docker import discover as docker
 from tfdeploy.backends.docker.discover import LabelledObject
-from tfdeploy.backends.docker.labels import cluster_labels, stack_labels
+from tfdeploy.backends.docker.labels import HOSTNAME_LABEL, cluster_labels, stack_labels
 from tfdeploy.backends.ec2 import discover as ec2
 from tfdeploy.backends.ec2.discover import TaggedResource
 from tfdeploy.backends.ec2.price.prices import Amount
@@ -40,6 +40,16 @@ def test_things_of_an_engine_are_told_by_cluster() -> None:
     assert found[1].cluster == cluster_ref(name="b", cluster_id="id-of-b")
     assert docker.timestamp("2026-11-21T14:05:11.123456789Z") == 1795269911.0
     assert docker.timestamp(None) == 0.0
+
+
+def test_the_controllers_service_knows_the_stack_after_it_was_renamed() -> None:
+    def service(hostname: str, stack: str) -> LabelledObject:
+        own = stack_labels(cluster_ref(stack=stack))
+        return LabelledObject("service", {**labels("b"), **own, HOSTNAME_LABEL: hostname}, 0.0)
+
+    services = [service("worker-0", "old"), service("controller", "new"), service("worker-1", "old")]
+    (found,) = docker.group_by_cluster("unix:///d.sock", services)
+    assert found.cluster["stack"] == "new"
 
 
 def test_things_of_a_region_have_a_price() -> None:

@@ -63,6 +63,18 @@ def test_whatever_else_an_update_would_do_is_an_edit(steps: list[Step], edit: st
     assert heal_plan(steps) == HealPlan((), (edit,))
 
 
+def test_the_tasks_of_a_lost_machine_are_restored_on_others() -> None:
+    old, new = (
+        state(TASK, hostname="worker-0", machine=name, memory=1, gpus=gpus) for name, gpus in (("m1", "0"), ("m2", "1"))
+    )
+    moved = [step("update", "t-worker-0", old, new)]
+    assert heal_plan(moved).edits == ("t-worker-0 would change: gpus, machine",)
+    assert heal_plan(moved, "m1") == HealPlan(("t-worker-0",), ())
+    assert heal_plan(moved, "m2").edits
+    larger = state(TASK, hostname="worker-0", machine="m2", memory=2, gpus="1")
+    assert heal_plan([step("update", "t-worker-0", old, larger)], "m1").edits == ("t-worker-0 would change: memory",)
+
+
 SECRETIVE = state(RUN, run={"id": "a"}, secrets="[secret]", token="[secret]")
 
 

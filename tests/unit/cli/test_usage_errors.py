@@ -53,7 +53,7 @@ def refused(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         ("tfdeploy port-forward w 1 --port 2", ["--port: is used with ports of a task"]),
         ("tfdeploy port-forward a b 80", ["has ports of 2 tasks"]),
         ("tfdeploy ls --delete", ["is for --leftovers", "pulumi destroy"]),
-        ("tfdeploy restart x --lost", ["restores all that is lost of a stack"]),
+        ("tfdeploy restart --lost --without-data", ["restores all that is lost of a stack"]),
         ("tfdeploy restart x --dry-run", ["is for --lost"]),
         ("tfdeploy statsu", ["there is no command 'statsu'", "Did you mean status"]),
         ("tfdeploy xyzzy", ["there is no command 'xyzzy'. `tfdeploy help` lists the commands."]),

@@ -10,13 +10,15 @@ from tests.unit.report.test_report import NOON, failed, finished, noon, read, si
 from tests.unit.simulation import World
 from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob
-from tfdeploy.agent.run_state import TaskState
+from tfdeploy.agent.run_state import RunState, TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
+from tfdeploy.backends.docker.swarm.former_launcher import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain
 from tfdeploy.report.expected import expected_state
-from tfdeploy.report.program_problems import Finding
+from tfdeploy.report.program_problems import Finding, waits_for_machines
 from tfdeploy.report.remedies import exit_remedy
 from tfdeploy.report.report import report
+from tfdeploy.report.summary import progress_of, summary
 
 ALL = {"ps-0": True, "worker-0": True, "worker-1": True}
 NO_FILE = "No such file or directory"
@@ -94,6 +96,8 @@ def overdue() -> World:
 NO_PS = with_engine(sight(waiting(), engine=ALL), ps_0=rejected())
 NO_NODE = "no suitable node (scheduling constraints not satisfied on 1 node)"
 LOST = replace(sight(world(), engine={**ALL, "worker-1": False}), machines=ObservedMachines({"box": "gone"}))
+AWAY = ObservedMachines({"box": "unreachable (heartbeat failure)"}, remedies={"box": lost_remedy("box")})
+SILENT = replace(sight(world(), engine=ALL), machines=AWAY)
 FAILED_BOOT = ObservedMachines(failures={"mnist-ps-0": "it ended itself\nboot: no network\nboot: end"})
 BOOT = replace(sight(waiting(), engine={}), machines=FAILED_BOOT)
 
@@ -116,6 +120,7 @@ def test_packages_that_are_installed_are_no_problem() -> None:
         silent(None, "ssh://box does not answer"),
         silent(ALL, f"the controller is rejected: {NO_IMAGE}"),
         LOST,
+        SILENT,
         BOOT,
         nothing(),
     ],
@@ -123,6 +128,27 @@ def test_packages_that_are_installed_are_no_problem() -> None:
 def test_what_is_wrong_comes_first_with_its_remedy(look: ObservedState) -> None:
     """The sentences are in the snapshot."""
     assert (why(look)[0].wrong, bool(why(look)[0].remedy)) == (True, True)
+
+
+def test_a_machine_that_does_not_respond_is_named_once_with_what_waits_for_it() -> None:
+    found = [one for one in why(SILENT) if "box" in one.text]
+    assert [one.about for one in found] == ["box"]
+    assert "ps-0, worker-0, worker-1 wait for it: their programs may still run there" in found[0].text
+    assert found[0].text in read(SILENT).status
+    assert f"{found[0].text} {found[0].remedy}" in summary(read(SILENT), progress_of(read(SILENT)))
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_a_machine_is_not_waited_for_after_the_run_or_with_a_lease(over: bool) -> None:
+    run = replace(SILENT, view=replace(SILENT.view, run_state=finished().job if over else leased()))
+    assert waits_for_machines(run) == []
+
+
+def leased() -> RunState:
+    run = world().job
+    for task in run.tasks.values():
+        task.lease = 120.0
+    return run
 
 
 @pytest.mark.parametrize(

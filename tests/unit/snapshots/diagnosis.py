@@ -29,6 +29,7 @@ CLUSTERS: dict[str, tuple[ObservedState, Mapping[str, Any]]] = {
     "no controller": (cases.silent(ALL), {}),
     "the controller's image is missing": (cases.silent(ALL, f"the controller is rejected: {NO_IMAGE}"), {}),
     "a machine is gone": (cases.LOST, {}),
+    "a machine does not respond": (cases.SILENT, {}),
     "a machine did not boot": (cases.BOOT, {}),
     "nothing exists": (cases.nothing(), {}),
     "succeeded": (sight(finished()), {}),

@@ -1,7 +1,7 @@
 """The launcher of one task: registers with the controller, follows its orders, runs the program, ships its output.
 
 One loop, which wakes up at the program's end, at a signal, or when the next sync is due. A running program is left alone while the
-controller does not respond, until the launcher's lease ends.
+controller does not respond, for however long, unless the launcher has a lease.
 """
 
 import errno

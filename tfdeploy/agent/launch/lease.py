@@ -1,6 +1,6 @@
-"""The lease of a launcher: how long its program may run while the controller does not respond.
+"""The lease of a launcher, where `container.lease` sets one: how long its program may run while the controller does not respond.
 
-A task is moved off a machine that does not respond only after the lease has ended, so that two launchers never run the same task. A
+A task is then moved off a machine that does not respond when the lease has ended, so that two launchers never run the same task. A
 machine that its hypervisor freezes is the gap that remains: its clocks stop too.
 """
 

@@ -231,16 +231,21 @@ def _remove_checkpoints(swarm: Swarm, helper: Template, timeout: float) -> str:
 
 
 def remove_volumes(
-    swarm: Swarm, hostname: str, volumes: Sequence[str], timeout: float, machine_engine: Engine | None
+    swarm: Swarm,
+    services: Services,
+    hostname: str,
+    volumes: Sequence[str],
+    timeout: float,
+    machine_engine: Engine | None,
 ) -> None:
-    """Remove volumes that Docker created for a task from its machine. The container must have ended.
+    """Remove volumes that Docker created for a task from its machine. Its container has ended, and its service was removed, which
+    `services` still has.
 
     `machine_engine` is the engine of the task's machine; None where this computer does not reach it.
 
     Raises:
         BackendError: they cannot be removed.
     """
-    services = swarm.services()
     spec = services[hostname]["Spec"]
     machine = machine_of(services[hostname])
     title = f"the volumes {', '.join(volumes)} of {hostname} on {machine}"

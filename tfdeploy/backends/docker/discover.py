@@ -10,9 +10,9 @@ from docker.errors import APIError
 
 from ...errors import BackendError, SpecError, Unreachable
 from ...paths import pulumi_home
-from ..base import FAIL, OK, WARN, Check, ClusterRef, DiscoveredCluster
+from ..base import CONTROLLER, FAIL, OK, WARN, Check, ClusterRef, DiscoveredCluster
 from .engine.engine import Engine, engine_address, is_open_tcp
-from .labels import ID_LABEL, NAME_LABEL, OWNER_LABEL, PROJECT_LABEL, STACK_LABEL
+from .labels import HOSTNAME_LABEL, ID_LABEL, NAME_LABEL, OWNER_LABEL, PROJECT_LABEL, STACK_LABEL
 
 _UNKNOWN = "?"
 """The project and the stack, where none of the services remains that have them."""
@@ -54,7 +54,9 @@ def group_by_cluster(home: str, objects: Sequence[LabelledObject]) -> list[Disco
 
 
 def _cluster(home: str, cluster_id: str, objects: Sequence[LabelledObject]) -> DiscoveredCluster:
-    labels = {key: value for item in objects for key, value in item.labels.items()}
+    # After `pulumi stack rename` the services of tasks have the former name until they are updated.
+    in_order = sorted(objects, key=lambda item: item.labels.get(HOSTNAME_LABEL) == CONTROLLER)
+    labels = {key: value for item in in_order for key, value in item.labels.items()}
     cluster: ClusterRef = {
         "id": cluster_id,
         "owner": labels.get(OWNER_LABEL, ""),

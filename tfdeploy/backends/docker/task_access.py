@@ -13,7 +13,7 @@ from typing import Any
 from docker.errors import APIError
 
 from ...agent.run_state import RunState
-from ...errors import BackendError, Unreachable
+from ...errors import BackendError, NotFound, Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
@@ -21,11 +21,12 @@ from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy
 from . import cleanup
 from .engine import exec
 from .engine.controller_client import ControllerClient
-from .engine.engine import Engine
+from .engine.engine import Engine, engine_errors
 from .engine.exec import ExecConnection, ExecStream
 from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
-from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, stop_timeout
+from .swarm.former_launcher import lost_remedy
+from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, Service, stop_timeout
 from .swarm.swarm import Swarm, require_service
 from .volumes import exclusive_volumes, restart_effects
 
@@ -80,19 +81,20 @@ class DockerAccess:
         controller, swarm = self._controller(cluster), self._swarm(cluster)
         run = controller.last_known_run()
         before = to_restart(run, cluster, hostname)
-        service = self._services(cluster, hostname)[hostname]
+        services = self._services(cluster, hostname)
+        service = services[hostname]
         _refuse_unreachable(self._engine(cluster), service, hostname)
         timeout = stop_timeout(float(run.spec.grace) if run else 0.0) + _STOP_MARGIN
         announce(controller, hostname, action)
         if volumes:
+            stopped = swarm.stop(hostname)
             try:
-                swarm.scale_to_zero(hostname, timeout)
                 engine = None  # where this computer does not know the address of the machine's engine
                 with suppress(BackendError):
                     engine = self._machine_engine(cluster, machine_of(service), hostname, "")
-                cleanup.remove_volumes(swarm, hostname, volumes, _REMOVE_TIMEOUT, engine)
+                cleanup.remove_volumes(swarm, services, hostname, volumes, _REMOVE_TIMEOUT, engine)
             finally:
-                _start_again(swarm, hostname)
+                _start_again(swarm, hostname, stopped)
         else:
             swarm.restart(hostname)
         try:
@@ -101,6 +103,24 @@ class DockerAccess:
             state = swarm.tasks().get(hostname)
             reason = f" ({state.state}: {state.reason})" if state and state.reason else ""
             raise BackendError(f"{error}{reason}") from None
+
+    def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
+        """The node is removed from the Swarm."""
+        machines = {machine_of(service) for service in self._swarm(cluster).services().values()}
+        if not nodes.refuse_reachable(self._engine(cluster), machine) and machine not in machines:
+            raise NotFound(f"the Swarm has no machine {machine!r}, and no task of {cluster['name']} is on one.")
+        return (
+            f"{machine} is removed from the Swarm, for all that use it, and its tasks start on other machines. You promise that "
+            f"{machine} is off, or has lost its containers for good: if it returns, its programs may run beside the new ones until "
+            "their launchers reach the controller, which ends them."
+        )
+
+    def confirm_lost(self, cluster: ClusterRef, machine: str) -> None:
+        """Remove the node from the Swarm: the only place that every user of the Swarm sees."""
+        engine = self._engine(cluster)
+        for node_id in nodes.refuse_reachable(engine, machine):
+            with engine_errors(f"docker node rm --force {machine}"):
+                engine.remove(lambda api, node_id=node_id: api.remove_node(node_id, force=True))  # type: ignore[misc]
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the controller's container."""
@@ -209,29 +229,28 @@ def _refuse_unreachable(engine: Engine, service: ServiceJson, hostname: str) -> 
     """A task stays on its machine when it is restarted or replaced, so that machine must respond.
 
     Raises:
-        BackendError: it does not; with the command that moves the task.
+        BackendError: it does not; with what the user can do.
     """
     machine = machine_of(service)
     if status := nodes.unreachable(engine).get(machine):
         raise BackendError(
-            f"{hostname} cannot be started again on its machine: {machine} is {status}. `pulumi up` moves it to another machine "
-            "where one is free. First it waits until the program on this one has ended, two minutes after the machine last responded."
+            f"{hostname} cannot be started again on its machine: {machine} is {status}. {lost_remedy(machine)}"
         )
 
 
-def _start_again(swarm: Swarm, hostname: str) -> None:
-    """Start a service that was scaled to zero; it is retried.
+def _start_again(swarm: Swarm, hostname: str, stopped: Service) -> None:
+    """Create a service that was removed; it is retried.
 
     Raises:
         BackendError: with the command that starts it.
     """
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
-            swarm.restart(hostname)
+            swarm.apply(stopped)
             return
         except BackendError as error:
             if not remaining:
-                remedy = f"Start it with `tfdeploy restart {hostname}`"
+                remedy = "`pulumi up --refresh` starts it again"
                 raise BackendError(
                     f"{hostname} was stopped and could not be started again: {error}. {remedy}."
                 ) from error

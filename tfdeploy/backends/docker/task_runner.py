@@ -11,7 +11,7 @@ from functools import cache, partial
 
 from ...agent.record.record import RecordView, ViewRequest
 from ...agent.run_spec import RunSpec
-from ...agent.run_state import UNKNOWN, RunState
+from ...agent.run_state import UNKNOWN, UNREACHABLE, RunState
 from ...agent.transport.rpc import CallError, task_token
 from ...errors import BackendError, SpecError, Unreachable
 from ...spec.cluster import JOBS
@@ -37,7 +37,8 @@ from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .swarm import nodes
-from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_lease, wait_for_start
+from .swarm.former_launcher import lost_remedy, wait_for_former_launcher
+from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_start
 from .swarm.services import (
     Service,
     controller_service,
@@ -46,7 +47,7 @@ from .swarm.services import (
     task_service,
     token_secret_name,
 )
-from .swarm.swarm import Swarm, is_scaled_to_zero
+from .swarm.swarm import Swarm
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +68,10 @@ def manager_engine(cluster: ClusterRef) -> Engine:
 def observe_nodes(cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
     """The nodes of the Swarm."""
     try:
-        return ObservedMachines(nodes.statuses(manager_engine(cluster)))
+        engine = manager_engine(cluster)
+        statuses = nodes.statuses(engine)
+        silent = [name for name, status in statuses.items() if status.startswith(UNREACHABLE)]
+        return ObservedMachines(statuses, remedies={name: lost_remedy(name) for name in silent})
     except (Unreachable, SpecError) as error:
         return ObservedMachines(others=UNKNOWN, problems=(str(error),))
 
@@ -105,15 +109,16 @@ class DockerTaskRunner:
 
     def _wait_for_former_launcher(self, swarm: Swarm, hostname: str) -> None:
         """A service that was removed may have left its container on a machine that does not respond."""
-        unreachable = self._unreachable_machines.recent(swarm.engine)
-        if not unreachable:
+        if not self._unreachable_machines.recent(swarm.engine):
             return
         services = swarm.services()
-        if hostname in services or CONTROLLER not in services:
-            return
-        controller = self.controller(swarm.cluster)
-        if controller.task_machine(hostname) in (None, "", *unreachable):
-            wait_for_lease(hostname, partial(controller.silent_seconds, hostname))
+        if hostname not in services and CONTROLLER in services:
+            self._confirm_end(swarm, hostname)
+
+    def _confirm_end(self, swarm: Swarm, hostname: str, machine: str = "") -> frozenset[str]:
+        """Wait until the former launcher has ended or can be stopped: `wait_for_former_launcher`."""
+        observe = partial(self.controller(swarm.cluster).former_launcher, hostname, machine)
+        return wait_for_former_launcher(hostname, observe, partial(nodes.unreachable, swarm.engine))
 
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Update the service: in a rolling update while a run is active, otherwise at once."""
@@ -123,17 +128,17 @@ class DockerTaskRunner:
         existing = swarm.services().get(hostname)
         is_unchanged = existing and existing["Spec"]["Labels"].get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
         at_once = existing is None or is_unchanged or _changes_network(old, props)
-        if old["machine"] != props["machine"] and not is_unchanged:
-            # Not in the task's turn: all tasks of a machine wait at the same time.
-            wait_for_lease(hostname, partial(controller.silent_seconds, hostname))
+        # Not in the task's turn: all tasks of a machine wait at the same time.
+        may_run = not is_unchanged and bool(self._unreachable_machines.recent(swarm.engine))
+        ended = self._confirm_end(swarm, hostname, old["machine"]) if may_run else frozenset()
         run = None if at_once else controller.current_run()
         if at_once or (run is not None and run.result is not None):
             wait_for_finish(run, hostname, controller.current_run)
-            swarm.apply(desired)
+            swarm.apply(desired, ended)
         else:
             self._replace_old_controller(swarm, controller, old, props)
             previous = _task_service(swarm, old)
-            replace = partial(replace_task, swarm, desired, previous, hostname, controller.current_run)
+            replace = partial(replace_task, swarm, desired, previous, hostname, controller.current_run, ended)
             turns = self._turns.setdefault(f"{cluster['home']} {name_prefix(cluster)}", Turns())
             turns.take((JOBS.index(props["job"]), props["index"]), hostname, replace)
         return {"created_at": controller_calls.now()}
@@ -157,10 +162,9 @@ class DockerTaskRunner:
                 )
 
     def task_exists(self, props: TaskProps) -> bool:
-        """Whether the Swarm has the service, with a task; if the engine is unreachable, assume that it has."""
+        """Whether the Swarm has the service; if the engine is unreachable, assume that it has."""
         try:
-            service = self._swarm(props["cluster"]).services().get(props["hostname"])
-            return service is not None and not is_scaled_to_zero(service)
+            return props["hostname"] in self._swarm(props["cluster"]).services()
         except Unreachable:
             return True
 

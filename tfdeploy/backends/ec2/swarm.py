@@ -22,6 +22,7 @@ from ..state_values import plain_values
 from . import cleanup
 from .machine import machines, ssh
 from .machine.boot import InstancePoll, Member, stored_failure, wait_for_host_key, wait_until_ready
+from .machine.model import LIVE
 
 JOIN_SECONDS = 180.0
 _PORT = 2377
@@ -109,9 +110,10 @@ def exists(props: SwarmProps, swarm_id: str) -> bool:
 
 
 def _terminate_unlisted(cluster: ClusterRef, members: Sequence[Member]) -> None:
-    """Terminate instances of the cluster that the plan does not have: no Swarm may contain them."""
+    """Terminate instances of the cluster that the plan does not have, and wait until EC2 says so: no Swarm may contain them, and their
+    tasks start elsewhere only after that."""
     listed = {member["instance_id"] for member in members}
-    instances = machines.existing(cluster)
+    instances = machines.existing(cluster, (*LIVE, "shutting-down"))
     unlisted = [instance.instance_id for instance in instances if instance.instance_id not in listed]
     cleanup.terminate(ssh.region(cluster), unlisted)
 

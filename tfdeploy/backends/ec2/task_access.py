@@ -2,13 +2,14 @@
 
 from contextlib import suppress
 
-from ...errors import NotFound, SpecError, Unreachable
+from ...errors import BackendError, NotFound, SpecError, Unreachable
 from ..base import ClusterRef
 from ..docker.engine.engine import Engine
 from ..docker.planner import task_machines
 from ..docker.swarm.swarm import Swarm
 from ..docker.task_access import DockerAccess
 from .machine import ssh
+from .machine.machine_provider import terminate_remedy
 
 
 class Ec2Access(DockerAccess):
@@ -21,6 +22,13 @@ class Ec2Access(DockerAccess):
     def _machine_engine(self, cluster: ClusterRef, machine: str, hostname: str, container: str) -> Engine:
         """The engine of any machine."""
         return ssh.engine(cluster, machine)
+
+    def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
+        """EC2 itself knows whether a machine has ended."""
+        host = ssh.read(cluster).hosts.get(machine)
+        if host is None:
+            raise NotFound(f"this computer does not know a machine {machine} of {cluster['name']}.")
+        raise BackendError(terminate_remedy(ssh.region(cluster), machine, host.instance_id))
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """With the configuration file that has the machines and their keys."""

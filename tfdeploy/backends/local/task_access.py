@@ -70,6 +70,13 @@ class LocalAccess:
         Supervisor(places).restart(hostname, grace + _MARGIN, delete_work)
         wait_until_running(partial(_current_run, cluster), before, _START_SECONDS)
 
+    def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
+        """Refused: there is one machine."""
+        raise BackendError("all tasks run on this computer. `tfdeploy restart --lost` restores those that are lost.")
+
+    def confirm_lost(self, cluster: ClusterRef, machine: str) -> None:
+        """Nothing."""
+
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the controller's socket."""
         with Places(cluster["home"]).controller(_SECONDS) as controller:

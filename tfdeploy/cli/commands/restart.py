@@ -29,7 +29,9 @@ def restart(
     lost: Annotated[
         bool,
         typer.Option(
-            "--lost", help="Restore the lost tasks, controllers and machines of the stack.", show_default=False
+            "--lost",
+            help="Restore the lost tasks, controllers and machines of the stack; with a machine, start its tasks on others.",
+            show_default=False,
         ),
     ] = False,
     dry_run: Annotated[
@@ -45,15 +47,16 @@ def restart(
     With --lost, what is lost is created again with the same settings. If the program or its configuration was edited since the last
     update, the command prints the edits and changes nothing: use `pulumi up`. If the run has ended, nothing is restored. The command
     does not wait for the run.
+
+    With --lost MACHINE, on Docker, you confirm that a machine which does not respond is off for good. The command first prints what you
+    promise with that, and asks. Then the machine is removed from the Swarm, and its tasks start on other machines.
     """
     if lost:
-        if hostname or without_data or query.cluster:
+        if without_data or query.cluster:
             raise SpecError(
-                "--lost",
-                "restores all that is lost of a stack",
-                "Leave out the task, --cluster and --without-data, or --lost.",
+                "--lost", "restores all that is lost of a stack", "Leave out --cluster and --without-data, or --lost."
             )
-        _restore(query, dry_run)
+        _restore(query, dry_run, yes, hostname)
         return
     if dry_run:
         raise SpecError("--dry-run", "is for --lost", "Without it, the command asks before it restarts a task.")
@@ -69,7 +72,7 @@ def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) 
     task_access = access(cluster["backend"])
     effect = task_access.restart_effect(cluster, hostname, replaces)
     print_message(effect)
-    ask_to_confirm(yes, "Continue?", SpecError("--yes", "cannot ask without a terminal", "Use --yes to continue."))
+    _ask(yes)
     (task_access.replace if replaces else task_access.restart)(cluster, hostname)
     if query.as_json:
         print_json({"hostname": hostname, "did": "replace" if replaces else "restart", "means": effect})
@@ -77,8 +80,13 @@ def _start_again(query: ClusterQuery, hostname: str, yes: bool, replaces: bool) 
         print_result(f"{hostname} was {'replaced' if replaces else 'restarted'}.")
 
 
-def _restore(query: ClusterQuery, dry_run: bool) -> None:
-    """Restore what is lost of a stack. Pulumi does it; this checks before that it would do nothing else."""
+def _ask(yes: bool) -> None:
+    ask_to_confirm(yes, "Continue?", SpecError("--yes", "cannot ask without a terminal", "Use --yes to continue."))
+
+
+def _restore(query: ClusterQuery, dry_run: bool, yes: bool, machine: str) -> None:
+    """Restore what is lost of a stack, after the user has confirmed that `machine` is. Pulumi does it; this checks before that it would
+    do nothing else."""
     entries = select_clusters(query)
     for entry in entries:
         if entry.ended:
@@ -91,8 +99,16 @@ def _restore(query: ClusterQuery, dry_run: bool) -> None:
     folder, stack = Path(first.folder), first.cluster["stack"]
     if is_locked(first.cluster["project"], stack, login()):
         raise locked_error(stack)
+    if machine:
+        effect = access(first.cluster["backend"]).lost_effect(first.cluster, machine)
+        if dry_run:
+            _print_restored(query, [], f"Would ask: {effect}")
+            return
+        print_message(effect)
+        _ask(yes)
+        access(first.cluster["backend"]).confirm_lost(first.cluster, machine)
     refresh = any(_REFRESH in load(entry.cluster["backend"]).heal_command for entry in entries)
-    plan = heal_plan(preview(folder, stack, refresh))
+    plan = heal_plan(preview(folder, stack, refresh), machine)
     _refuse_edits(title, plan)
     names = ", ".join(plan.restored)
     if not plan.restored:

@@ -3,7 +3,7 @@
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -138,7 +138,7 @@ class FakeSwarm:
         self._state = state
         self._failures = failures
 
-    def apply(self, desired: Service) -> None:
+    def apply(self, desired: Service, ended: Collection[str] = ()) -> None:
         self.applied.append(desired)
 
     def history(self, _: str) -> TaskHistory:
@@ -261,6 +261,7 @@ def test_what_has_time_left_after_the_success_is_updated_when_it_has_ended(
     former = task_service(task_props(hostname=hostname))
     services = {hostname: {"Spec": {"Labels": former.labels}}}
     monkeypatch.setattr(FakeSwarm, "services", lambda _: services, raising=False)
+    monkeypatch.setattr(FakeSwarm, "engine", SimpleNamespace(host="", call=lambda request: []), raising=False)
     monkeypatch.setattr(runner, "_swarm", lambda cluster: swarm)
     monkeypatch.setattr(runner, "controller", lambda cluster: SimpleNamespace(current_run=observe))
     old, new = task_props(hostname=hostname), task_props(hostname=hostname, memory=7)

@@ -1,11 +1,12 @@
-"""Services are created, updated, scaled and restarted; conflicts and missing services."""
+"""Services are created, updated and restarted; conflicts and missing services."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 from docker.errors import APIError
+from docker.errors import NotFound as EngineNotFound
 
 from tests.unit.props import task_props
 from tfdeploy.backends.base import ClusterRef
@@ -13,8 +14,8 @@ from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine import engine
 from tfdeploy.backends.docker.engine.engine import Engine, retry_conflicts
 from tfdeploy.backends.docker.swarm import services
-from tfdeploy.backends.docker.swarm.swarm import Swarm, is_scaled_to_zero
-from tfdeploy.backends.docker.task_runner import DockerTaskRunner
+from tfdeploy.backends.docker.swarm import swarm as module
+from tfdeploy.backends.docker.swarm.swarm import Swarm
 from tfdeploy.errors import BackendError, NotFound, Unreachable
 
 PROPS = task_props(hostname="worker-0", index=0)
@@ -26,7 +27,11 @@ class Api:
 
     def __init__(self, *existing: dict[str, Any]) -> None:
         self.existing = list(existing)
-        self.updates: list[dict[str, Any]] = []
+        self.done: list[str] = []
+        self.created: list[dict[str, Any]] = []
+        self.states = ["running", "complete"]
+        self.refuses: Any = None
+        self.node = {"ID": "n1", "Description": {"Hostname": "box"}, "Status": {"State": "ready"}}
 
     def call(self, request: Callable[[Any], Any]) -> Any:
         return request(self)
@@ -41,13 +46,38 @@ class Api:
         return self.existing[0]
 
     def update_service(self, *args: Any, **kwargs: Any) -> None:
-        self.updates.append(kwargs)
+        self.done.append("end" if kwargs["mode"] == services.NO_TASK_MODE else "update")
+
+    def remove(self, request: Callable[[Any], Any]) -> None:
+        request(self)
+
+    def remove_service(self, service_id: str) -> None:
+        self.done.append("remove")
+
+    def create_service(self, template: Any, **kwargs: Any) -> None:
+        if kwargs["labels"] == self.refuses:
+            raise APIError("400", explanation="not so")
+        self.done.append("create")
+        self.created.append(kwargs)
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [self.node]
+
+    def tasks(self, filters: Any) -> list[dict[str, Any]]:
+        self.done.append("look")
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return [{"ServiceID": "1", "Status": {"State": state}, "NodeID": "n1", "CreatedAt": ""}]
 
 
-def service(mode: dict[str, Any]) -> dict[str, Any]:
-    """The task's service in the form of the Engine API."""
-    desired = services.task_service(PROPS)
-    spec = {"Name": desired.name, "Labels": dict(desired.labels), "TaskTemplate": dict(desired.template), "Mode": mode}
+def service(**changed: Any) -> dict[str, Any]:
+    """The task's service in the form of the Engine API, with other limits or labels."""
+    desired = services.task_service(cast(Any, {**PROPS, **changed}))
+    spec = {
+        "Name": desired.name,
+        "Labels": dict(desired.labels),
+        "TaskTemplate": dict(desired.template),
+        "Mode": desired.mode,
+    }
     return {"ID": "1", "Version": {"Index": 7}, "Spec": spec}
 
 
@@ -55,31 +85,78 @@ def swarm(api: Api) -> Swarm:
     return Swarm(cast(Engine, api), CLUSTER)
 
 
-@pytest.mark.parametrize(("replicas", "updates"), [(1, 0), (0, 1)])
-def test_a_service_without_a_task_is_updated_even_if_its_definition_is_the_same(replicas: int, updates: int) -> None:
-    api = Api(service({"Replicated": {"Replicas": replicas}}))
+@pytest.mark.parametrize(
+    ("existing", "done"),
+    [
+        (service(), []),
+        (service(cluster={**CLUSTER, "stack": "renamed"}), []),  # labels alone are not worth a restart
+        (service(memory=7), ["end", "look", "look", "remove", "create"]),
+    ],
+)
+def test_a_changed_task_gets_its_new_container_after_the_old_one_has_ended(
+    existing: dict[str, Any], done: list[str]
+) -> None:
+    """A Swarm starts the new container of a job beside the old one when it updates the service."""
+    api = Api(existing)
     swarm(api).apply(services.task_service(PROPS))
-    assert len(api.updates) == updates
-    assert all(update["mode"] is None for update in api.updates)
+    assert api.done == done
+    assert all(created["mode"] == services.TASK_MODE for created in api.created)
 
 
-def test_only_a_service_with_no_replicas_is_scaled_to_zero() -> None:
-    modes: list[dict[str, Any]] = [{}, {"Replicated": {}}, {"GlobalJob": {}}, {"Replicated": {"Replicas": 0}}]
-    assert [is_scaled_to_zero(service(mode)) for mode in modes] == [False, False, False, True]
+def test_a_task_keeps_its_service_where_the_engine_refuses_the_new_one() -> None:
+    api, former = Api(service(memory=7)), services.task_service(cast(Any, {**PROPS, "memory": 7}))
+    api.refuses = services.task_service(PROPS).labels
+    with pytest.raises(BackendError, match="not so"):
+        swarm(api).apply(services.task_service(PROPS))
+    assert [created["labels"] for created in api.created] == [former.labels]
 
 
-@pytest.mark.parametrize(("replicas", "exists"), [(1, True), (0, False)])
-def test_a_refresh_sees_that_a_service_has_no_task(replicas: int, exists: bool) -> None:
-    api = Api(service({"Replicated": {"Replicas": replicas}}))
-    runner = DockerTaskRunner(engine=lambda cluster: cast(Engine, api))
-    assert runner.task_exists(PROPS) is exists
+def test_an_ended_task_is_started_by_the_same_service_again() -> None:
+    api = Api(service())
+    api.states = ["complete"]
+    swarm(api).start_ended(["worker-0", "worker-7"])
+    assert [act for act in api.done if act != "look"] == ["remove", "create"]
+    api = Api(service())
+    swarm(api).start_ended(["worker-0"])
+    assert "remove" not in api.done
+
+
+def test_a_restart_is_the_same_service_again() -> None:
+    api = Api(service())
+    by_id = api.inspect_service
+    api.inspect_service = lambda name: by_id(name) if name == "1" else raise_not_found()  # type: ignore[method-assign]
+    swarm(api).restart("worker-0")
+    assert api.done == ["end", "look", "look", "remove", "create"]
+    assert api.created[0]["labels"] == service()["Spec"]["Labels"]
+
+
+def raise_not_found() -> NoReturn:
+    raise EngineNotFound("no such service")
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "is_created"),
+    [("running", (), False), ("orphaned", (), False), ("running", ("box",), True), ("shutdown", (), True)],
+)
+def test_a_container_on_a_machine_that_does_not_respond_has_not_ended(
+    monkeypatch: pytest.MonkeyPatch, state: str, ended: tuple[str, ...], is_created: bool
+) -> None:
+    """A Swarm calls it orphaned when the node has been down for a day; one that was removed from the Swarm has no node."""
+    monkeypatch.setattr(module, "_STOP_MARGIN", -1e9)
+    api = Api(service(memory=7))
+    api.states, api.node = [state], {**api.node, "Status": {"State": "down"}}
+    with nullcontext() if is_created else pytest.raises(BackendError, match="its container did not end"):
+        swarm(api).apply(services.task_service(PROPS), ended)
+    assert ("create" in api.done) == is_created
+    api.node = {**api.node, "ID": "n2"}
+    api.states = ["orphaned"]
+    swarm(api).apply(services.task_service(PROPS))
+    assert api.done[-1] == "create"
 
 
 def test_a_service_that_was_removed_meanwhile_is_not_found() -> None:
-    empty = swarm(Api())
-    for action in (empty.restart, lambda hostname: empty.scale_to_zero(hostname, 1.0)):
-        with pytest.raises(NotFound, match=r"worker-0 of mnist"):
-            action("worker-0")
+    with pytest.raises(NotFound, match=r"worker-0 of mnist"):
+        swarm(Api()).restart("worker-0")
 
 
 @pytest.mark.parametrize(("conflicts", "attempts"), [(2, 3), (99, 10)])
@@ -112,7 +189,7 @@ class Failing:
     def __init__(self, failures: int) -> None:
         self.failures = failures
 
-    def restart(self, hostname: str) -> None:
+    def apply(self, stopped: object) -> None:
         self.failures -= 1
         if self.failures >= 0:
             raise Unreachable("the engine does not respond")
@@ -121,6 +198,6 @@ class Failing:
 def test_starting_a_stopped_task_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_access, "_START_PAUSE", 0.0)
     start_again: Any = task_access._start_again
-    start_again(Failing(3), "worker-0")
-    with pytest.raises(BackendError, match=r"worker-0 .* does not respond. .*`tfdeploy restart worker-0`"):
-        start_again(Failing(100), "worker-0")
+    start_again(Failing(3), "worker-0", None)
+    with pytest.raises(BackendError, match=r"worker-0 .* does not respond. .*`pulumi up --refresh`"):
+        start_again(Failing(100), "worker-0", None)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,13 +10,19 @@ from tests.clusters import ID
 from tests.unit.backends.ec2.fleets import CLUSTER, ECS, ECS_GPU, GPUS, GRAVITON, SUBNET, instance, plan, spec
 from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends.base import CONTROLLER
-from tfdeploy.backends.ec2.machine import machines
+from tfdeploy.backends.ec2 import cleanup
+from tfdeploy.backends.ec2.aws import api
+from tfdeploy.backends.ec2.machine import machines, ssh
+from tfdeploy.backends.ec2.machine.boot import Member
 from tfdeploy.backends.ec2.machine.machine_provider import machine_status
 from tfdeploy.backends.ec2.machine.machines import _lines, _new_swarm
 from tfdeploy.backends.ec2.machine.model import Instance, InstanceType
+from tfdeploy.backends.ec2.machine.ssh import Host, SshHosts
 from tfdeploy.backends.ec2.planner import _containers, _with_disks
+from tfdeploy.backends.ec2.swarm import _terminate_unlisted
+from tfdeploy.backends.ec2.task_access import Ec2Access
 from tfdeploy.backends.record_copy import RecordCopy
-from tfdeploy.errors import SpecError
+from tfdeploy.errors import BackendError, NotFound, SpecError
 from tfdeploy.plan.plan import Plan
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.ec2 import MOST_VOLUMES
@@ -38,6 +44,34 @@ def machine(name: str, *there: Instance, **args: Any) -> Machine:
 def test_before_a_cluster_has_an_id_nothing_in_the_account_is_its_own() -> None:
     assert machines.id_tag(CLUSTER) == {"tfdeploy:cluster-id": ID}
     assert machines.id_tag({**CLUSTER, "id": ""}) == {"tfdeploy:cluster-id": "new"}
+
+
+def test_a_swarm_is_formed_after_ec2_has_terminated_what_no_longer_belongs_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The tasks of a machine that AWS is ending start on another one only then."""
+    ending = instance("mnist-worker-m0", instance_id="i-old", state="shutting-down")
+    asked: list[str] = []
+    waited: list[str] = []
+
+    def instances(region: str, tags: dict[str, str], states: list[str]) -> list[Instance]:
+        asked.extend(states)
+        return [PS, ending]
+
+    monkeypatch.setattr(api, "instances", instances)
+    monkeypatch.setattr(cleanup, "terminate", lambda region, ids: waited.extend(ids))
+    _terminate_unlisted(CLUSTER, [cast(Member, {"instance_id": PS.instance_id})])
+    assert "shutting-down" in asked
+    assert waited == ["i-old"]
+
+
+def test_the_tasks_of_a_machine_that_does_not_respond_need_ec2s_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = SshHosts("mnist-ps-m0", "ec2-user", {"mnist-worker-m0": Host("i-1", "10.0.0.2", "")})
+    monkeypatch.setattr(ssh, "read", lambda cluster: hosts)
+    with pytest.raises(BackendError, match=r"`aws ec2 terminate-instances --region us-west-2 --instance-ids i-1`"):
+        Ec2Access().lost_effect(CLUSTER, "mnist-worker-m0")
+    with pytest.raises(NotFound):
+        Ec2Access().lost_effect(CLUSTER, "mnist-worker-m1")
 
 
 def test_a_machine_is_what_its_type_says() -> None:

@@ -23,6 +23,7 @@ from ... import controller_calls
 from ...base import CONTROLLER, ClusterRef
 from ...record_copy import RecordCopy
 from ..labels import cluster_filter, service_name
+from ..swarm.former_launcher import FormerLauncher
 from ..swarm.services import TOKEN_FILE
 from .connection import CALL_SECONDS
 from .engine import Engine
@@ -190,22 +191,18 @@ class ControllerClient(Client):
             return controller_calls.view(self, ViewRequest()).run_state
         return None
 
-    def silent_seconds(self, hostname: str) -> float | None:
-        """How long the controller has received nothing from a launcher of this task; None where that is unknown. 0 where no program of
-        it can run: there was none, or its launcher has reported its end after the task or the run had ended."""
+    def former_launcher(self, hostname: str, machine: str = "") -> FormerLauncher:
+        """The latest launcher of this task; from the copy of the record where the controller does not respond. `machine` is its machine
+        where neither knows it."""
         try:
             view = controller_calls.view(self, ViewRequest())
+            run, at = view.run_state, view.at
         except (OSError, CallError):
-            return None
-        run = view.run_state
-        seen = run.seen(hostname) if run else 0.0
-        return view.at - seen if seen else 0.0
-
-    def task_machine(self, hostname: str) -> str | None:
-        """The machine of a task's latest launcher; None or empty where that is unknown."""
-        run = self.current_run()
+            run, at = RecordCopy(self._cluster).record.current(), None
         task = run.tasks.get(hostname) if run else None
-        return task.machine if task else None
+        seen = run.seen(hostname) if run else 0.0
+        silent = None if at is None else at - seen if seen else 0.0
+        return FormerLauncher((task.machine if task else "") or machine, silent, task.lease if task else 0.0)
 
     def last_known_run(self) -> RunState | None:
         """The current run; from the copy of the record where the controller does not respond."""

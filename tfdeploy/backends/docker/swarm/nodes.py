@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....errors import SpecError, Unreachable
+from ....errors import BackendError, SpecError, Unreachable
 from ....plan.scheduler import Machine
 from ...base import ClusterRef
 from ..engine.engine import Engine
@@ -29,7 +29,7 @@ def machines(engine: Engine, cluster: ClusterRef) -> Sequence[Machine]:
     """
     engine.swarm_info()
     nodes = sorted(engine.call(lambda api: api.nodes()), key=_order)
-    hostnames = [_hostname(node) for node in nodes]
+    hostnames = [hostname_of(node) for node in nodes]
     duplicate = next((name for name in hostnames if hostnames.count(name) > 1), "")
     if duplicate:
         wrong = f"two machines of the Swarm have the hostname {duplicate!r}"
@@ -40,14 +40,27 @@ def machines(engine: Engine, cluster: ClusterRef) -> Sequence[Machine]:
 
 def statuses(engine: Engine) -> Mapping[str, str]:
     """The status of each machine that is not `connected`, by name."""
-    statuses = {_hostname(node): node_status(node) for node in engine.call(lambda api: api.nodes())}
+    statuses = {hostname_of(node): node_status(node) for node in engine.call(lambda api: api.nodes())}
     return {name: status for name, status in statuses.items() if status}
 
 
 def unreachable(engine: Engine) -> Mapping[str, str]:
     """The status of each machine that does not respond, by name."""
     existing = engine.call(lambda api: api.nodes())
-    return {_hostname(node): node_status(node) for node in existing if not _is_reachable(node)}
+    return {hostname_of(node): node_status(node) for node in existing if not is_reachable(node)}
+
+
+def refuse_reachable(engine: Engine, machine: str) -> list[str]:
+    """The ids of the nodes of this name; none where it is not in the Swarm any more.
+
+    Raises:
+        BackendError: one responds, so that its tasks are moved in another way.
+    """
+    existing = [node for node in engine.call(lambda api: api.nodes()) if hostname_of(node) == machine]
+    if any(map(is_reachable, existing)):
+        move = f"`docker node update --availability drain {machine}` and then `pulumi up`"
+        raise BackendError(f"{machine} responds, so it is not lost. To move its tasks, run {move}.")
+    return [node["ID"] for node in existing]
 
 
 class UnreachableMachines:
@@ -79,27 +92,29 @@ class UnreachableMachines:
 
 def node_status(node: NodeJson) -> str:
     """`unreachable (…)`, `drain` or `pause`; empty for a node that takes tasks."""
-    if not _is_reachable(node):
+    if not is_reachable(node):
         return f"unreachable ({node['Status'].get('Message') or node['Status']['State']})"
     return "" if node["Spec"]["Availability"] == "active" else str(node["Spec"]["Availability"])
 
 
-def _is_reachable(node: NodeJson) -> bool:
+def is_reachable(node: NodeJson) -> bool:
+    """Whether it responds."""
     return bool(node["Status"]["State"] == "ready")
 
 
 def gpu_kinds(engine: Engine) -> Mapping[str, str]:
     """The name of each machine's GPUs among its generic resources; empty for a machine without."""
-    return {_hostname(node): _gpus(node)[0] for node in engine.call(lambda api: api.nodes())}
+    return {hostname_of(node): _gpus(node)[0] for node in engine.call(lambda api: api.nodes())}
 
 
-def _hostname(node: NodeJson) -> str:
+def hostname_of(node: NodeJson) -> str:
+    """The name of its machine."""
     return str(node["Description"]["Hostname"])
 
 
 def _order(node: NodeJson) -> tuple[bool, str]:
     """Managers first, then by name."""
-    return node["Spec"]["Role"] != "manager", _hostname(node)
+    return node["Spec"]["Role"] != "manager", hostname_of(node)
 
 
 def _machine(node: NodeJson, reserved: Mapping[str, float]) -> Machine:
@@ -120,6 +135,7 @@ def _machine(node: NodeJson, reserved: Mapping[str, float]) -> Machine:
         taken_memory=int(reserved.get("memory", 0)),
         taken_gpus=int(reserved.get("gpus", 0)),
         ready=not node_status(node),
+        responds=is_reachable(node),
     )
 
 
@@ -146,9 +162,10 @@ def _reserved(engine: Engine, cluster: ClusterRef) -> Mapping[str, Mapping[str, 
     """What the tasks of others have reserved, by node."""
     by_node: dict[str, dict[str, float]] = {}
     labels_by_service = {item["ID"]: item["Spec"]["Labels"] for item in engine.call(lambda api: api.services())}
-    for task in engine.call(lambda api: api.tasks(filters={"desired-state": ["running"]})):
+    for task in engine.call(lambda api: api.tasks(filters={"desired-state": ["running", "complete"]})):
         labels = labels_by_service.get(task["ServiceID"], {})
-        if labels.get(ID_LABEL) == cluster["id"] or "NodeID" not in task:
+        has_ended = task["Status"]["State"] == "complete"
+        if has_ended or labels.get(ID_LABEL) == cluster["id"] or "NodeID" not in task:
             continue
         reservation = task["Spec"].get("Resources", {}).get("Reservations", {})
         sums = by_node.setdefault(task["NodeID"], {"cpus": 0.0, "memory": 0.0, "gpus": 0.0})

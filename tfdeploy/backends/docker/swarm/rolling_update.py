@@ -6,18 +6,16 @@ task does not start again, the tasks after it keep their old settings; the next 
 The turns belong to this process and not by the controller: its restart queue restarts the processes of tasks, while here the
 Swarm replaces containers, which only the engine that manages it can do. All updates of one `pulumi up` reach one process.
 
-Before a task starts on another machine the lease of its former launcher must have ended (`wait_for_lease`), and the start itself may
-take as long as a pull of the image (`wait_for_start`).
+The start itself may take as long as a pull of the image (`wait_for_start`).
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ....agent.control.success_policy import end_of_time, may_finish
 from ....agent.polling import wait_until
 from ....agent.run_state import FINAL, RUNNING, RunState
-from ....agent.sync import LEASE_SECONDS
 from ....errors import BackendError
 from ...base import EngineTask
 from .services import Service
@@ -39,11 +37,6 @@ GATHER_SECONDS = 2.0
 
 PULLING, STARTING = "pulling", "starting"
 _START_POLL_SECONDS, _LONGEST_PAUSE = 0.05, 1.0
-
-_RESPONDING_SECONDS = 10.0
-"""A launcher reports every second. A Swarm takes a machine for down when it has not received anything of it for about 15 s."""
-
-_LEASE_POLL_SECONDS = 1.0
 
 Position = tuple[int, int]
 """The position of a task in the order of updates: that of its job among all jobs, and its index."""
@@ -97,9 +90,14 @@ def is_active(run: RunState, hostname: str) -> bool:
 
 
 def replace_task(
-    swarm: Swarm, desired: Service, previous: Service, hostname: str, observe_run: Callable[[], RunState | None]
+    swarm: Swarm,
+    desired: Service,
+    previous: Service,
+    hostname: str,
+    observe_run: Callable[[], RunState | None],
+    ended: Collection[str] = (),
 ) -> None:
-    """Update one service, and wait until its task runs again.
+    """Update one service, and wait until its task runs again. `ended` as in `Swarm.apply`.
 
     Raises:
         BackendError: it does not, with the engine's reason. The service then has its previous definition, as in the state.
@@ -107,11 +105,11 @@ def replace_task(
     run = observe_run()
     if run is not None and not is_active(run, hostname):
         wait_for_finish(run, hostname, observe_run)
-        swarm.apply(desired)
+        swarm.apply(desired, ended)
         return
     failures = frozenset(task["ID"] for task in swarm.history(hostname).failures)
     launcher = run.tasks[hostname].instance if run else ""
-    swarm.apply(desired)
+    swarm.apply(desired, ended)
     problem = _wait_until_running(swarm, hostname, launcher, failures, observe_run)
     if problem is not None:
         swarm.apply(previous)
@@ -227,31 +225,3 @@ def wait_for_start(
     wait_until(is_decided, float("inf"), _START_POLL_SECONDS, _LONGEST_PAUSE)
     if clock.is_over() and not has_started():
         raise BackendError(f"{hostname} did not start within {seconds:g} s")
-
-
-def wait_for_lease(hostname: str, silent_seconds: Callable[[], float | None]) -> None:
-    """Before a task starts on another machine, wait until the lease of its former launcher has ended. One that responds is not waited
-    for: the Swarm stops it.
-
-    `silent_seconds` is how long the controller has received nothing from it, by the controller's clock; None while that is unknown.
-    """
-    begin = time.monotonic()
-    is_reported = False
-    while (waited := time.monotonic() - begin) < LEASE_SECONDS:
-        silent = silent_seconds()
-        if silent is not None and not _RESPONDING_SECONDS <= silent < LEASE_SECONDS:
-            return
-        if not is_reported:
-            print(_sentence(hostname, silent, LEASE_SECONDS - (waited if silent is None else silent)), flush=True)
-            is_reported = True
-        time.sleep(_LEASE_POLL_SECONDS)
-
-
-def _sentence(hostname: str, silent: float | None, remaining: float) -> str:
-    """Why the user waits, and for how long."""
-    reason = (
-        "the controller does not respond, so it is not known whether its launcher on the former machine does"
-        if silent is None
-        else f"its launcher on the former machine last reported {silent:.0f} s ago"
-    )
-    return f"{hostname} starts in at most {remaining:.0f} s: {reason}. Until then its program may still run there"

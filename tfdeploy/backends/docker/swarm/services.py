@@ -6,12 +6,11 @@ The Engine API's form: https://docs.docker.com/reference/api/engine/version/v1.4
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, cast
 
 from ....agent.json_data import JsonData
 from ....agent.run_state import TENSORBOARD, TENSORBOARD_PORT
-from ....agent.sync import LEASE_SECONDS
 from ....spec.docker import HOST, OVERLAY
 from ...base import CONTROLLER, ClusterRef, RunProps, TaskProps
 from ..labels import (
@@ -45,6 +44,14 @@ MANAGER_PLACEHOLDER = "{manager}"
 
 TASK_PORT, CONTROLLER_PORT = 2222, 2220
 """On an overlay network every task has its own address, so all of them can use TensorFlow's default port."""
+
+TASK_MODE = {"ReplicatedJob": {"MaxConcurrent": 1, "TotalCompletions": 1}}
+"""The mode of a task's service. When a node has not responded for 15 s, a Swarm replaces the tasks of services in other modes, and ends
+their containers when the node is back. It leaves those of jobs alone for 24 hours: swarmkit, `manager/orchestrator`. An update would
+start the new container of a job beside the old one, so `Swarm` removes the service and creates it again."""
+
+NO_TASK_MODE = {"ReplicatedJob": {"MaxConcurrent": 0, "TotalCompletions": 0}}
+"""The mode of a task's service that is about to be removed."""
 
 _PORTS = {TENSORBOARD: TENSORBOARD_PORT}
 
@@ -108,6 +115,8 @@ class ContainerSettings(JsonData):
     dropped_capabilities: tuple[str, ...] = ()
     constraint: str = ""
     """The placement constraint of the controller; tasks are placed by the plan."""
+    lease: float = 0.0
+    """Seconds after which a launcher that does not reach its controller kills its program; 0: it does not."""
     cleanup_image: str = ""
     """Of the controller: the argument `docker.cleanup_image`."""
 
@@ -119,6 +128,8 @@ class Service:
     name: str
     labels: Mapping[str, str]
     template: Mapping[str, Any]
+    mode: Mapping[str, Any] | None = None
+    """None for a service with one replica."""
 
 
 def task_service(props: TaskProps) -> Service:
@@ -134,7 +145,7 @@ def task_service(props: TaskProps) -> Service:
         "folder": TASK_FOLDER,
         "secrets": SECRETS_FOLDER,
         "host": props["hostname"] if on_overlay else "",
-        "lease": LEASE_SECONDS,
+        "lease": container.lease,
     }
     spec = {
         "Command": [*AGENT_COMMAND, "launch", json.dumps(settings)],
@@ -152,7 +163,7 @@ def task_service(props: TaskProps) -> Service:
         "Networks": _networks(container.network, dependencies, props["hostname"]),
     }
     labels = {HOSTNAME_LABEL: props["hostname"], MACHINE_LABEL: props["machine"]}
-    return _service(props, service_name(cluster, props["hostname"]), labels, template)
+    return replace(_service(props, service_name(cluster, props["hostname"]), labels, template), mode=TASK_MODE)
 
 
 def controller_service(props: RunProps) -> Service:

@@ -1,7 +1,9 @@
 """One cluster's services on a Swarm: create, update, remove and inspect them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from docker.errors import APIError, NotFound
@@ -10,9 +12,11 @@ from .... import errors
 from ....errors import BackendError
 from ...base import ClusterRef, EngineTask
 from ...controller_calls import wait_for
-from ..engine.engine import Engine, engine_errors, ignore_conflict, retry_conflicts
+from ...parallel_calls import PARALLEL_CALLS, for_all
+from ..engine.engine import Engine, engine_errors, retry_conflicts
 from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, ServiceJson, Services, cluster_filter, cluster_labels
-from .services import Reference, Service
+from .nodes import NodeJson, hostname_of, is_reachable
+from .services import NO_TASK_MODE, TASK_MODE, Reference, Service
 
 _STARTING_STATES = {
     "new": "scheduled",
@@ -26,10 +30,11 @@ _STARTING_STATES = {
 """Swarm's states of a task that does not run yet, and ours.
 https://docs.docker.com/engine/swarm/how-swarm-mode-works/swarm-task-states/"""
 
-_ENDED_STATES = ("complete", "failed", "shutdown", "rejected", "orphaned", "remove")
+_ORPHANED = "orphaned"
+_ENDED_STATES = ("complete", "failed", "shutdown", "rejected", _ORPHANED, "remove")
 _FAILED_STATES = ("failed", "rejected")
-_NO_REPLICAS = {"Replicated": {"Replicas": 0}}
 _NAME_CONFLICT = 409
+_STOP_MARGIN = 60.0
 
 TaskJson = Mapping[str, Any]
 """A Swarm task in the form of the Engine API."""
@@ -109,21 +114,31 @@ class Swarm:
         if not is_created:
             self.apply(desired)
 
-    def apply(self, desired: Service) -> None:
-        """Create a service, or update the existing one of that name.
+    def apply(self, desired: Service, ended: Collection[str] = ()) -> None:
+        """Create a service, or update the existing one of that name. That of a task is removed and, when its container has ended,
+        created again. On the machines `ended` it has, whatever the Swarm reports.
 
         Raises:
-            BackendError: the engine refuses it, or the name belongs to something else.
+            BackendError: the engine refuses it, the name belongs to something else, or the container does not end.
         """
-        retry_conflicts(desired.name, lambda: self._create_or_update(desired))
+        retry_conflicts(desired.name, lambda: self._create_or_update(desired, ended))
 
-    def _create_or_update(self, desired: Service) -> bool:
+    def _create_or_update(self, desired: Service, ended: Collection[str]) -> bool:
         """False when another process created it meanwhile."""
         try:
             existing = self.engine.call(lambda api: api.inspect_service(desired.name))
         except NotFound:
             return self._create(desired)
-        self._update_if_changed(existing, desired)
+        labels = existing["Spec"]["Labels"]
+        if labels.get(ID_LABEL) != self.cluster["id"]:
+            wrong = f"a service of this name exists and does not belong to the cluster {self.cluster['name']}"
+            raise BackendError(f"{desired.name}: {wrong}. Remove it.")
+        if desired.mode is not None:
+            # Other labels alone, as after `pulumi stack rename`, are not worth a restart.
+            is_same = labels.get(SPEC_HASH_LABEL) == desired.labels[SPEC_HASH_LABEL]
+            return is_same or self._replace(existing, desired, ended)
+        if labels != desired.labels:
+            self._update(existing, desired.template, desired.labels)
         return True
 
     def _create(self, desired: Service) -> bool:
@@ -135,6 +150,7 @@ class Swarm:
                     name=desired.name,
                     labels=dict(desired.labels),
                     endpoint_spec={"Mode": "dnsrr"},
+                    mode=desired.mode,
                 )
             )
         except APIError as error:
@@ -143,31 +159,62 @@ class Swarm:
             raise
         return True
 
-    def _update_if_changed(self, existing: ServiceJson, desired: Service) -> None:
-        labels = existing["Spec"]["Labels"]
-        if labels.get(ID_LABEL) != self.cluster["id"]:
-            wrong = f"a service of this name exists and does not belong to the cluster {self.cluster['name']}"
-            raise BackendError(f"{desired.name}: {wrong}. Remove it.")
-        if labels != desired.labels or is_scaled_to_zero(existing):
-            # Other labels alone, as after `pulumi stack rename`, do not restart the container.
-            self._update(existing, desired.template, desired.labels)
+    def _replace(self, existing: ServiceJson, desired: Service, ended: Collection[str] = ()) -> bool:
+        """Remove a service, wait until its container has ended, and create another of its name; False as `_create`. Where the engine
+        refuses the new one, the task keeps the old one."""
+        self._stop(existing, ended)
+        try:
+            return self._create(desired)
+        except APIError:
+            self._create(_task_service(existing))
+            raise
+
+    def _stop(self, existing: ServiceJson, ended: Collection[str] = ()) -> None:
+        """Remove a service, and wait until its containers have ended.
+
+        Raises:
+            BackendError: one has not in time; the message has the command that creates the service again.
+        """
+        spec = existing["Spec"]
+        timeout = spec["TaskTemplate"]["ContainerSpec"].get("StopGracePeriod", 0) / 1e9 + _STOP_MARGIN
+        error = f"{spec['Name']}: its container did not end. `pulumi up --refresh` starts the task again when it has"
+        self._remove_all([existing], lambda node: hostname_of(node) in ended, error, timeout)
+
+    def _remove_all(
+        self, services: Sequence[ServiceJson], is_ignored: Callable[[NodeJson], bool], error: str, timeout: float
+    ) -> None:
+        """Remove services, and wait until their containers have ended, except on nodes that are ignored. Docker before 23 does not end
+        those of a running job whose service is removed, so it first gets no task."""
+        jobs = [item["ID"] for item in services if "ReplicatedJob" in item["Spec"].get("Mode", {})]
+        others = [item["ID"] for item in services if item["ID"] not in jobs]
+        for service_id in jobs:
+            retry_conflicts(service_id, partial(self._end_job, service_id))
+        self._remove_each(others)
+        wait_for(lambda: not self._ending([*jobs, *others], is_ignored), error, timeout)
+        self._remove_each(jobs)
+
+    def _remove_each(self, service_ids: Sequence[str]) -> None:
+        for service_id in service_ids:
+            self.engine.remove(lambda api, service_id=service_id: api.remove_service(service_id))  # type: ignore[misc]
+
+    def _end_job(self, service_id: str) -> bool:
+        with suppress(NotFound):
+            existing = self.engine.call(lambda api: api.inspect_service(service_id))
+            self._update(existing, existing["Spec"]["TaskTemplate"], existing["Spec"]["Labels"], NO_TASK_MODE)
+        return True
 
     def _update(
         self,
         existing: ServiceJson,
         template: Mapping[str, Any],
         labels: Mapping[str, str],
-        force: bool = False,
         mode: Mapping[str, Any] | None = None,
     ) -> None:
-        """`force` replaces the container though its definition is the same; the engine's default mode is one replica."""
-        restarts = existing["Spec"]["TaskTemplate"].get("ForceUpdate", 0) + int(force)
-        call = self.engine.call_once if force else self.engine.call
-        call(
+        self.engine.call(
             lambda api: api.update_service(
                 existing["ID"],
                 existing["Version"]["Index"],
-                {**template, "ForceUpdate": restarts},
+                {**template, "ForceUpdate": existing["Spec"]["TaskTemplate"].get("ForceUpdate", 0)},
                 name=existing["Spec"]["Name"],
                 labels=dict(labels),
                 endpoint_spec={"Mode": "dnsrr"},
@@ -181,41 +228,37 @@ class Swarm:
         Raises:
             BackendError: the engine refuses it.
         """
-        retry_conflicts(hostname, lambda: self._force_update(self._service(hostname)))
+        self.apply(self.stop(hostname))
 
-    def scale_to_zero(self, hostname: str, timeout: float) -> None:
-        """Remove a service's container, until `restart`; wait until it has ended."""
-        retry_conflicts(hostname, lambda: self._force_update(self._service(hostname), _NO_REPLICAS))
-        service_id = self._service(hostname)["ID"]
-        wait_for(lambda: not self._ending([service_id]), f"the container of {hostname} did not end", timeout)
+    def stop(self, hostname: str) -> Service:
+        """Remove a task's service, and wait until its container has ended; what `apply` creates again."""
+        existing = self._service(hostname)
+        self._stop(existing)
+        return _task_service(existing)
 
     def _service(self, hostname: str) -> ServiceJson:
         services = self.services()
         require_service(services, self.cluster, hostname)
         return services[hostname]
 
-    def _force_update(self, existing: ServiceJson, mode: Mapping[str, Any] | None = None) -> bool:
-        spec = existing["Spec"]
-        self._update(existing, spec["TaskTemplate"], spec["Labels"], force=True, mode=mode)
-        return True
-
     def start_ended(self, hostnames: Sequence[str]) -> None:
         """Start the tasks among these that have no running launcher."""
         services, tasks = self.services(), self.tasks()
-        for hostname in hostnames:
-            service, task = services.get(hostname), tasks.get(hostname)
-            if service is not None and (task is None or not task.alive):
-                with engine_errors(f"starting {hostname}"), ignore_conflict():
-                    self._force_update(service)
+        ended = [name for name in hostnames if name in services and not (name in tasks and tasks[name].alive)]
+
+        def start(hostname: str) -> None:
+            with engine_errors(f"starting {hostname}"):
+                self.engine.remove(lambda api: api.remove_service(services[hostname]["ID"]))
+                self._create(_task_service(services[hostname]))
+
+        for_all(ended, start, PARALLEL_CALLS)
 
     def remove(self, *hostnames: str, timeout: float) -> None:
         """Remove services, and wait until their containers have ended."""
-        service_ids = [item["ID"] for hostname, item in self.services().items() if hostname in hostnames]
-        for service_id in service_ids:
-            self.engine.remove(lambda api, service_id=service_id: api.remove_service(service_id))  # type: ignore[misc]
-        if service_ids:
-            error = f"the containers of {', '.join(hostnames)} did not end"
-            wait_for(lambda: not self._ending(service_ids), error, timeout)
+        services = [item for hostname, item in self.services().items() if hostname in hostnames]
+        error = f"the containers of {', '.join(hostnames)} did not end"
+        if services:
+            self._remove_all(services, lambda node: not is_reachable(node), error, timeout)
 
     def runs_as_defined(self, desired: Service) -> bool:
         """Whether the service's only task runs with the desired definition."""
@@ -229,7 +272,10 @@ class Swarm:
     def has_ended(self, hostname: str) -> bool:
         """Whether all tasks of a service have ended, on the machines that respond."""
         service = self.services().get(hostname)
-        return service is None or (bool(self._tasks_of([service["ID"]])) and not self._ending([service["ID"]]))
+        if service is None:
+            return True
+        service_ids = [service["ID"]]
+        return bool(self._tasks_of(service_ids)) and not self._ending(service_ids, lambda node: not is_reachable(node))
 
     def all_tasks_of(self, hostname: str) -> Sequence[TaskJson]:
         """The tasks of a service, on all machines."""
@@ -243,15 +289,18 @@ class Swarm:
     def _tasks_of(self, service_ids: Sequence[str]) -> list[TaskJson]:
         return [task for task in self._all_tasks() if task["ServiceID"] in service_ids]
 
-    def _ending(self, service_ids: Sequence[str]) -> list[TaskJson]:
-        """The tasks of these services that have not ended, on the machines that respond."""
-        nodes = self.engine.call(lambda api: api.nodes())
-        unreachable = {node["ID"] for node in nodes if node["Status"]["State"] != "ready"}
-        return [
-            task
-            for task in self._tasks_of(service_ids)
-            if task["Status"]["State"] not in _ENDED_STATES and task.get("NodeID") not in unreachable
-        ]
+    def _ending(self, service_ids: Sequence[str], is_ignored: Callable[[NodeJson], bool]) -> list[TaskJson]:
+        """The tasks of these services that have not ended, except on nodes that are ignored. A Swarm calls a task `orphaned` also when
+        its node has been down for 24 hours, which does not end it."""
+        nodes = {node["ID"]: node for node in self.engine.call(lambda api: api.nodes())}
+        ignored = {node_id for node_id, node in nodes.items() if is_ignored(node)}
+
+        def has_ended(task: TaskJson) -> bool:
+            state, node_id = task["Status"]["State"], task.get("NodeID")
+            is_lost = state == _ORPHANED and node_id in nodes
+            return node_id in ignored or (state in _ENDED_STATES and not is_lost)
+
+        return [task for task in self._tasks_of(service_ids) if not has_ended(task)]
 
     def tasks(self) -> Mapping[str, EngineTask]:
         """The state of each service's newest task by hostname; a service without a task is `scheduled`."""
@@ -285,10 +334,10 @@ def require_service(by_hostname: Mapping[str, object], cluster: ClusterRef, host
         raise errors.NotFound(f"{hostname} of {cluster['name']} does not have a service. {remedy}.")
 
 
-def is_scaled_to_zero(service: ServiceJson) -> bool:
-    """Whether a service has no task, after `Swarm.scale_to_zero`."""
-    replicas = service["Spec"].get("Mode", {}).get("Replicated", {}).get("Replicas", 1)
-    return bool(replicas == 0)
+def _task_service(existing: ServiceJson) -> Service:
+    """The definition of an existing service of a task. Release 0.1.0 has created it in another mode."""
+    spec = existing["Spec"]
+    return Service(spec["Name"], spec["Labels"], spec["TaskTemplate"], TASK_MODE)
 
 
 def _engine_task(tasks: Sequence[TaskJson]) -> EngineTask:

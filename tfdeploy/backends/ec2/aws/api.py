@@ -180,9 +180,9 @@ def _described(region: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
         return [instance for reservation in reservations for instance in reservation["Instances"]]
 
 
-def instances(region: str, tags: Mapping[str, str]) -> list[Instance]:
-    """The existing instances with these tags, the oldest first."""
-    live = {"Name": "instance-state-name", "Values": list(LIVE)}
+def instances(region: str, tags: Mapping[str, str], states: Sequence[str] = LIVE) -> list[Instance]:
+    """The existing instances with these tags in these states, the oldest first."""
+    live = {"Name": "instance-state-name", "Values": list(states)}
     described = retry_throttled(lambda: _described(region, [*tag_filters(tags), live]))
     return sorted(map(_instance, described), key=lambda instance: (instance.launched, instance.instance_id))
 

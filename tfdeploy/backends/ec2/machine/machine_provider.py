@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ....agent.run_state import UNKNOWN
+from ....agent.run_state import UNKNOWN, UNREACHABLE
 from ....errors import BackendError, SpecError, Unreachable
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
@@ -65,13 +65,19 @@ class Ec2MachineProvider:
         with suppress(Unreachable, SpecError):
             listed = ssh.engine(cluster).call(lambda api: api.nodes()) if not problems else []
             nodes = {node["Description"]["Hostname"]: node for node in listed}
-        failures = boot.read_failures(cluster)
+        failures, region = boot.read_failures(cluster), ssh.region(cluster)
+        statuses = {name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()}
         return ObservedMachines(
-            statuses={name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()},
+            statuses=statuses,
             others=UNKNOWN if problems else GONE,
             addresses={name: instance.public_ip for name, instance in instances.items()},
             cost=costs.current_cost(cluster),
             failures={name: f"{failure.reason}\n{failure.console}".rstrip() for name, failure in failures.items()},
+            remedies={
+                name: terminate_remedy(region, name, instances[name].instance_id)
+                for name, status in statuses.items()
+                if status.startswith(UNREACHABLE)
+            },
             problems=problems,
         )
 
@@ -115,6 +121,12 @@ def discover_hosts(cluster: ClusterRef, spec: ClusterSpec, instances: Iterable[I
         return ssh.SshHosts()
     managers = (instance.machine for instance in running if instance.is_manager and instance.machine in hosts)
     return ssh.SshHosts(next(managers, ""), spec.ec2.ssh_user, hosts)
+
+
+def terminate_remedy(region: str, machine: str, instance_id: str) -> str:
+    """What the user can do for the tasks of a machine that does not respond: only EC2 confirms its end."""
+    command = f"aws ec2 terminate-instances --region {region} --instance-ids {instance_id}"
+    return f"If {machine} does not respond again, `{command}` and then `pulumi up` start its tasks on a new machine."
 
 
 def machine_status(instance: Instance, node: Mapping[str, Any] | None) -> str:

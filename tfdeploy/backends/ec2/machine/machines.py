@@ -70,13 +70,13 @@ def shared_folder(cluster: ClusterRef, spec: ClusterSpec) -> str:
     return requested or cluster_folder(cluster)
 
 
-def existing(cluster: ClusterRef) -> list[Instance]:
-    """The existing instances of a cluster, the oldest first.
+def existing(cluster: ClusterRef, states: Sequence[str] = model.LIVE) -> list[Instance]:
+    """The existing instances of a cluster in these states of EC2, the oldest first.
 
     Raises:
         Unreachable: AWS does not respond.
     """
-    return api.instances(ssh.region(cluster), id_tag(cluster))
+    return api.instances(ssh.region(cluster), id_tag(cluster), states)
 
 
 def take_inventory(cluster: ClusterRef, spec: ClusterSpec) -> Ec2Inventory:

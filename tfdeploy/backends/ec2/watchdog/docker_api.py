@@ -67,7 +67,7 @@ class LocalEngine:
         """The number of tasks that run on these nodes. For a node that is down the Swarm reports its last state for a long time."""
         services = self._get("/services", {"label": self._labels})
         names = [item["Spec"]["Name"] for item in services if not item["Spec"]["Name"].endswith(_AUXILIARY)]
-        tasks = self._get("/tasks", {"service": names, "desired-state": ["running"]}) if names else []
+        tasks = self._get("/tasks", {"service": names}) if names else []
         return sum(task["Status"]["State"] == "running" and task.get("NodeID") in nodes for task in tasks)
 
     def record(self) -> Optional[Path]:
