@@ -19,17 +19,18 @@ ONLY = "--"
 
 
 def remove_volumes(arguments: List[str], path: str = _SOCKET) -> int:
-    """Remove all volumes with all these labels (`name=value`); the exit code, 1 when one is still in use.
+    """Remove all volumes with all these labels (`name=value`), the first of which is the cluster's, after its ended containers; the exit
+    code, 1 when one is still in use.
 
     With `-- SERVICE VOLUME…` only these volumes are removed, after the ended containers of the service.
     """
     labels, selection = _parse(arguments)
+    users = [f"{SERVICE}={selection[0]}"] if selection else labels[:1]
     volumes = _get(path, "/volumes?", {"label": labels})["Volumes"] or []
     left = [volume["Name"] for volume in volumes if not selection or volume["Name"] in selection[1:]]
 
     def are_removed() -> bool:
-        if selection:
-            _remove_ended_containers(path, [f"{SERVICE}={selection[0]}"])
+        _remove_ended_containers(path, users)
         left[:] = [name for name in left if _call(path, "DELETE", f"/volumes/{quote(name)}").status not in (204, 404)]
         return not left
 
@@ -46,7 +47,7 @@ def _parse(arguments: List[str]) -> Tuple[List[str], List[str]]:
 
 
 def _remove_ended_containers(path: str, labels: List[str]) -> None:
-    """Docker keeps some ended containers, and with them the use of their volumes."""
+    """A Swarm keeps some ended containers, and with them the use of their volumes; Docker before 23 those of all jobs."""
     for item in _get(path, "/containers/json?all=1&", {"label": labels, "status": ["exited", "dead", "created"]}):
         _call(path, "DELETE", f"/containers/{item['Id']}")
 
