@@ -19,8 +19,8 @@ ONLY = "--"
 
 
 def remove_volumes(arguments: List[str], path: str = _SOCKET) -> int:
-    """Remove all volumes with all these labels (`name=value`), the first of which is the cluster's, after its ended containers; the exit
-    code, 1 when one is still in use.
+    """Remove all volumes with all these labels (`name=value`), the first of which is the cluster's, after its ended containers; the
+    exit code, 1 when one is still in use.
 
     With `-- SERVICE VOLUME…` only these volumes are removed, after the ended containers of the service.
     """

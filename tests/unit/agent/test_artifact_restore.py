@@ -1,11 +1,13 @@
 """Paths of artifacts lead nowhere else."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
-from tfdeploy.agent.record.artifact_restore import restorable, restored_path
+from tfdeploy.agent.record.artifact_restore import restorable, restored_path, without_restored
+from tfdeploy.agent.record.artifacts import CHECKPOINT, FILES, KERAS, Artifact, ArtifactFile
 
 
 def test_what_a_run_has_complete_is_restorable(tmp_path: Path) -> None:
@@ -30,3 +32,22 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, path: str) -> None:
     (tmp_path / "link").symlink_to("/etc")
     with pytest.raises(ValueError, match=r"artifact"):
         restored_path(tmp_path, path)
+
+
+def test_what_was_restored_is_not_uploaded_again_while_it_is_unchanged(tmp_path: Path) -> None:
+    def file(name: str, version: str, text: str | None = None) -> ArtifactFile:
+        return ArtifactFile(name, 5, version, text)
+
+    same, newer = file("a.keras", "1"), file("b.keras", "2")
+    artifacts = [
+        Artifact(KERAS, "a.keras", [same]),
+        Artifact(KERAS, "b.keras", [newer]),
+        Artifact(FILES, "*", [same, newer]),
+        Artifact(CHECKPOINT, "c-1", [file("c-1.index", "1"), file("checkpoint", "text 9", "c-1")]),
+        Artifact(CHECKPOINT, "c-2", [file("c-1.index", "1"), file("c-2.index", "1")]),
+    ]
+    assert list(without_restored(tmp_path, artifacts)) == artifacts
+    restored = {name: [5, "1"] for name in ("a.keras", "b.keras", "c-1.index")}
+    (tmp_path / ".tfdeploy-restored.json").write_text(json.dumps(restored))
+    changed = [artifacts[1], Artifact(FILES, "*", [newer]), artifacts[4]]
+    assert list(without_restored(tmp_path, artifacts)) == changed

@@ -258,8 +258,8 @@ class Controller:
         """The artifacts that fill an empty `train_dir` of a run: its own, else those of the run that it continues. Launchers of version
         0.1.0 copy them from the folder."""
         folder = self._restored_folder(run_id)
-        files = artifact_restore.restorable(folder)
-        return {"folder": str(folder / "artifacts"), "files": [file._asdict() for file in files]}
+        files = [file._asdict() for file in artifact_restore.restorable(folder)]
+        return {"folder": str(folder / "artifacts"), "is_own": folder.name == run_id, "files": files}
 
     def restored_file(self, run_id: str, path: str) -> Path:
         """One of these artifacts."""

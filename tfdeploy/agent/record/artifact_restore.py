@@ -2,22 +2,31 @@
 
 The launchers of one machine share `train_dir`: the first of them does it, and the others wait. Everything arrives in another folder
 first; the file `checkpoint`, by which TensorFlow finds the newest one, gets its name last. A folder with other files is left alone.
+
+What a machine has restored of its own run is not uploaded again while it is unchanged: the record has it, or a newer one of another
+machine.
 """
 
 import fcntl
+import json
 import os
 import shutil
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Sequence
 from urllib.parse import quote
 
-from ..files import sha256_of
+from ..files import sha256_of, write_whole
 from ..transport.rpc import Client
 from .artifact_manifest import is_complete, load_manifest
+from .artifacts import FILES, Artifact, ArtifactFile
 from .record_files import is_valid_name
 
 _DRAFTS = ".tfdeploy-restore"
+_RESTORED = ".tfdeploy-restored.json"
+"""The restored files with their sizes and versions."""
+
 _CHECKPOINT = "checkpoint"
 _SECONDS = 120.0
 """A call may hash files of several GiB, which version 0.1.0 has stored."""
@@ -78,6 +87,9 @@ def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:
             files = [RestorableFile(**item) for item in listing["files"]]
             if files:
                 _fill(client, f"/restore/{run_id}", files, folder)
+                if listing.get("is_own"):
+                    _note_restored(folder, files)
+                shutil.rmtree(str(folder / _DRAFTS), ignore_errors=True)
 
 
 @contextmanager
@@ -105,4 +117,24 @@ def _fill(client: Client, route: str, files: List[RestorableFile], folder: Path)
         target = restored_path(folder, file.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         restored_path(drafts, file.path).replace(target)
-    shutil.rmtree(str(drafts), ignore_errors=True)
+
+
+def _note_restored(folder: Path, files: Sequence[RestorableFile]) -> None:
+    versions = {file.path: [file.size, str((folder / file.path).stat().st_mtime_ns)] for file in files}
+    write_whole(folder / _RESTORED, json.dumps(versions))
+
+
+def without_restored(folder: Path, artifacts: Sequence[Artifact]) -> Iterator[Artifact]:
+    """These artifacts of a `train_dir`, without those that were restored there and are unchanged."""
+    try:
+        restored: Dict[str, List[object]] = json.loads((folder / _RESTORED).read_text())
+    except (OSError, ValueError):
+        restored = {}
+
+    def has_changed(file: ArtifactFile) -> bool:
+        return file.text is None and restored.get(file.name) != [file.size, file.version]
+
+    for artifact in artifacts:
+        changed = [file for file in artifact.files if has_changed(file)]
+        if changed:
+            yield replace(artifact, files=changed) if artifact.kind == FILES else artifact

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterator, List, Tuple
 from urllib.parse import quote
 
+from ..record.artifact_restore import without_restored
 from ..record.artifacts import (
     CHANGED,
     LIMIT,
@@ -117,7 +118,8 @@ class ArtifactSender:
 
     def _find(self) -> Tuple[List[Artifact], List[LeftOut]]:
         files, is_complete = scan(self._root)
-        artifacts, left_out = choose(files, self._patterns, self._read_text)
+        chosen, left_out = choose(files, self._patterns, self._read_text)
+        artifacts = list(without_restored(self._root, chosen))
         excess = [] if is_complete else [LeftOut(self._root.name, 0, LIMIT)]
         if self._interval:
             artifacts, left_out, excess = whole_checkpoints(artifacts), [], []
