@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .. import receipts
 from ..agent.control.artifact_uploads import MAX_SECONDS
 from ..agent.polling import wait_until
 from ..agent.record.record import RecordView, ViewRequest
-from ..agent.record.record_import import ImportRequest
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import FINAL, TaskState
 from ..agent.transport.rpc import PROTOCOL, CallError
@@ -20,6 +19,9 @@ from ..component.plugin_exit import is_cancelled
 from ..errors import BackendError, Unreachable
 from ..paths import output_files
 from .base import RunProps
+
+if TYPE_CHECKING:  # commands that only read import no record to write
+    from ..agent.record.record_import import ImportRequest
 
 _POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 1.0
@@ -204,7 +206,7 @@ def mark_moved(controller: ControllerApi, to: str) -> None:
         controller.json("POST", "/moved", {"to": to})
 
 
-def finish_import(controller: ControllerApi, request: ImportRequest) -> None:
+def finish_import(controller: ControllerApi, request: "ImportRequest") -> None:
     """Have the controller replace its record by what was sent. For many GiB that takes longer than a call: then wait for it.
 
     Raises:
