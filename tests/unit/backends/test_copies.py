@@ -12,9 +12,10 @@ from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.record import record_import
 from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.record_files import Range, RecordList, grows, list_files
+from tfdeploy.agent.record.record_files import Range, grows, list_files
 from tfdeploy.agent.record.record_import import ImportRequest
 from tfdeploy.agent.run_state import STOPPED, RunResult
+from tfdeploy.backends.ec2.record_bucket import Manifest
 from tfdeploy.backends.ec2.watchdog.record_upload import LIST, PART, RecordUpload, part_name
 from tfdeploy.backends.record_copy import RecordCopy
 
@@ -34,11 +35,12 @@ def by_the_controller(distant: Distant) -> Path:
 def by_the_bucket(distant: Distant) -> Path:
     objects: dict[str, bytes] = {}
     assert RecordUpload(distant.record.folder, objects.__setitem__).upload()
-    listed = RecordList.from_dict(json.loads(objects[LIST]))
+    manifest = Manifest.from_dict(json.loads(objects[LIST]))
+    listed, places = manifest.record, manifest.places
 
     def read(ranges: Sequence[Range]) -> list[bytes]:
         name, offset, size = ranges[0]
-        part = objects[f"record/{listed.record_id}/{part_name(name, offset // PART)}"]
+        part = objects[f"record/{listed.record_id}/{part_name(name, offset // PART, places.get(name, ''))}"]
         return [part[offset % PART :][:size]]
 
     copy = RecordCopy(cluster_ref())
