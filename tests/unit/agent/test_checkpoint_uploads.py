@@ -74,4 +74,6 @@ def test_the_events_of_uploads_while_a_run_trains_do_not_grow_with_them(tmp_path
         {"path": name, "size": 1, "sha256": sha256} for name in ("c-2.index", "checkpoint")
     ]
     record.save(RunState(replace(cluster.run.spec, id="next", resume_from="run"), NOW))
-    assert Controller(record).restorable("next") == controller.restorable("run"), "until it has artifacts of its own"
+    own = controller.restorable("run")
+    assert own["is_own"] is True
+    assert Controller(record).restorable("next") == {**own, "is_own": False}, "until it has artifacts of its own"
