@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.ec2.s3 import BUCKET, FOLDER, REGION, Store, store
-from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, stored_record, uploaded
+from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, uploaded
 from tfdeploy.agent.events import RUN_SUBMITTED, Event
 from tfdeploy.agent.record import record_files
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, save_manifest
@@ -25,17 +25,6 @@ from tfdeploy.backends.ec2.watchdog.s3 import Credentials, PutError, S3Folder
 def read_whole(path: Path) -> bytes:
     with open(path, "rb") as file:  # noqa: PTH123 (Path's own are replaced)
         return file.read()
-
-
-@pytest.fixture
-def record(tmp_path: Path) -> Record:
-    """A record with a run and some output."""
-    return stored_record(tmp_path / "record")
-
-
-@pytest.fixture
-def sent() -> Sent:
-    return Sent()
 
 
 def decide(record: Record, state: str) -> None:

@@ -4,26 +4,14 @@ import hashlib
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, stored_record, uploaded
+from tests.unit.backends.ec2.watchdog.sending import RUN, Sent, consistent, uploaded
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.record import Record
 from tfdeploy.backends.ec2.watchdog import record_upload
 from tfdeploy.backends.ec2.watchdog.record_upload import PART, RecordUpload
-
-
-@pytest.fixture
-def record(tmp_path: Path) -> Record:
-    """A record with a run and some output."""
-    return stored_record(tmp_path / "record")
-
-
-@pytest.fixture
-def sent() -> Sent:
-    return Sent()
 
 
 def test_an_artifact_that_is_replaced_is_sent_from_its_start(
