@@ -37,7 +37,8 @@ def pause_after(seconds: float, shortest: float, longest: float) -> float:
 class Backoff:
     """When something that has failed is tried again: the pause doubles with each failure."""
 
-    def __init__(self, first: float, longest: float) -> None:
+    def __init__(self, first: float = 0.5, longest: float = 30.0) -> None:
+        """`first` and `longest` are the seconds of the first and of the longest pause."""
         self._first, self._longest = first, longest
         self._due = 0.0
         self.failures = 0

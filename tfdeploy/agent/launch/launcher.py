@@ -40,9 +40,6 @@ _RETRY_SECONDS, _LONGEST_RETRY = 0.5, 4.0
 
 _SHIP_SECONDS = 10.0
 
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
-"""Seconds before the launcher tries again to prepare a run or to start the program."""
-
 _PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 """Errors that are not the program's: a full disk, a machine that is out of processes, memory or files."""
 
@@ -75,7 +72,7 @@ class Launcher:
         self._lease = Lease(settings.lease, lambda: self._program.kill(sync.INTERRUPTED, sync.LEASE_ENDED))
         self._last_order = LastOrder()
         self._retry = Backoff(_RETRY_SECONDS, _LONGEST_RETRY)
-        self._backoff = Backoff(_FIRST_BACKOFF, _LONGEST_BACKOFF)
+        self._backoff = Backoff()
         self._problem = ""
         self._lost_bytes = 0
         self._leftover_runs = workdir.folder_names(self._folder / "spool")

@@ -20,8 +20,6 @@ _CALL_SECONDS = 60.0
 _REFUSED_SECONDS = 60.0
 """For so long an upload is tried again that the controller refuses, as on a full disk."""
 
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
-
 _NICENESS = 19
 
 
@@ -33,7 +31,7 @@ class Uploads:
         self._thread: Optional[threading.Thread] = None
         self._request: Optional[UploadRequest] = None
         self._is_over = threading.Event()
-        self._backoff = Backoff(_FIRST_BACKOFF, _LONGEST_BACKOFF)
+        self._backoff = Backoff()
         self._refused_since = 0.0
         self.problem = ""
         """Why an upload is tried again; empty when nothing is wrong."""
@@ -79,11 +77,9 @@ class Uploads:
             return False
         except CallObsolete:  # the response to the end of the upload was lost, or the program has ended
             pass
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            self.problem = self._backoff.fail_by("cannot upload artifacts", error)
-            return False
-        except CallError as error:
-            self._refused_since = self._refused_since or boot_seconds()
+        except (OSError, CallError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, CallError):
+                self._refused_since = self._refused_since or boot_seconds()
             self.problem = self._backoff.fail_by("cannot upload artifacts", error)
             return False
         self._note_success()
