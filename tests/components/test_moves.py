@@ -22,7 +22,7 @@ from tfdeploy.errors import BackendError
 from tfdeploy.report.run_outcomes import last_step
 
 BEGINS = """
-found = sorted(path.relative_to(train).as_posix() for path in train.rglob("*") if path.is_file())
+found = sorted(path.relative_to(train).as_posix() for path in train.rglob("[!.]*") if path.is_file())
 print("found", *found, flush=True)
 """
 SAVED = 'print("step 5: loss 1", flush=True); checkpoint(5); put("export/saved_model.pb"); put("export/variables/variables.index")'
@@ -146,7 +146,7 @@ def test_what_a_killed_launcher_has_left_in_the_folder_is_replaced(places: tuple
     (folder / ".tfdeploy-restore/model.ckpt-4.index").touch()
     (folder / "model.ckpt-5.index").write_text("the first part of it")
     restore(controller, TOKEN, run, str(folder))
-    names = ["checkpoint", "export", "model.ckpt-5.data-00000-of-00001", "model.ckpt-5.index"]
+    names = [".tfdeploy-restored.json", "checkpoint", "export", "model.ckpt-5.data-00000-of-00001", "model.ckpt-5.index"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "model.ckpt-5.index").read_text() == "index 5"
     (folder / "model.ckpt-5.data-00000-of-00001").write_text("written later")
