@@ -2,7 +2,7 @@
 
 import ast
 
-GROUPS = ("container", "docker", "ec2")
+GROUPS = ("container", "docker", "ec2", "kubernetes")
 
 
 def merged(arguments: str) -> str:

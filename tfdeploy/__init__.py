@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from .component import tracebacks
 
 if TYPE_CHECKING:
-    from .args import ContainerArgs, DockerArgs, Ec2Args, JobArgs, RestartArgs, TensorFlowClusterArgs
+    from .args import ContainerArgs, DockerArgs, Ec2Args, JobArgs, KubernetesArgs, RestartArgs, TensorFlowClusterArgs
     from .cluster import TensorFlowCluster
     from .errors import SpecError, TfdeployError
 
@@ -15,6 +15,7 @@ __all__ = [
     "DockerArgs",
     "Ec2Args",
     "JobArgs",
+    "KubernetesArgs",
     "RestartArgs",
     "SpecError",
     "TensorFlowCluster",
@@ -27,6 +28,7 @@ _HOMES = {
     "DockerArgs": "args",
     "Ec2Args": "args",
     "JobArgs": "args",
+    "KubernetesArgs": "args",
     "RestartArgs": "args",
     "SpecError": "errors",
     "TensorFlowCluster": "cluster",

@@ -1,64 +1,15 @@
 """The arguments of a `TensorFlowCluster`. Their defaults are those of the dataclasses in `spec/`.
 
-Outputs of other resources are valid in all of them; groups of arguments (`restart`, `elastic`, `jobs`, `container`, `docker`, `ec2`)
-are mappings with members that may be Outputs.
+Outputs of other resources are valid in all of them; groups of arguments (`restart`, `elastic`, `jobs`, `container`, `docker`, `ec2`,
+`kubernetes`) are mappings with members that may be Outputs.
 """
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 import pulumi
 
-# Pulumi's component analyzer takes enums and no `Literal`; type checkers take the plain strings that people write.
-if TYPE_CHECKING:
-    Backend = Literal["local", "docker", "ec2"]
-    FlagRule = Literal["auto", "always", "never"]
-    SuccessRule = Literal["chief", "worker-0", "all-workers"]
-    Network = Literal["overlay", "host"]
-    MachineLayout = Literal["per-task", "packed"]
-    Connectivity = Literal["public", "private", "ssm"]
-else:
-
-    class Backend(StrEnum):
-        """Where tasks run."""
-
-        LOCAL = "local"
-        DOCKER = "docker"
-        EC2 = "ec2"
-
-    class FlagRule(StrEnum):
-        """Whether the four flags are appended to the command."""
-
-        AUTO = "auto"
-        ALWAYS = "always"
-        NEVER = "never"
-
-    class SuccessRule(StrEnum):
-        """Which tasks must succeed for the run to succeed."""
-
-        CHIEF = "chief"
-        WORKER_0 = "worker-0"
-        ALL_WORKERS = "all-workers"
-
-    class Network(StrEnum):
-        """The network of containers."""
-
-        OVERLAY = "overlay"
-        HOST = "host"
-
-    class MachineLayout(StrEnum):
-        """How tasks share EC2 instances."""
-
-        PER_TASK = "per-task"
-        PACKED = "packed"
-
-    class Connectivity(StrEnum):
-        """How tfdeploy connects to EC2 instances."""
-
-        PUBLIC = "public"
-        PRIVATE = "private"
-        SSM = "ssm"
+from .choices import Backend, Connectivity, FlagRule, MachineLayout, Network, SuccessRule
 
 
 class RestartArgs(TypedDict, total=False):
@@ -128,6 +79,25 @@ class JobEc2Args(TypedDict, total=False):
     """Volumes of this job's machines, in addition to the cluster's."""
 
 
+class JobKubernetesArgs(TypedDict, total=False):
+    """The pods of one job, on the backend "kubernetes"."""
+
+    node_selector: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Labels of the nodes of this job, in addition to the cluster's; the same label overrides."""
+
+    tolerations: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Taints that this job tolerates, in addition to the cluster's."""
+
+    priority_class: pulumi.Input[str]
+    """This job's priority class; by default the cluster's."""
+
+    labels: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Labels of this job's pods, in addition to the cluster's; the same label overrides."""
+
+    annotations: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Annotations of this job's pods, in addition to the cluster's; the same annotation overrides."""
+
+
 class JobArgs(TypedDict, total=False):
     """Settings of one job."""
 
@@ -157,6 +127,9 @@ class JobArgs(TypedDict, total=False):
 
     ec2: JobEc2Args
     """This job's EC2 instances."""
+
+    kubernetes: JobKubernetesArgs
+    """This job's pods on Kubernetes."""
 
 
 class ContainerArgs(TypedDict, total=False):
@@ -308,6 +281,49 @@ class Ec2Args(TypedDict, total=False):
 
     tags: pulumi.Input[Mapping[str, pulumi.Input[str]]]
     """Additional tags of all AWS resources."""
+
+
+class KubernetesArgs(TypedDict, total=False):
+    """The Kubernetes cluster and the pods, on the backend "kubernetes"."""
+
+    context: pulumi.Input[str]
+    """The context of the kubeconfig; by default its current one."""
+
+    kubeconfig: pulumi.Input[str]
+    """The kubeconfig: the path of a file, or its content as YAML or JSON, such as the Output of a Kubernetes cluster that the same
+    program creates. A content must not have credentials, but may name a program that gets them, as that of EKS does. By default
+    $KUBECONFIG, else ~/.kube/config."""
+
+    namespace: pulumi.Input[str]
+    """An existing namespace; by default that of the context, else "default"."""
+
+    node_selector: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Labels that the nodes of all tasks must have."""
+
+    tolerations: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Taints of nodes that all tasks tolerate, as `kubectl taint` writes them: "KEY=VALUE:EFFECT", "KEY:EFFECT", "KEY" for every
+    value and effect; "*" for all taints."""
+
+    priority_class: pulumi.Input[str]
+    """The priority class of the pods."""
+
+    service_account: pulumi.Input[str]
+    """The service account of the pods, for example for access to a bucket; by default "default". Pods do not get its token."""
+
+    image_pull_secrets: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """The Secrets of the namespace with the credentials of image registries."""
+
+    queue: pulumi.Input[str]
+    """The LocalQueue of Kueue that admits the tasks."""
+
+    storage_class: pulumi.Input[str]
+    """The storage class of the volumes that are created; by default the Kubernetes cluster's."""
+
+    labels: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Additional labels of all pods."""
+
+    annotations: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Additional annotations of all pods."""
 
 
 class TensorFlowClusterArgs(TypedDict, total=False):
@@ -464,3 +480,6 @@ class TensorFlowClusterArgs(TypedDict, total=False):
 
     ec2: Ec2Args
     """Settings of the backend "ec2"."""
+
+    kubernetes: KubernetesArgs
+    """Settings of the backend "kubernetes"."""

@@ -8,6 +8,7 @@ PURE = (
     "spec.environment",
     "spec.ec2",
     "spec.elastic",
+    "spec.kubernetes",
     "spec.cluster",
     "plan.commands",
     "plan.constraints",

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.unit.cases import spec
-from tfdeploy import args
+from tfdeploy import args, choices
 from tfdeploy.cli.commands.options import _rows
 from tfdeploy.provider import Package, _python_name
 from tfdeploy.spec import docker, ec2
@@ -52,11 +52,16 @@ def test_a_shown_default_changes_nothing_when_it_is_set(row: Any) -> None:
 
 
 def test_the_groups_have_the_arguments_that_the_spec_reads() -> None:
-    groups = {"container": args.ContainerArgs, "docker": args.DockerArgs, "ec2": args.Ec2Args}
+    groups = {
+        "container": args.ContainerArgs,
+        "docker": args.DockerArgs,
+        "ec2": args.Ec2Args,
+        "kubernetes": args.KubernetesArgs,
+    }
     assert {name: set(group.__annotations__) for name, group in groups.items()} == {
         name: set(members) for name, members in GROUPS.items()
     }
-    own = {"container": args.JobContainerArgs, "ec2": args.JobEc2Args}
+    own = {"container": args.JobContainerArgs, "ec2": args.JobEc2Args, "kubernetes": args.JobKubernetesArgs}
     assert {name: set(group.__annotations__) for name, group in own.items()} == {
         name: set(members) for name, members in JOB_GROUPS.items()
     }
@@ -66,12 +71,12 @@ def test_the_groups_have_the_arguments_that_the_spec_reads() -> None:
 
 def test_enums_have_the_values_that_the_spec_accepts() -> None:
     for kind, values in (
-        (args.Backend, tuple(BACKENDS)),
-        (args.FlagRule, FLAG_RULES),
-        (args.SuccessRule, SUCCESS_RULES),
-        (args.Network, docker.NETWORKS),
-        (args.MachineLayout, ec2.LAYOUTS),
-        (args.Connectivity, ec2.CONNECTIVITIES),
+        (choices.Backend, tuple(BACKENDS)),
+        (choices.FlagRule, FLAG_RULES),
+        (choices.SuccessRule, SUCCESS_RULES),
+        (choices.Network, docker.NETWORKS),
+        (choices.MachineLayout, ec2.LAYOUTS),
+        (choices.Connectivity, ec2.CONNECTIVITIES),
     ):
         assert tuple(get_args(kind) or [choice.value for choice in kind]) == values  # type: ignore[attr-defined]
 

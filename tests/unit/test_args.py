@@ -64,6 +64,20 @@ EVERY: dict[str, Any] = {
         "subnet": "10.20.0.0/24",
         "retain_volumes": True,
     },
+    "kubernetes": {
+        "context": "kind-kind",
+        "kubeconfig": "~/.kube/other",
+        "namespace": "training",
+        "node_selector": {"cloud.google.com/gke-spot": "true"},
+        "tolerations": ["nvidia.com/gpu"],
+        "priority_class": "low",
+        "service_account": "trainer",
+        "image_pull_secrets": ["registry"],
+        "queue": "team-a",
+        "storage_class": "standard",
+        "labels": {"team": "a"},
+        "annotations": {"example.com/owner": "me"},
+    },
     "ec2": {
         "region": "us-west-2",
         "instance_type": "m7i.large",
@@ -126,7 +140,8 @@ def test_a_cluster_may_come_from_the_configuration_alone() -> None:
     assert cluster_spec("mnist", read()) == cluster_spec("mnist", all_that_go_together)
 
 
-MAPPINGS = ("elastic", "jobs", "metrics", "until", "env", "secrets", "context", "restart", "container", "docker", "ec2")
+GROUPS = ("elastic", "restart", "container", "docker", "ec2", "kubernetes")
+MAPPINGS = (*GROUPS, "jobs", "metrics", "until", "env", "secrets", "context")
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in MAPPINGS])

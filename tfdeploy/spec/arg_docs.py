@@ -15,6 +15,7 @@ from .cluster import ClusterSpec, JobSpec
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .environment import Restart
+from .kubernetes import KubernetesSpec, PodSpec
 
 CLASSES: Mapping[str, str] = {
     "": "TensorFlowClusterArgs",
@@ -23,9 +24,11 @@ CLASSES: Mapping[str, str] = {
     "jobs.JOB.": "JobArgs",
     "jobs.JOB.container.": "JobContainerArgs",
     "jobs.JOB.ec2.": "JobEc2Args",
+    "jobs.JOB.kubernetes.": "JobKubernetesArgs",
     "container.": "ContainerArgs",
     "docker.": "DockerArgs",
     "ec2.": "Ec2Args",
+    "kubernetes.": "KubernetesArgs",
 }
 """The prefix of arguments to the class that has them."""
 
@@ -36,6 +39,7 @@ _SPECS: Mapping[str, tuple[type, ...]] = {
     "ContainerArgs": (ContainerSpec, JobContainerSpec),
     "DockerArgs": (DockerSpec,),
     "Ec2Args": (Ec2Spec, InstanceSpec),
+    "KubernetesArgs": (KubernetesSpec, PodSpec),
 }
 """The classes of arguments to the dataclasses that have their defaults. The groups of a job have none: the cluster's apply."""
 

@@ -46,6 +46,7 @@ _GROUP_EXAMPLES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "container": ((str,), "image"),
     "docker": ((str,), "host"),
     "ec2": ((str,), "instance_type"),
+    "kubernetes": ((str,), "namespace"),
     "metrics": ((str,), "accuracy"),
 }
 """A group to the types of a single value that is written in its place, and to the member that the value is for."""

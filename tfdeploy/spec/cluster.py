@@ -12,23 +12,33 @@ from ..agent.record.record_files import is_valid_name
 from ..agent.run_state import EVALUATOR, GPU_WORKER, TENSORBOARD, WORKERS
 from ..agent.task_command import AGENT, ALWAYS, AUTO, NEVER
 from ..errors import SpecError, nearest
-from . import docker, ec2, elastic
+from . import docker, ec2, elastic, kubernetes
 from .arg_reader import ArgReader, refuse_deep
 from .backends import BACKENDS, DEFAULT_BACKEND
 from .docker import ContainerSpec, DockerSpec, JobContainerSpec
 from .ec2 import Ec2Spec, InstanceSpec
 from .environment import Restart, context, environment, refuse_too_long, restart_policy, secret_environment, secrets
+from .kubernetes import KubernetesSpec, PodSpec
 
 JOBS = ("chief", "ps", *WORKERS, EVALUATOR, TENSORBOARD)
 """The jobs of a cluster in the order in which tables list them."""
 
-GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.KEYS, "docker": docker.DOCKER_KEYS, "ec2": ec2.KEYS}
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "container": docker.KEYS,
+    "docker": docker.DOCKER_KEYS,
+    "ec2": ec2.KEYS,
+    "kubernetes": kubernetes.KEYS,
+}
 """The groups of arguments and their members."""
 
-JOB_GROUPS: Mapping[str, tuple[str, ...]] = {"container": docker.JOB_KEYS, "ec2": ec2.JOB_KEYS}
+JOB_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "container": docker.JOB_KEYS,
+    "ec2": ec2.JOB_KEYS,
+    "kubernetes": kubernetes.JOB_KEYS,
+}
 """The same for the arguments of one job."""
 
-_JOB_FIELDS: Mapping[str, str] = {"container": "container", "ec2": "instance"}
+_JOB_FIELDS: Mapping[str, str] = {"container": "container", "ec2": "instance", "kubernetes": "pod"}
 """A group to the field of `JobSpec` that has it."""
 
 FLAG_RULES = (AUTO, ALWAYS, NEVER)
@@ -85,6 +95,7 @@ class JobSpec:
     restart: Restart = field(default_factory=Restart)
     container: JobContainerSpec = field(default_factory=JobContainerSpec)
     instance: InstanceSpec = field(default_factory=InstanceSpec)
+    pod: PodSpec = field(default_factory=PodSpec)
     command: tuple[str, ...] = ()
     """Empty for the cluster's command."""
     required: bool = True
@@ -142,6 +153,7 @@ class ClusterSpec:
     """The group as the user wrote it, also on a backend that does not use it: the image counts in the name of a run everywhere."""
     docker: DockerSpec = field(default_factory=DockerSpec)
     ec2: Ec2Spec = field(default_factory=Ec2Spec)
+    kubernetes: KubernetesSpec = field(default_factory=KubernetesSpec)
     unused_groups: tuple[str, ...] = ()
     """Groups of arguments that are set and have no effect on this backend."""
     max_workers: int = 0
@@ -163,9 +175,7 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
     Raises:
         SpecError: an argument is not valid.
     """
-    _refuse_name(name)
-    refuse_deep(name, values)
-    args = ArgReader(name, values)
+    args = _reader(name, values)
     jobs = _jobs(args)
     env, success = secret_environment(args), _success(args, jobs)
     spec = ClusterSpec(
@@ -204,17 +214,20 @@ def cluster_spec(name: str, values: Mapping[str, Any]) -> ClusterSpec:
         container=docker.container_spec(args.group("container", docker.KEYS)),
         docker=docker.docker_spec(args.group("docker", docker.DOCKER_KEYS)),
         ec2=ec2.ec2_spec(args.group("ec2", ec2.KEYS)),
+        kubernetes=kubernetes.kubernetes_spec(args.group("kubernetes", kubernetes.KEYS)),
         max_workers=_max_workers(args, jobs),
     )
     return _without_unused_groups(spec, args)
 
 
-def _refuse_name(name: str) -> None:
+def _reader(name: str, values: Mapping[str, Any]) -> ArgReader:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         remedy = (
             f"Use a letter, followed by at most {LONGEST_NAME - 1} letters, digits and hyphens; no hyphen at the end."
         )
         raise SpecError("TensorFlowCluster", f"the name {name!r} is not valid", remedy)
+    refuse_deep(name, values)
+    return ArgReader(name, values)
 
 
 def _max_workers(args: ArgReader, jobs: Sequence[JobSpec]) -> int:
@@ -267,7 +280,7 @@ def _command(args: ArgReader) -> tuple[str, ...]:
 
 
 JOB_KEYS = ("cpus", "memory", "gpus", "port", "env", "restart", "required", *JOB_GROUPS)
-_TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container")
+_TENSORBOARD_KEYS = ("cpus", "memory", "port", "env", "restart", "container", "kubernetes")
 
 
 def _counts(args: ArgReader) -> dict[str, int]:
@@ -297,6 +310,7 @@ def _jobs(args: ArgReader) -> tuple[JobSpec, ...]:
         restart=restart_policy(args, Restart()),
         container=docker.job_container_spec(container, JobContainerSpec()),
         instance=ec2.instance_spec(instances, InstanceSpec()),
+        pod=kubernetes.pod_spec(args.group("kubernetes", kubernetes.KEYS), PodSpec()),
     )
     jobs = [_job(args, name, counts[name], own.get(name, {}), common) for name in counts if counts[name]]
     if args.boolean("standalone_servers") and args.strings("command"):
@@ -320,7 +334,9 @@ def _refuse_counts(args: ArgReader, counts: Mapping[str, int]) -> None:
 def _tensorboard(args: ArgReader, own: Mapping[str, Any], common: JobSpec) -> JobSpec:
     """TensorBoard has no machine or GPU; the cluster's placement constraints do not apply to it."""
     ArgReader(args.cluster, own, f"{args.prefix}jobs.{TENSORBOARD}.").refuse_unknown(
-        f"a setting of the job {TENSORBOARD}", _TENSORBOARD_KEYS, {"container": docker.JOB_KEYS}
+        f"a setting of the job {TENSORBOARD}",
+        _TENSORBOARD_KEYS,
+        {name: JOB_GROUPS[name] for name in ("container", "kubernetes")},
     )
     anywhere = replace(common, container=replace(common.container, placement=()), instance=InstanceSpec())
     return replace(_job(args, TENSORBOARD, 1, own, anywhere), command=("python3", AGENT, TENSORBOARD))
@@ -349,6 +365,7 @@ def _job(args: ArgReader, name: str, count: int, own: Mapping[str, Any], common:
         restart=restart_policy(job, common.restart),
         container=docker.job_container_spec(job.group("container", docker.JOB_KEYS), common.container),
         instance=ec2.instance_spec(job.group("ec2", ec2.JOB_KEYS), instance),
+        pod=kubernetes.pod_spec(job.group("kubernetes", kubernetes.JOB_KEYS), common.pod),
         required=required,
     )
 

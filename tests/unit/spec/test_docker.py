@@ -80,12 +80,15 @@ def test_the_group_container() -> None:
     assert docker_spec(container={"network": "host"}).container.network == "host"
 
 
+_OF_WORKER = ("jobs.worker.container", "jobs.worker.ec2", "jobs.worker.kubernetes")
+
+
 @pytest.mark.parametrize(
     ("backend", "used", "unused"),
     [
-        ("local", set(), ("container", "docker", "ec2", "jobs.worker.container", "jobs.worker.ec2")),
-        ("docker", {"container", "docker"}, ("ec2", "jobs.worker.ec2")),
-        ("ec2", {"container", "ec2"}, ("docker",)),
+        ("local", set(), ("container", "docker", "ec2", "kubernetes", *_OF_WORKER)),
+        ("docker", {"container", "docker"}, ("ec2", "kubernetes", *_OF_WORKER[1:])),
+        ("ec2", {"container", "ec2"}, ("docker", "kubernetes", "jobs.worker.kubernetes")),
     ],
 )
 def test_a_group_is_used_only_on_its_backends(backend: str, used: set[str], unused: tuple[str, ...]) -> None:
@@ -95,12 +98,20 @@ def test_a_group_is_used_only_on_its_backends(backend: str, used: set[str], unus
         container={"image": "mine:1"},
         docker={"host": "ssh://me@manager"},
         ec2={"region": "us-west-2"},
-        jobs={"worker": {"container": {"user": "me"}, "ec2": {"instance_type": "m7i.large"}}},
+        kubernetes={"namespace": "training"},
+        jobs={
+            "worker": {
+                "container": {"user": "me"},
+                "ec2": {"instance_type": "m7i.large"},
+                "kubernetes": {"priority_class": "low"},
+            }
+        },
     )
     assert made.unused_groups == unused
     assert bool(made.container.image) == bool(made.jobs[0].container.user) == ("container" in used)
     assert bool(made.docker.host) == ("docker" in used)
     assert bool(made.ec2.region) == bool(made.jobs[0].instance.instance_type) == ("ec2" in used)
+    assert bool(made.kubernetes.namespace) == bool(made.jobs[0].pod.priority_class) == ("kubernetes" in used)
 
 
 @pytest.mark.parametrize(
