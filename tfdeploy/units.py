@@ -17,6 +17,10 @@ _DURATION = re.compile(
 )
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i))?")
+_FACTORS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
+_FACTORS |= {unit: 1000.0 ** (power + 2) for power, unit in enumerate("MGTPE")}
+_FACTORS |= {f"{unit}i": 1024.0 ** (power + 1) for power, unit in enumerate("KMGTPE")}
 
 
 def moment(at: float) -> str:
@@ -61,6 +65,20 @@ def size(text: str) -> int:
     if number == float("inf"):
         raise ValueError("the size is too large")
     return int(number)
+
+
+def quantity(text: str) -> float:
+    """A quantity of Kubernetes as a number: `"500m"` is 0.5, `"4Gi"` is 4 * 1024**3, `"1e3"` is 1000.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+
+    Raises:
+        ValueError: the text is not a valid quantity.
+    """
+    match = _QUANTITY.fullmatch(str(text).strip())
+    if match is None:
+        raise ValueError(f"not a valid quantity: {text!r}")
+    return float(match[1] + (match[2] or "")) * _FACTORS[match[3] or ""]
 
 
 def text_of_size(number: float) -> str:

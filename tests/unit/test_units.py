@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfdeploy.units import seconds, size, text_of_number, text_of_size, wrapped
+from tfdeploy.units import quantity, seconds, size, text_of_number, text_of_size, wrapped
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,26 @@ def test_a_wrapped_line_keeps_its_indent_and_a_narrow_or_unknown_terminal_has_no
     assert wrapped(line, 40) == ["  one two three four five six seven", "  eight nine ten"]
     assert wrapped(line, 0) == wrapped(line, 29) == [line]
     assert wrapped("a\n\nb", 80) == ["a", "", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("2", 2),
+        ("500m", 0.5),
+        ("4Gi", 4 << 30),
+        ("1.5G", 1.5e9),
+        ("1e3", 1000),
+        ("12E", 12e18),
+        (".5", 0.5),
+        ("3Ki", 3072),
+    ],
+)
+def test_a_quantity_of_kubernetes_is_read(text: str, number: float) -> None:
+    assert quantity(text) == pytest.approx(number)
+
+
+@pytest.mark.parametrize("text", ["", "Gi", "4GiB", "4 Gi", "1K", "a"])
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a valid quantity"):
+        quantity(text)
