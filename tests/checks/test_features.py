@@ -119,3 +119,22 @@ def test_a_row_names_the_command_that_runs_all_its_tests(
     monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "test_it.py").write_text(LEFT_OUT.format(of_all=of_all))
     assert command(Feature("a.one", "a", "", [f"test_it.py::test_{test}" for test in tests])) == expected
+
+
+@pytest.mark.parametrize(
+    ("test", "backends"),
+    [
+        ("tests/contract/test_contract.py::test_names_flags_environment_and_outputs", {"local", "docker", "ec2"}),
+        ("tests/docker/test_images.py::test_hdfs_loads_tensorflow_io_and_java", {"docker"}),
+        ("tests/programs/test_marathon.py::test_the_final_loss_is_an_output", {"local"}),
+        (
+            "tests/programs/test_tfmesos_docker.py::test_tasks_run_as_the_caller_with_the_callers_files_and_volumes",
+            {"docker"},
+        ),
+        ("tests/cli/test_run.py::test_in_containers_it_is_the_same", {"docker"}),
+        ("tests/cli/test_run.py::test_worker_0_runs_in_this_terminal", {"local"}),
+        ("tests/unit/test_units.py::test_a_duration_is_read", set()),
+    ],
+)
+def test_a_row_has_the_backends_on_which_its_tests_run(test: str, backends: set[str]) -> None:
+    assert {*module.COLUMNS[:3]} & module.backends_of(test) == backends
