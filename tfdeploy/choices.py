@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 # Pulumi's component analyzer takes enums and no `Literal`; type checkers take the plain strings that people write.
 if TYPE_CHECKING:
-    Backend = Literal["local", "docker", "ec2"]
+    Backend = Literal["local", "docker", "ec2", "kubernetes"]
     FlagRule = Literal["auto", "always", "never"]
     SuccessRule = Literal["chief", "worker-0", "all-workers"]
     Network = Literal["overlay", "host"]
@@ -19,6 +19,7 @@ else:
         LOCAL = "local"
         DOCKER = "docker"
         EC2 = "ec2"
+        KUBERNETES = "kubernetes"
 
     class FlagRule(StrEnum):
         """Whether the four flags are appended to the command."""

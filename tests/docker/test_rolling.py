@@ -14,8 +14,8 @@ WORKERS = ["worker-0", "worker-1", "worker-2"]
 IMPATIENT = """\
 import sys
 if "pulumi.dynamic" in " ".join(sys.orig_argv):
-    import tfdeploy.backends.docker.swarm.rolling_update
-    tfdeploy.backends.docker.swarm.rolling_update._START_TIMEOUT = 5.0
+    import tfdeploy.backends.rolling_update
+    tfdeploy.backends.rolling_update._START_TIMEOUT = 5.0
 """
 """In the process that runs the providers, as a `sitecustomize`: a task that does not come up is given up sooner."""
 

@@ -71,4 +71,4 @@ def test_the_schema_has_types_for_outputs_and_enums() -> None:
     schema = json.loads(PACKAGE.schema or "")
     types = {name.rpartition(":")[2]: definition for name, definition in schema["types"].items()}
     assert "exitCode" in types["TaskRow"]["properties"]
-    assert [item["value"] for item in types["Backend"]["enum"]] == ["local", "docker", "ec2"]
+    assert [item["value"] for item in types["Backend"]["enum"]] == ["local", "docker", "ec2", "kubernetes"]

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from ..errors import BundleError, SpecError
 from ..plan.code_bundle import collect
-from ..spec.cluster import ClusterSpec
+from ..spec.cluster import ClusterSpec, JobSpec
+
+DEFAULT_VERSION = "2.20.0"
+DEFAULT_IMAGE = f"tensorflow/tensorflow:{DEFAULT_VERSION}"
+DEFAULT_GPU_IMAGE = f"{DEFAULT_IMAGE}-gpu"
+"""TensorFlow's official images, https://hub.docker.com/r/tensorflow/tensorflow. Not 2.21.0: users report that the versions of
+CUDA's libraries in its `-gpu` image do not match TensorFlow's."""
 
 
 def named_image_content(spec: ClusterSpec) -> str:
@@ -30,3 +36,8 @@ def context_hash(spec: ClusterSpec) -> str:
         return collect(spec.name, Path(build), []).name if build else ""
     except BundleError as error:
         raise SpecError(f"{spec.name}: container.build", error.wrong, error.remedy) from None
+
+
+def named_image(spec: ClusterSpec, job: JobSpec) -> str:
+    """The image of a job as named by the user, or the default."""
+    return job.container.image or spec.container.image or (DEFAULT_GPU_IMAGE if job.gpus else DEFAULT_IMAGE)

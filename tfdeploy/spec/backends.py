@@ -65,6 +65,13 @@ BACKENDS: dict[str, BackendEntry] = {
         is_billed=True,
         loses_machines_from=1,
     ),
+    "kubernetes": BackendEntry(
+        "tfdeploy.backends.kubernetes.backend",
+        ("container", "kubernetes"),
+        configured_place=lambda settings: settings.get("tfdeploy:kubernetes.context", ""),
+        packages=("kubernetes",),
+        loses_machines_from=1,
+    ),
 }
 """Each value of the argument `backend`. A new backend is one entry here."""
 

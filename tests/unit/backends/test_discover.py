@@ -78,9 +78,10 @@ def test_a_folder_tells_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_settings_say_where_to_look(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.yaml"
     (tmp_path / "Pulumi.dev.yaml").write_text(
-        'config:\n  aws:region: us-west-2\n  tfdeploy:docker:\n    host: "ssh://me@there"\n  tfdeploy:secrets:\n    secure: AAA\n'
+        'config:\n  aws:region: us-west-2\n  tfdeploy:docker:\n    host: "ssh://me@there"\n'
+        "  tfdeploy:kubernetes:\n    context: kind\n  tfdeploy:secrets:\n    secure: AAA\n"
     )
     known = settings(file, "dev")
-    assert places(known) == {"local": "", "docker": "ssh://me@there", "ec2": "us-west-2"}
+    assert places(known) == {"local": "", "docker": "ssh://me@there", "ec2": "us-west-2", "kubernetes": "kind"}
     assert "tfdeploy:secrets" not in known
-    assert places(settings(file, "other")) == {"local": "", "docker": "", "ec2": ""}
+    assert places(settings(file, "other")) == {"local": "", "docker": "", "ec2": "", "kubernetes": ""}

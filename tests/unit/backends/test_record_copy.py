@@ -32,8 +32,7 @@ from tfdeploy.agent.record.record_files import Range
 from tfdeploy.agent.record.replica import Replica, pack
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.transport.rpc import CallError
-from tfdeploy.backends import controller_calls, record_copy
-from tfdeploy.backends.docker import task_runner
+from tfdeploy.backends import controller_calls, record_copy, record_view
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
 from tfdeploy.backends.record_copy import RecordCopy, RecordCopyError, RecordLost
 from tfdeploy.errors import BackendError, Unreachable
@@ -430,7 +429,7 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
 ) -> None:
     """The record is not lost: `destroy`, which deletes the volume with the record after the download, is refused."""
     present.print(0, [(STDOUT, b"trained")])
-    task_runner._warn.cache_clear()
+    record_view._warn.cache_clear()
     copy, append = RecordCopy(cluster_ref()), Replica._append_data
 
     def limited(path: Path, data: bytes) -> None:
@@ -445,7 +444,7 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
             with pytest.raises(RecordCopyError, match=sentence):
                 action(present)
         for _ in range(2):
-            view, silent_since = task_runner._view(cast(Any, present), copy, None, ViewRequest(), False, [])
+            view, silent_since = record_view.observed_view(cast(Any, present), copy, None, ViewRequest(), False, [])
             assert (view.at, silent_since) == (5.0, None), "the controller responds, and is not shown as silent"
         assert len(caplog.messages) == 1
         patch.setattr(DockerTaskRunner, "end_run", lambda *_: None)

@@ -259,7 +259,7 @@ def remove_volumes(
         wait_for(lambda: swarm.has_ended(_HELPER), f"{title} were not removed", timeout)
         failures = swarm.history(_HELPER).failures
     if failures:
-        reason = failures[-1]["Status"].get("Err") or "they are in use"
+        reason = failures[-1].reason or "they are in use"
         raise BackendError(f"{title} were not removed ({reason}). Run `docker volume rm` there.")
 
 

@@ -14,7 +14,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import OVERLAY
 from ..base import CONTROLLER, ClusterRef
-from ..image_content import context_hash
+from ..image_content import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE, DEFAULT_VERSION, context_hash, named_image
 from .engine.engine import Engine
 from .labels import (
     HOSTNAME_LABEL,
@@ -29,12 +29,6 @@ from .labels import (
 from .swarm import nodes, services
 from .swarm.services import ContainerSettings
 from .volumes import Mount, bind, duplicate_target, parse_mount, shm, volume
-
-DEFAULT_VERSION = "2.20.0"
-DEFAULT_IMAGE = f"tensorflow/tensorflow:{DEFAULT_VERSION}"
-DEFAULT_GPU_IMAGE = f"{DEFAULT_IMAGE}-gpu"
-"""TensorFlow's official images, https://hub.docker.com/r/tensorflow/tensorflow. Not 2.21.0: users report that the versions of
-CUDA's libraries in its `-gpu` image do not match TensorFlow's."""
 
 _REQUIREMENTS = """\
 FROM {base}
@@ -191,11 +185,6 @@ def version_notices(spec: ClusterSpec, installed: str) -> list[str]:
     return [
         f"TensorFlow {DEFAULT_VERSION} is in {where}, but this computer has {installed}. container.image sets another image"
     ]
-
-
-def named_image(spec: ClusterSpec, job: JobSpec) -> str:
-    """The image of a job as named by the user, or the default."""
-    return job.container.image or spec.container.image or (DEFAULT_GPU_IMAGE if job.gpus else DEFAULT_IMAGE)
 
 
 def builds(cluster: ClusterRef, spec: ClusterSpec, build_hash: str) -> Mapping[str, Sequence[Build]]:

@@ -18,8 +18,9 @@ from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
+from ..terminal import attach, terminal_size_env
+from ..terminal import is_terminal as has_terminal
 from . import cleanup
-from .engine import exec
 from .engine.controller_client import ControllerClient
 from .engine.engine import Engine, engine_errors
 from .engine.exec import ExecConnection, ExecStream
@@ -131,14 +132,14 @@ class DockerAccess:
         task_of(self._run(cluster), cluster, hostname)
         service = self._services(cluster, hostname)[hostname]
         engine, container = self._container(cluster, hostname, service)
-        is_terminal = exec.is_terminal()
+        is_terminal = has_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm")} if is_terminal else {}
         if _has_module(self._engine(cluster), service, "exec"):
             command = [*AGENT_COMMAND, "exec", TASK_FOLDER, *command]
-            env |= exec.terminal_size_env() if is_terminal else {}
+            env |= terminal_size_env() if is_terminal else {}
         stream = ExecStream(engine, container, command, env, is_terminal)
         try:
-            return exec.attach(stream)
+            return attach(stream)
         finally:
             stream.close()
 

@@ -1,15 +1,13 @@
 """Tasks as services of a Swarm: created, updated, deleted and observed through the manager's engine."""
 
-import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
-from ...agent.record.record import RecordView, ViewRequest
+from ...agent.record.record import ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import UNKNOWN, UNREACHABLE, RunState
 from ...agent.transport.rpc import CallError, task_token
@@ -19,7 +17,6 @@ from .. import controller_calls, lost_record
 from ..base import (
     CONTROLLER,
     ClusterRef,
-    EngineTask,
     ObservedMachines,
     ObservedState,
     Retain,
@@ -30,7 +27,9 @@ from ..base import (
 )
 from ..installation import installing
 from ..move import StoppedRun, not_stopped
-from ..record_copy import RecordCopy, RecordCopyBusy, RecordCopyError, RecordLost
+from ..record_copy import RecordCopy, RecordCopyBusy
+from ..record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
+from ..rolling_update import Turns, replace_task, wait_for_finish, wait_for_start
 from . import cleanup
 from .containers import TRAIN_FOLDER
 from .engine.controller_client import ControllerClient
@@ -38,7 +37,6 @@ from .engine.engine import Engine
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .swarm import nodes
 from .swarm.former_launcher import lost_remedy, wait_for_former_launcher
-from .swarm.rolling_update import Turns, replace_task, wait_for_finish, wait_for_start
 from .swarm.services import (
     Service,
     controller_service,
@@ -49,15 +47,10 @@ from .swarm.services import (
 )
 from .swarm.swarm import Swarm
 
-_log = logging.getLogger(__name__)
-
 CONTROLLER_TIMEOUT = 600.0
 """How long the controller may take to start once its image is on the machine."""
 
 _STOP_MARGIN = 60.0
-
-DELETE_UNREACHABLE = "TFDEPLOY_DELETE_UNREACHABLE"
-"""Set to 1, `pulumi destroy` succeeds although the engine does not respond."""
 
 
 def manager_engine(cluster: ClusterRef) -> Engine:
@@ -278,7 +271,7 @@ class DockerTaskRunner:
         try:
             self.end_run(cluster)
             if not record_copy.download(self.controller(cluster)):
-                _refuse_loss(cluster, record_copy)
+                refuse_loss(cluster, record_copy)
             timeout = stop_timeout(self._grace(cluster)) + _STOP_MARGIN
             machines |= checkpoint_machines(record_copy.record.current())
             volumes = cleanup.remove_all(self._swarm(cluster), timeout, retain["volumes"], machines)
@@ -302,7 +295,7 @@ class DockerTaskRunner:
                 engine = self._swarm(cluster).tasks()
             except (Unreachable, SpecError) as error:
                 problems.append(str(error))
-        view, silent_since = _view(self.controller(cluster), record_copy, engine, query, is_preview, problems)
+        view, silent_since = observed_view(self.controller(cluster), record_copy, engine, query, is_preview, problems)
         controller = (engine or {}).get(CONTROLLER)
         if controller is not None and controller.reason:
             problems.append(f"the controller is {controller.state}: {controller.reason}")
@@ -316,16 +309,6 @@ class DockerTaskRunner:
             machines=machines,
             problems=problems,
             installing=installing(cluster, time.time()),
-        )
-
-
-def _refuse_loss(cluster: ClusterRef, record_copy: RecordCopy) -> None:
-    """Refuse to delete the only copy of artifacts, unless the user says so."""
-    missing = "" if record_copy.has_moved() else record_copy.missing_artifacts()
-    if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
-        raise BackendError(
-            f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "
-            f"it does (`tfdeploy explain` shows why it does not). `{DELETE_UNREACHABLE}=1 pulumi destroy` deletes them"
         )
 
 
@@ -345,40 +328,6 @@ def checkpoint_machines(run: RunState | None) -> set[str]:
     if run is None or not run.spec.train_dir.startswith(TRAIN_FOLDER):
         return set()
     return {task.machine for task in run.tasks.values() if task.machine}
-
-
-def _view(
-    controller: ControllerClient,
-    record_copy: RecordCopy,
-    engine: Mapping[str, EngineTask] | None,
-    query: ViewRequest,
-    is_preview: bool,
-    problems: list[str],
-) -> tuple[RecordView, float | None]:
-    """The view of the record, brought up to date where the controller responds; otherwise since when it does not. A preview gets
-    the controller's own view, because it writes nothing. A controller that has lost the record is one of the `problems`."""
-    try:
-        if engine is not None and CONTROLLER not in engine:
-            raise Unreachable("the controller does not exist")
-        if is_preview:
-            return controller_calls.view(controller, query), None
-        try:
-            update = record_copy.update(controller)
-        except RecordCopyError as error:
-            _warn(str(error))
-            return controller_calls.view(controller, query), None
-    except (OSError, CallError) as error:
-        problems += [str(error)] if isinstance(error, RecordLost) else []
-        record = record_copy.record
-        return record.view(query, record.current()), record.last_alive()
-    view = record_copy.record.view(query, update.run_state)
-    return replace(view, at=update.at or view.at), None
-
-
-@cache
-def _warn(text: str) -> None:
-    """Print a warning, once in a process."""
-    _log.warning("Warning: %s", text)
 
 
 def _changes_network(old: TaskProps, props: TaskProps) -> bool:

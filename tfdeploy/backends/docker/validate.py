@@ -11,6 +11,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
 from ...spec.unknown import is_known
+from ..image_content import named_image
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from . import containers
 from .addresses import OverlayNetworks, network_subnet
@@ -120,7 +121,7 @@ def refuse_builds(spec: ClusterSpec, machines: int) -> None:
 def _refuse_images(swarm: Swarm, spec: ClusterSpec, machines: int) -> list[str]:
     refuse_builds(spec, machines)
     in_use = {item["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] for item in swarm.services().values()}
-    named = {containers.named_image(spec, job) for job in spec.jobs if job.container.image or not spec.container.build}
+    named = {named_image(spec, job) for job in spec.jobs if job.container.image or not spec.container.build}
     return [
         warning
         for name in sorted(filter(is_known, named))
@@ -156,7 +157,7 @@ def entry_point(engine: Engine, spec: ClusterSpec) -> tuple[str, ...]:
     Raises:
         SpecError: the image is not on the engine, or does not have one.
     """
-    name = containers.named_image(spec, spec.jobs[0])
+    name = named_image(spec, spec.jobs[0])
     where = f"{spec.name}: command"
     if spec.container.build:
         wrong = "is missing, and the entry point of an image that is not built yet is not known"

@@ -15,7 +15,7 @@ import psutil
 
 from tfdeploy.agent.transport.call_relay import TOKEN_MARK
 from tfdeploy.agent.transport.rpc import TOKEN_HEADER
-from tfdeploy.backends.docker.engine.exec import STDOUT
+from tfdeploy.backends.terminal import STDOUT
 
 VERSION = "1.41"
 TOKEN = "5ec2e7"

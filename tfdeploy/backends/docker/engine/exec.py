@@ -6,30 +6,23 @@ The format: https://docs.docker.com/reference/api/engine/version/v1.41/#tag/Cont
 
 import io
 import json
-import os
-import signal
 import socket
 import struct
-import sys
-import termios
-import threading
-import tty
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from docker.errors import APIError, NotFound
 
 from ....agent.polling import wait_until
 from ....errors import Unreachable
+from ...terminal import STDOUT
 from .engine import Engine, engine_errors
 
-STDOUT, STDERR = 1, 2
 _CHUNK = 1 << 16
 _HEADER = struct.Struct(">BxxxL")
 _UPGRADED = (101, 200)
 _EXIT_TIMEOUT, _EXIT_POLL = 30.0, 0.02
-_RESIZE_TIMEOUT, _RESIZE_PAUSE = 60.0, 0.05
 
 
 class ExecStream:
@@ -148,77 +141,3 @@ class ExecConnection(ExecStream):
     def why(self) -> str:
         """Why the connection failed; empty when it did not."""
         return self._stderr.decode("utf-8", "replace").strip()
-
-
-def is_terminal() -> bool:
-    """Whether standard input and output are a terminal."""
-    return os.isatty(0) and os.isatty(1)
-
-
-def terminal_size_env() -> dict[str, str]:
-    """The size of the terminal in the variables that the agent's `exec` reads."""
-    size = _terminal_size()
-    return {"TFDEPLOY_LINES": str(size.lines), "TFDEPLOY_COLUMNS": str(size.columns)}
-
-
-def attach(stream: ExecStream) -> int:
-    """Connect the command to this process's standard streams until it ends; its exit code."""
-    threading.Thread(target=_forward_input, args=(stream,), daemon=True).start()
-    with _raw_terminal(stream):
-        kind, data = stream.read()
-        while data:
-            _write(2 if kind == STDERR else 1, data)
-            kind, data = stream.read()
-        return stream.exit_code()
-
-
-def _terminal_size() -> os.terminal_size:
-    """Asked of the terminal: COLUMNS and LINES, set by a shell or a library, may be out of date."""
-    return os.get_terminal_size(0)
-
-
-def _forward_input(stream: ExecStream) -> None:
-    with suppress(OSError):
-        while data := os.read(0, _CHUNK):
-            stream.send(data)
-        stream.end()
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-@contextmanager
-def _raw_terminal(stream: ExecStream) -> Iterator[None]:
-    """Send every key to the command, and keep the size of its terminal equal to ours; restore ours at the end."""
-    if not stream.tty:
-        yield
-        return
-
-    lock = threading.Lock()
-
-    def resize(*_: Any) -> None:
-        threading.Thread(target=_resize, args=(stream, lock), daemon=True).start()
-
-    settings = termios.tcgetattr(0)
-    handler = signal.signal(signal.SIGWINCH, resize)
-    try:
-        tty.setraw(0, termios.TCSADRAIN)  # does not discard what has been typed
-        resize()
-        yield
-    finally:
-        signal.signal(signal.SIGWINCH, handler)
-        termios.tcsetattr(0, termios.TCSADRAIN, settings)
-        sys.stdout.flush()
-
-
-def _resize(stream: ExecStream, lock: threading.Lock) -> None:
-    """Set the size until the engine accepts it. With the lock, the last call sets the newest size."""
-
-    def resized() -> bool:
-        size = _terminal_size()
-        return stream.resize(size.lines, size.columns)
-
-    with lock:
-        wait_until(resized, _RESIZE_TIMEOUT, _RESIZE_PAUSE)

@@ -13,6 +13,7 @@ from ....errors import BackendError
 from ...base import ClusterRef, EngineTask
 from ...controller_calls import wait_for
 from ...parallel_calls import PARALLEL_CALLS, for_all
+from ...rolling_update import StartFailure, TaskHistory
 from ..engine.engine import Engine, engine_errors, retry_conflicts
 from ..labels import HOSTNAME_LABEL, ID_LABEL, SPEC_HASH_LABEL, ServiceJson, Services, cluster_filter, cluster_labels
 from .nodes import NodeJson, hostname_of, is_reachable
@@ -38,16 +39,6 @@ _STOP_MARGIN = 60.0
 
 TaskJson = Mapping[str, Any]
 """A Swarm task in the form of the Engine API."""
-
-
-@dataclass(frozen=True)
-class TaskHistory:
-    """What the engine reports of one service's tasks."""
-
-    newest: EngineTask | None
-    """None where there is no service."""
-    failures: Sequence[TaskJson]
-    """The tasks that could not start or failed, newest last."""
 
 
 @dataclass(frozen=True)
@@ -311,7 +302,9 @@ class Swarm:
         tasks = self._tasks_by_hostname().get(hostname)
         if tasks is None:
             return TaskHistory(None, ())
-        return TaskHistory(_engine_task(tasks), [task for task in tasks if task["Status"]["State"] in _FAILED_STATES])
+        failed = [task for task in tasks if task["Status"]["State"] in _FAILED_STATES]
+        failures = [StartFailure(task["ID"], task["Status"].get("Err", "")) for task in failed]
+        return TaskHistory(_engine_task(tasks), failures)
 
     def _tasks_by_hostname(self) -> Mapping[str, Sequence[TaskJson]]:
         """The tasks of each service, newest last."""

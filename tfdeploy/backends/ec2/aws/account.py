@@ -30,7 +30,7 @@ from ....paths import make_private, read_json, state_folder
 from ....spec.cluster import ClusterSpec
 from ....spec.ec2 import SSM
 from ...base import ClusterRef
-from ...docker.task_runner import DELETE_UNREACHABLE
+from ...record_view import DELETE_UNREACHABLE
 from ..machine import ssh
 from . import settings
 from .errors import aws_errors, refuse_no_region

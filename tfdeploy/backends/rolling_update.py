@@ -1,25 +1,25 @@
-"""A rolling update: changed tasks get their new services one at a time, by job and index, each when the one before runs again.
+"""A rolling update: changed tasks get their new definitions one at a time, by job and index, each when the one before runs again.
 
 Pulumi updates several resources at once and in an order that it does not promise, so each update waits here for its turn. When a
 task does not start again, the tasks after it keep their old settings; the next `pulumi up` updates them.
 
 The turns belong to this process and not by the controller: its restart queue restarts the processes of tasks, while here the
-Swarm replaces containers, which only the engine that manages it can do. All updates of one `pulumi up` reach one process.
+engine replaces containers, which a controller cannot do. All updates of one `pulumi up` reach one process.
 
 The start itself may take as long as a pull of the image (`wait_for_start`).
 """
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
 
-from ....agent.control.success_policy import end_of_time, may_finish
-from ....agent.polling import wait_until
-from ....agent.run_state import FINAL, RUNNING, RunState
-from ....errors import BackendError
-from ...base import EngineTask
-from .services import Service
-from .swarm import Swarm
+from ..agent.control.success_policy import end_of_time, may_finish
+from ..agent.polling import wait_until
+from ..agent.run_state import FINAL, RUNNING, RunState
+from ..errors import BackendError
+from .base import EngineTask
 
 _START_TIMEOUT = 60.0
 _MAX_START_TIMEOUT = 1800.0
@@ -40,6 +40,38 @@ _START_POLL_SECONDS, _LONGEST_PAUSE = 0.05, 1.0
 
 Position = tuple[int, int]
 """The position of a task in the order of updates: that of its job among all jobs, and its index."""
+
+
+Definition = TypeVar("Definition", contravariant=True)
+"""What an engine creates a task's container from."""
+
+
+class StartFailure(NamedTuple):
+    """A container that could not start, or failed."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TaskHistory:
+    """What the engine reports of one task's containers."""
+
+    newest: EngineTask | None
+    """None where there is none, and none will be."""
+    failures: Sequence[StartFailure]
+    """Newest last."""
+
+
+class TaskEngine(Protocol[Definition]):
+    """The tasks of one cluster on an engine."""
+
+    def apply(self, desired: Definition, ended: Collection[str] = ()) -> None:
+        """Give a task this definition, when its former container has ended. On the machines `ended` it has, whatever the engine
+        reports."""
+
+    def history(self, hostname: str) -> TaskHistory:
+        """The containers of a task."""
 
 
 class Turns:
@@ -90,29 +122,29 @@ def is_active(run: RunState, hostname: str) -> bool:
 
 
 def replace_task(
-    swarm: Swarm,
-    desired: Service,
-    previous: Service,
+    engine: TaskEngine[Definition],
+    desired: Definition,
+    previous: Definition,
     hostname: str,
     observe_run: Callable[[], RunState | None],
     ended: Collection[str] = (),
 ) -> None:
-    """Update one service, and wait until its task runs again. `ended` as in `Swarm.apply`.
+    """Update one task, and wait until it runs again. `ended` as in `TaskEngine.apply`.
 
     Raises:
-        BackendError: it does not, with the engine's reason. The service then has its previous definition, as in the state.
+        BackendError: it does not, with the engine's reason. The task then has its previous definition, as in the state.
     """
     run = observe_run()
     if run is not None and not is_active(run, hostname):
         wait_for_finish(run, hostname, observe_run)
-        swarm.apply(desired, ended)
+        engine.apply(desired, ended)
         return
-    failures = frozenset(task["ID"] for task in swarm.history(hostname).failures)
+    failures = frozenset(failure.id for failure in engine.history(hostname).failures)
     launcher = run.tasks[hostname].instance if run else ""
-    swarm.apply(desired, ended)
-    problem = _wait_until_running(swarm, hostname, launcher, failures, observe_run)
+    engine.apply(desired, ended)
+    problem = _wait_until_running(engine, hostname, launcher, failures, observe_run)
     if problem is not None:
-        swarm.apply(previous)
+        engine.apply(previous)
         raise BackendError(f"{hostname} did not start again with its new settings: {problem}")
 
 
@@ -139,23 +171,23 @@ def _remaining(run: RunState, hostname: str) -> float:
 
 
 def _wait_until_running(
-    swarm: Swarm,
+    engine: TaskEngine[Definition],
     hostname: str,
     former_launcher: str,
     former_failures: frozenset[str],
     observe_run: Callable[[], RunState | None],
 ) -> str | None:
-    """None when the task runs, or need not run any more; else the reason why it does not. `former_failures` are the ids of the Swarm's
-    tasks that had failed before the update."""
+    """None when the task runs, or need not run any more; else the reason why it does not. `former_failures` are the ids of those
+    before the update."""
     clock = StartClock(hostname, _START_TIMEOUT, _MAX_START_TIMEOUT)
     problem = ""
     while not clock.is_over():
         if _is_done(observe_run(), hostname, former_launcher):
             return None
-        history = swarm.history(hostname)
-        failures = [task["Status"].get("Err", "") for task in history.failures if task["ID"] not in former_failures]
+        history = engine.history(hostname)
+        failures = [failure.reason for failure in history.failures if failure.id not in former_failures]
         newest = history.newest
-        problem = failures[-1] if failures else (newest.reason or newest.state) if newest else "its service was removed"
+        problem = failures[-1] if failures else (newest.reason or newest.state) if newest else "it was removed"
         if len(failures) >= _MAX_FAILURES:
             break
         clock.observe(newest)

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from tfdeploy.backends.docker.engine import exec
-from tfdeploy.backends.docker.engine.exec import ExecStream
+from tfdeploy.backends import terminal as own_terminal
+from tfdeploy.backends.terminal import CommandStream
 
 
 class StartingCommand:
@@ -36,9 +36,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("refusals", [0, 3])
 def test_the_size_is_set_until_the_engine_accepts_it(refusals: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec, "_RESIZE_PAUSE", 0.0)
+    monkeypatch.setattr(own_terminal, "_RESIZE_PAUSE", 0.0)
     command = StartingCommand(refusals)
-    exec._resize(cast(ExecStream, command), threading.Lock())
+    own_terminal._resize(cast(CommandStream, command), threading.Lock())
     assert command.sizes == [(41, 97)] * (refusals + 1)
 
 
@@ -50,7 +50,7 @@ exec_command(pathlib.Path(sys.argv[1]), sys.argv[2:])
 
 
 def test_a_command_starts_with_the_size_of_the_terminal(tmp_path: Path) -> None:
-    size_env = exec.terminal_size_env()
+    size_env = own_terminal.terminal_size_env()
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), "sh", "-c", "stty size; env"]
     env = {"PATH": os.environ["PATH"], **size_env}
     controlling, terminal = pty.openpty()

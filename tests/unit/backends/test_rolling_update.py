@@ -13,12 +13,12 @@ from tests.unit.props import task_props
 from tests.unit.simulation import World
 from tfdeploy.agent.control.until import LoggedValue
 from tfdeploy.agent.run_state import RunResult, RunState
+from tfdeploy.backends import rolling_update
 from tfdeploy.backends.base import EngineTask
-from tfdeploy.backends.docker.swarm import rolling_update
-from tfdeploy.backends.docker.swarm.rolling_update import Position, Turns, is_active, replace_task
 from tfdeploy.backends.docker.swarm.services import Service, task_service
 from tfdeploy.backends.docker.swarm.swarm import Swarm, TaskHistory
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
+from tfdeploy.backends.rolling_update import Position, Turns, is_active, replace_task
 from tfdeploy.errors import BackendError
 
 NAMES: Mapping[Position, str] = {

@@ -1,0 +1,42 @@
+"""What `tfdeploy doctor` reports of a Kubernetes cluster."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
+from tfdeploy.backends.kubernetes.health import checks
+from tfdeploy.errors import Unreachable
+
+
+def states(groups: tuple[str, ...] = (), rules: tuple[Any, ...] = (EVERYTHING,), **objects: Any) -> dict[str, str]:
+    apis = {"groups": [{"name": name} for name in groups]}
+    return {check.what: check.state for check in checks(FakeApi({"/apis": apis, **objects}, [*rules]))}
+
+
+def test_all_is_well() -> None:
+    assert states(("cilium.io", "metrics.k8s.io")) == dict.fromkeys(
+        ("API server", "permissions", "network policy", "metrics-server"), "ok"
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "state"),
+    [((), "warn"), (("networking.k8s.aws",), "warn"), (("crd.projectcalico.org",), "ok")],
+)
+def test_whether_network_policies_are_enforced_is_known_by_the_plugin(groups: tuple[str, ...], state: str) -> None:
+    assert states(groups)["network policy"] == state
+
+
+def test_what_is_missing() -> None:
+    assert states(rules=())["permissions"] == "fail"
+    assert states()["metrics-server"] == "warn"
+
+
+def test_a_server_that_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(_: object, path: str, **__: str) -> None:
+        raise Unreachable("the API server does not respond")
+
+    monkeypatch.setattr(FakeApi, "get", get)
+    (check,) = checks(FakeApi({}, []))
+    assert (check.state, check.detail) == ("fail", "the API server does not respond")

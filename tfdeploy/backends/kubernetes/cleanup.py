@@ -1,0 +1,91 @@
+"""Remove what a cluster has in its namespace: all objects with its label, also those that Pulumi did not create."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import BackendError
+from ..controller_calls import wait_for
+from ..parallel_calls import PARALLEL_CALLS, for_all
+from .labels import AGENT, SECRETS, TRAIN, hostname_of, object_name
+from .objects import KINDS, ClusterObjects
+from .states import is_node_silent
+
+_SECONDS = 60.0
+_LAST = ("Job", "StatefulSet", "Pod", "PersistentVolumeClaim")
+
+
+def remove_tasks(objects: ClusterObjects, hostnames: Sequence[str], seconds: float) -> None:
+    """Remove tasks, and wait until their pods have ended. A pod on a node that does not respond is not waited for: Kubernetes removes
+    it with the node, or when that is back.
+
+    Raises:
+        BackendError: a pod has not ended in time.
+    """
+    objects.delete_jobs(hostnames)
+    _await_end(objects, hostnames, seconds)
+    for_all(list(hostnames), lambda name: objects.delete("Secret", object_name(objects.cluster, name)), PARALLEL_CALLS)
+
+
+def _await_end(objects: ClusterObjects, hostnames: Sequence[str], seconds: float) -> None:
+    def have_ended() -> bool:
+        pods = objects.pods()
+        return not any(name in pods and not all(map(is_node_silent, pods[name])) for name in hostnames)
+
+    wait_for(have_ended, f"the pods of {', '.join(hostnames)} did not end", seconds)
+
+
+def remove_all(objects: ClusterObjects, seconds: float, retain_checkpoints: bool) -> str:
+    """Remove everything; the claim with the checkpoints unless it is retained.
+
+    Returns:
+        A sentence about the claim that still exists, and how to remove it.
+
+    Raises:
+        BackendError: something cannot be removed.
+    """
+    hostnames = list({*objects.jobs(), *objects.pods()})
+    objects.delete_jobs(list(objects.jobs()))
+    for item in objects.list("StatefulSet"):
+        objects.delete("StatefulSet", item["metadata"]["name"])
+    if hostnames:
+        _await_end(objects, hostnames, seconds)
+    for kind in KINDS:
+        if kind not in _LAST:
+            _remove_kind(objects, kind, "")
+    train = object_name(objects.cluster, TRAIN)
+    _remove_kind(objects, "PersistentVolumeClaim", train if retain_checkpoints else "")
+    if not retain_checkpoints or objects.read("PersistentVolumeClaim", train) is None:
+        return ""
+    namespace = objects.api.namespace
+    remedy = f"`kubectl --namespace {namespace} delete pvc {train}` removes it"
+    return f"the checkpoints are retained in the claim {train} of the namespace {namespace}; {remedy}"
+
+
+def _remove_kind(objects: ClusterObjects, kind: str, retained: str) -> None:
+    def left() -> list[str]:
+        names = [item["metadata"]["name"] for item in objects.list(kind)]
+        return [name for name in names if name != retained]
+
+    def none_is_left() -> bool:
+        for name in left():
+            objects.delete(kind, name)
+        return not left()
+
+    try:
+        wait_for(none_is_left, "not removed", _SECONDS)
+    except BackendError:
+        raise BackendError(f"{kind} {', '.join(left())} of {objects.cluster['name']} cannot be removed") from None
+
+
+def remove_unused(objects: ClusterObjects, used: Mapping[str, Any]) -> None:
+    """Remove the agents and Secrets that were replaced, unless a pod still mounts them."""
+    needed = {used.get("agent"), used.get("secrets"), used.get("token")}
+    for job in objects.jobs().values():
+        for volume in job["spec"]["template"]["spec"]["volumes"]:
+            needed |= {volume.get("configMap", {}).get("name"), volume.get("secret", {}).get("secretName")}
+    for kind, suffix in (("ConfigMap", AGENT), ("Secret", SECRETS)):
+        for item in objects.list(kind):
+            name = item["metadata"]["name"]
+            is_ours = name.startswith(object_name(objects.cluster, f"{suffix}-")) and not hostname_of(item)
+            if is_ours and name not in needed:
+                objects.delete(kind, name)

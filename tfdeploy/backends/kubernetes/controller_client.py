@@ -1,0 +1,81 @@
+"""The controller of a cluster in Kubernetes, called by HTTP through the API server's proxy of its pod, without a published port."""
+
+import base64
+import http.client
+import json
+from contextlib import suppress
+from functools import cache
+
+from ...agent.record.record import ViewRequest
+from ...agent.run_state import RunState
+from ...agent.transport.rpc import GONE, TOKEN_HEADER, CallError, CallObsolete, Client
+from ...errors import BackendError, Unreachable
+from .. import controller_calls
+from ..base import ClusterRef
+from ..record_copy import RecordCopy
+from .api import ApiServer
+from .labels import TOKEN, controller_pod, object_name
+from .objects import ClusterObjects
+from .pods import CONTROLLER_PORT
+
+
+class ControllerClient(Client):
+    """Calls one cluster's controller; threads may share it."""
+
+    def __init__(self, cluster: ClusterRef) -> None:
+        super().__init__("", "")
+        self._cluster = cluster
+        self._api = ApiServer(cluster["home"])
+        self._title = f"the controller of {cluster['name']}"
+
+    def call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """Make one call.
+
+        Raises:
+            Unreachable: the API server, the controller's pod or the controller does not respond.
+            CallError: the controller refuses it.
+        """
+        pod = f"/api/v1/namespaces/{self._api.namespace}/pods/{controller_pod(self._cluster)}:{CONTROLLER_PORT}"
+        try:
+            headers = {TOKEN_HEADER: _token(self._cluster["home"], self._cluster["id"], self._cluster["name"])}
+            response = self._api.request(method, f"{pod}/proxy{path}", body, headers)
+        except Unreachable:
+            raise
+        except BackendError as error:
+            raise Unreachable(f"{self._title}: {error}") from None
+        content, status = response.data, response.status
+        if status < http.client.BAD_REQUEST:
+            return content
+        if problem := _problem_of_proxy(content):
+            raise Unreachable(f"{self._title} does not respond ({problem})")
+        text = content.decode("utf-8", "replace")[:1000]
+        raise (CallObsolete if status == GONE else CallError)(f"{status} {text}")
+
+    def current_run(self) -> RunState | None:
+        """The current run; None where the controller has none, or does not respond."""
+        with suppress(OSError, CallError):
+            return controller_calls.view(self, ViewRequest()).run_state
+        return None
+
+    def last_known_run(self) -> RunState | None:
+        """The current run; from the copy of the record where the controller does not respond."""
+        return self.current_run() or RecordCopy(self._cluster).record.current()
+
+
+@cache
+def _token(home: str, cluster_id: str, name: str) -> str:
+    """The cluster's token, which the user may read in the namespace."""
+    cluster = ClusterRef(id=cluster_id, name=name, home=home, owner="", backend="", project="", stack="")
+    secret = ClusterObjects(ApiServer(home), cluster).read("Secret", object_name(cluster, TOKEN))
+    if secret is None:
+        raise Unreachable(f"the controller of {name} does not exist")
+    return base64.b64decode(secret["data"]["token"]).decode()
+
+
+def _problem_of_proxy(content: bytes) -> str:
+    """Why the API server could not pass a call on; empty where the response is the controller's."""
+    with suppress(ValueError, AttributeError):
+        status = json.loads(content)
+        if status.get("kind") == "Status":
+            return str(status.get("message") or status.get("reason"))
+    return ""

@@ -1,0 +1,141 @@
+"""Which API servers the user's kubeconfig has, and how this user logs in. Reading it and logging in is the official client's work."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException, incluster_config, kube_config
+
+from ...errors import SpecError, nearest
+from .place import Place
+
+_WHERE = "kubernetes.context"
+_DEFAULT_NAMESPACE = "default"
+_IN_CLUSTER = "in-cluster"
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+Entries = dict[str, Mapping[str, Any]]
+
+# The client reports a login command that fails by its root logger, and then sends requests without a credential.
+logging.getLogger("kubernetes").setLevel(logging.WARNING)
+
+
+class Kubeconfig:
+    """The contexts of the user: of a text, of a file, or of the files that `KUBECONFIG` names."""
+
+    def __init__(self, source: str = "") -> None:
+        """`source` is a path or a text; by default the user's files. Inside a pod without any, its service account.
+
+        Raises:
+            SpecError: it cannot be read.
+        """
+        paths = source or os.environ.get("KUBECONFIG", "") or "~/.kube/config"
+        self._file: Any = paths
+        try:
+            if is_content(source):
+                self._config = yaml.safe_load(source)
+                self._file = None
+            else:
+                merged = kube_config.KubeConfigMerger(paths).config
+                self._config = merged.value if merged else {}
+        except (ConfigException, OSError, yaml.YAMLError) as error:
+            raise SpecError(_WHERE, f"the kubeconfig cannot be read: {error}", "Check `kubectl config view`.") from None
+        self._config = {key: _plain(value) for key, value in (self._config or {}).items()}
+        self.current = str(self._config.get("current-context") or "")
+        self.contexts = self._entries("contexts", "context")
+        self._clusters = self._entries("clusters", "cluster")
+        if not self.contexts and os.environ.get("KUBERNETES_SERVICE_HOST") and _SERVICE_ACCOUNT.exists():
+            self._add_service_account()
+
+    def _entries(self, key: str, member: str) -> Entries:
+        return {item["name"]: _plain(item[member]) or {} for item in self._config.get(key) or ()}
+
+    def _add_service_account(self) -> None:
+        configuration = Configuration()
+        incluster_config.load_incluster_config(configuration)
+        self._clusters = {_IN_CLUSTER: {"server": configuration.host}}
+        namespace = (_SERVICE_ACCOUNT / "namespace").read_text()
+        self.contexts = {_IN_CLUSTER: {"cluster": _IN_CLUSTER, "namespace": namespace}}
+        self.current = _IN_CLUSTER
+
+    def server(self, context: str) -> str:
+        """The URL of the API server of a context; empty where it has none."""
+        cluster = self._clusters.get(self.contexts[context].get("cluster", ""), {})
+        return str(cluster.get("server", "")).rstrip("/")
+
+    def place(self, context: str, namespace: str) -> Place:
+        """The place that a context names; by default the current one.
+
+        Raises:
+            SpecError: there is no such context, or it names no API server.
+        """
+        name = context or self.current
+        if not name:
+            wrong = "there is no current context" if self.contexts else "no kubeconfig has a context"
+            remedy = "Set kubernetes.context, or run `kubectl config use-context NAME`. KUBECONFIG names another file."
+            raise SpecError(_WHERE, wrong, remedy)
+        if name not in self.contexts:
+            raise SpecError(_WHERE, f"there is no context {name!r}", nearest(name, [*self.contexts] or ["(none)"]))
+        if not self.server(name):
+            wrong = f"the context {name!r} does not name a cluster with a server"
+            raise SpecError(_WHERE, wrong, "Check `kubectl config view`.")
+        return Place(namespace or self.contexts[name].get("namespace") or _DEFAULT_NAMESPACE, self.server(name))
+
+    def context_of(self, server: str) -> str:
+        """The context by which this user logs in at a server: the current one if it is of that server, else the first that is.
+
+        Raises:
+            SpecError: none is.
+        """
+        contexts = [self.current, *self.contexts] if self.current in self.contexts else [*self.contexts]
+        for name in contexts:
+            if self.server(name) == server.rstrip("/"):
+                return name
+        wrong = f"no context of the kubeconfig is one of {server}"
+        raise SpecError(_WHERE, wrong, "Add it, or let KUBECONFIG name the file that has it.")
+
+    def configuration(self, context: str) -> Configuration:
+        """How the official client connects and logs in by a context.
+
+        Raises:
+            SpecError: the context is not complete.
+        """
+        configuration = Configuration()
+        try:
+            if context == _IN_CLUSTER:
+                incluster_config.load_incluster_config(configuration)
+            elif self._file is None:
+                kube_config.load_kube_config_from_dict(self._config, context, configuration, False, _private_folder())
+            else:
+                kube_config.load_kube_config(self._file, context, configuration, False, _private_folder())
+        except ConfigException as error:
+            raise SpecError(_WHERE, f"the context {context!r}: {error}", "Check `kubectl config view`.") from None
+        return configuration
+
+
+def is_content(source: str) -> bool:
+    """Whether this is a kubeconfig, and not the path of one."""
+    return "\n" in source or source.lstrip().startswith("{")
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, kube_config.ConfigNode) else value
+
+
+def _private_folder() -> str:
+    """Where the client writes certificates, which Python reads only from files; it removes them when this process ends."""
+    return tempfile.gettempdir()
+
+
+def chosen_place(context: str = "", namespace: str = "", source: str = "") -> Place:
+    """The place that the arguments name.
+
+    Raises:
+        SpecError: there is none.
+    """
+    return Kubeconfig(source).place(context, namespace)

@@ -1,0 +1,279 @@
+"""The planner of a cluster in Kubernetes: what its pods are, and what that changes in existing Jobs. Nothing here writes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import SpecError
+from ...paths import absolute
+from ...plan.change import UPDATE, Change, detail, grouped
+from ...plan.inventory import Inventory, PlaceRef
+from ...plan.plan import Plan, TaskPlan
+from ...plan.retained_data import RetainedData
+from ...spec.cluster import ClusterSpec, JobSpec
+from ...units import quantity, text_of_size
+from ..base import ClusterRef, DependencyRequest, Rendered
+from ..image_content import named_image, named_image_content
+from ..record_copy import RecordCopy, record_archive
+from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
+from .controller_client import ControllerClient
+from .kubeconfig import chosen_place
+from .labels import ID_LABEL, JOB_LABEL, RECORD, TOKEN, TRAIN, object_name
+from .objects import ClusterObjects
+from .placement import placement
+from .pods import GPU, TRAIN_FOLDER, Mount, PodSettings
+from .validate import refuse
+from .volumes import covers, is_folder, mounts
+
+if TYPE_CHECKING:
+    import pulumi
+
+RESTARTS = "restarts, one task at a time"
+RECORD_SIZE, TRAIN_SIZE = "10Gi", "50Gi"
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesInventory(Inventory):
+    """What exists in the namespace."""
+
+    jobs: Mapping[str, Mapping[str, Any]]
+    """The Jobs by hostname."""
+    has_storage: bool
+    """Whether a claim without a class gets storage; so is assumed where that may not be read."""
+
+
+class KubernetesPlanner:
+    """The contract is `backends.base.Planner`."""
+
+    def home(self, folder: str, spec: ClusterSpec, providers: "Mapping[str, pulumi.ProviderResource]") -> str:
+        """A cluster's home is the namespace and the API server of the context."""
+        kubernetes = spec.kubernetes
+        return chosen_place(kubernetes.context, kubernetes.namespace, kubernetes.kubeconfig).home
+
+    def inspect(self, cluster: ClusterRef, spec: ClusterSpec, program_folder: Path) -> KubernetesInventory:
+        """The namespace. Kubernetes places tasks, so there are no machines."""
+        api = ApiServer(cluster["home"])
+        jobs = ClusterObjects(api, cluster).jobs() if cluster["id"] else {}
+        if not spec.command:
+            wrong = "is missing, and the entry point of an image is not known on this backend"
+            raise SpecError(f"{spec.name}: command", wrong, "Set the command.")
+        return KubernetesInventory(
+            machines=(),
+            places_tasks=True,
+            train_dir=absolute(spec.train_dir, str(program_folder)) or TRAIN_FOLDER,
+            data_dir=absolute(spec.data_dir, str(program_folder)),
+            image=named_image_content(spec),
+            task_machines=dict.fromkeys(jobs, ""),
+            run=ControllerClient(cluster).last_known_run() if jobs else RecordCopy(cluster).record.current(),
+            results=RecordCopy(cluster).record.results(),
+            place=_place(api),
+            jobs=jobs,
+            has_storage=bool(spec.kubernetes.storage_class) or _has_default_class(api),
+        )
+
+    def validate(
+        self,
+        cluster: ClusterRef,
+        spec: ClusterSpec,
+        plan: Plan,
+        inventory: KubernetesInventory,
+        code_files: Sequence[str],
+    ) -> Sequence[str]:
+        """Refuse what cannot work; the warnings."""
+        warnings = refuse(ApiServer(cluster["home"]), spec, plan, code_files, inventory.jobs)
+        return [*warnings, *_storage_warnings(cluster, spec, inventory)]
+
+    def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: KubernetesInventory) -> Rendered:
+        """What the pods of tasks and controller have beyond what every task has, and which Jobs change."""
+        jobs = {job.name: _settings(cluster, spec, plan, job) for job in spec.jobs}
+        tasks = {task.hostname: jobs[task.job] for task in plan.tasks}
+        return Rendered(
+            tasks=tasks,
+            controller=_controller_settings(cluster, spec, plan, jobs, inventory),
+            changes=_changes(plan, tasks, inventory.jobs),
+            retained=_retained(cluster, spec, plan),
+        )
+
+    def register_dependencies(self, request: DependencyRequest[KubernetesInventory]) -> Mapping[str, Mapping[str, Any]]:
+        """Names, Secrets, the agent, claims and network policies."""
+        from .resources import PodObjects, claim
+
+        cluster, spec = request.cluster, request.spec
+        storage = spec.kubernetes.storage_class
+        claims = []
+        if request.inventory.has_storage:
+            claims.append(claim(cluster, RECORD, RECORD_SIZE, "ReadWriteOnce", storage))
+        if _train_claim(cluster, spec):
+            claims.append(claim(cluster, TRAIN, TRAIN_SIZE, "ReadWriteMany", storage))
+        objects = PodObjects(f"{request.name}-objects", cluster, request.token, request.secrets, claims, request.opts)
+        shared = {
+            "agent": objects.agent,
+            "token": object_name(cluster, TOKEN),
+            **({"secrets": objects.secrets_name} if request.secrets else {}),
+        }
+        return {job.name: shared for job in spec.jobs}
+
+
+def _place(api: ApiServer) -> PlaceRef:
+    """The id of a Kubernetes cluster is that of its namespace `kube-system`; for a user who may not read it, that of the own one."""
+    for namespace in ("kube-system", api.namespace):
+        try:
+            uid = api.get(f"/api/v1/namespaces/{namespace}")["metadata"]["uid"]
+            return PlaceRef(id=uid, name=f"{api.server} {api.namespace}")
+        except ApiError as error:
+            if error.status not in (FORBIDDEN, NOT_FOUND):
+                raise
+    return PlaceRef(id="", name=f"{api.server} {api.namespace}")
+
+
+def _has_default_class(api: ApiServer) -> bool:
+    try:
+        classes = api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]
+    except ApiError:
+        return True
+    return any((item["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for item in classes)
+
+
+def _storage_warnings(cluster: ClusterRef, spec: ClusterSpec, inventory: KubernetesInventory) -> list[str]:
+    warnings = []
+    if not inventory.has_storage:
+        warnings.append(
+            "no storage class is the default: the record is lost with the controller's pod, and then restored from the copy on the "
+            "computer of the next update. Set kubernetes.storage_class"
+        )
+    if not spec.train_dir and not _train_claim(cluster, spec):
+        warnings.append(
+            "each task has a train_dir of its own, which is lost with its pod, but for what is copied to the record. Set train_dir to "
+            "a URL or a folder of a shared volume, or kubernetes.storage_class to a class with ReadWriteMany"
+        )
+    return warnings
+
+
+def _train_claim(cluster: ClusterRef, spec: ClusterSpec) -> str:
+    """The claim with the checkpoints; empty where each task has a folder of its own, which lives as long as its pod."""
+    return object_name(cluster, TRAIN) if spec.kubernetes.storage_class and not spec.train_dir else ""
+
+
+def _settings(cluster: ClusterRef, spec: ClusterSpec, plan: Plan, job: JobSpec) -> PodSettings:
+    pod = job.pod
+    selector = {ID_LABEL: cluster["id"], JOB_LABEL: job.name}
+    return PodSettings(
+        image=named_image(spec, job),
+        user=job.container.user,
+        mounts=mounts(spec, plan, job.container.volumes, _train_claim(cluster, spec)),
+        shm_size=job.container.shm_size,
+        lease=spec.container.lease,
+        labels=dict(pod.labels),
+        annotations=dict(pod.annotations),
+        pod={**_pod_members(spec, pod), **placement(spec, job, selector)},
+        queue=spec.kubernetes.queue,
+    )
+
+
+def _pod_members(spec: ClusterSpec, pod: Any) -> dict[str, Any]:
+    """What the group `kubernetes` says of a pod."""
+    tolerations = [{key: value for key, value in vars(toleration).items() if value} for toleration in pod.tolerations]
+    kubernetes = spec.kubernetes
+    members = {
+        "nodeSelector": dict(pod.node_selector),
+        "tolerations": tolerations,
+        "priorityClassName": pod.priority_class,
+        "serviceAccountName": kubernetes.service_account,
+        "imagePullSecrets": [{"name": name} for name in kubernetes.image_pull_secrets],
+    }
+    return {key: value for key, value in members.items() if value}
+
+
+def _controller_settings(
+    cluster: ClusterRef,
+    spec: ClusterSpec,
+    plan: Plan,
+    jobs: Mapping[str, PodSettings],
+    inventory: KubernetesInventory,
+) -> PodSettings:
+    """The controller has the image of the first job, and of its volumes those with `train_dir`, where it creates the run's folder."""
+    first, pod = jobs[spec.jobs[0].name], spec.kubernetes.pod
+    train_dir = plan.run.train_dir
+    needed = tuple(item for item in first.mounts if is_folder(train_dir) and covers([item], train_dir) and item.source)
+    return PodSettings(
+        image=first.image,
+        mounts=needed,
+        labels=dict(pod.labels),
+        annotations=dict(pod.annotations),
+        pod=_pod_members(spec, pod),
+        record=object_name(cluster, RECORD) if inventory.has_storage else "",
+    )
+
+
+def _retained(cluster: ClusterRef, spec: ClusterSpec, plan: Plan) -> tuple[RetainedData, ...]:
+    keeps, train_dir = spec.container.retain_volumes, plan.run.train_dir
+    if spec.train_dir:
+        checkpoints = RetainedData("checkpoints", str(train_dir), True)
+    elif name := _train_claim(cluster, spec):
+        title = name if cluster["id"] else "of the cluster"
+        checkpoints = RetainedData("checkpoints", f"claim {title} in the namespace", keeps)
+    else:
+        checkpoints = RetainedData("checkpoints", f"{train_dir} in the pod of each task", False)
+    return (RetainedData("record", record_archive(cluster), True), checkpoints)
+
+
+def _changes(plan: Plan, pods: Mapping[str, PodSettings], jobs: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
+    fields = {
+        task.hostname: tuple(_field_changes(task, pods[task.hostname], jobs[task.hostname]["spec"]["template"]["spec"]))
+        for task in plan.tasks
+        if task.hostname in jobs
+    }
+    return grouped(Change(UPDATE, (name,), changed, RESTARTS) for name, changed in fields.items() if changed)
+
+
+def _field_changes(task: TaskPlan, settings: PodSettings, pod: Mapping[str, Any]) -> Iterator[str]:
+    """The settings of a task that differ from those of its Job."""
+    container = pod["containers"][0]
+    limits = container.get("resources", {}).get("limits", {})
+    security = container.get("securityContext", {})
+    user = ":".join(str(security[key]) for key in ("runAsUser", "runAsGroup") if key in security)
+    pairs = {
+        "image": (container["image"], settings.image),
+        "user": (user, settings.user),
+        "volumes": (_volumes_text(_current_mounts(pod)), _volumes_text(settings.mounts)),
+        "memory": (_memory_text(limits.get("memory", "")), text_of_size(task.memory) if task.memory else ""),
+        "cpus": (_cpus_text(limits.get("cpu", "")), f"{task.cpus:g}" if task.cpus else ""),
+        "gpus": (str(limits.get(GPU, "")), str(len(task.gpus) or "")),
+        "node_selector": (_pairs_text(pod.get("nodeSelector")), _pairs_text(settings.pod.get("nodeSelector"))),
+    }
+    for name, (before, after) in pairs.items():
+        if before != after:
+            yield detail(name, before, after)
+
+
+def _current_mounts(pod: Mapping[str, Any]) -> list[Mount]:
+    """The volumes of an existing Job that the user has named, as `pods` has created them."""
+    targets = {item["name"]: item for item in pod["containers"][0]["volumeMounts"]}
+    sources = {
+        item["name"]: item.get("hostPath", {}).get("path") or item.get("persistentVolumeClaim", {}).get("claimName", "")
+        for item in pod["volumes"]
+        if item["name"].startswith("volume-")
+    }
+    own = [
+        Mount(source, targets[name]["mountPath"], targets[name].get("readOnly", False))
+        for name, source in sources.items()
+    ]
+    return own[:-1]  # the last one is the launcher's folder
+
+
+def _volumes_text(volumes: Sequence[Mount]) -> str:
+    return " ".join(f"{item.source or 'emptyDir'}:{item.target}{':ro' if item.read_only else ''}" for item in volumes)
+
+
+def _memory_text(text: str) -> str:
+    return text_of_size(quantity(text)) if text else ""
+
+
+def _cpus_text(text: str) -> str:
+    return f"{quantity(text):g}" if text else ""
+
+
+def _pairs_text(pairs: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((pairs or {}).items()))

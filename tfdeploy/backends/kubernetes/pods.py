@@ -1,0 +1,247 @@
+"""The Job of a task and the StatefulSet of the controller, from the props of their resources. Pure.
+
+A Job of one pod for each task: `podReplacementPolicy: Failed` starts no second pod before the first has ended, by the word of the API
+server, so that two programs of one task never run (kubernetes#115844). The launcher starts its program again inside the container;
+the back-off of the kubelet is for a launcher that fails.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, cast
+
+from ...agent.json_data import JsonData
+from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
+from ..base import CONTROLLER, RunProps, TaskProps
+from .labels import HASH_LABEL, HOSTNAME_LABEL, JOB_LABEL, controller_pod, metadata, object_name, prefix
+
+TASK_PORT, CONTROLLER_PORT = 2222, 2220
+AGENT_FOLDER, TOKEN_FOLDER, SECRETS_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
+AGENT_FILE, TOKEN_FILE = f"{AGENT_FOLDER}/agent.pyz", f"{TOKEN_FOLDER}/token"
+RECORD_FOLDER, TRAIN_FOLDER = "/tfdeploy/record", "/tfdeploy/train"
+TASK_FOLDER = "/tmp/tfdeploy"
+"""Where a launcher stores its task's files: they live as long as the pod, longer than its container."""
+
+RESERVED_FOLDERS = ("/run/tfdeploy", TASK_FOLDER, RECORD_FOLDER)
+AGENT_COMMAND = ("python3", "-I", "-S", AGENT_FILE)
+CONTAINER = "tensorflow"
+GPU = "nvidia.com/gpu"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+_PORTS = {TENSORBOARD: TENSORBOARD_PORT}
+_TRAIN_DIR_MODE = "1777"
+_STOP_MARGIN, _MIN_STOP_SECONDS = 30, 60
+_UNLIMITED = 2**31 - 1
+_READABLE = 0o444
+
+
+class PodDependencies(TypedDict, total=False):
+    """The objects that pods mount: what `TaskProps.dependencies` stores in Pulumi's state."""
+
+    agent: str
+    """The name of the ConfigMap with the agent."""
+    token: str
+    """That of the Secret with the cluster's token, which only the controller mounts."""
+    secrets: str
+    """That of the Secret with the user's secrets."""
+
+
+@dataclass(frozen=True)
+class Mount(JsonData):
+    """A volume of a pod."""
+
+    source: str
+    """A folder of the node; the name of a claim; empty for a folder that lives as long as the pod."""
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class PodSettings(JsonData):
+    """A pod beyond the limits of its task: what `TaskProps.container` and `RunProps.container` store in Pulumi's state."""
+
+    image: str
+    user: str = ""
+    mounts: tuple[Mount, ...] = ()
+    shm_size: int = 0
+    lease: float = 0.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    pod: Mapping[str, Any] = field(default_factory=dict)
+    """Members of the pod's specification as Kubernetes has them: where it may run, and as what."""
+    record: str = ""
+    """Of the controller: the claim with its record; empty for a folder that lives as long as its pod."""
+    queue: str = ""
+
+
+def stop_seconds(grace: float) -> int:
+    """How long Kubernetes waits before it kills a launcher, which gives its program `grace` seconds."""
+    return max(_MIN_STOP_SECONDS, int(grace) + 1 + _STOP_MARGIN)
+
+
+def task_job(props: TaskProps) -> dict[str, Any]:
+    """The Job of a task."""
+    cluster, hostname = props["cluster"], props["hostname"]
+    settings = PodSettings.from_dict(props["container"])
+    dependencies = cast(PodDependencies, props["dependencies"])
+    launcher = {
+        **{key: props[key] for key in ("hostname", "job", "index", "memory")},
+        "port": props["port"] or _PORTS.get(props["job"], TASK_PORT),
+        "controller": f"{controller_pod(cluster)}.{prefix(cluster)}:{CONTROLLER_PORT}",
+        "token": TOKEN_FILE,
+        "folder": TASK_FOLDER,
+        "secrets": SECRETS_FOLDER,
+        "host": f"{hostname}.{prefix(cluster)}",
+        "lease": settings.lease,
+        **({} if props["gpus"] else {"gpus": ""}),
+    }
+    volumes = [
+        _config("agent", dependencies["agent"], AGENT_FOLDER),
+        _secret("token", object_name(cluster, hostname), TOKEN_FOLDER),
+        *([_secret("secrets", dependencies["secrets"], SECRETS_FOLDER)] if dependencies.get("secrets") else []),
+        *_mounts((*settings.mounts, Mount("", TASK_FOLDER))),
+        *_shared_memory(settings.shm_size),
+    ]
+    container = {
+        **_container(settings, [*AGENT_COMMAND, "launch", json.dumps(launcher)], volumes),
+        "env": [_node_variable(), *([] if props["gpus"] else [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])],
+        "resources": _resources(props),
+    }
+    labels = {HOSTNAME_LABEL: hostname, JOB_LABEL: props["job"]}
+    pod = {
+        **_pod(settings, container, volumes),
+        "restartPolicy": "OnFailure",
+        "hostname": hostname,
+        "subdomain": prefix(cluster),
+        "terminationGracePeriodSeconds": stop_seconds(props["grace"]),
+    }
+    template = _template(props, settings, labels, pod)
+    job_labels = {**labels, **({QUEUE_LABEL: settings.queue} if settings.queue else {})}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(cluster, hostname, {**job_labels, HASH_LABEL: _hash(template)}),
+        "spec": {"backoffLimit": _UNLIMITED, "podReplacementPolicy": "Failed", "template": template},
+    }
+
+
+def controller_set(props: RunProps) -> dict[str, Any]:
+    """The StatefulSet of the controller: one pod, never two, and its name is known."""
+    cluster = props["cluster"]
+    settings = PodSettings.from_dict(props["container"])
+    dependencies = cast(PodDependencies, props["dependencies"])
+    command = ["controller", RECORD_FOLDER, f"0.0.0.0:{CONTROLLER_PORT}", TOKEN_FILE, _TRAIN_DIR_MODE]
+    volumes = [
+        _config("agent", dependencies["agent"], AGENT_FOLDER),
+        _secret("token", dependencies["token"], TOKEN_FOLDER),
+        *_mounts((*settings.mounts, Mount(settings.record, RECORD_FOLDER))),
+    ]
+    security = {
+        "allowPrivilegeEscalation": False,
+        "runAsUser": 0,
+        "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]},  # `train_dir` may be owned by another user
+    }
+    container = {**_container(settings, [*AGENT_COMMAND, *command], volumes), "securityContext": security}
+    labels = {HOSTNAME_LABEL: CONTROLLER}
+    pod = {**_pod(settings, container, volumes), "terminationGracePeriodSeconds": _STOP_MARGIN}
+    template = _template(props, settings, labels, pod)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": metadata(cluster, CONTROLLER, {**labels, HASH_LABEL: _hash(template)}),
+        "spec": {
+            "replicas": 1,
+            "serviceName": prefix(cluster),
+            "podManagementPolicy": "Parallel",  # else a pod that cannot start keeps its successor from starting
+            "selector": {"matchLabels": {**template["metadata"]["labels"]}},
+            "template": template,
+        },
+    }
+
+
+Volume = tuple[dict[str, Any], dict[str, Any]]
+"""A volume of a pod, and its mount in the container."""
+
+
+def _volume(name: str, source: Mapping[str, Any], target: str, read_only: bool = True) -> Volume:
+    return {"name": name, **source}, {"name": name, "mountPath": target, **({"readOnly": True} if read_only else {})}
+
+
+def _config(name: str, config: str, target: str) -> Volume:
+    return _volume(name, {"configMap": {"name": config, "defaultMode": _READABLE}}, target)
+
+
+def _secret(name: str, secret: str, target: str) -> Volume:
+    return _volume(name, {"secret": {"secretName": secret, "defaultMode": _READABLE}}, target)
+
+
+def _mounts(mounts: tuple[Mount, ...]) -> list[Volume]:
+    """The user's volumes; one that is mounted twice is one volume of the pod."""
+    return [
+        _volume(f"volume-{number}", _source(mount), mount.target, mount.read_only)
+        for number, mount in enumerate(mounts)
+    ]
+
+
+def _source(mount: Mount) -> dict[str, Any]:
+    if mount.source.startswith("/"):
+        return {"hostPath": {"path": mount.source}}
+    return {"persistentVolumeClaim": {"claimName": mount.source}} if mount.source else {"emptyDir": {}}
+
+
+def _shared_memory(size: int) -> list[Volume]:
+    source = {"emptyDir": {"medium": "Memory", "sizeLimit": str(size)}}
+    return [_volume("shm", source, "/dev/shm", read_only=False)] if size else []
+
+
+def _container(settings: PodSettings, command: list[str], volumes: list[Volume]) -> dict[str, Any]:
+    user, _, group = settings.user.partition(":")
+    numbers = {
+        **({"runAsUser": int(user)} if user.isdigit() else {}),
+        **({"runAsGroup": int(group)} if group.isdigit() else {}),
+    }
+    return {
+        "name": CONTAINER,
+        "image": settings.image,
+        "command": command,
+        "volumeMounts": [mount for _, mount in volumes],
+        "securityContext": {"allowPrivilegeEscalation": False, **numbers},
+    }
+
+
+def _pod(settings: PodSettings, container: dict[str, Any], volumes: list[Volume]) -> dict[str, Any]:
+    return {
+        **settings.pod,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "containers": [container],
+        "volumes": [volume for volume, _ in volumes],
+    }
+
+
+def _template(
+    props: TaskProps | RunProps, settings: PodSettings, labels: dict[str, str], pod: dict[str, Any]
+) -> dict[str, Any]:
+    own = metadata(props["cluster"], "", labels)["labels"]
+    meta: dict[str, Any] = {"labels": {**settings.labels, **own}}
+    if settings.annotations:
+        meta["annotations"] = dict(settings.annotations)
+    return {"metadata": meta, "spec": pod}
+
+
+def _node_variable() -> dict[str, Any]:
+    return {"name": "TFDEPLOY_MACHINE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+
+
+def _resources(props: TaskProps) -> dict[str, Any]:
+    limits = {
+        **({"memory": str(props["memory"])} if props["memory"] else {}),
+        **({"cpu": f"{round(props['cpus'] * 1000)}m"} if props["cpus"] else {}),
+        **({GPU: str(len(props["gpus"]))} if props["gpus"] else {}),
+    }
+    return {"limits": limits, "requests": limits} if limits else {}
+
+
+def _hash(template: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:16]

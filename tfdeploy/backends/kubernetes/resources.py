@@ -1,0 +1,156 @@
+"""What the pods of a cluster need first: a dynamic resource that creates the Service, Secrets, the agent, claims and network policies.
+
+Nothing of it is deleted with the resource: `TaskRunner.delete_all` removes it by its labels after everything else.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, UpdateResult
+
+from ..base import CONTROLLER, ClusterRef
+from ..stack_config import StackProvider
+from ..state_values import plain_values
+from ..zipapp import application, version
+from .api import ApiServer
+from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, SECRETS, TOKEN, cluster_labels, metadata, object_name
+from .objects import ClusterObjects
+from .pods import CONTROLLER_PORT, TASK_PORT
+
+Props = dict[str, Any]
+
+
+def shared_objects(cluster: ClusterRef, token: str) -> list[dict[str, Any]]:
+    """The objects that do not depend on the run: names for the pods, who may connect to them, and the controller's token.
+
+    The controller's port is open to the API server, which is no pod; its calls need the token.
+    """
+    own = {"podSelector": {"matchLabels": {ID_LABEL: cluster["id"]}}}
+    controller = {"podSelector": {"matchLabels": {**cluster_labels(cluster), HOSTNAME_LABEL: CONTROLLER}}}
+    service = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {ID_LABEL: cluster["id"]},
+        "ports": [{"name": "tensorflow", "port": TASK_PORT}],
+    }
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    ports = [{"port": CONTROLLER_PORT, "protocol": "TCP"}]
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": metadata(cluster, ""), "spec": service},
+        {
+            **policy,
+            "metadata": metadata(cluster, ""),
+            "spec": {**own, "policyTypes": ["Ingress"], "ingress": [{"from": [own]}]},
+        },
+        {
+            **policy,
+            "metadata": metadata(cluster, CONTROLLER),
+            "spec": {**controller, "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]},
+        },
+        secret(cluster, TOKEN, {"token": token}),
+    ]
+
+
+def secret(cluster: ClusterRef, suffix: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """A Secret."""
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(cluster, suffix), "type": "Opaque", "data": data}
+
+
+def _agent(cluster: ClusterRef) -> dict[str, Any]:
+    data = {"agent.pyz": base64.b64encode(application()).decode()}
+    meta = metadata(cluster, f"{AGENT}-{version()}")
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "binaryData": data, "immutable": True}
+
+
+def claim(cluster: ClusterRef, suffix: str, size: str, mode: str, storage_class: str) -> dict[str, Any]:
+    """A claim of storage; an empty class is the default one."""
+    spec = {
+        "accessModes": [mode],
+        "resources": {"requests": {"storage": size}},
+        **({"storageClassName": storage_class} if storage_class else {}),
+    }
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata(cluster, suffix), "spec": spec}
+
+
+def secrets_suffix(values: Mapping[str, str], token: str) -> str:
+    """The suffix of the name of the Secret with these values: other values have another name, and so replace the pods. It is keyed with
+    the token, so that no value can be guessed from it."""
+    text = token + json.dumps(sorted(values.items()))
+    return f"{SECRETS}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+class PodObjectsProvider(StackProvider):
+    """Creates the objects."""
+
+    def create(self, props: Props) -> CreateResult:
+        """Create what does not exist; update what does."""
+        return CreateResult(plain_values(props)["cluster"]["id"], {**props, **_create(plain_values(props))})
+
+    def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
+        """All but the cluster is updated in place."""
+        old, new = plain_values(olds), plain_values(news)
+        changed = [key for key in ("agent_version", "token", "secrets", "claims") if new.get(key) != old.get(key)]
+        replaced = [key for key in ("id", "home") if new["cluster"][key] != old["cluster"][key]]
+        return DiffResult(changes=bool(changed or replaced), replaces=["cluster"] if replaced else [])
+
+    def update(self, _id: str, _olds: Props, news: Props) -> UpdateResult:
+        """As create."""
+        return UpdateResult({**news, **_create(plain_values(news))})
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        """The objects, or nothing where one of them does not exist."""
+        plain = plain_values(props)
+        own = ClusterObjects(ApiServer(plain["cluster"]["home"]), plain["cluster"])
+        named = {item["metadata"]["name"] for kind in ("Service", "Secret", "ConfigMap") for item in own.list(kind)}
+        token = object_name(plain["cluster"], TOKEN)
+        needed = {token, plain["agent"], *([plain["secrets_name"]] if plain["secrets_name"] else [])}
+        return ReadResult(id_, props) if needed <= named else ReadResult(None, {})
+
+
+def _create(plain: Props) -> Props:
+    cluster: ClusterRef = plain["cluster"]
+    own = ClusterObjects(ApiServer(cluster["home"]), cluster)
+    agent = _agent(cluster)
+    own.create(agent)
+    for item in shared_objects(cluster, plain["token"]):
+        own.apply(item)
+    for item in plain["claims"]:
+        own.create(item)
+    name = ""
+    if plain["secrets"]:
+        suffix = secrets_suffix(plain["secrets"], plain["token"])
+        own.create(secret(cluster, suffix, plain["secrets"]))
+        name = object_name(cluster, suffix)
+    return {"agent": agent["metadata"]["name"], "secrets_name": name}
+
+
+class PodObjects(Resource, module="tfdeploy", name="PodObjects"):
+    """What the pods of a cluster need first."""
+
+    agent: pulumi.Output[str]
+    secrets_name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        cluster: ClusterRef,
+        token: pulumi.Input[str],
+        secrets: Mapping[str, pulumi.Input[str]],
+        claims: Sequence[Mapping[str, Any]],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        props = {
+            "cluster": cluster,
+            "token": token,
+            "secrets": pulumi.Output.secret(dict(secrets)),
+            "claims": list(claims),
+            "agent_version": version(),
+            "agent": None,
+            "secrets_name": None,
+        }
+        super().__init__(PodObjectsProvider(), name, props, opts)

@@ -1,0 +1,101 @@
+"""The state of a task's launcher from its Job and its pods, in Kubernetes' own words. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..base import EngineTask
+
+Json = Mapping[str, Any]
+
+SCHEDULED, PULLING, STARTING, RUNNING, COMPLETE = "scheduled", "pulling", "starting", "running", "complete"
+_IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_NODE_LOST = "NodeLost"
+_DISRUPTION = "DisruptionTarget"
+_ENDED = ("Succeeded", "Failed")
+LOST_REMEDY = (
+    "the task starts elsewhere when its pod is gone: when the node is back, when it was deleted (`kubectl delete node {node}`), or "
+    "when it has the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+)
+
+
+def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
+    """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet."""
+    in_order = sorted(
+        pods, key=lambda pod: (pod["status"].get("phase") not in _ENDED, pod["metadata"]["creationTimestamp"])
+    )
+    newest = in_order[-1] if in_order else None
+    is_complete = job is not None and bool(job.get("status", {}).get("succeeded"))
+    if newest is None:
+        return EngineTask(not is_complete, "", COMPLETE if is_complete else SCHEDULED, "")
+    phase = newest["status"].get("phase", "Pending")
+    if phase in _ENDED:
+        if phase == "Succeeded" or is_complete:
+            return EngineTask(False, newest["metadata"]["name"], COMPLETE)
+        return EngineTask(job is not None, newest["metadata"]["name"], SCHEDULED, _end_reason(newest))
+    former = _end_reason(in_order[-2]) if len(in_order) > 1 else ""
+    state, reason = _live_state(newest)
+    reason = reason or (former if state in (SCHEDULED, STARTING) else "")
+    return EngineTask(True, newest["metadata"]["name"], state, reason)
+
+
+def _live_state(pod: Json) -> tuple[str, str]:
+    status = pod["status"]
+    if pod["metadata"].get("deletionTimestamp") and is_node_silent(pod):
+        node = pod["spec"].get("nodeName", "")
+        return SCHEDULED, f"the node {node} does not respond: {LOST_REMEDY.format(node=node)}"
+    condition = _condition(pod, "PodScheduled")
+    if condition.get("status") == "False":
+        return SCHEDULED, str(condition.get("message", ""))
+    container: Json = next(iter(status.get("containerStatuses") or ()), {})
+    waiting: Json = container.get("state", {}).get("waiting") or {}
+    reason, message = waiting.get("reason", ""), waiting.get("message", "")
+    if reason in _IMAGE_REASONS:
+        return PULLING, f"{reason}: {message}" if message else reason
+    if waiting:
+        return STARTING, _waiting_reason(container, reason, message)
+    return (RUNNING if status.get("phase") == "Running" else STARTING), ""
+
+
+def _waiting_reason(container: Json, reason: str, message: str) -> str:
+    """Why the container does not run; nothing while it is created for the first time."""
+    ended: Json = container.get("lastState", {}).get("terminated") or {}
+    if ended:
+        how = ended.get("reason", "Error")
+        return f"{how} (exit {ended.get('exitCode')}); {reason}" if how != "OOMKilled" else f"OOMKilled; {reason}"
+    return "" if reason in ("ContainerCreating", "PodInitializing") else f"{reason}: {message}".rstrip(": ")
+
+
+def _end_reason(pod: Json) -> str:
+    """Why a pod has ended before its launcher has: evicted, preempted, its node lost."""
+    status = pod["status"]
+    if status.get("reason"):
+        return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+    condition = _condition(pod, _DISRUPTION)
+    if condition:
+        return f"{condition.get('reason', '')}: {condition.get('message', '')}".rstrip(": ")
+    container: Json = next(iter(status.get("containerStatuses") or ()), {})
+    ended: Json = container.get("state", {}).get("terminated") or {}
+    return f"{ended.get('reason', 'Error')} (exit {ended.get('exitCode')})" if ended else ""
+
+
+def is_node_silent(pod: Json) -> bool:
+    """Whether the node of a pod does not respond, as far as the pod shows it."""
+    ready = _condition(pod, "Ready")
+    return (
+        pod["status"].get("reason") == _NODE_LOST
+        or ready.get("reason") in ("NodeNotReady", _NODE_LOST)
+        or (_condition(pod, _DISRUPTION).get("reason") == "DeletionByTaintManager" and ready.get("status") == "False")
+    )
+
+
+def _condition(pod: Json, kind: str) -> Json:
+    conditions: Sequence[Json] = pod["status"].get("conditions") or ()
+    return next((item for item in conditions if item["type"] == kind), {})
+
+
+def node_of(pods: Sequence[Json]) -> str:
+    """The node of the pod that runs, else of the newest; empty where it has none."""
+    in_order = sorted(
+        pods, key=lambda pod: (pod["status"].get("phase") not in _ENDED, pod["metadata"]["creationTimestamp"])
+    )
+    return str(in_order[-1]["spec"].get("nodeName", "")) if in_order else ""

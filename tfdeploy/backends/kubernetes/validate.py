@@ -1,0 +1,222 @@
+"""Checks of a plan against the Kubernetes cluster: errors for what cannot work, and warnings. They only read."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ...errors import SpecError, nearest
+from ...plan.plan import Plan
+from ...spec.cluster import ClusterSpec, JobSpec
+from ...spec.docker import HOST
+from ...spec.kubernetes import Toleration
+from ...spec.unknown import is_known
+from ...units import named, quantity, text_of_size
+from ..base import FAIL
+from ..validate import refuse_requirements, refuse_script
+from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
+from .health import check_version
+from .permissions import missing, role, verbs_of
+
+Json = Mapping[str, Any]
+
+GPU = "nvidia.com/gpu"
+_STOPS = ("NoSchedule", "NoExecute")
+_SHOWN = 3
+
+
+def refuse(
+    api: ApiServer, spec: ClusterSpec, plan: Plan, code_files: Sequence[str], existing: Collection[str]
+) -> list[str]:
+    """Refuse what cannot work; the warnings. `existing` has the hostnames of the tasks that exist.
+
+    Raises:
+        SpecError: with the argument, what is wrong with it, and a remedy.
+        Unreachable: the server does not respond.
+    """
+    refuse_script(spec, code_files)
+    refuse_requirements(spec)
+    _refuse_arguments(spec)
+    if (version := check_version(api)).state == FAIL:
+        raise SpecError(f"{spec.name}: backend", version.detail, version.remedy)
+    _refuse_namespace(api, spec)
+    _refuse_missing_permissions(api, spec)
+    _refuse_missing_objects(api, spec)
+    jobs = {job.name: job for job in spec.jobs}
+    tasks = [(task.hostname, jobs[task.job]) for task in plan.needed_tasks if task.hostname not in existing]
+    return [*_quota_warnings(api, spec, tasks), *_node_warnings(api, tasks)]
+
+
+def _refuse_arguments(spec: ClusterSpec) -> None:
+    """Refuse what containers can have elsewhere, but not on Kubernetes."""
+    if spec.container.network == HOST:
+        wrong = "pods of Kubernetes have addresses and names in its own network"
+        raise SpecError(f"{spec.name}: container.network", wrong, "Remove it.")
+    if spec.container.subnet:
+        wrong = "the Kubernetes cluster assigns the addresses"
+        raise SpecError(f"{spec.name}: container.subnet", wrong, "Remove it.")
+    if spec.container.build or spec.requirements:
+        name = "container.build" if spec.container.build else "requirements"
+        remedy = "Build and push an image that has them, and name it by container.image."
+        raise SpecError(f"{spec.name}: {name}", "no image is built for Kubernetes", remedy)
+    for job in spec.jobs:
+        parts = job.container.user.split(":")
+        if job.container.user and not all(part.isdigit() for part in parts):
+            wrong = f"Kubernetes takes no names of users, and {job.container.user!r} has one"
+            raise SpecError(f"{spec.name}: container.user", wrong, 'Use numbers, such as "1000:1000".')
+
+
+def _refuse_namespace(api: ApiServer, spec: ClusterSpec) -> None:
+    namespace = _read(api, f"/api/v1/namespaces/{api.namespace}")
+    where = f"{spec.name}: kubernetes.namespace"
+    if namespace is None:
+        remedy = f"Create it: kubectl create namespace {api.namespace}; or use another one."
+        raise SpecError(where, f"{api.server} has no namespace {api.namespace!r}", remedy)
+    if namespace.get("metadata", {}).get("deletionTimestamp"):
+        raise SpecError(where, f"the namespace {api.namespace!r} is being deleted", "Use another one.")
+
+
+def _refuse_missing_permissions(api: ApiServer, spec: ClusterSpec) -> None:
+    rules = missing(api)
+    if rules:
+        text = yaml.safe_dump(role(api.namespace, rules), sort_keys=False)
+        remedy = f"It needs a RoleBinding to this Role (`tfdeploy rbac-policy` prints all of it):\n{text}"
+        raise SpecError(f"{spec.name}: kubernetes", f"the user may not {verbs_of(rules)} in {api.namespace}", remedy)
+
+
+def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
+    """Refuse names of objects that do not exist. What the user may not read is not checked."""
+    own = spec.kubernetes
+    in_namespace = f"/namespaces/{api.namespace}"
+    classes = {job.pod.priority_class: None for job in spec.jobs}
+    named = (
+        ("storage_class", "/apis/storage.k8s.io/v1/storageclasses", [own.storage_class]),
+        ("priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses", [own.pod.priority_class, *classes]),
+        ("service_account", f"/api/v1{in_namespace}/serviceaccounts", [own.service_account]),
+        ("image_pull_secrets", f"/api/v1{in_namespace}/secrets", own.image_pull_secrets),
+        ("queue", f"/apis/kueue.x-k8s.io/v1beta1{in_namespace}/localqueues", [own.queue]),
+    )
+    for argument, path, names in named:
+        for name in dict.fromkeys(filter(None, names)):
+            if is_known(name) and _read(api, f"{path}/{name}") is None:
+                wrong = f"{name!r} does not exist {f'in {api.namespace}' if in_namespace in path else 'there'}"
+                existing = _names(api, path)
+                remedy = nearest(name, existing) if existing else "Create it, or remove the argument."
+                raise SpecError(f"{spec.name}: kubernetes.{argument}", wrong, remedy)
+
+
+def _names(api: ApiServer, path: str) -> list[str]:
+    try:
+        return [item["metadata"]["name"] for item in api.get(path)["items"]]
+    except ApiError:
+        return []
+
+
+def _read(api: ApiServer, path: str) -> Json | None:
+    """What is there; None where nothing is, and nothing in particular where it may not be read."""
+    try:
+        return api.get(path)
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return None
+        if error.status == FORBIDDEN:
+            return {}
+        raise
+
+
+def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
+    """What the new tasks need more than a quota of the namespace has left. They wait until others end."""
+    quotas = (_read(api, f"/api/v1/namespaces/{api.namespace}/resourcequotas") or {}).get("items", ())
+    if not quotas:
+        return []
+    totals = _totals([job for _, job in tasks])
+    warnings = []
+    for quota in quotas:
+        status = quota.get("status", {})
+        used = status.get("used", {})
+        short = [
+            f"{name} {_text(name, totals[name])} of {_text(name, quantity(hard) - quantity(used.get(name, '0')))} left"
+            for name, hard in status.get("hard", {}).items()
+            if totals.get(name, 0) > quantity(hard) - quantity(used.get(name, "0"))
+        ]
+        if short:
+            name = quota["metadata"]["name"]
+            warnings.append(f"the quota {name} of {api.namespace} is too small for {spec.name}: {', '.join(short)}")
+    return warnings
+
+
+def _totals(jobs: Sequence[JobSpec]) -> dict[str, float]:
+    """What quotas count of these tasks; see objects of ResourceQuota."""
+    cpus, memory = sum(job.cpus for job in jobs), float(sum(job.memory for job in jobs))
+    by_name = {"cpu": cpus, "memory": memory, GPU: float(sum(job.gpus for job in jobs))}
+    totals = {f"{kind}.{name}": total for name, total in by_name.items() for kind in ("requests", "limits")}
+    counts = dict.fromkeys(("pods", "count/pods", "count/jobs.batch"), float(len(jobs)))
+    return {**by_name, **totals, **counts}
+
+
+def _text(name: str, number: float) -> str:
+    return text_of_size(max(0.0, number)) if name.endswith("memory") else f"{max(0.0, number):g}"
+
+
+@dataclass(frozen=True)
+class _Need:
+    """What one condition on a node is called, and whether a node meets it for a job."""
+
+    what: Callable[[JobSpec], str]
+    is_met: Callable[[Json, JobSpec], bool]
+
+
+def _allocatable(node: Json, name: str) -> float:
+    return quantity(node["status"].get("allocatable", {}).get(name, "0"))
+
+
+_NEEDS = (
+    _Need(
+        lambda job: f"the labels {dict(job.pod.node_selector)}",
+        lambda node, job: job.pod.node_selector.items() <= node["metadata"].get("labels", {}).items(),
+    ),
+    _Need(lambda _: "no taint that it does not tolerate", lambda node, job: not _stopping(node, job)),
+    _Need(lambda job: f"{job.gpus} {GPU}", lambda node, job: _allocatable(node, GPU) >= job.gpus),
+    _Need(lambda job: f"{job.cpus:g} CPUs", lambda node, job: _allocatable(node, "cpu") >= job.cpus),
+    _Need(lambda job: text_of_size(job.memory), lambda node, job: _allocatable(node, "memory") >= job.memory),
+)
+"""In the order in which a node is refused."""
+
+
+def _node_warnings(api: ApiServer, tasks: Sequence[tuple[str, JobSpec]]) -> list[str]:
+    """The tasks that no node could take, even without others. They wait, unless something adds nodes."""
+    nodes = (_read(api, "/api/v1/nodes") or {}).get("items", ())
+    firsts = {job.name: (hostname, job) for hostname, job in reversed(tasks)}
+    warnings = []
+    for hostname, job in firsts.values() if nodes else ():
+        left, unmet = nodes, ""
+        for need in _NEEDS:
+            left = [node for node in left if need.is_met(node, job)]
+            if not left:
+                unmet = need.what(job)
+                break
+        if unmet:
+            names = named([node["metadata"]["name"] for node in nodes], _SHOWN)
+            warnings.append(f"no node has {unmet} for {hostname} ({names}): it waits until one is added")
+    return warnings
+
+
+def _stopping(node: Json, job: JobSpec) -> list[Json]:
+    """The taints that keep the job's pods from a node. A node that is cordoned now may take them later."""
+    taints = node["spec"].get("taints", ())
+    # Kubernetes tolerates taints of extended resources for pods that ask for these, where that plugin is on.
+    gpu = (Toleration(GPU),) if job.gpus else ()
+    return [
+        taint
+        for taint in taints
+        if taint["effect"] in _STOPS
+        and not taint["key"].startswith("node.kubernetes.io/")
+        and not any(_tolerates(toleration, taint) for toleration in (*job.pod.tolerations, *gpu))
+    ]
+
+
+def _tolerates(toleration: Toleration, taint: Json) -> bool:
+    is_key = toleration.key in ("", taint["key"])
+    is_value = toleration.operator == "Exists" or toleration.value == taint.get("value", "")
+    return is_key and is_value and toleration.effect in ("", taint["effect"])
