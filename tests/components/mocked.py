@@ -7,6 +7,7 @@ import pulumi
 import pytest
 from pulumi.runtime import mocks, set_all_config
 from pulumi.runtime.settings import set_root_resource
+from pulumi.runtime.sync_await import _ensure_event_loop
 
 from tfdeploy import TensorFlowCluster
 from tfdeploy.cluster import TYPE
@@ -77,6 +78,7 @@ class Maker(mocks.Mocks):
 
 def run(program: Callable[[], Any], preview: bool = False, **config: str) -> Recorder:
     """Run a program against the mocks, as if it were alone in its process."""
+    _ensure_event_loop()  # type: ignore[no-untyped-call]  # `asyncio.run` leaves the thread without one
     set_root_resource(None)  # type: ignore[arg-type]
     monitor = Recorder()
     mocks.set_mocks(monitor.maker, preview=preview, monitor=monitor)

@@ -3,11 +3,17 @@
 import os
 import signal
 
-from tests.components.conftest import WAITS, Standing
+import pytest
+
+from tests.components.conftest import TOKEN, WAITS, Standing
 from tests.components.processes import alive, halted
 from tests.waiting import until
 from tfdeploy.agent.events import LAUNCHER_LOST, LAUNCHER_REGISTERED
+from tfdeploy.agent.record.record import ViewRequest
+from tfdeploy.backends.local import supervisor
 from tfdeploy.backends.local.backend import BACKEND
+from tfdeploy.report import report
+from tfdeploy.report.diagnosis import trouble_of
 
 SPAWNS = """
 import subprocess, sys
@@ -67,13 +73,26 @@ def test_a_killed_launcher_takes_its_child_along_and_comes_back(cluster: Standin
     assert cluster.job().tasks["worker-0"].failures == 0
 
 
-def test_a_child_does_not_outlive_its_launcher_where_nobody_starts_that_again(cluster: Standing) -> None:
+def test_a_child_does_not_outlive_its_launcher_where_nobody_starts_that_again(
+    cluster: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisord that is suspended is not waited for, and neither taken for one that has ended."""
+    monkeypatch.setattr(report, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(supervisor, "_CALL_SECONDS", 0.3)
     cluster.up(WAITS, workers=1)
     child = cluster.until_started("worker-0")
     launcher = cluster.pid("worker-0")
     with halted(cluster.pid("supervisord")):
         os.kill(launcher, signal.SIGKILL)
         until(lambda: not alive(child), "the child has gone")
+        cluster.until_status("worker-0", "unreachable since 20")
+        sight = BACKEND.runner.observe(cluster.cluster, TOKEN, ViewRequest())
+        wrong, remedy = trouble_of(sight, "heal")
+        silent = f"supervisord (process {cluster.pid('supervisord')})"
+        assert wrong == f"The engine does not respond: {silent} has not responded for 0.3 s."
+        assert remedy.startswith(f"`kill -CONT {cluster.pid('supervisord')}` continues it")
+        with pytest.raises(supervisor.Silent, match="has not responded"):
+            BACKEND.runner.task_exists(cluster.task_props("worker-0"))
 
 
 def test_what_a_killed_launchers_child_had_started_goes_when_the_launcher_is_back(cluster: Standing) -> None:

@@ -188,7 +188,8 @@ def test_a_manager_that_dies_comes_back_under_its_name_and_training_goes_on(proj
     until(lambda: json.loads(project.stored()[MANIFEST])["at"] > now, "the record is in S3")
     project.box.kill(project.machine(MANAGER).id)
     shutil.rmtree(copy.folder)  # as on another computer
-    assert project.sees_machines()[MANAGER] == "gone"
+    seen = project.sees_machines()
+    assert (seen[MANAGER], seen[WORKER]) == ("gone", "unknown")
     assert "Run unknown: the controller is unreachable since" in command(project, "status", "--cluster", "test")
     assert "worker-0 | resumed from" in command(project, "logs", "--cluster", "test", "worker-0")
     project.up()

@@ -271,7 +271,8 @@ def trouble_of(observed: ObservedState, heal: str) -> tuple[str, str]:
         used = {task.machine for task in run.tasks.values() if task.machine} if run else set()
         if lost := sorted(name for name in used if machines.status(name) == GONE):
             return f"{', '.join(lost)} is gone: {problems}.", f"`{heal}` creates it again, and restores the record."
-        remedy = "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
+        remedy = engine_remedy(problems, "")
+        remedy = remedy or "Start the engine, or correct `docker.host` or `DOCKER_HOST`, until `docker info` works."
         return f"The engine does not respond: {problems}.", f"{remedy} Running tasks are not affected."
     if observed.engine is None:
         return "The cluster's supervisord is gone, with all of its processes.", f"Run `{heal}`."

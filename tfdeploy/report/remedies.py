@@ -25,6 +25,7 @@ _ENGINE_REMEDIES = (
         _IMAGE,
     ),
     (r"no suitable node", _PLACE),
+    (r"supervisord \(process (?P<pid>\d+)\)", "`kill -CONT {pid}` continues it if it is suspended."),
     (r"address already in use|port is already allocated|port \d+.* (?:is (?:taken|in use)|already)", _PORT),
 )
 OWN_COPY = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tfdeploy.agent.record.artifact_manifest import load_manifest
 from tfdeploy.agent.record.artifact_store import ArtifactStore
 from tfdeploy.agent.record.artifacts import CHANGED, DISK_FULL, LIMIT, UNREADABLE, WRONG_HASH, LeftOut
 from tfdeploy.agent.sync import UploadRequest
-from tfdeploy.agent.transport.artifact_sender import ArtifactSender, Interrupted
+from tfdeploy.agent.transport.artifact_sender import ArtifactSender, Interrupted, storage_of
 
 RUN = "0123456789ab"
 
@@ -27,7 +28,8 @@ class Calls:
     def json(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         rest = path.split("/")[4:]
         if method == "PUT":
-            return {"ends": self.store.begin(RUN, "a", 0, json.loads(json.dumps(body["artifacts"])))}
+            artifacts = json.loads(json.dumps(body["artifacts"]))
+            return {"ends": self.store.begin(RUN, "a", 0, artifacts, storage=body["storage"])}
         if rest:
             return {"end": self.store.finish_file(RUN, "a", int(rest[0]), body["sha256"])}
         self.left_out = [LeftOut.from_dict(item) for item in body["left_out"]]
@@ -78,6 +80,17 @@ def test_all_is_sent_once(calls: Calls, tmp_path: Path) -> None:
     sent = len(calls.parts)
     sender(calls).send()
     assert len(calls.parts) == sent
+
+
+def test_machines_that_share_a_storage_name_it_alike(calls: Calls, tmp_path: Path) -> None:
+    """They see one file; a copy of the folder is another storage, and a folder that cannot be written has no name."""
+    sender(calls).send()
+    (artifact, _) = load_manifest(tmp_path / "runs" / RUN).artifacts
+    shutil.copytree(calls.train, tmp_path / "copy")
+    (tmp_path / "link").symlink_to(calls.train)
+    assert artifact.storage == storage_of(tmp_path / "link") == storage_of(calls.train) != ""
+    assert storage_of(tmp_path / "copy") not in ("", artifact.storage)
+    assert storage_of(tmp_path / "nothing") == ""
 
 
 def test_a_part_that_is_damaged_on_its_way_is_sent_again(

@@ -36,11 +36,13 @@ def declared(kind: str, name: str, files: dict[str, bytes], version: str = "1") 
 class Sending:
     """A launcher that sends files."""
 
-    def __init__(self, store: ArtifactStore, machine: str = "a", rank: int = 0, run: str = RUN) -> None:
-        self.store, self.machine, self.rank, self.run = store, machine, rank, run
+    def __init__(
+        self, store: ArtifactStore, machine: str = "a", rank: int = 0, run: str = RUN, storage: str = ""
+    ) -> None:
+        self.store, self.machine, self.rank, self.run, self.storage = store, machine, rank, run, storage
 
     def begin(self, *items: dict[str, Any]) -> list[int]:
-        return self.store.begin(self.run, self.machine, self.rank, list(items))
+        return self.store.begin(self.run, self.machine, self.rank, list(items), storage=self.storage)
 
     def put(self, index: int, offset: int, data: bytes, sha256: str = "") -> int:
         return self.store.put(self.run, self.machine, index, offset, sha256 or sha(data), data)
@@ -191,6 +193,26 @@ def test_what_two_machines_share_is_sent_once(runs: Path, sending: Sending) -> N
     assert Sending(sending.store, "b", 1).begin(declared("keras", "k", {"k": b"first"})) == [-1]
     assert Sending(sending.store, "b", 1).end() == ["k"]
     assert files(runs) == {"k": b"first"}
+
+
+@pytest.mark.parametrize(("first", "second"), [("", ""), ("1", "2"), ("", "2"), ("1", "")])
+def test_of_two_storages_the_lower_rank_is_stored(runs: Path, sending: Sending, first: str, second: str) -> None:
+    Sending(sending.store, "a", 0, storage=first).send("keras", "k", {"k": b"of the chief"})
+    assert Sending(sending.store, "b", 1, storage=second).send("keras", "k", {"k": b"other"}, "2") == [-1]
+    assert files(runs) == {"k": b"of the chief"}
+
+
+@pytest.mark.parametrize("kind", ["keras", "files"])
+def test_on_one_storage_what_either_machine_finds_later_is_newer(runs: Path, sending: Sending, kind: str) -> None:
+    """Each machine uploads what it finds, so that the first has stored the file of the second, too."""
+    first, second = (Sending(sending.store, name, rank, storage="1") for rank, name in enumerate("ab"))
+    first.send(kind, "k", {"k": b"first"})
+    first.end()
+    for sender, content in ((second, b"second"), (first, b"third")):
+        assert sender.send(kind, "k", {"k": content}, content.decode()) == [0]
+        assert sender.end() == ["k"]
+        assert files(runs) == {"k": content}
+    assert load_manifest(runs / RUN).left_out == []
 
 
 def checkpoint(name: str) -> tuple[str, str, dict[str, bytes]]:

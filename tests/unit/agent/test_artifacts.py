@@ -202,11 +202,16 @@ def test_what_is_beyond_the_limits_is_left_out_and_smaller_ones_are_not() -> Non
     assert [item.name for item in limited(items, 1000, 2)[0]] == ["one", "two"]
 
 
-def test_a_folder_is_searched_without_what_is_outside_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_searched_without_what_is_outside_of_it_or_tfdeploys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, outside = tmp_path / "train", tmp_path / "outside"
     for path in (root / "sub", outside):
         path.mkdir(parents=True)
         (path / "file").write_text("text")
+    (root / ".tfdeploy-restore").mkdir()
+    for name in (".tfdeploy-restore/file", ".tfdeploy-storage"):
+        (root / name).touch()
     (root / "folder").symlink_to(outside)
     (root / "link").symlink_to(outside / "file")
     (root / "inside").symlink_to(root / "sub/file")

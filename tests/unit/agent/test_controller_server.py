@@ -1,8 +1,11 @@
 """What a stranger can make the controller do; how much a report costs; what a full disk delays."""
 
 import http.client
+import json
 import os
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -87,6 +90,25 @@ def test_a_body_that_is_no_report_is_an_error_of_the_caller(served: Served, body
         with pytest.raises(CallError, match=r"/sync: 400"):
             client.call("POST", "/sync", body)
         client.json("POST", "/sync", REPORT)
+
+
+def test_a_report_whose_launcher_has_hung_up_is_ignored(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that was suspended finds reports that were sent long before."""
+    server, caller, continued, done = served.server, served.server.caller, threading.Event(), threading.Event()
+    seen: list[str] = []
+    monkeypatch.setattr(server, "caller", lambda shown: caller(shown) if continued.wait(10) else None)
+    monkeypatch.setattr(server.connections, "forget", lambda _: done.set())
+    monkeypatch.setattr(served.controller, "sync_json", lambda report: seen.append(report.hostname))
+    body = json.dumps(REPORT)
+    with socket.create_connection(("127.0.0.1", served.port), 5) as connection:
+        head = f"POST /sync HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(f"{head}{body}".encode())
+    continued.set()
+    assert done.wait(10)
+    assert seen == []
+    with served.client() as client:
+        client.json("POST", "/sync", REPORT)
+    assert seen == ["worker-0"]
 
 
 def test_a_full_disk_is_an_error_that_the_launcher_sees(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """A suspended command that copies a record (Ctrl-Z) blocks no other command."""
 
-import signal
 import subprocess
 import sys
 from typing import Any, cast
@@ -8,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.clusters import cluster_ref
+from tests.components.processes import halted
 from tests.unit.backends.distant import distant_record
 from tfdeploy.agent.record.log_lines import STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
@@ -38,14 +38,13 @@ def test_an_observation_reports_what_the_controller_has_and_what_deletes_somethi
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            process.send_signal(signal.SIGSTOP)
-            view, silent_since = record_view.observed_view(cast(Any, distant), copy, None, ViewRequest(), False, [])
-            assert (view.at, silent_since) == (5.0, None)
-            (warning,) = caplog.messages
-            assert "or is suspended (Ctrl-Z). Resume or end it." in warning
-            with pytest.raises(RecordCopyBusy):
-                copy.download(distant)
-            process.send_signal(signal.SIGCONT)
+            with halted(process.pid):
+                view, silent_since = record_view.observed_view(cast(Any, distant), copy, None, ViewRequest(), False, [])
+                assert (view.at, silent_since) == (5.0, None)
+                (warning,) = caplog.messages
+                assert "or is suspended (Ctrl-Z). Resume or end it." in warning
+                with pytest.raises(RecordCopyBusy):
+                    copy.download(distant)
         distant.print(0, [(STDOUT, b"more")])
         distant.update()
         distant.check_same()

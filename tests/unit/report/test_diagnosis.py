@@ -318,9 +318,7 @@ CASES: dict[str, tuple[ObservedState, str, bool]] = {
     "the controller is dead": (unobservable(), "The controller does not respond", False),
     "the engine is gone": (unobservable(engine=None, problems=["refused"]), "The engine does not respond", False),
     "the manager's machine is gone": (
-        unobservable(
-            engine=None, problems=["no route"], machines=ObservedMachines({"box": GONE, "other": "connecting"})
-        ),
+        unobservable(engine=None, problems=["no route"], machines=ObservedMachines({"box": GONE, "other": "unknown"})),
         f"box is gone: no route. `{HEAL}` creates it again, and restores the record.",
         False,
     ),

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -92,7 +93,8 @@ class AllowedCall(NamedTuple):
     longest: int
     action: Callable[..., Any]
     is_report: bool = False
-    """The hostname is in the body: `action` also gets a function that refuses another one."""
+    """The hostname is in the body: `action` also gets a function that refuses another one. A launcher that no longer waits has its
+    report ignored: its durations count from when it was sent, and the launcher reports again."""
 
 
 class NotAllowed(Exception):
@@ -253,12 +255,20 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length)
         if len(body) < length:
             return self._refuse(Reply(400, b"the body is shorter than its Content-Length"), 0)
+        if route.is_report and self._has_hung_up():
+            return self._refuse(Reply(408, b"the launcher does not wait for the response"), 0)
 
         def check(hostname: str) -> None:
             if not server.allows(caller, hostname):
                 raise NotAllowed(_not_allowed(caller, hostname))
 
         return _act(route, body, (*names, check) if route.is_report else names)
+
+    def _has_hung_up(self) -> bool:
+        """Whether the caller has closed the connection. It sends nothing else while it waits for a response."""
+        poll = select.poll()
+        poll.register(self.connection, select.POLLIN)
+        return bool(poll.poll(0))
 
     def _is_welcome(self, server: "Server", caller: Caller) -> bool:
         """Whether there is a place for this connection, once it has shown a token."""

@@ -35,6 +35,8 @@ class ManifestArtifact:
     machine: str
     rank: int
     files: List[ManifestFile] = field(default_factory=list)
+    storage: str = ""
+    """The identity of the storage that it is from (`artifact_sender.storage_of`); empty where it is not known."""
 
     @property
     def size(self) -> int:
@@ -90,7 +92,8 @@ def _artifact(item: Dict[str, Any]) -> ManifestArtifact:
         ManifestFile(file["name"], int(file["size"]), str(file["version"]), str(file["sha256"]))
         for file in item["files"]
     ]
-    return ManifestArtifact(str(item["kind"]), str(item["name"]), str(item["machine"]), int(item["rank"]), files)
+    kind, name, machine = (str(item[key]) for key in ("kind", "name", "machine"))
+    return ManifestArtifact(kind, name, machine, int(item["rank"]), files, str(item.get("storage", "")))
 
 
 def refuse_names(names: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ is not a reason, because the record may have the only copy. Pure but for `retain
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Collection, Iterator, List, Optional, Sequence, Tuple
 
@@ -15,6 +16,13 @@ _STEP = re.compile(r"(.*?)([0-9]{1,18})([^0-9/]*)", re.DOTALL)
 """The last number in the name of a checkpoint is its step, or its epoch: `model.ckpt-4200`, `cp-0012.ckpt`."""
 
 _CHANGED = re.compile(r"([0-9]{1,30})$")
+
+
+def has_precedence(stored: ManifestArtifact, new: ManifestArtifact) -> bool:
+    """Whether a stored artifact is not replaced by another version of its files: they are of two machines, and of two storages. On one
+    storage, either machine may have stored the file of the other, and what is there later is newer."""
+    is_one_storage = bool(new.storage) and new.storage == stored.storage
+    return stored.machine != new.machine and stored.rank < new.rank and not is_one_storage
 
 
 def remaining(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> Iterator[ManifestArtifact]:
@@ -35,7 +43,7 @@ def remaining(artifacts: Sequence[ManifestArtifact], new: ManifestArtifact) -> I
         if len(rest) == len(artifact.files):
             yield artifact
         elif rest and (artifact.kind == FILES or order is not None):
-            yield ManifestArtifact(artifact.kind, artifact.name, artifact.machine, artifact.rank, rest)
+            yield replace(artifact, files=rest)
 
 
 def _compared(new: ManifestArtifact, other: ManifestArtifact) -> Optional[int]:

@@ -20,11 +20,11 @@ from urllib.parse import quote
 from ..files import sha256_of, write_whole
 from ..transport.rpc import Client
 from .artifact_manifest import is_complete, load_manifest
-from .artifacts import FILES, Artifact, ArtifactFile
+from .artifacts import FILES, OWN_FILES, Artifact, ArtifactFile
 from .record_files import is_valid_name
 
-_DRAFTS = ".tfdeploy-restore"
-_RESTORED = ".tfdeploy-restored.json"
+_DRAFTS = f"{OWN_FILES}restore"
+_RESTORED = f"{OWN_FILES}restored.json"
 """The restored files with their sizes and versions."""
 
 _CHECKPOINT = "checkpoint"
@@ -80,7 +80,8 @@ def restore(controller: str, token: str, run_id: str, train_dir: str) -> None:
     folder = Path(train_dir)
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
-        if any(path.name != _DRAFTS for path in folder.iterdir()) and not (folder / _DRAFTS).exists():
+        is_empty = all(path.name.startswith(OWN_FILES) for path in folder.iterdir())
+        if not is_empty and not (folder / _DRAFTS).exists():
             return
         with Client(controller, token, _SECONDS) as client:
             listing = client.json("GET", f"/restore/{run_id}")

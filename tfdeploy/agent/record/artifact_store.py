@@ -1,7 +1,8 @@
 """The artifacts in a record: parts become files below `runs/ID/artifacts` once all files of an artifact have arrived and their hashes
 match. What has arrived of others is in `runs/ID/artifacts.draft`, where an upload continues.
 
-An artifact replaces what the record has under the names of its files: that of an earlier upload, or of a machine with a higher rank.
+An artifact replaces what the record has under the names of its files: that of an earlier upload, of a machine with a higher rank, or
+of one that shares the storage.
 What no artifact replaces stays (`artifact_precedence`).
 """
 
@@ -25,7 +26,7 @@ from .artifact_manifest import (
     save_manifest,
     size_of,
 )
-from .artifact_precedence import excess, remaining
+from .artifact_precedence import excess, has_precedence, remaining
 from .artifacts import CLUSTER_LIMIT, FILES, MAX_BYTES, MAX_FILES, OTHER_MACHINE, RUN_LIMIT, LeftOut
 
 DRAFT_FOLDER = "artifacts.draft"
@@ -140,15 +141,16 @@ class ArtifactStore:
         rank: int,
         declared: List[Dict[str, Any]],
         is_last: bool = True,
+        storage: str = "",
     ) -> List[int]:
         """Declare what is about to be uploaded; how many bytes of each file are there already. -1 for a file that is not to be sent:
-        the record has it, or a machine with a lower rank has another one of its name. `is_last`: no machine that has declared nothing
-        yet continues what has arrived.
+        the record has it, or another one of its name that has precedence. `is_last`: no machine that has declared nothing yet
+        continues what has arrived.
 
         Raises:
             ValueError, KeyError, TypeError: it is not valid, or beyond the limits.
         """
-        artifacts = [_declared(item, machine, rank) for item in declared]
+        artifacts = [_declared(item, machine, rank, storage) for item in declared]
         files = [file for artifact in artifacts for file in artifact.files]
         refuse_names([file.name for file in files])
         if len(files) > MAX_FILES or any(file.size < 0 for file in files) or sum(it.size for it in files) > MAX_BYTES:
@@ -182,7 +184,7 @@ class ArtifactStore:
                 path.unlink()
 
     def _compare(self, folder: Path, upload: _Upload) -> None:
-        """Note what the record has already, and what a machine with a lower rank has."""
+        """Note what the record has already, and what has precedence there."""
         owners = {
             file.name: (artifact, file) for artifact in load_manifest(folder).artifacts for file in artifact.files
         }
@@ -196,7 +198,7 @@ class ArtifactStore:
                 if is_same and size_of(folder / "artifacts" / stored.name) == stored.size:
                     item.is_complete = item.is_stored = True
                     item.file = stored
-                elif owner.machine != upload.machine and owner.rank < artifact.rank:
+                elif has_precedence(owner, artifact):
                     refused.append(item)
             for item in refused if artifact.kind == FILES else list(upload.of(number)) if refused else []:
                 item.is_refused, item.is_complete, item.is_stored = True, False, False
@@ -310,9 +312,9 @@ class ArtifactStore:
             return removed
 
 
-def _declared(item: Dict[str, Any], machine: str, rank: int) -> ManifestArtifact:
+def _declared(item: Dict[str, Any], machine: str, rank: int, storage: str) -> ManifestArtifact:
     files = [ManifestFile(file["name"], int(file["size"]), str(file["version"])) for file in item["files"]]
-    return ManifestArtifact(str(item["kind"]), str(item["name"]), machine, rank, files)
+    return ManifestArtifact(str(item["kind"]), str(item["name"]), machine, rank, files, storage)
 
 
 def remove_artifacts(folder: Path) -> None:

@@ -16,6 +16,9 @@ other files."""
 RESUMABLE = (CHECKPOINT, KERAS, WEIGHTS)
 """What a program can continue from."""
 
+OWN_FILES = ".tfdeploy-"
+"""So begin the names of tfdeploy's own files in `train_dir`: none of them is an artifact."""
+
 _ANY_INDEX = "**/*.index"
 
 DEFAULT_PATTERNS = (

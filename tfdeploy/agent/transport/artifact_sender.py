@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterator, List, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, List, Sequence, Tuple
 from urllib.parse import quote
 
 from ..record.artifact_restore import without_restored
@@ -18,6 +18,7 @@ from ..record.artifacts import (
     LIMIT,
     MAX_BYTES,
     MAX_FILES,
+    OWN_FILES,
     UNREADABLE,
     WRONG_HASH,
     Artifact,
@@ -43,6 +44,8 @@ _MAX_CHECKPOINT_FILE = 1 << 20
 _REST, _LONGEST_REST = 3.0, 2.0
 """While the program runs, each part is followed by a pause of so many times its own seconds, and of at most so many seconds: network
 and disks are the program's."""
+
+_STORAGE = f"{OWN_FILES}storage"
 
 _MAX_OPEN = 200
 """The files of a checkpoint are opened before the first is sent, if they are not more: TensorFlow deletes old ones meanwhile."""
@@ -138,7 +141,8 @@ class ArtifactSender:
         if not artifacts:
             return []
         declared = [{"kind": it.kind, "name": it.name, "files": list(map(_declared, it.files))} for it in artifacts]
-        ends: List[int] = self._client.json("PUT", self._path, {"artifacts": declared})["ends"]
+        body = {"artifacts": declared, "storage": storage_of(self._root)}
+        ends: List[int] = self._client.json("PUT", self._path, body)["ends"]
         failed, index = [], 0
         for artifact in artifacts:
             try:
@@ -196,12 +200,13 @@ def _declared(file: ArtifactFile) -> Dict[str, Any]:
 
 
 def scan(root: Path) -> Tuple[Dict[str, FileInfo], bool]:
-    """The files below a folder by their paths, and whether these are all. Folders that are links are not searched."""
+    """The files below a folder by their paths, without tfdeploy's own, and whether these are all. Folders that are links are not
+    searched."""
     files: Dict[str, FileInfo] = {}
     real_root = os.path.realpath(str(root))
     for folder, folders, names in os.walk(str(root)):
-        folders.sort()
-        for name in sorted(names):
+        folders[:] = _without_own(folders)
+        for name in _without_own(names):
             path = Path(folder) / name
             try:
                 info = path.stat()
@@ -214,6 +219,22 @@ def scan(root: Path) -> Tuple[Dict[str, FileInfo], bool]:
             is_outside = path.is_symlink() and not _is_below(os.path.realpath(str(path)), real_root)
             files[path.relative_to(root).as_posix()] = FileInfo(info.st_size, info.st_mtime_ns, is_outside)
     return files, True
+
+
+def _without_own(names: Sequence[str]) -> List[str]:
+    return sorted(name for name in names if not name.startswith(OWN_FILES))
+
+
+def storage_of(folder: Path) -> str:
+    """The identity of the storage that has this folder: the same on all machines that share it, and another one for a copy. It is that
+    of an empty file, which the first of them creates; empty where that is not possible."""
+    try:
+        descriptor = os.open(str(folder / _STORAGE), os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor) as file:
+        info = os.fstat(file.fileno())
+    return f"{info.st_ino} {info.st_mtime_ns}"
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -60,7 +60,8 @@ class UploadCalls:
         machine, is_at_end = _machine(run, hostname)
         declared = data["artifacts"]
         is_last = not others_remain(run, machine)
-        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last)
+        storage = str(data.get("storage", ""))
+        ends = self._store.begin(run.spec.id, machine, rank(run, machine), declared, is_last, storage)
         files = [file for item in declared for file in item["files"]]
         remaining = sum(int(file["size"]) - end for file, end in zip(files, ends) if end >= 0)
         if not remaining or not is_at_end:

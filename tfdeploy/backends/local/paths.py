@@ -45,6 +45,7 @@ class Places:
         self.programs = self.home / "conf.d"
         self.runtime = runtime_root() / hashlib.sha256(home.encode()).hexdigest()[:12]
         self.supervisor_socket = self.runtime / "supervisor.sock"
+        self.supervisor_pid = self.runtime / "supervisord.pid"
         self.controller_socket = self.runtime / "controller.sock"
         self.lock = runtime_root() / f"{self.runtime.name}.lock"
 

@@ -39,6 +39,7 @@ _PASSED = (
 # fmt: on
 _PASSED_PREFIXES = ("LC_", "XDG_", "CUDA_", "NVIDIA_", "TF_", "OMP_", "MKL_")
 _START_SECONDS = 20.0
+_CALL_SECONDS = 10.0
 _KILL_SECONDS = 10.0
 _PAUSE = 0.02
 _PRIVATE_UMASK = 0o077
@@ -54,7 +55,7 @@ chmod = 0700
 logfile = supervisord.log
 logfile_maxbytes = 1MB
 logfile_backups = 1
-pidfile = {runtime}/supervisord.pid
+pidfile = {pid}
 umask = {umask:03o}
 minfds = {files}
 
@@ -109,12 +110,22 @@ class _Transport(xmlrpc.client.Transport):
         connection = http.client.HTTPConnection("localhost")
         self._connection = host, connection
         connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(_CALL_SECONDS)
         connection.sock.connect(str(self._path))
         return connection
 
 
+class Silent(BackendError):
+    """A supervisord that does not respond although its socket is open, as one that is suspended: it may have its programs still."""
+
+    def __init__(self, places: Places) -> None:
+        pid = places.supervisor_pid.read_text().strip() if places.supervisor_pid.exists() else "?"
+        self.wrong = f"supervisord (process {pid}) has not responded for {_CALL_SECONDS:g} s"
+        super().__init__(f"{self.wrong}. `kill -CONT {pid}` continues it if it is suspended.")
+
+
 class Supervisor:
-    """A cluster's supervisord, running or not."""
+    """A cluster's supervisord, running or not. Its methods raise `Silent`."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -124,6 +135,8 @@ class Supervisor:
         proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
         try:
             return getattr(proxy.supervisor, method)(*args)
+        except TimeoutError:
+            raise Silent(self._places) from None
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"supervisord of {self._places.home} does not respond: {error}") from None
         finally:
@@ -161,7 +174,7 @@ class Supervisor:
         make_private(places.runtime)
         places.programs.mkdir(parents=True, exist_ok=True)
         text = _CONFIG.format(
-            runtime=places.runtime, socket=places.supervisor_socket, umask=_PRIVATE_UMASK, files=allowed_files()
+            pid=places.supervisor_pid, socket=places.supervisor_socket, umask=_PRIVATE_UMASK, files=allowed_files()
         )
         write_whole(places.config, text)
         command = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", _CONFIG_PATH]
@@ -284,7 +297,7 @@ class Supervisor:
 
     def end(self, seconds: float) -> None:
         """Stop all programs and the supervisord; then kill every process that still has the cluster's mark."""
-        with suppress(Unreachable, xmlrpc.client.Fault):
+        with suppress(Unreachable, Silent, xmlrpc.client.Fault):
             self._call("shutdown")
             _wait_until(lambda: not self.running(), seconds)
 

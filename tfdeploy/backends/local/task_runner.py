@@ -37,7 +37,7 @@ from ..move import StoppedRun, not_stopped
 from ..zipapp import compiled_application, version
 from . import requirements
 from .paths import MACHINE, Places, machine_id, other_machine, user_umask, write_private
-from .supervisor import Supervisor
+from .supervisor import Silent, Supervisor
 
 _CALL_SECONDS = 30.0
 _OBSERVE_SECONDS = 10.0
@@ -160,8 +160,13 @@ class LocalTaskRunner:
         silent_since: float | None = None
         # Without its folder a cluster has nothing; a folder without supervisord has tasks that died.
         engine: dict[str, EngineTask] | None = None if places.home.exists() else {}
-        with suppress(Unreachable):
+        problems: list[str] = []
+        try:
             engine = {name: _engine_task(info) for name, info in Supervisor(places).programs().items()}
+        except Silent as error:
+            engine, problems = None, [error.wrong]
+        except Unreachable:
+            pass
         try:
             with places.controller(_OBSERVE_SECONDS, token) as controller:
                 view = controller_calls.view(controller, query)
@@ -169,7 +174,8 @@ class LocalTaskRunner:
             view, silent_since = _recorded(record, query)
         now = time.time()
         folder = str(places.record)
-        return ObservedState(now, view, silent_since, engine, folder, installing=installing(cluster, now))
+        is_installing = installing(cluster, now)
+        return ObservedState(now, view, silent_since, engine, folder, problems=problems, installing=is_installing)
 
     def start_controller(self, cluster: ClusterRef, token: str) -> Supervisor:
         """The supervisord, with the controller; both are started where they do not run."""

@@ -151,6 +151,11 @@ def test_a_machine_has_its_word(found: Instance, node: dict[str, Any] | None, wo
     assert machine_status(found, node) == word
 
 
+def test_without_the_machine_that_manages_the_swarm_the_others_are_unknown() -> None:
+    assert machine_status(instance("m"), None, is_managed=False) == "unknown"
+    assert machine_status(instance("m", state="pending"), None, is_managed=False) == "booting"
+
+
 def sentences(*there: Instance, **args: Any) -> list[str]:
     made = plan(*there, **{**PAIR, **args})
     return [line for one in made.machines for line in _lines(made, one)]

@@ -66,7 +66,8 @@ class Ec2MachineProvider:
             listed = ssh.engine(cluster).call(lambda api: api.nodes()) if not problems else []
             nodes = {node["Description"]["Hostname"]: node for node in listed}
         failures, region = boot.read_failures(cluster), ssh.region(cluster)
-        statuses = {name: machine_status(instance, nodes.get(name)) for name, instance in instances.items()}
+        is_managed = any(instance.is_manager for instance in instances.values())
+        statuses = {name: machine_status(instance, nodes.get(name), is_managed) for name, instance in instances.items()}
         return ObservedMachines(
             statuses=statuses,
             others=UNKNOWN if problems else GONE,
@@ -129,12 +130,13 @@ def terminate_remedy(region: str, machine: str, instance_id: str) -> str:
     return f"If {machine} does not respond again, `{command}` and then `pulumi up` start its tasks on a new machine."
 
 
-def machine_status(instance: Instance, node: Mapping[str, Any] | None) -> str:
-    """The status of a machine, from its instance and its node of the Swarm (None before it has joined)."""
+def machine_status(instance: Instance, node: Mapping[str, Any] | None, is_managed: bool = True) -> str:
+    """The status of a machine, from its instance and its node of the Swarm (None before it has joined), which nobody knows where the
+    Swarm's manager is gone: not `is_managed`."""
     if instance.state in _STATUS:
         return _STATUS[instance.state]
     if node is None:
-        return "connecting"
+        return "connecting" if is_managed else UNKNOWN
     if node["Status"]["State"] != "ready":
         return f"unreachable since {node['UpdatedAt'][:19].replace('T', ' ')}Z"
     return node_status(node) or "connected"

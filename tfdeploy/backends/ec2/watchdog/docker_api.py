@@ -7,7 +7,7 @@ import json
 import socket
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Container, List, Mapping, NamedTuple, Optional
 from urllib.parse import quote
 
 SOCKET = "/var/run/docker.sock"
@@ -31,7 +31,7 @@ class EngineState(NamedTuple):
     tasks: int
     """The number of the cluster's tasks that run on this machine."""
     elsewhere: int
-    """The number that runs on other machines; 0 where this machine is not the manager."""
+    """The number that runs on other machines, or may run; 0 where this machine is not the manager."""
     is_manager: bool
     others: int
     """The number of other machines that are up."""
@@ -46,8 +46,9 @@ class LocalEngine:
         self._path = path
         self._labels = [_CLUSTER_LABEL]
 
-    def observe(self) -> EngineState:
-        """The present state.
+    def observe(self, is_over: bool) -> EngineState:
+        """The present state. Until the run is over, tasks on nodes that do not respond count, as the Swarm last saw them, for 24
+        hours: this machine may be the one that is cut off.
 
         Raises:
             OSError: it does not respond, or with an error.
@@ -59,12 +60,12 @@ class LocalEngine:
         swarm = self._get("/info")["Swarm"]
         if not swarm["ControlAvailable"]:
             return EngineState(running, 0, False, 0, last)
-        nodes = self._get("/nodes")
-        ready = {node["ID"] for node in nodes if node["Status"]["State"] == "ready"} - {swarm["NodeID"]}
-        return EngineState(running, self._tasks_on(ready), True, len(ready), last)
+        nodes = {node["ID"]: node["Status"]["State"] for node in self._get("/nodes") if node["ID"] != swarm["NodeID"]}
+        ready = [node for node in nodes if nodes[node] == "ready"]
+        return EngineState(running, self._tasks_on(ready if is_over else nodes), True, len(ready), last)
 
-    def _tasks_on(self, nodes: Set[str]) -> int:
-        """The number of tasks that run on these nodes. For a node that is down the Swarm reports its last state for a long time."""
+    def _tasks_on(self, nodes: Container[str]) -> int:
+        """The number of tasks that run on these nodes, as the Swarm reports it."""
         services = self._get("/services", {"label": self._labels})
         names = [item["Spec"]["Name"] for item in services if not item["Spec"]["Name"].endswith(_AUXILIARY)]
         tasks = self._get("/tasks", {"service": names}) if names else []

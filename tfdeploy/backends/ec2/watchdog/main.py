@@ -99,7 +99,8 @@ class Watchdog:
 
     def _observe(self) -> None:
         """Ask the engine and the metadata. An engine that does not respond is not known to be idle, for a while."""
-        state = self._try("engine", self._engine.observe, None)
+        is_over = bool(self._upload and self._upload.run_result()[1])
+        state = self._try("engine", partial(self._engine.observe, is_over), None)
         if state:
             self._state, self._engine_seen = state, time.monotonic()
         busy = bool(state.tasks or state.elsewhere) if state else not self._engine_lost() and (STATE / "busy").exists()

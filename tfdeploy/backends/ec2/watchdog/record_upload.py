@@ -82,7 +82,7 @@ class RecordUpload:
 
     def due(self) -> bool:
         """True when the interval is over, or the run has a new result."""
-        return time.monotonic() >= self._next or self._run_result() != self._result
+        return time.monotonic() >= self._next or self.run_result() != self._result
 
     def upload(self) -> bool:
         """Upload what has changed; True when all files are uploaded as they are now.
@@ -94,7 +94,7 @@ class RecordUpload:
         record_id = (self._folder / "record_id").read_text()
         if record_id != self._record_id:
             self._start(record_id)
-        result, names = self._run_result(), self._names()
+        result, names = self.run_result(), self._names()
         self._sent = {name: self._sent[name] for name in names if name in self._sent}
         folders: Dict[str, List[str]] = {}
         for name in filter(_DATA.fullmatch, names):
@@ -203,7 +203,7 @@ class RecordUpload:
             self._listed, self._result = files, result
         return is_behind
 
-    def _run_result(self) -> Tuple[str, str]:
+    def run_result(self) -> Tuple[str, str]:
         """The current run and its result; each may be empty."""
         try:
             run = (self._folder / "current").read_text()

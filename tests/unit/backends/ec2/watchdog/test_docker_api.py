@@ -108,19 +108,19 @@ def test_tasks_of_the_cluster_that_run_here_are_counted_and_controller_and_tenso
         container("other-worker-0", OTHERS),
         {"Labels": {}, "State": "running"},
     ]
-    assert engine.observe() == EngineState(tasks=1, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
+    assert engine.observe(False) == EngineState(tasks=1, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
 
 
 def test_a_task_that_is_over_has_come_all_the_same(docker: Docker, engine: LocalEngine) -> None:
     docker.is_manager = False
     docker.containers = [container("mnist-k3v9x2abcd-controller", LABELS)]
-    assert engine.observe().last == 0.0
+    assert engine.observe(False).last == 0.0
     docker.containers += [container("mnist-k3v9x2abcd-worker-0", LABELS, "exited")]
-    assert engine.observe() == EngineState(tasks=0, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
+    assert engine.observe(False) == EngineState(tasks=0, elsewhere=0, is_manager=False, others=0, last=1700000000.0)
 
 
 def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, engine: LocalEngine) -> None:
-    docker.nodes = [node("m0"), node("m1"), node("m2"), node("m3", "down")]
+    docker.nodes = [node("m0"), node("m1"), node("m2"), node("m4", "down")]
     docker.tasks = [
         task("controller", "m0"),
         task("tensorboard-0", "m1"),
@@ -129,21 +129,27 @@ def test_a_manager_counts_other_machines_and_what_runs_on_them(docker: Docker, e
         task("worker-1", "m2", "preparing"),
         task("worker-1", "m2", "shutdown"),
         task("worker-9", "m2"),
+        task("worker-1", "a node that was removed"),
     ]
-    assert engine.observe() == EngineState(tasks=0, elsewhere=1, is_manager=True, others=2)
+    assert engine.observe(False) == EngineState(tasks=0, elsewhere=1, is_manager=True, others=2)
 
 
-def test_what_a_node_that_is_down_ran_last_runs_no_more(docker: Docker, engine: LocalEngine) -> None:
-    docker.nodes = [node("m0"), node("m1", "down")]
-    docker.tasks = [task("worker-1", "m1")]
-    assert engine.observe() == EngineState(tasks=0, elsewhere=0, is_manager=True, others=0)
+def test_what_a_node_that_is_down_ran_last_counts_until_the_run_is_over_or_the_swarm_gives_it_up(
+    docker: Docker, engine: LocalEngine
+) -> None:
+    docker.nodes = [node("m0"), node("m1", "down"), node("m2", "unknown")]
+    docker.tasks = [task("worker-0", "m1"), task("worker-1", "m2")]
+    assert engine.observe(False) == EngineState(tasks=0, elsewhere=2, is_manager=True, others=0)
+    assert engine.observe(True) == EngineState(tasks=0, elsewhere=0, is_manager=True, others=0)
+    docker.tasks = [task("worker-0", "m1", "orphaned"), task("worker-1", "m2", "orphaned")]
+    assert engine.observe(False) == EngineState(tasks=0, elsewhere=0, is_manager=True, others=0)
 
 
 def test_a_swarm_without_services_of_ours_runs_nothing(docker: Docker, engine: LocalEngine) -> None:
     docker.services = [service("controller")]
     docker.tasks = [task("worker-0", "m1")]
     docker.nodes = [node("m0"), node("m1")]
-    assert engine.observe() == EngineState(tasks=0, elsewhere=0, is_manager=True, others=1)
+    assert engine.observe(False) == EngineState(tasks=0, elsewhere=0, is_manager=True, others=1)
 
 
 def test_the_record_is_the_controllers_volume(docker: Docker, engine: LocalEngine, tmp_path: Path) -> None:
@@ -170,9 +176,9 @@ def test_an_engine_that_refuses_is_no_answer(
     monkeypatch.setattr(docker, "nodes", None)
     monkeypatch.setattr(docker, "answer", lambda path, filters, everything: (500, {"message": "rpc error"}))
     with pytest.raises(EngineError, match="rpc error"):
-        engine.observe()
+        engine.observe(False)
 
 
 def test_no_engine_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        LocalEngine(str(tmp_path / "docker.sock")).observe()
+        LocalEngine(str(tmp_path / "docker.sock")).observe(False)

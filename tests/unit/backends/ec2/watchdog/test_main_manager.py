@@ -1,5 +1,6 @@
 """The watchdog of the machine that manages the Swarm: it goes last, and not without the record."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,22 @@ def test_work_that_comes_takes_an_end_back(machine: Machine, uploads: Uploads) -
     machine.engine.seen = MANAGER._replace(others=1)
     assert not machine.after(100 + 290, care)
     assert machine.after(30, care)
+
+
+def test_a_manager_that_is_cut_off_stays_until_the_run_is_over(machine: Machine, uploads: Uploads) -> None:
+    """It has no task of its own, and those of the others are all on machines that do not respond."""
+    happen(machine)
+    record = machine.folder / "record"
+    (record / "current").write_text("one")
+    (record / "runs/one/run_state.json").write_text(json.dumps({"result": None}))
+    machine.engine.seen = MANAGER._replace(tasks=1)
+    care = machine.watchdog(bucket="records", lifetime=0)
+    machine.after(5, care)
+    machine.engine.seen, machine.engine.cut_off = MANAGER, 2
+    assert not machine.after(10_000, care)
+    (record / "runs/one/run_state.json").write_text(json.dumps({"result": {"state": "succeeded"}}))
+    assert not machine.after(95, care)
+    assert machine.after(15, care)
 
 
 @pytest.mark.parametrize("changed", [{"bucket": ""}, {"bucket": "records"}])
