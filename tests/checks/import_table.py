@@ -215,7 +215,7 @@ FOREIGN: Mapping[str, Sequence[str] | None] = {
     "backends.local": ("packaging", "psutil", "supervisor"),
     "backends.local.planner": ("packaging", "psutil", "pulumi", "supervisor"),  # pulumi for type checkers only
     "backends.docker": ("docker", "pulumi", "pulumi_docker", "requests"),
-    "backends.kubernetes": ("kubernetes", "pulumi", "urllib3", "yaml"),
+    "backends.kubernetes": ("kubernetes", "pulumi", "urllib3", "websocket", "yaml"),
     "backends.ec2": ("boto3", "botocore", "pulumi", "pulumi_aws"),
     "backends.ec2.watchdog": (),
     "cli": ("rich", "typer", "yaml"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.images import ROOT
-from tfdeploy.backends.docker.containers import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE
+from tfdeploy.backends.image_content import DEFAULT_GPU_IMAGE, DEFAULT_IMAGE
 
 IMAGES = ROOT / "images"
 KINDS = ("cpu", "gpu", "hdfs")

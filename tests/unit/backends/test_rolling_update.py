@@ -16,9 +16,9 @@ from tfdeploy.agent.run_state import RunResult, RunState
 from tfdeploy.backends import rolling_update
 from tfdeploy.backends.base import EngineTask
 from tfdeploy.backends.docker.swarm.services import Service, task_service
-from tfdeploy.backends.docker.swarm.swarm import Swarm, TaskHistory
+from tfdeploy.backends.docker.swarm.swarm import Swarm
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner
-from tfdeploy.backends.rolling_update import Position, Turns, is_active, replace_task
+from tfdeploy.backends.rolling_update import Position, StartFailure, TaskHistory, Turns, is_active, replace_task
 from tfdeploy.errors import BackendError
 
 NAMES: Mapping[Position, str] = {
@@ -143,7 +143,7 @@ class FakeSwarm:
 
     def history(self, _: str) -> TaskHistory:
         failures = range(next(self._failures))
-        failed = [{"ID": str(number), "Status": {"Err": "will not start"}} for number in failures]
+        failed = [StartFailure(str(number), "will not start") for number in failures]
         return TaskHistory(self._state, failed)
 
 

@@ -19,7 +19,7 @@ from .objects import ClusterObjects
 from .pods import CONTROLLER_PORT
 
 
-class ControllerClient(Client):
+class PodController(Client):
     """Calls one cluster's controller; threads may share it."""
 
     def __init__(self, cluster: ClusterRef) -> None:

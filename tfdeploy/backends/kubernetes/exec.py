@@ -25,7 +25,7 @@ from .pods import CONTAINER
 _CHUNK = 1 << 16
 
 
-class ExecStream:
+class PodCommand:
     """One command that runs in a pod: `backends.terminal.CommandStream`."""
 
     def __init__(
@@ -123,7 +123,7 @@ class ExecStream:
             self._stream.close()
 
 
-class ExecConnection(ExecStream):
+class PodConnection(PodCommand):
     """A connection to a task through the container of a pod (`connection.Connection`)."""
 
     _stderr = b""

@@ -12,7 +12,7 @@ from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, incluster_config, kube_config
 
 from ...errors import SpecError, nearest
-from .place import Place
+from .place import NamespaceRef
 
 _WHERE = "kubernetes.context"
 _DEFAULT_NAMESPACE = "default"
@@ -68,7 +68,7 @@ class Kubeconfig:
         cluster = self._clusters.get(self.contexts[context].get("cluster", ""), {})
         return str(cluster.get("server", "")).rstrip("/")
 
-    def place(self, context: str, namespace: str) -> Place:
+    def place(self, context: str, namespace: str) -> NamespaceRef:
         """The place that a context names; by default the current one.
 
         Raises:
@@ -84,7 +84,7 @@ class Kubeconfig:
         if not self.server(name):
             wrong = f"the context {name!r} does not name a cluster with a server"
             raise SpecError(_WHERE, wrong, "Check `kubectl config view`.")
-        return Place(namespace or self.contexts[name].get("namespace") or _DEFAULT_NAMESPACE, self.server(name))
+        return NamespaceRef(namespace or self.contexts[name].get("namespace") or _DEFAULT_NAMESPACE, self.server(name))
 
     def context_of(self, server: str) -> str:
         """The context by which this user logs in at a server: the current one if it is of that server, else the first that is.
@@ -132,7 +132,7 @@ def _private_folder() -> str:
     return tempfile.gettempdir()
 
 
-def chosen_place(context: str = "", namespace: str = "", source: str = "") -> Place:
+def chosen_place(context: str = "", namespace: str = "", source: str = "") -> NamespaceRef:
     """The place that the arguments name.
 
     Raises:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Place:
+class NamespaceRef:
     """A namespace at an API server."""
 
     namespace: str
@@ -17,7 +17,7 @@ class Place:
         return f"{self.namespace}@{self.server}"
 
 
-def parse_home(home: str) -> Place:
+def parse_home(home: str) -> NamespaceRef:
     """The place of a home."""
     namespace, _, server = home.partition("@")
-    return Place(namespace, server)
+    return NamespaceRef(namespace, server)

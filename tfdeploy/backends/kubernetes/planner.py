@@ -17,12 +17,12 @@ from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive
 from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
-from .controller_client import ControllerClient
+from .controller_client import PodController
 from .kubeconfig import chosen_place
 from .labels import ID_LABEL, JOB_LABEL, RECORD, TOKEN, TRAIN, object_name
 from .objects import ClusterObjects
 from .placement import placement
-from .pods import GPU, TRAIN_FOLDER, Mount, PodSettings
+from .pods import GPU, TRAIN_FOLDER, PodMount, PodSettings
 from .validate import refuse
 from .volumes import covers, is_folder, mounts
 
@@ -66,7 +66,7 @@ class KubernetesPlanner:
             data_dir=absolute(spec.data_dir, str(program_folder)),
             image=named_image_content(spec),
             task_machines=dict.fromkeys(jobs, ""),
-            run=ControllerClient(cluster).last_known_run() if jobs else RecordCopy(cluster).record.current(),
+            run=PodController(cluster).last_known_run() if jobs else RecordCopy(cluster).record.current(),
             results=RecordCopy(cluster).record.results(),
             place=_place(api),
             jobs=jobs,
@@ -248,7 +248,7 @@ def _field_changes(task: TaskPlan, settings: PodSettings, pod: Mapping[str, Any]
             yield detail(name, before, after)
 
 
-def _current_mounts(pod: Mapping[str, Any]) -> list[Mount]:
+def _current_mounts(pod: Mapping[str, Any]) -> list[PodMount]:
     """The volumes of an existing Job that the user has named, as `pods` has created them."""
     targets = {item["name"]: item for item in pod["containers"][0]["volumeMounts"]}
     sources = {
@@ -257,13 +257,13 @@ def _current_mounts(pod: Mapping[str, Any]) -> list[Mount]:
         if item["name"].startswith("volume-")
     }
     own = [
-        Mount(source, targets[name]["mountPath"], targets[name].get("readOnly", False))
+        PodMount(source, targets[name]["mountPath"], targets[name].get("readOnly", False))
         for name, source in sources.items()
     ]
     return own[:-1]  # the last one is the launcher's folder
 
 
-def _volumes_text(volumes: Sequence[Mount]) -> str:
+def _volumes_text(volumes: Sequence[PodMount]) -> str:
     return " ".join(f"{item.source or 'emptyDir'}:{item.target}{':ro' if item.read_only else ''}" for item in volumes)
 
 

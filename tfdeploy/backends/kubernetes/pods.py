@@ -48,7 +48,7 @@ class PodDependencies(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Mount(JsonData):
+class PodMount(JsonData):
     """A volume of a pod."""
 
     source: str
@@ -63,7 +63,7 @@ class PodSettings(JsonData):
 
     image: str
     user: str = ""
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[PodMount, ...] = ()
     shm_size: int = 0
     lease: float = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def task_job(props: TaskProps) -> dict[str, Any]:
         _config("agent", dependencies["agent"], AGENT_FOLDER),
         _secret("token", object_name(cluster, hostname), TOKEN_FOLDER),
         *([_secret("secrets", dependencies["secrets"], SECRETS_FOLDER)] if dependencies.get("secrets") else []),
-        *_mounts((*settings.mounts, Mount("", TASK_FOLDER))),
+        *_mounts((*settings.mounts, PodMount("", TASK_FOLDER))),
         *_shared_memory(settings.shm_size),
     ]
     container = {
@@ -135,7 +135,7 @@ def controller_set(props: RunProps) -> dict[str, Any]:
     volumes = [
         _config("agent", dependencies["agent"], AGENT_FOLDER),
         _secret("token", dependencies["token"], TOKEN_FOLDER),
-        *_mounts((*settings.mounts, Mount(settings.record, RECORD_FOLDER))),
+        *_mounts((*settings.mounts, PodMount(settings.record, RECORD_FOLDER))),
     ]
     security = {
         "allowPrivilegeEscalation": False,
@@ -176,7 +176,7 @@ def _secret(name: str, secret: str, target: str) -> Volume:
     return _volume(name, {"secret": {"secretName": secret, "defaultMode": _READABLE}}, target)
 
 
-def _mounts(mounts: tuple[Mount, ...]) -> list[Volume]:
+def _mounts(mounts: tuple[PodMount, ...]) -> list[Volume]:
     """The user's volumes; one that is mounted twice is one volume of the pod."""
     return [
         _volume(f"volume-{number}", _source(mount), mount.target, mount.read_only)
@@ -184,7 +184,7 @@ def _mounts(mounts: tuple[Mount, ...]) -> list[Volume]:
     ]
 
 
-def _source(mount: Mount) -> dict[str, Any]:
+def _source(mount: PodMount) -> dict[str, Any]:
     if mount.source.startswith("/"):
         return {"hostPath": {"path": mount.source}}
     return {"persistentVolumeClaim": {"claimName": mount.source}} if mount.source else {"emptyDir": {}}

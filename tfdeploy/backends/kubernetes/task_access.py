@@ -14,8 +14,8 @@ from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy
 from ..terminal import attach, terminal_size_env
 from ..terminal import is_terminal as has_terminal
 from .api import ApiError, ApiServer
-from .controller_client import ControllerClient
-from .exec import ExecConnection, ExecStream
+from .controller_client import PodController
+from .exec import PodCommand, PodConnection
 from .labels import controller_pod, hostname_of, selector
 from .objects import ClusterObjects
 from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER, stop_seconds
@@ -29,7 +29,7 @@ def _objects(cluster: ClusterRef) -> ClusterObjects:
 
 
 def _run(cluster: ClusterRef) -> RunState | None:
-    return ControllerClient(cluster).last_known_run()
+    return PodController(cluster).last_known_run()
 
 
 class KubernetesAccess:
@@ -55,7 +55,7 @@ class KubernetesAccess:
         self._restart(cluster, hostname, "replaced")
 
     def _restart(self, cluster: ClusterRef, hostname: str, action: str) -> None:
-        controller, objects = ControllerClient(cluster), _objects(cluster)
+        controller, objects = PodController(cluster), _objects(cluster)
         run = controller.last_known_run()
         before = to_restart(run, cluster, hostname)
         self._task(cluster, hostname)
@@ -79,7 +79,7 @@ class KubernetesAccess:
 
     def stop_training(self, cluster: ClusterRef, time_limit: float = 0.0) -> None:
         """Through the API server."""
-        controller_calls.stop_training(ControllerClient(cluster), cluster["name"], time_limit)
+        controller_calls.stop_training(PodController(cluster), cluster["name"], time_limit)
 
     def execute(self, cluster: ClusterRef, hostname: str, command: Sequence[str]) -> int:
         """Run a command in the pod, with the working directory and the environment of the task's program."""
@@ -87,7 +87,7 @@ class KubernetesAccess:
         is_terminal = has_terminal()
         env = {"TERM": os.environ.get("TERM", "xterm"), **terminal_size_env()} if is_terminal else {}
         words = [*AGENT_COMMAND, "exec", TASK_FOLDER, *command]
-        stream = ExecStream(ApiServer(cluster["home"]), self._pod(cluster, hostname), words, env, is_terminal)
+        stream = PodCommand(ApiServer(cluster["home"]), self._pod(cluster, hostname), words, env, is_terminal)
         try:
             return attach(stream)
         finally:
@@ -97,7 +97,7 @@ class KubernetesAccess:
         """To the file server in the task's pod."""
         to_copy_from(_run(cluster), cluster, hostname)
         command = [*AGENT_COMMAND, "file-server", TASK_FOLDER]
-        return ExecConnection(ApiServer(cluster["home"]), self._pod(cluster, hostname), command)
+        return PodConnection(ApiServer(cluster["home"]), self._pod(cluster, hostname), command)
 
     def ssh(self, cluster: ClusterRef, machine: str) -> list[str]:
         """Not supported: the nodes belong to the user."""
@@ -112,7 +112,7 @@ class KubernetesAccess:
         port = port or own_port
         api = ApiServer(cluster["home"])
         command = [*AGENT_COMMAND, "tcp-relay", host, str(port)]
-        return Route(host, port, lambda: ExecConnection(api, controller_pod(cluster), command))
+        return Route(host, port, lambda: PodConnection(api, controller_pod(cluster), command))
 
     def usage(self, cluster: ClusterRef) -> Mapping[str, TaskUsage]:
         """From metrics-server, where there is one."""

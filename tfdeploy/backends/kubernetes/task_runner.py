@@ -33,7 +33,7 @@ from ..record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
 from ..rolling_update import StartFailure, TaskHistory, Turns, replace_task, wait_for_finish, wait_for_start
 from . import cleanup, nodes
 from .api import ApiServer
-from .controller_client import ControllerClient
+from .controller_client import PodController
 from .labels import HASH_LABEL, object_name, prefix
 from .objects import ClusterObjects
 from .pods import controller_set, stop_seconds, task_job
@@ -89,7 +89,7 @@ class KubernetesTaskRunner:
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Replace the Job: in a rolling update while a run is active, otherwise at once."""
         cluster, hostname = props["cluster"], props["hostname"]
-        objects, controller = _objects(cluster), ControllerClient(cluster)
+        objects, controller = _objects(cluster), PodController(cluster)
         self._create_token(objects, props)
         desired = task_job(props)
         existing = objects.read("Job", desired["metadata"]["name"])
@@ -122,7 +122,7 @@ class KubernetesTaskRunner:
     def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
         if hostnames:
             with suppress(OSError, CallError):
-                ControllerClient(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
+                PodController(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
             cleanup.remove_tasks(_objects(cluster), hostnames, stop_seconds(grace) + _STOP_MARGIN)
 
     def submit_run(self, props: RunProps) -> RunOutputs:
@@ -141,10 +141,10 @@ class KubernetesTaskRunner:
         return {"submitted_at": controller_calls.now(), "train_dir": accepted["train_dir"]}
 
     @contextmanager
-    def responding_controller(self, props: RunProps) -> Iterator[ControllerClient]:
+    def responding_controller(self, props: RunProps) -> Iterator[PodController]:
         """Create or update the controller, and wait until it responds. Errors meanwhile have Kubernetes' reason why it does not run."""
         cluster = props["cluster"]
-        objects, desired, controller = _objects(cluster), controller_set(props), ControllerClient(cluster)
+        objects, desired, controller = _objects(cluster), controller_set(props), PodController(cluster)
         objects.apply_set(desired)
         name = f"the controller of {cluster['name']}"
         try:
@@ -169,7 +169,7 @@ class KubernetesTaskRunner:
                 return False
         except Unreachable:
             return True
-        run = ControllerClient(cluster).current_run()
+        run = PodController(cluster).current_run()
         return run is not None and run.spec.id == props["run"]["id"]
 
     def stop_run(self, props: RunProps) -> None:
@@ -187,15 +187,15 @@ class KubernetesTaskRunner:
         if objects.read("StatefulSet", object_name(cluster, CONTROLLER)) is None:
             return has_ended()
         seconds = self._grace(cluster) + _STOP_MARGIN
-        return controller_calls.stop(ControllerClient(cluster), has_ended, seconds, to_move) or has_ended()
+        return controller_calls.stop(PodController(cluster), has_ended, seconds, to_move) or has_ended()
 
     def _grace(self, cluster: ClusterRef) -> float:
-        run = ControllerClient(cluster).last_known_run()
+        run = PodController(cluster).last_known_run()
         return float(run.spec.grace) if run else 0.0
 
     def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
         """Stop the run, and bring the copy of its record up to date."""
-        record_copy, controller = RecordCopy(cluster), ControllerClient(cluster)
+        record_copy, controller = RecordCopy(cluster), PodController(cluster)
         with suppress(Unreachable):
             if not self.end_run(cluster, to_move=True):
                 raise not_stopped(cluster)
@@ -204,7 +204,7 @@ class KubernetesTaskRunner:
 
     def mark_moved(self, cluster: ClusterRef, to: str) -> None:
         """Store it in the record."""
-        controller_calls.mark_moved(ControllerClient(cluster), to)
+        controller_calls.mark_moved(PodController(cluster), to)
 
     def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
         """Stop and remove the tasks that are not listed."""
@@ -218,7 +218,7 @@ class KubernetesTaskRunner:
         record_copy = RecordCopy(cluster)
         try:
             self.end_run(cluster)
-            if not record_copy.download(ControllerClient(cluster)):
+            if not record_copy.download(PodController(cluster)):
                 refuse_loss(cluster, record_copy)
             seconds = stop_seconds(self._grace(cluster)) + _STOP_MARGIN
             kept = cleanup.remove_all(_objects(cluster), seconds, retain["volumes"])
@@ -244,7 +244,7 @@ class KubernetesTaskRunner:
             machines = nodes.observe(objects)
         except (BackendError, SpecError) as error:
             problems.append(str(error))
-        view, silent_since = observed_view(ControllerClient(cluster), record_copy, engine, query, is_preview, problems)
+        view, silent_since = observed_view(PodController(cluster), record_copy, engine, query, is_preview, problems)
         controller = (engine or {}).get(CONTROLLER)
         if controller is not None and controller.reason:
             problems.append(f"the controller is {controller.state}: {controller.reason}")

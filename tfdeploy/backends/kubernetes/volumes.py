@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from ...errors import SpecError
 from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
-from .pods import RESERVED_FOLDERS, Mount
+from .pods import RESERVED_FOLDERS, PodMount
 
 _REMEDY = "Use CLAIM:/FOLDER[:ro] for a PersistentVolumeClaim of the namespace, or /FOLDER:/FOLDER[:ro] for a folder of the nodes."
 
 
-def parse_mount(where: str, text: str) -> Mount:
+def parse_mount(where: str, text: str) -> PodMount:
     """The volume that a text describes.
 
     Raises:
@@ -26,10 +26,10 @@ def parse_mount(where: str, text: str) -> Mount:
         or mode not in ("", "ro", "rw")
     ):
         raise SpecError(where, f"{text!r} is not a volume of a pod", _REMEDY)
-    return Mount(source, target, mode == "ro")
+    return PodMount(source, target, mode == "ro")
 
 
-def mounts(spec: ClusterSpec, plan: Plan, volumes: Sequence[str], train_claim: str) -> tuple[Mount, ...]:
+def mounts(spec: ClusterSpec, plan: Plan, volumes: Sequence[str], train_claim: str) -> tuple[PodMount, ...]:
     """The volumes of a job's pods. `data_dir` and `train_dir` are folders of the nodes, unless a volume has them.
 
     Raises:
@@ -39,7 +39,7 @@ def mounts(spec: ClusterSpec, plan: Plan, volumes: Sequence[str], train_claim: s
     own = [parse_mount(where, text) for text in volumes]
     data_dir, train_dir = plan.run.data_dir, plan.run.train_dir
     shared = [
-        *([Mount(data_dir, data_dir, True)] if is_folder(data_dir) and not covers(own, data_dir) else []),
+        *([PodMount(data_dir, data_dir, True)] if is_folder(data_dir) and not covers(own, data_dir) else []),
         *_train_mount(spec, train_dir, train_claim, own),
     ]
     targets = [mount.target.rstrip("/") for mount in (*own, *shared)]
@@ -54,10 +54,10 @@ def mounts(spec: ClusterSpec, plan: Plan, volumes: Sequence[str], train_claim: s
     return (*shared, *own)
 
 
-def _train_mount(spec: ClusterSpec, train_dir: str, train_claim: str, own: Sequence[Mount]) -> list[Mount]:
+def _train_mount(spec: ClusterSpec, train_dir: str, train_claim: str, own: Sequence[PodMount]) -> list[PodMount]:
     if not is_folder(train_dir) or covers(own, train_dir):
         return []
-    return [Mount(train_dir if spec.train_dir else train_claim, train_dir)]
+    return [PodMount(train_dir if spec.train_dir else train_claim, train_dir)]
 
 
 def is_folder(text: str) -> bool:
@@ -65,6 +65,6 @@ def is_folder(text: str) -> bool:
     return text.startswith("/")
 
 
-def covers(mounts: Sequence[Mount], folder: str) -> bool:
+def covers(mounts: Sequence[PodMount], folder: str) -> bool:
     """Whether one of these volumes has the folder."""
     return any(f"{folder.rstrip('/')}/".startswith(f"{mount.target.rstrip('/')}/") for mount in mounts)

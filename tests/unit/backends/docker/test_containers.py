@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.cases import spec
 from tests.unit.props import cluster
 from tfdeploy.backends.docker import containers
-from tfdeploy.backends.image_content import context_hash
+from tfdeploy.backends.image_content import DEFAULT_IMAGE, context_hash
 from tfdeploy.errors import SpecError
 from tfdeploy.spec.cluster import ClusterSpec
 
@@ -144,7 +144,7 @@ def test_pages_and_recipes_name_the_tensorflow_of_the_default_image(name: str) -
     text = (root / name).read_text()
     named = re.findall(r"tensorflow(?:-cpu|/tensorflow|\[and-cuda\])?(?::|==)(2\.\d+\.\d+)", text)
     assert named
-    assert set(named) - {"2.16.2"} == {containers.DEFAULT_IMAGE.rpartition(":")[2]}, "2.16.2 is that of images/hdfs"
+    assert set(named) - {"2.16.2"} == {DEFAULT_IMAGE.rpartition(":")[2]}, "2.16.2 is that of images/hdfs"
 
 
 def test_another_tensorflow_on_this_computer_than_in_the_default_images_is_named() -> None:
