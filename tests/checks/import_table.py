@@ -190,6 +190,9 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent",
     ),
     "cli.commands.iam_policy": (*BASE, "cli", "registry", "backends.base", "backends.ec2.aws.iam_policy", "spec.ec2"),
+    "cli.commands.rbac_policy": (*BASE, "cli", "backends.base", "backends.kubernetes.permissions"),
+    "cli.commands.import_tfjob": ("cli", "errors", "units", "spec.cluster"),
+    "cli.tfjob": ("cli.tfjob", "errors", "units", "spec.kubernetes"),
     "cli.commands.options": ("spec.arg_docs", "cli", "errors", "units"),
     "cli.run.command": (
         *BASE,

@@ -155,6 +155,13 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
             without=_NO_RESULT,
             is_listed=False,
         ),
+        Verb(
+            "rbac-policy",
+            "Print the least Role for a cluster on Kubernetes, as YAML.",
+            without=_NO_RESULT,
+            is_listed=False,
+        ),
+        Verb("import-tfjob", "Print the program that a TFJob becomes.", without=ALL, is_listed=False),
     ),
 }
 """The heading of each group in `tfdeploy --help`, and its commands."""

@@ -15,7 +15,7 @@ from tfdeploy.cli.common import EXIT_WORDS
 from tfdeploy.cli.main import app
 from tfdeploy.cli.verbs import FORMER, GROUPS, Verb, listed_names
 
-NO_JSON = ("exec", "iam-policy", "ssh")
+NO_JSON = ("exec", "iam-policy", "import-tfjob", "rbac-policy", "ssh")
 QUESTIONS = ("restart", "replace", "stop", "leftovers", "ls")
 """The verbs that ask before they act."""
 

@@ -1,0 +1,36 @@
+"""`tfdeploy rbac-policy`: the permissions that a cluster on Kubernetes needs."""
+
+from typing import Annotated
+
+import typer
+import yaml
+
+from ...backends.base import load
+from ..common import print_result
+from ..pulumi import settings
+from ..select import ClusterQuery, current_stack
+
+_BACKEND = "kubernetes"
+
+
+def rbac_policy(
+    query: ClusterQuery,
+    namespace: Annotated[str, typer.Option(help="Namespace. Default: the stack's.", show_default=False)] = "",
+    every: Annotated[
+        bool, typer.Option("--all", help="With what checks of a preview and `top` read.", show_default=False)
+    ] = False,
+) -> None:
+    """Print the least Role for a cluster on Kubernetes, as YAML.
+
+    With it a user can run `pulumi preview`, `up`, `refresh` and `destroy`, and all commands of `tfdeploy`.
+    `--all` adds what a preview reads to check quotas, nodes and classes, in a ClusterRole where it is in no namespace.
+    Each role needs a binding to the user.
+    """
+    load(_BACKEND)
+    from ...backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, role
+
+    file, stack = current_stack(query)
+    chosen = namespace or settings(file, stack).get("tfdeploy:kubernetes.namespace") or "default"
+    roles = [role(chosen, (*RULES, *CHECKS) if every else RULES)]
+    roles += [role("", CLUSTER_CHECKS)] if every else []
+    print_result(yaml.safe_dump_all(roles, sort_keys=False).rstrip())

@@ -1,0 +1,1 @@
+"""From the YAML of a TFJob to a program."""
