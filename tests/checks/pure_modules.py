@@ -46,7 +46,7 @@ PURE = (
     "cli.tfjob.conversion",
     "cli.tfjob.fields",
     "cli.tfjob.program",
-    "cli.tfjob.replica",
+    "cli.tfjob.replica_type",
     "cli.usage_errors",
     "cli.heal_plan",
     "cli.run.arguments",

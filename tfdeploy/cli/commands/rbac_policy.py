@@ -22,9 +22,8 @@ def rbac_policy(
 ) -> None:
     """Print the least Role for a cluster on Kubernetes, as YAML.
 
-    With it a user can run `pulumi preview`, `up`, `refresh` and `destroy`, and all commands of `tfdeploy`.
-    `--all` adds what a preview reads to check quotas, nodes and classes, in a ClusterRole where it is in no namespace.
-    Each role needs a binding to the user.
+    With a binding to it, a user can run Pulumi and all commands of `tfdeploy` for the cluster.
+    `--all` adds what checks of a preview read, in a ClusterRole where that is in no namespace.
     """
     load(_BACKEND)
     from ...backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, role

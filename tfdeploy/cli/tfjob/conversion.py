@@ -12,13 +12,13 @@ from typing import Any
 from ...errors import SpecError, nearest
 from ...spec.kubernetes import QUEUE_LABEL
 from .fields import Fields
-from .replica import Replica, read_replica
+from .replica_type import ReplicaType, read_replica_type
 
 API_VERSION, KIND = "kubeflow.org/v1", "TFJob"
 
 _MASTER = "master"
 _JOBS = {"chief": "chief", _MASTER: "chief", "worker": "worker", "ps": "ps", "evaluator": "evaluator"}
-"""Replica type, in any case, to job."""
+"""ReplicaType type, in any case, to job."""
 
 _SINGLE = ("chief", "evaluator")
 _LEADING = ("chief", "worker", "ps", "evaluator")
@@ -79,7 +79,7 @@ def _name(meta: Fields) -> str:
     return name if name[:1].isalpha() else f"tfjob-{name}".rstrip("-")
 
 
-def _replicas(spec: Fields) -> tuple[list[Replica], bool]:
+def _replicas(spec: Fields) -> tuple[list[ReplicaType], bool]:
     types = spec.take("tfReplicaSpecs", dict)
     if not types:
         raise SpecError("spec.tfReplicaSpecs", "is missing", "Compare it with kubeflow.org/v1.")
@@ -88,12 +88,12 @@ def _replicas(spec: Fields) -> tuple[list[Replica], bool]:
         if kind.lower() not in _JOBS:
             raise SpecError(f"spec.tfReplicaSpecs.{kind}", "is unknown", nearest(kind.lower(), [*_JOBS]))
         fields = Fields(f"spec.tfReplicaSpecs.{kind}", types[kind], spec.notes)
-        replicas.append(read_replica(_JOBS[kind.lower()], fields))
+        replicas.append(read_replica_type(_JOBS[kind.lower()], fields))
     replicas = [replica for replica in replicas if replica.count]
     return sorted(replicas, key=lambda item: _LEADING.index(item.job)), any(kind.lower() == _MASTER for kind in types)
 
 
-def _command(replicas: Sequence[Replica], notes: list[str]) -> dict[str, Any]:
+def _command(replicas: Sequence[ReplicaType], notes: list[str]) -> dict[str, Any]:
     command: list[str] = next((replica.command for replica in replicas if replica.command), [])
     for replica in replicas:
         if replica.command != command:
@@ -107,7 +107,7 @@ def _command(replicas: Sequence[Replica], notes: list[str]) -> dict[str, Any]:
     return {"command": command, "flags": "never"} if command else {}
 
 
-def _counts(replicas: Sequence[Replica], has_master: bool, notes: list[str]) -> dict[str, Any]:
+def _counts(replicas: Sequence[ReplicaType], has_master: bool, notes: list[str]) -> dict[str, Any]:
     counts: dict[str, Any] = {}
     for replica in replicas:
         if replica.job in _SINGLE and replica.count > 1:
@@ -118,7 +118,7 @@ def _counts(replicas: Sequence[Replica], has_master: bool, notes: list[str]) -> 
     return {**counts, **({"tf_config_master": True} if has_master else {})}
 
 
-def _kubernetes(meta: Fields, replicas: Sequence[Replica], notes: list[str]) -> dict[str, Any]:
+def _kubernetes(meta: Fields, replicas: Sequence[ReplicaType], notes: list[str]) -> dict[str, Any]:
     """What of the group `kubernetes` is only the cluster's."""
     labels = meta.mapping("labels")
     accounts = list(dict.fromkeys(replica.service_account for replica in replicas if replica.service_account))
@@ -136,7 +136,7 @@ def _kubernetes(meta: Fields, replicas: Sequence[Replica], notes: list[str]) -> 
     return {key: value for key, value in group.items() if value}
 
 
-def _policies(spec: Fields, replicas: Sequence[Replica], args: Mapping[str, Any]) -> dict[str, Any]:
+def _policies(spec: Fields, replicas: Sequence[ReplicaType], args: Mapping[str, Any]) -> dict[str, Any]:
     """`successPolicy`, `enableDynamicWorker` and `runPolicy`, which older manifests have in `spec` itself."""
     policies: dict[str, Any] = {}
     if success := spec.take("successPolicy"):
@@ -166,7 +166,7 @@ def _policies(spec: Fields, replicas: Sequence[Replica], args: Mapping[str, Any]
     return policies
 
 
-def _limit_restarts(limit: int, replicas: Sequence[Replica], run: Fields) -> None:
+def _limit_restarts(limit: int, replicas: Sequence[ReplicaType], run: Fields) -> None:
     """`backoffLimit` counts the restarts of all replicas together, by the kubelet."""
     restarted = [replica for replica in replicas if replica.settings["restart"].get("maximum") != 0]
     for replica in restarted:
@@ -175,7 +175,7 @@ def _limit_restarts(limit: int, replicas: Sequence[Replica], run: Fields) -> Non
         run.note("backoffLimit", f"{limit} restarts of each task, where a TFJob counts those of all together")
 
 
-def _settings(replicas: Sequence[Replica]) -> dict[str, Any]:
+def _settings(replicas: Sequence[ReplicaType]) -> dict[str, Any]:
     """The settings of jobs; what all jobs have in common is the cluster's, where it can be."""
     shared: dict[str, Any] = {}
     for key in ("env", "restart"):
@@ -192,7 +192,7 @@ def _settings(replicas: Sequence[Replica]) -> dict[str, Any]:
     return {**shared, **({"jobs": jobs} if jobs else {})}
 
 
-def _share(shared: dict[str, Any], replicas: Sequence[Replica], key: str) -> None:
+def _share(shared: dict[str, Any], replicas: Sequence[ReplicaType], key: str) -> None:
     """Move a setting that all jobs have to the cluster."""
     first = replicas[0].settings.get(key)
     if first and all(replica.settings.get(key) == first for replica in replicas):

@@ -9,10 +9,12 @@ import yaml
 from typer.testing import CliRunner
 
 import tfdeploy
+from tests.pages import ROOT, blocks
 from tests.unit.cases import check_golden
 from tfdeploy.cli.main import app
 from tfdeploy.errors import SpecError
 
+PAGE = ROOT / "docs/coming-from/tfjob.md"
 FILE = Path(__file__).parents[1] / "tfjob/dist_mnist.yaml"
 
 
@@ -28,6 +30,12 @@ def test_a_program_reads_as_reviewed() -> None:
         "Before `pulumi up`: pulumi config set tfdeploy:backend kubernetes",
         "And: pulumi config set --secret API_KEY",
     ]
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
+    (manifest,), (program,) = ([block.text for block in blocks(PAGE, language)] for language in ("yaml", "python"))
+    (tmp_path / "job.yaml").write_text(manifest)
+    assert program in printed(tmp_path / "job.yaml").stdout
 
 
 def test_the_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:

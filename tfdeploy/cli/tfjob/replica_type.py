@@ -29,7 +29,7 @@ RESTARTS: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass
-class Replica:
+class ReplicaType:
     """What one replica type becomes."""
 
     job: str
@@ -43,13 +43,13 @@ class Replica:
     grace_seconds: int = 0
 
 
-def read_replica(job: str, replica: Fields) -> Replica:
+def read_replica_type(job: str, replica: Fields) -> ReplicaType:
     """A replica type.
 
     Raises:
         SpecError: it is not valid.
     """
-    made = Replica(job, replica.take("replicas", int) if replica.has("replicas") else 1)
+    made = ReplicaType(job, replica.take("replicas", int) if replica.has("replicas") else 1)
     policy = replica.take("restartPolicy")
     if policy not in RESTARTS:
         replica.note("restartPolicy", f"{policy!r} is unknown; failed tasks are not restarted")
@@ -69,7 +69,7 @@ def read_replica(job: str, replica: Fields) -> Replica:
     return made
 
 
-def _read_pod(made: Replica, pod: Fields, kubernetes: dict[str, Any]) -> None:
+def _read_pod(made: ReplicaType, pod: Fields, kubernetes: dict[str, Any]) -> None:
     kubernetes["node_selector"] = pod.mapping("nodeSelector")
     kubernetes["tolerations"] = [_toleration(item) for item in pod.children("tolerations")]
     kubernetes["priority_class"] = pod.take("priorityClassName")
@@ -90,7 +90,7 @@ def _toleration(item: Fields) -> str:
     return f"{key}{f'={value}' if is_equal else ''}{f':{effect}' if effect else ''}"
 
 
-def _read_container(made: Replica, pod: Fields, container: Fields) -> None:
+def _read_container(made: ReplicaType, pod: Fields, container: Fields) -> None:
     command, args = container.texts("command"), container.texts("args")
     if args and not command:
         container.note("args", "the entry point of the image is not known here; write it before them")
@@ -130,7 +130,7 @@ def _with_absolute_script(container: Fields, command: list[str]) -> list[str]:
     return [command[0], f"{folder.rstrip('/')}/{command[1]}", *command[2:]]
 
 
-def _set_user(made: Replica, context: Fields) -> None:
+def _set_user(made: ReplicaType, context: Fields) -> None:
     user, group = (str(context.take(name, int)) if context.has(name) else "" for name in ("runAsUser", "runAsGroup"))
     if user:  # the container's, else the pod's
         made.settings.setdefault("container", {}).setdefault("user", f"{user}:{group}" if group else user)
@@ -139,7 +139,7 @@ def _set_user(made: Replica, context: Fields) -> None:
     context.close("allowPrivilegeEscalation")
 
 
-def _volume(made: Replica, mount: Fields, volumes: Mapping[str, Fields], own: dict[str, Any]) -> str:
+def _volume(made: ReplicaType, mount: Fields, volumes: Mapping[str, Fields], own: dict[str, Any]) -> str:
     """A mount as an item of `container.volumes`; empty where there is none of its kind."""
     name, target, read_only = mount.take("name"), mount.take("mountPath"), mount.take("readOnly", bool)
     volume = volumes.get(name)
@@ -167,7 +167,7 @@ def _volume(made: Replica, mount: Fields, volumes: Mapping[str, Fields], own: di
     return f"{source}:{target}{':ro' if read_only else ''}"
 
 
-def _read_env(made: Replica, container: Fields) -> None:
+def _read_env(made: ReplicaType, container: Fields) -> None:
     env = {}
     for variable in container.children("env"):
         name = variable.take("name")
@@ -189,7 +189,7 @@ def _read_env(made: Replica, container: Fields) -> None:
     _set(made.settings, "env", env)
 
 
-def _read_resources(made: Replica, resources: Fields) -> None:
+def _read_resources(made: ReplicaType, resources: Fields) -> None:
     limits, requests = resources.mapping("limits"), resources.mapping("requests")
     cpus = requests.get("cpu") or limits.get("cpu")
     if cpus:
