@@ -24,8 +24,7 @@ def import_tfjob(
 ) -> None:
     """Print the program that a TFJob becomes.
 
-    It is `__main__.py` of a Pulumi project. Fields of the TFJob without a counterpart are comments in it.
-    Other manifests in the file, such as claims and secrets, stay as they are.
+    It is `__main__.py` of a Pulumi project. Fields without a counterpart are comments in it.
     """
     jobs, others = [], []
     for manifest in _manifests(file):

@@ -47,7 +47,7 @@ _Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any other argument as NAME=VALUE; see `tfdeploy options`. Can be repeated."),
 ]
-_On = Annotated[str, typer.Option("--on", help="Backend: local, docker or ec2.")]
+_On = Annotated[str, typer.Option("--on", help="Backend: local, docker, ec2 or kubernetes.")]
 _Image = Annotated[str, typer.Option(help="Image of all tasks.", show_default=False)]
 _Code = Annotated[str, typer.Option(help="Folder that is copied to each task as its working directory; '' for none.")]
 _Here = Annotated[
