@@ -89,13 +89,16 @@ def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
     """Refuse names of objects that do not exist. What the user may not read is not checked."""
     own = spec.kubernetes
     in_namespace = f"/namespaces/{api.namespace}"
-    classes = {job.pod.priority_class: None for job in spec.jobs}
+    classes = [own.pod.priority_class, *(job.pod.priority_class for job in spec.jobs)]
+    sources = [text.partition(":")[0] for job in spec.jobs for text in job.container.volumes]
+    claims = [source for source in sources if not source.startswith("/")]
     named = (
-        ("storage_class", "/apis/storage.k8s.io/v1/storageclasses", [own.storage_class]),
-        ("priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses", [own.pod.priority_class, *classes]),
-        ("service_account", f"/api/v1{in_namespace}/serviceaccounts", [own.service_account]),
-        ("image_pull_secrets", f"/api/v1{in_namespace}/secrets", own.image_pull_secrets),
-        ("queue", f"/apis/kueue.x-k8s.io/v1beta1{in_namespace}/localqueues", [own.queue]),
+        ("container.volumes", f"/api/v1{in_namespace}/persistentvolumeclaims", claims),
+        ("kubernetes.storage_class", "/apis/storage.k8s.io/v1/storageclasses", [own.storage_class]),
+        ("kubernetes.priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses", classes),
+        ("kubernetes.service_account", f"/api/v1{in_namespace}/serviceaccounts", [own.service_account]),
+        ("kubernetes.image_pull_secrets", f"/api/v1{in_namespace}/secrets", own.image_pull_secrets),
+        ("kubernetes.queue", f"/apis/kueue.x-k8s.io/v1beta1{in_namespace}/localqueues", [own.queue]),
     )
     for argument, path, names in named:
         for name in dict.fromkeys(filter(None, names)):
@@ -103,7 +106,7 @@ def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
                 wrong = f"{name!r} does not exist {f'in {api.namespace}' if in_namespace in path else 'there'}"
                 existing = _names(api, path)
                 remedy = nearest(name, existing) if existing else "Create it, or remove the argument."
-                raise SpecError(f"{spec.name}: kubernetes.{argument}", wrong, remedy)
+                raise SpecError(f"{spec.name}: {argument}", wrong, remedy)
 
 
 def _names(api: ApiServer, path: str) -> list[str]:

@@ -109,6 +109,14 @@ def test_a_job_and_a_list_name_objects_too() -> None:
     assert refused({}, kubernetes={"image_pull_secrets": ["mine"]}).where == "mnist: kubernetes.image_pull_secrets"
 
 
+def test_a_claim_must_exist_and_a_folder_of_a_node_is_none() -> None:
+    claims = "/api/v1/namespaces/training/persistentvolumeclaims"
+    objects = {f"{claims}/data": {"metadata": {}}, claims: {"items": [{"metadata": {"name": "data"}}]}}
+    assert warnings(objects, container={"volumes": ["data:/data", "/srv:/srv"]}) == []
+    error = refused(objects, **job(container={"volumes": ["date:/data"]}))
+    assert (error.where, error.remedy) == ("mnist: container.volumes", "Did you mean 'data'?")
+
+
 def test_a_quota_that_has_too_little_left() -> None:
     hard = {"requests.cpu": "4", "limits.memory": "8Gi", "pods": "10", "services": "1"}
     used = {"requests.cpu": "3", "limits.memory": "2Gi", "pods": "9"}
