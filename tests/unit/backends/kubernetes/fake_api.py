@@ -28,6 +28,8 @@ class FakeApi(ApiServer):
         value = self.objects.get(path)
         if value is None:
             raise ApiError(NOT_FOUND, "NotFound", f"{path} not found")
+        if isinstance(value, ApiError):
+            raise value
         if value == FORBIDDEN:
             raise ApiError(FORBIDDEN, "Forbidden", f"{path} is forbidden")
         return value

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.backends.kubernetes.fake_api import EVERYTHING, FakeApi
 from tests.unit.cases import inventory
-from tfdeploy.backends.kubernetes.api import FORBIDDEN
+from tfdeploy.backends.kubernetes.api import FORBIDDEN, ApiError
 from tfdeploy.backends.kubernetes.validate import refuse
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
@@ -158,3 +158,8 @@ def test_taints_count_unless_they_are_tolerated() -> None:
 
 def test_nodes_that_may_not_be_read_are_not_checked() -> None:
     assert warnings({"/api/v1/nodes": FORBIDDEN}, **job(cpus=500)) == []
+
+
+def test_a_server_that_fails_is_no_answer() -> None:
+    with pytest.raises(ApiError, match="it fails"):
+        warnings({"/api/v1/nodes": ApiError(500, "InternalError", "it fails")})

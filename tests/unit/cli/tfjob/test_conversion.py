@@ -224,9 +224,11 @@ def test_every_other_field_is_noted_by_its_path() -> None:
         "securityContext": {"fsGroup": 1, "runAsUser": 1000},
         "neverSeen": {"a": 1},
     }
-    made = worker(pod=pod, livenessProbe={"x": 1}, securityContext={"runAsUser": 0, "privileged": True})
+    ports = [{"name": "tfjob-port", "containerPort": 2222}, {"name": "http", "containerPort": 80}]
+    made = worker(pod=pod, ports=ports, livenessProbe={"x": 1}, securityContext={"runAsUser": 0, "privileged": True})
     container = "spec.tfReplicaSpecs.Worker.template.spec.containers[0]"
     assert {note.partition(": ")[0].replace(container, "C") for note in made.notes} == {
+        "C.ports[1]",
         "C.livenessProbe",
         "C.securityContext.privileged",
         *(f"spec.tfReplicaSpecs.Worker.template.spec.{name}" for name in ("affinity", "hostNetwork", "initContainers")),
