@@ -11,7 +11,13 @@ from tests.cli import browser as chromium
 from tests.debian import NotInstalled
 from tests.integration.conftest import Project
 
-pytest_plugins = ["tests.engine.fixtures", "tests.box.fixtures", "tests.ec2.fixtures", "tests.plugins.run_checks"]
+pytest_plugins = [
+    "tests.engine.fixtures",
+    "tests.box.fixtures",
+    "tests.ec2.fixtures",
+    "tests.kube.fixtures",
+    "tests.plugins.run_checks",
+]
 
 gc.disable()
 """What is imported and collected is not garbage: examining it again and again takes a third of the time of the collection."""

@@ -45,14 +45,24 @@ SITE = "/usr/local/lib/python3.11/dist-packages"
 
 def debian_image(address: str) -> str:
     """Debian with its Python, as `python` and `python3`: what the other images are made of."""
-    recipe = digest(SUITE, *PACKAGES, *NOT_NEEDED)
+    recipe = debian_recipe()
     with missing(address, DEBIAN, recipe) as is_missing:
         if is_missing:
-            tar = cache() / f"debian-{recipe}.tar"
-            if not tar.exists():
-                _bootstrap(tar)
-            docker(address, "import", "--change", f"LABEL {LABEL}={recipe}", tar, DEBIAN)
+            docker(address, "import", "--change", f"LABEL {LABEL}={recipe}", debian_tar(), DEBIAN)
     return DEBIAN
+
+
+def debian_recipe() -> str:
+    """What identifies the content of that image."""
+    return digest(SUITE, *PACKAGES, *NOT_NEEDED)
+
+
+def debian_tar() -> Path:
+    """The files of that image, in the cache."""
+    tar = cache() / f"debian-{debian_recipe()}.tar"
+    if not tar.exists():
+        _bootstrap(tar)
+    return tar
 
 
 def python_image(address: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-SHARED = {"box": ("ec2", "ec2 again", "box"), "nested": ("swarm",)}
+SHARED = {"box": ("ec2", "ec2 again", "box"), "nested": ("swarm",), "kube": ("kube",)}
 """Fixtures of a whole process, to the groups of all tests that use them."""
 
 MEMBERS: dict[str, tuple[str, ...]] = {
@@ -14,6 +14,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "box": ("tests/box/", "[ec2]", "test_kelda.py::test_machines_and_tasks_of_one_program"),
     "ec2 again": ("ec2/test_ends.py", "ec2/test_replaced.py", "ec2/test_moves.py"),
     "ec2": ("tests/ec2/",),
+    "kube": ("tests/kube/", "tests/kubernetes/", "[kubernetes]"),
     "swarm": (
         *("docker/test_swarm.py", "docker/test_engine.py", "docker/test_placement.py"),
         "test_builds.py::test_an_image_is_pushed_and_pulled_by_other_machines",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tools.provision import engine, languages, packages, plugins
+from tools.provision import engine, kubernetes, languages, packages, plugins
 from tools.provision.engine import Engine
 from tools.provision.steps import SetupError, report, side_by_side
 
@@ -35,7 +35,7 @@ STEPS = {
     ),
     "languages": Step([], {"languages other than Python": lambda pulumi: languages.provide(ROOT, pulumi)}),
     # The tests have an emulation of the AWS provider.
-    "tests": Step(["dev", "docker", "ec2", "local"], {}),
+    "tests": Step(["dev", "docker", "ec2", "local"], {"Kubernetes": lambda pulumi: kubernetes.provide(ROOT, pulumi)}),
     # The types of Pulumi's docker provider are checked too.
     "check": Step(["dev", "docker"], {}, uses_pulumi=False),
 }

@@ -43,7 +43,7 @@ class Module:
     @property
     def content(self) -> str:
         """What identifies the programs: they are built again when it changes."""
-        files = (self.folder / name for name in ("go.mod", "go.sum", "main.go"))
+        files = [self.folder / "go.mod", self.folder / "go.sum", *sorted(self.folder.glob("*.go"))]
         texts = b"".join(file.read_bytes() for file in files if file.exists())
         return hashlib.sha256(texts + repr((self.release, self.tags, self.patch)).encode()).hexdigest()
 
