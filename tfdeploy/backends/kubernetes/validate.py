@@ -17,6 +17,7 @@ from ..base import FAIL
 from ..validate import refuse_requirements, refuse_script
 from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
 from .health import check_version
+from .labels import ID_LABEL
 from .permissions import missing, role, verbs_of
 
 Json = Mapping[str, Any]
@@ -24,6 +25,7 @@ Json = Mapping[str, Any]
 GPU = "nvidia.com/gpu"
 _STOPS = ("NoSchedule", "NoExecute")
 _SHOWN = 3
+_NEEDED_OF_PODS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 
 
 def refuse(
@@ -110,10 +112,12 @@ def _refuse_missing_objects(api: ApiServer, spec: ClusterSpec) -> None:
 
 
 def _names(api: ApiServer, path: str) -> list[str]:
+    """The objects of a kind that no cluster of tfdeploy has created."""
     try:
-        return [item["metadata"]["name"] for item in api.get(path)["items"]]
+        metas = [item["metadata"] for item in api.get(path)["items"]]
     except ApiError:
         return []
+    return [meta["name"] for meta in metas if ID_LABEL not in (meta.get("labels") or {})]
 
 
 def _read(api: ApiServer, path: str) -> Json | None:
@@ -134,7 +138,7 @@ def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str
     if not quotas:
         return []
     totals = _totals([job for _, job in tasks])
-    warnings = []
+    warnings = _default_warnings(api, quotas)
     for quota in quotas:
         status = quota.get("status", {})
         used = status.get("used", {})
@@ -147,6 +151,18 @@ def _quota_warnings(api: ApiServer, spec: ClusterSpec, tasks: Sequence[tuple[str
             name = quota["metadata"]["name"]
             warnings.append(f"the quota {name} of {api.namespace} is too small for {spec.name}: {', '.join(short)}")
     return warnings
+
+
+def _default_warnings(api: ApiServer, quotas: Sequence[Json]) -> list[str]:
+    """With a quota of processors or memory, Kubernetes refuses pods without a request, such as the controller's, unless it adds one."""
+    limits = _read(api, f"/api/v1/namespaces/{api.namespace}/limitranges")
+    names = {name for quota in quotas for name in quota.get("status", {}).get("hard", {}) if name in _NEEDED_OF_PODS}
+    if not names or limits is None or limits.get("items", ("not known",)):
+        return []
+    counted = ", ".join(sorted(names))
+    return [
+        f"a quota of {api.namespace} counts {counted}: the controller's pod is refused without a LimitRange that has defaults"
+    ]
 
 
 def _totals(jobs: Sequence[JobSpec]) -> dict[str, float]:

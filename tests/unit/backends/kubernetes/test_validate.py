@@ -111,8 +111,10 @@ def test_a_job_and_a_list_name_objects_too() -> None:
 
 def test_a_claim_must_exist_and_a_folder_of_a_node_is_none() -> None:
     claims = "/api/v1/namespaces/training/persistentvolumeclaims"
-    objects = {f"{claims}/data": {"metadata": {}}, claims: {"items": [{"metadata": {"name": "data"}}]}}
+    objects: dict[str, Any] = {f"{claims}/data": {"metadata": {}}, claims: {"items": [{"metadata": {"name": "data"}}]}}
     assert warnings(objects, container={"volumes": ["data:/data", "/srv:/srv"]}) == []
+    own = {"metadata": {"name": "date-record", "labels": {"tfdeploy/cluster-id": "k3v9x2abcd"}}}
+    objects[claims]["items"] = [own, *objects[claims]["items"]]
     error = refused(objects, **job(container={"volumes": ["date:/data"]}))
     assert (error.where, error.remedy) == ("mnist: container.volumes", "Did you mean 'data'?")
 
@@ -128,6 +130,16 @@ def test_a_quota_that_has_too_little_left() -> None:
     assert "pods 2 of 1 left" in warning
     assert "memory" not in warning
     assert warnings(objects, existing=("worker-0",), **job(cpus=1)) == []
+
+
+def test_a_quota_of_processors_needs_defaults_for_the_controller() -> None:
+    quota = {"metadata": {"name": "team"}, "status": {"hard": {"requests.cpu": "9", "pods": "9"}}}
+    of_namespace = "/api/v1/namespaces/training"
+    objects = {f"{of_namespace}/resourcequotas": {"items": [quota]}, f"{of_namespace}/limitranges": {"items": []}}
+    (warning,) = warnings(objects)
+    assert "counts requests.cpu: the controller's pod is refused without a LimitRange" in warning
+    for limits in ({"items": [{"metadata": {"name": "defaults"}}]}, FORBIDDEN):
+        assert warnings({**objects, f"{of_namespace}/limitranges": limits}) == []
 
 
 @pytest.mark.parametrize(
