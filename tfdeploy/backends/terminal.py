@@ -39,6 +39,28 @@ class CommandStream(Protocol):
         """The exit code, once the output has ended. Unreachable: the connection ended before the command."""
 
 
+class StreamConnection:
+    """A connection to a task through a command that relays it (`connection.Connection`). The command's own words are why it failed."""
+
+    _stderr = b""
+
+    def read(self) -> tuple[int, bytes]:
+        """As that of `CommandStream`."""
+        raise NotImplementedError
+
+    def receive(self) -> bytes:
+        """The next bytes; empty at the end."""
+        while True:
+            kind, data = self.read()
+            if kind == STDOUT or not data:
+                return data
+            self._stderr = (self._stderr + data)[-_CHUNK:]
+
+    def why(self) -> str:
+        """Why the connection failed; empty when it did not."""
+        return self._stderr.decode("utf-8", "replace").strip()
+
+
 def is_terminal() -> bool:
     """Whether standard input and output are a terminal."""
     return os.isatty(0) and os.isatty(1)

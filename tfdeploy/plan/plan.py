@@ -375,7 +375,8 @@ def _run(spec: ClusterSpec, tasks: Sequence[TaskPlan], inventory: Inventory, cod
 def _checkpoint_upload_interval(spec: ClusterSpec, inventory: Inventory) -> float:
     if spec.checkpoint_upload_interval is not None:
         return spec.checkpoint_upload_interval
-    can_lose_machine = 0 < BACKENDS[spec.backend].loses_machines_from <= len(inventory.machines)
+    least = BACKENDS[spec.backend].loses_machines_from
+    can_lose_machine = least > 0 and (inventory.places_tasks or least <= len(inventory.machines))
     return CHECKPOINT_UPLOAD_INTERVAL if can_lose_machine else 0.0
 
 

@@ -13,7 +13,7 @@ import urllib3
 from kubernetes.client import ApiClient
 
 from ...errors import BackendError, Unreachable
-from .kubeconfig import Kubeconfig
+from .kubeconfig import Kubeconfig, source_of
 from .place import parse_home
 
 Json = dict[str, Any]
@@ -46,7 +46,7 @@ class ApiError(BackendError):
 @cache
 def _client(server: str, _process: int) -> ApiClient:
     """The official client of this process: a fork cannot share its connections."""
-    kubeconfig = Kubeconfig()
+    kubeconfig = Kubeconfig(source_of(server))
     configuration = kubeconfig.configuration(kubeconfig.context_of(server))
     configuration.connection_pool_maxsize = _CONNECTIONS
     configuration.retries = False

@@ -18,7 +18,7 @@ from kubernetes.stream.ws_client import (
 from websocket import WebSocketException
 
 from ...errors import BackendError, Unreachable
-from ..terminal import STDERR, STDOUT
+from ..terminal import STDERR, STDOUT, StreamConnection
 from .api import ApiServer
 from .pods import CONTAINER
 
@@ -123,19 +123,5 @@ class PodCommand:
             self._stream.close()
 
 
-class PodConnection(PodCommand):
-    """A connection to a task through the container of a pod (`connection.Connection`)."""
-
-    _stderr = b""
-
-    def receive(self) -> bytes:
-        """The next bytes; empty at the end."""
-        while True:
-            kind, data = self.read()
-            if kind == STDOUT or not data:
-                return data
-            self._stderr = (self._stderr + data)[-_CHUNK:]
-
-    def why(self) -> str:
-        """Why the connection failed; empty when it did not."""
-        return self._stderr.decode("utf-8", "replace").strip()
+class PodConnection(PodCommand, StreamConnection):
+    """A connection to a task through the container of a pod."""

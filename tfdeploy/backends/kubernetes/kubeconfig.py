@@ -1,9 +1,11 @@
 """Which API servers the user's kubeconfig has, and how this user logs in. Reading it and logging in is the official client's work."""
 
+import hashlib
 import logging
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, incluster_config, kube_config
 
+from ...agent.files import write_whole
 from ...errors import SpecError, nearest
+from ...paths import make_private, state_folder
 from .place import NamespaceRef
 
 _WHERE = "kubernetes.context"
@@ -41,8 +45,11 @@ class Kubeconfig:
                 self._config = yaml.safe_load(source)
                 self._file = None
             else:
-                merged = kube_config.KubeConfigMerger(paths).config
-                self._config = merged.value if merged else {}
+                merger = kube_config.KubeConfigMerger(paths)
+                self._config = merger.config.value if merger.config else {}
+                # For kubectl the first file that names a current context decides; for the client, the last.
+                named = (content.get("current-context") for content in merger.config_files.values())
+                self._config["current-context"] = next(filter(None, named), "")
         except (ConfigException, OSError, yaml.YAMLError) as error:
             raise SpecError(_WHERE, f"the kubeconfig cannot be read: {error}", "Check `kubectl config view`.") from None
         self._config = {key: _plain(value) for key, value in (self._config or {}).items()}
@@ -132,10 +139,34 @@ def _private_folder() -> str:
     return tempfile.gettempdir()
 
 
+_sources: dict[str, str] = {}
+"""Server to the argument `kubernetes.kubeconfig` of a program that runs in this process."""
+
+
 def chosen_place(context: str = "", namespace: str = "", source: str = "") -> NamespaceRef:
-    """The place that the arguments name.
+    """The place that the arguments name. This process logs in there by `source` from now on.
 
     Raises:
         SpecError: there is none.
     """
-    return Kubeconfig(source).place(context, namespace)
+    place = Kubeconfig(source).place(context, namespace)
+    if source:
+        _sources[place.server] = source
+    return place
+
+
+def store_source(server: str, source: str) -> None:
+    """Have other processes of this user log in at a server by this kubeconfig too: the command, and `pulumi destroy`."""
+    make_private(_stored(server).parent)
+    write_whole(_stored(server), source if is_content(source) else str(Path(source).expanduser().absolute()))
+
+
+def source_of(server: str) -> str:
+    """The kubeconfig by which this user logs in at a server, as `Kubeconfig` takes it; empty for the user's files."""
+    with suppress(FileNotFoundError):
+        return _sources.get(server) or _stored(server).read_text()
+    return ""
+
+
+def _stored(server: str) -> Path:
+    return state_folder() / "kubernetes" / f"login-{hashlib.sha256(server.encode()).hexdigest()[:16]}"

@@ -107,7 +107,15 @@ class KubernetesPlanner:
             claims.append(claim(cluster, RECORD, RECORD_SIZE, "ReadWriteOnce", storage))
         if _train_claim(cluster, spec):
             claims.append(claim(cluster, TRAIN, TRAIN_SIZE, "ReadWriteMany", storage))
-        objects = PodObjects(f"{request.name}-objects", cluster, request.token, request.secrets, claims, request.opts)
+        objects = PodObjects(
+            f"{request.name}-objects",
+            cluster,
+            request.token,
+            request.secrets,
+            claims,
+            spec.kubernetes.kubeconfig,
+            request.opts,
+        )
         shared = {
             "agent": objects.agent,
             "token": object_name(cluster, TOKEN),

@@ -17,8 +17,10 @@ from ..stack_config import StackProvider
 from ..state_values import plain_values
 from ..zipapp import application, version
 from .api import ApiServer
+from .kubeconfig import store_source
 from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, SECRETS, TOKEN, cluster_labels, metadata, object_name
 from .objects import ClusterObjects
+from .place import parse_home
 from .pods import CONTROLLER_PORT, TASK_PORT
 
 Props = dict[str, Any]
@@ -94,7 +96,9 @@ class PodObjectsProvider(StackProvider):
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """All but the cluster is updated in place."""
         old, new = plain_values(olds), plain_values(news)
-        changed = [key for key in ("agent_version", "token", "secrets", "claims") if new.get(key) != old.get(key)]
+        changed = [
+            key for key in ("agent_version", "token", "secrets", "claims", "kubeconfig") if new.get(key) != old.get(key)
+        ]
         replaced = [key for key in ("id", "home") if new["cluster"][key] != old["cluster"][key]]
         return DiffResult(changes=bool(changed or replaced), replaces=["cluster"] if replaced else [])
 
@@ -114,6 +118,8 @@ class PodObjectsProvider(StackProvider):
 
 def _create(plain: Props) -> Props:
     cluster: ClusterRef = plain["cluster"]
+    if plain["kubeconfig"]:
+        store_source(parse_home(cluster["home"]).server, plain["kubeconfig"])
     own = ClusterObjects(ApiServer(cluster["home"]), cluster)
     agent = _agent(cluster)
     own.create(agent)
@@ -142,6 +148,7 @@ class PodObjects(Resource, module="tfdeploy", name="PodObjects"):
         token: pulumi.Input[str],
         secrets: Mapping[str, pulumi.Input[str]],
         claims: Sequence[Mapping[str, Any]],
+        kubeconfig: str,
         opts: pulumi.ResourceOptions,
     ) -> None:
         props = {
@@ -149,6 +156,7 @@ class PodObjects(Resource, module="tfdeploy", name="PodObjects"):
             "token": token,
             "secrets": pulumi.Output.secret(dict(secrets)),
             "claims": list(claims),
+            "kubeconfig": kubeconfig,
             "agent_version": version(),
             "agent": None,
             "secrets_name": None,

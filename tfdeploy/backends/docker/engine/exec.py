@@ -16,7 +16,7 @@ from docker.errors import APIError, NotFound
 
 from ....agent.polling import wait_until
 from ....errors import Unreachable
-from ...terminal import STDOUT
+from ...terminal import STDOUT, StreamConnection
 from .engine import Engine, engine_errors
 
 _CHUNK = 1 << 16
@@ -125,19 +125,5 @@ class ExecStream:
         self._socket.close()
 
 
-class ExecConnection(ExecStream):
-    """A connection to a task through a container in the task's network (`connection.Connection`)."""
-
-    _stderr = b""
-
-    def receive(self) -> bytes:
-        """The next bytes; empty at the end."""
-        while True:
-            kind, data = self.read()
-            if kind == STDOUT or not data:
-                return data
-            self._stderr = (self._stderr + data)[-_CHUNK:]
-
-    def why(self) -> str:
-        """Why the connection failed; empty when it did not."""
-        return self._stderr.decode("utf-8", "replace").strip()
+class ExecConnection(ExecStream, StreamConnection):
+    """A connection to a task through a container in the task's network."""

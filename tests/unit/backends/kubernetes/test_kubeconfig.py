@@ -1,0 +1,99 @@
+"""Which API server a context names, and each way to log in there."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tfdeploy.backends.kubernetes.api import ApiServer
+from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig, chosen_place
+from tfdeploy.backends.kubernetes.place import parse_home
+from tfdeploy.errors import SpecError
+
+PLUGIN = """\
+#!/bin/sh
+echo "$KUBERNETES_EXEC_INFO" >{folder}/info
+echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "of-the-plugin"}}}}'
+"""
+
+
+def config(name: str, server: str, user: dict[str, Any], **cluster: Any) -> dict[str, Any]:
+    """A kubeconfig of one context."""
+    return {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": f"of-{name}"}}],
+        "clusters": [{"name": name, "cluster": {"server": server, **cluster}}],
+        "users": [{"name": name, "user": user}],
+    }
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes the files of KUBECONFIG."""
+
+    def write(*configs: dict[str, Any]) -> None:
+        paths = [tmp_path / f"config-{number}" for number in range(len(configs))]
+        for path, content in zip(paths, configs, strict=True):
+            path.write_text(yaml.safe_dump(content))
+        monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+
+    return write
+
+
+def test_a_context_is_a_server_and_a_namespace(written: Any) -> None:
+    written(config("one", "https://one:6443/", {}), config("two", "https://two:6443/path", {}))
+    assert chosen_place().home == "of-one@https://one:6443"
+    assert chosen_place("two", "mine").home == "mine@https://two:6443/path"
+    assert parse_home("mine@https://two:6443/path").server == "https://two:6443/path"
+    assert Kubeconfig().context_of("https://two:6443/path") == "two", "of another file, and not the current one"
+
+
+@pytest.mark.parametrize(("context", "word"), [("tow", "two"), ("", "current")])
+def test_what_is_not_there_is_refused_by_name(written: Any, context: str, word: str) -> None:
+    content = config("two", "https://two:6443", {})
+    written({**content, "current-context": ""})
+    with pytest.raises(SpecError, match=word):
+        chosen_place(context)
+
+
+def test_a_server_that_no_context_has_is_refused_by_name(written: Any) -> None:
+    written(config("one", "https://one:6443", {}))
+    with pytest.raises(SpecError, match="https://gone:6443"):
+        Kubeconfig().context_of("https://gone:6443")
+
+
+def test_each_way_to_log_in(written: Any, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(PLUGIN.format(folder=tmp_path))
+    plugin.chmod(0o755)
+    (tmp_path / "token").write_text("of-a-file")
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
+    users = {
+        "token": {"token": "in-it"},
+        "file": {"tokenFile": str(tmp_path / "token")},
+        "basic": {"username": "u", "password": "p"},
+        "plugin": {"exec": command},
+    }
+    written(*(config(name, f"https://{name}:6443", user) for name, user in users.items()))
+    sent = {name: ApiServer(f"n@https://{name}:6443").authorization() for name in users}
+    assert sent == {
+        "token": {"authorization": "Bearer in-it"},
+        "file": {"authorization": "Bearer of-a-file"},
+        "basic": {"authorization": "Basic dTpw"},
+        "plugin": {"authorization": "Bearer of-the-plugin"},
+    }
+    assert json.loads((tmp_path / "info").read_text())["kind"] == "ExecCredential"
+
+
+def test_proxy_and_name_of_the_server_are_used(written: Any) -> None:
+    options = {"proxy-url": "http://proxy:3128", "tls-server-name": "inside", "insecure-skip-tls-verify": True}
+    written(config("far", "https://far:6443", {}, **options))
+    configuration = ApiServer("n@https://far:6443").client.configuration
+    assert (configuration.proxy, configuration.tls_server_name, configuration.verify_ssl) == (
+        "http://proxy:3128",
+        "inside",
+        False,
+    )

@@ -1,0 +1,56 @@
+"""The objects of a task: two programs of one task never run, nothing is privileged, and secrets are not in it."""
+
+import json
+from typing import Any, cast
+
+from tests.unit.props import run_props, task_props
+from tfdeploy.backends.base import RunProps, TaskProps
+from tfdeploy.backends.kubernetes.objects import definition
+from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
+from tfdeploy.backends.kubernetes.resources import secrets_suffix, shared_objects
+
+SETTINGS = PodSettings("an-image", "1000:1000", (PodMount("/data", "/data", True), PodMount("claim", "/mnt")), 1 << 20)
+DEPENDENCIES = {"agent": "the-agent", "token": "the-token", "secrets": "the-secrets"}
+
+
+def props(**changes: Any) -> TaskProps:
+    """The props of a task."""
+    own = {"container": SETTINGS.to_dict(), "dependencies": DEPENDENCIES, "memory": 1 << 30, "cpus": 0.5, **changes}
+    return cast(TaskProps, {**task_props(), **own})
+
+
+def controller_props() -> RunProps:
+    """The props of a run."""
+    settings = PodSettings("an-image", record="record").to_dict()
+    return cast(RunProps, {**run_props(), "container": settings, "dependencies": DEPENDENCIES})
+
+
+def test_a_second_pod_of_a_task_needs_the_end_of_the_first() -> None:
+    spec = task_job(props())["spec"]
+    assert (spec["podReplacementPolicy"], spec["backoffLimit"]) == ("Failed", 2**31 - 1)
+    assert controller_set(controller_props())["spec"]["replicas"] == 1
+
+
+def test_no_pod_has_privileges_or_an_account() -> None:
+    for item in (task_job(props()), controller_set(controller_props())):
+        pod = item["spec"]["template"]["spec"]
+        assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+        assert pod["containers"][0]["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_no_secret_is_in_an_object_but_in_secrets() -> None:
+    task = props(token="canary-token")
+    assert "canary" not in json.dumps(task_job(task))
+    kinds = [item["kind"] for item in shared_objects(task["cluster"], "canary-token") if "canary" in json.dumps(item)]
+    assert kinds == []
+    assert "canary" not in secrets_suffix({"A": "canary"}, "token")
+    assert secrets_suffix({"A": "1"}, "token") != secrets_suffix({"A": "2"}, "token")
+
+
+def test_what_is_created_again_is_what_was_created() -> None:
+    job = task_job(props())
+    stored = json.loads(json.dumps(job))
+    stored["metadata"]["labels"]["job-name"] = stored["spec"]["template"]["metadata"]["labels"]["job-name"] = "x"
+    stored["metadata"] |= {"uid": "1", "resourceVersion": "2"}
+    stored["spec"] |= {"selector": {"matchLabels": {}}, "completions": 1}
+    assert definition(stored) == job

@@ -1,0 +1,80 @@
+"""The state of a task from its Job and its pods, in Kubernetes' own words."""
+
+from typing import Any
+
+import pytest
+
+from tfdeploy.backends.kubernetes.states import engine_task, is_node_silent
+
+JOB: dict[str, Any] = {"status": {}}
+
+
+def pod(phase: str, created: str = "2026-01-01T00:00:00Z", **more: Any) -> dict[str, Any]:
+    """A pod; `status` and `metadata` are added to its own."""
+    status = {"phase": phase, **more.get("status", {})}
+    metadata = {"name": f"p-{created[-3:-1]}", "creationTimestamp": created, **more.get("metadata", {})}
+    return {"metadata": metadata, "spec": {"nodeName": "node-1"}, "status": status}
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    """The status of a pod whose container waits."""
+    return {"containerStatuses": [{"state": {"waiting": {"reason": reason, "message": message}}, **more}]}
+
+
+UNSCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes: Insufficient cpu."}]}
+KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+PREEMPTED = {
+    "conditions": [{"type": "DisruptionTarget", "reason": "PreemptionByScheduler", "message": "for another pod"}]
+}
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([], (True, "scheduled", "")),
+        ([pod("Pending", status=UNSCHEDULED)], (True, "scheduled", "0/2 nodes: Insufficient cpu.")),
+        ([pod("Pending", status=waiting("ContainerCreating"))], (True, "starting", "")),
+        (
+            [pod("Pending", status=waiting("ImagePullBackOff", "Back-off: not found"))],
+            (True, "pulling", "ImagePullBackOff: Back-off: not found"),
+        ),
+        (
+            [pod("Pending", status=waiting("CreateContainerConfigError", 'secret "s" not found'))],
+            (True, "starting", 'CreateContainerConfigError: secret "s" not found'),
+        ),
+        ([pod("Running")], (True, "running", "")),
+        (
+            [pod("Running", status=waiting("CrashLoopBackOff", **KILLED))],
+            (True, "starting", "OOMKilled; CrashLoopBackOff"),
+        ),
+        ([pod("Succeeded")], (False, "complete", "")),
+        (
+            [pod("Failed", status={"reason": "Evicted", "message": "low on memory"})],
+            (True, "scheduled", "Evicted: low on memory"),
+        ),
+        (
+            [
+                pod("Failed", status=PREEMPTED),
+                pod("Pending", "2026-01-01T00:00:09Z", status=waiting("ContainerCreating")),
+            ],
+            (True, "starting", "PreemptionByScheduler: for another pod"),
+        ),
+    ],
+)
+def test_a_state_has_the_words_of_kubernetes(pods: list[Any], expected: tuple[bool, str, str]) -> None:
+    task = engine_task(JOB, pods)
+    assert (task.alive, task.state, task.reason) == expected
+
+
+def test_a_pod_on_a_silent_node_may_still_run_and_names_both_ways_out() -> None:
+    lost = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeNotReady"}]}
+    leaving = pod("Running", status=lost, metadata={"deletionTimestamp": "2026-01-01T00:01:00Z"})
+    task = engine_task(JOB, [leaving])
+    assert is_node_silent(leaving)
+    assert (task.alive, task.state) == (True, "scheduled")
+    assert "kubectl delete node node-1" in task.reason
+    assert "out-of-service" in task.reason
+
+
+def test_a_complete_job_without_its_pod_has_ended() -> None:
+    assert not engine_task({"status": {"succeeded": 1}}, []).alive
