@@ -16,6 +16,7 @@ SHARED_BY_BACKENDS = (
     "component.tracebacks",
     "backends.base",
     "backends.connection",
+    "backends.container_runner",
     "backends.stopped_record",
     "backends.lost_record",
     "backends.controller_calls",

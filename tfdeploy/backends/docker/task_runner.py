@@ -2,33 +2,30 @@
 
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from ...agent.record.record import ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import UNKNOWN, UNREACHABLE, RunState
-from ...agent.transport.rpc import CallError, task_token
+from ...agent.transport.rpc import task_token
 from ...errors import BackendError, SpecError, Unreachable
 from ...spec.cluster import JOBS
 from .. import controller_calls, lost_record
 from ..base import (
     CONTROLLER,
     ClusterRef,
+    EngineTask,
     ObservedMachines,
-    ObservedState,
     Retain,
     RunOutputs,
     RunProps,
     TaskOutputs,
     TaskProps,
 )
-from ..installation import installing
-from ..move import StoppedRun, not_stopped
+from ..container_runner import ContainerRunner
 from ..record_copy import RecordCopy, RecordCopyBusy
-from ..record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
+from ..record_view import DELETE_UNREACHABLE, refuse_loss
 from ..rolling_update import Turns, replace_task, wait_for_finish, wait_for_start
 from . import cleanup
 from .containers import TRAIN_FOLDER
@@ -69,7 +66,7 @@ def observe_nodes(cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
         return ObservedMachines(others=UNKNOWN, problems=(str(error),))
 
 
-class DockerTaskRunner:
+class DockerTaskRunner(ContainerRunner):
     """The contract is `backends.base.TaskRunner`.
 
     A backend that creates the machines gives its own `observe_machines`, and `engine`: how a cluster's engine is reached.
@@ -92,6 +89,22 @@ class DockerTaskRunner:
     def controller(self, cluster: ClusterRef) -> ControllerClient:
         """Calls of the controller."""
         return ControllerClient(self.engine(cluster), cluster)
+
+    def engine_tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
+        """The state of each service's task."""
+        return self._swarm(cluster).tasks()
+
+    def hostnames(self, cluster: ClusterRef) -> Sequence[str]:
+        """Those with a service."""
+        return [*self._swarm(cluster).services()]
+
+    def remove_tasks(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
+        """Remove the services."""
+        self._swarm(cluster).remove(*hostnames, timeout=stop_timeout(grace) + _STOP_MARGIN)
+
+    def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
+        """The machines."""
+        return self._observe_machines(cluster, is_preview)
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's service, or adopt the existing one of its name."""
@@ -161,17 +174,6 @@ class DockerTaskRunner:
         except Unreachable:
             return True
 
-    def delete_task(self, props: TaskProps) -> None:
-        """Stop and remove the service; if the engine is unreachable, `delete_all` reports that."""
-        with suppress(Unreachable):
-            self._remove(props["cluster"], [props["hostname"]], stop_timeout(props["grace"]))
-
-    def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], timeout: float) -> None:
-        if hostnames:
-            with suppress(OSError, CallError):
-                self.controller(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
-            self._swarm(cluster).remove(*hostnames, timeout=timeout + _STOP_MARGIN)
-
     def submit_run(self, props: RunProps) -> RunOutputs:
         """Create or update the controller, submit code and run, and start the launchers that have exited."""
         cluster = props["cluster"]
@@ -215,54 +217,12 @@ class DockerTaskRunner:
         run = self.controller(props["cluster"]).current_run()
         return run is not None and run.spec.id == props["run"]["id"]
 
-    def stop_run(self, props: RunProps) -> None:
-        """Stop the run, and wait until all tasks have stopped."""
-        with suppress(Unreachable):
-            self.end_run(props["cluster"])
-
-    def end_run(self, cluster: ClusterRef, to_move: bool = False) -> bool:
-        """Stop the run, or stop it `to_move` it; whether all its tasks have stopped. It waits for them."""
-        swarm = self._swarm(cluster)
-
-        def has_ended() -> bool:
-            return not any(task.alive for name, task in swarm.tasks().items() if name != CONTROLLER)
-
-        if CONTROLLER not in swarm.services():
-            return has_ended()
-        seconds = self._grace(cluster) + _STOP_MARGIN
-        return controller_calls.stop(self.controller(cluster), has_ended, seconds, to_move) or has_ended()
-
-    def _grace(self, cluster: ClusterRef) -> float:
-        run = self.controller(cluster).last_known_run()
-        return float(run.spec.grace) if run else 0.0
-
-    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
-        """Stop the run, and bring the copy of its record up to date."""
-        record_copy, controller = RecordCopy(cluster), self.controller(cluster)
-        with suppress(Unreachable):
-            if not self.end_run(cluster, to_move=True):
-                raise not_stopped(cluster)
-        is_whole = record_copy.download(controller)
-        return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
-
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        """Store it in the record."""
-        controller_calls.mark_moved(self.controller(cluster), to)
-
     @contextmanager
     def responding_controller(self, props: RunProps) -> Iterator[ControllerClient]:
         """Create or update the controller's service."""
         with self.started_controller(props) as controller:
             controller_calls.await_controller(controller, props["cluster"]["name"], CONTROLLER_TIMEOUT)
             yield controller
-
-    def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
-        """Stop and remove the tasks that are not listed."""
-        with suppress(Unreachable):
-            existing = self._swarm(cluster).services()
-            unlisted = [name for name in existing if name not in (*hostnames, CONTROLLER)]
-            if unlisted:
-                self._remove(cluster, unlisted, stop_timeout(self._grace(cluster)))
 
     def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
         """Remove all objects with the cluster's labels; retain the copy of the record, and volumes if requested."""
@@ -272,7 +232,7 @@ class DockerTaskRunner:
             self.end_run(cluster)
             if not record_copy.download(self.controller(cluster)):
                 refuse_loss(cluster, record_copy)
-            timeout = stop_timeout(self._grace(cluster)) + _STOP_MARGIN
+            timeout = stop_timeout(self.grace(cluster)) + _STOP_MARGIN
             machines |= checkpoint_machines(record_copy.record.current())
             volumes = cleanup.remove_all(self._swarm(cluster), timeout, retain["volumes"], machines)
         except Unreachable as error:
@@ -284,32 +244,6 @@ class DockerTaskRunner:
                 ) from None
             volumes = ""
         return "; ".join(filter(None, [record_copy.retire(), volumes]))
-
-    def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
-        """Ask the controller and the Swarm; read the copy of the record where the controller does not respond."""
-        record_copy = RecordCopy(cluster)
-        machines = self._observe_machines(cluster, is_preview)
-        problems, engine = list(machines.problems), None
-        if not problems:
-            try:
-                engine = self._swarm(cluster).tasks()
-            except (Unreachable, SpecError) as error:
-                problems.append(str(error))
-        view, silent_since = observed_view(self.controller(cluster), record_copy, engine, query, is_preview, problems)
-        controller = (engine or {}).get(CONTROLLER)
-        if controller is not None and controller.reason:
-            problems.append(f"the controller is {controller.state}: {controller.reason}")
-        tasks = {name: task for name, task in engine.items() if name != CONTROLLER} if engine is not None else None
-        return ObservedState(
-            at=time.time(),
-            view=view,
-            controller_silent_since=silent_since,
-            engine=tasks,
-            record_folder=str(record_copy.folder),
-            machines=machines,
-            problems=problems,
-            installing=installing(cluster, time.time()),
-        )
 
 
 def _task_service(swarm: Swarm, props: TaskProps) -> Service:

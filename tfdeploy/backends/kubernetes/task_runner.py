@@ -1,17 +1,15 @@
 """Tasks as pods: created, updated, deleted and observed through the API server."""
 
 import os
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...agent.record.record import ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import UNKNOWN
-from ...agent.transport.rpc import CallError, task_token
+from ...agent.transport.rpc import task_token
 from ...errors import BackendError, SpecError, Unreachable
 from ...spec.cluster import JOBS
 from .. import controller_calls, lost_record
@@ -20,16 +18,15 @@ from ..base import (
     ClusterRef,
     EngineTask,
     ObservedMachines,
-    ObservedState,
     Retain,
     RunOutputs,
     RunProps,
     TaskOutputs,
     TaskProps,
 )
-from ..move import StoppedRun, not_stopped
+from ..container_runner import ContainerRunner
 from ..record_copy import RecordCopy, RecordCopyBusy
-from ..record_view import DELETE_UNREACHABLE, observed_view, refuse_loss
+from ..record_view import DELETE_UNREACHABLE, refuse_loss
 from ..rolling_update import StartFailure, TaskHistory, Turns, replace_task, wait_for_finish, wait_for_start
 from . import cleanup, nodes
 from .api import ApiServer
@@ -69,11 +66,35 @@ class _Jobs:
         return TaskHistory(task, failures)
 
 
-class KubernetesTaskRunner:
+class KubernetesTaskRunner(ContainerRunner):
     """The contract is `backends.base.TaskRunner`."""
 
     def __init__(self) -> None:
         self._turns: dict[str, Turns] = {}
+
+    def controller(self, cluster: ClusterRef) -> PodController:
+        """Calls of the controller."""
+        return PodController(cluster)
+
+    def engine_tasks(self, cluster: ClusterRef) -> Mapping[str, EngineTask]:
+        """The state of each pod."""
+        return _objects(cluster).tasks()
+
+    def hostnames(self, cluster: ClusterRef) -> Sequence[str]:
+        """The tasks with a Job, and the controller if it has its StatefulSet."""
+        objects = _objects(cluster)
+        return [*objects.jobs(), *(CONTROLLER for _ in objects.list("StatefulSet"))]
+
+    def remove_tasks(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
+        """Remove the Jobs."""
+        cleanup.remove_tasks(_objects(cluster), hostnames, stop_seconds(grace) + _STOP_MARGIN)
+
+    def observe_machines(self, cluster: ClusterRef, is_preview: bool) -> ObservedMachines:
+        """The nodes with a pod of the cluster."""
+        try:
+            return nodes.observe(_objects(cluster))
+        except (BackendError, SpecError) as error:
+            return ObservedMachines(others=UNKNOWN, problems=(str(error),))
 
     def create_task(self, props: TaskProps) -> TaskOutputs:
         """Create the task's Job, or adopt the existing one of its name."""
@@ -89,7 +110,7 @@ class KubernetesTaskRunner:
     def update_task(self, old: TaskProps, props: TaskProps) -> TaskOutputs:
         """Replace the Job: in a rolling update while a run is active, otherwise at once."""
         cluster, hostname = props["cluster"], props["hostname"]
-        objects, controller = _objects(cluster), PodController(cluster)
+        objects, controller = _objects(cluster), self.controller(cluster)
         self._create_token(objects, props)
         desired = task_job(props)
         existing = objects.read("Job", desired["metadata"]["name"])
@@ -114,17 +135,6 @@ class KubernetesTaskRunner:
             return True
         return job is not None and "deletionTimestamp" not in job["metadata"]
 
-    def delete_task(self, props: TaskProps) -> None:
-        """Stop and remove the task; if the API server is unreachable, `delete_all` reports that."""
-        with suppress(Unreachable):
-            self._remove(props["cluster"], [props["hostname"]], props["grace"])
-
-    def _remove(self, cluster: ClusterRef, hostnames: Sequence[str], grace: float) -> None:
-        if hostnames:
-            with suppress(OSError, CallError):
-                PodController(cluster).json("POST", "/stop", {"hostnames": list(hostnames)})
-            cleanup.remove_tasks(_objects(cluster), hostnames, stop_seconds(grace) + _STOP_MARGIN)
-
     def submit_run(self, props: RunProps) -> RunOutputs:
         """Create or update the controller, submit code and run, and start the launchers that have exited."""
         cluster = props["cluster"]
@@ -144,7 +154,7 @@ class KubernetesTaskRunner:
     def responding_controller(self, props: RunProps) -> Iterator[PodController]:
         """Create or update the controller, and wait until it responds. Errors meanwhile have Kubernetes' reason why it does not run."""
         cluster = props["cluster"]
-        objects, desired, controller = _objects(cluster), controller_set(props), PodController(cluster)
+        objects, desired, controller = _objects(cluster), controller_set(props), self.controller(cluster)
         objects.apply_set(desired)
         name = f"the controller of {cluster['name']}"
         try:
@@ -169,58 +179,17 @@ class KubernetesTaskRunner:
                 return False
         except Unreachable:
             return True
-        run = PodController(cluster).current_run()
+        run = self.controller(cluster).current_run()
         return run is not None and run.spec.id == props["run"]["id"]
-
-    def stop_run(self, props: RunProps) -> None:
-        """Stop the run, and wait until all tasks have stopped."""
-        with suppress(Unreachable):
-            self.end_run(props["cluster"])
-
-    def end_run(self, cluster: ClusterRef, to_move: bool = False) -> bool:
-        """Stop the run, or stop it `to_move` it; whether all its tasks have stopped. It waits for them."""
-        objects = _objects(cluster)
-
-        def has_ended() -> bool:
-            return not any(task.alive for name, task in objects.tasks().items() if name != CONTROLLER)
-
-        if objects.read("StatefulSet", object_name(cluster, CONTROLLER)) is None:
-            return has_ended()
-        seconds = self._grace(cluster) + _STOP_MARGIN
-        return controller_calls.stop(PodController(cluster), has_ended, seconds, to_move) or has_ended()
-
-    def _grace(self, cluster: ClusterRef) -> float:
-        run = PodController(cluster).last_known_run()
-        return float(run.spec.grace) if run else 0.0
-
-    def stop_to_move(self, cluster: ClusterRef) -> StoppedRun:
-        """Stop the run, and bring the copy of its record up to date."""
-        record_copy, controller = RecordCopy(cluster), PodController(cluster)
-        with suppress(Unreachable):
-            if not self.end_run(cluster, to_move=True):
-                raise not_stopped(cluster)
-        is_whole = record_copy.download(controller)
-        return StoppedRun(record_copy.folder, is_whole and controller.current_run() is not None)
-
-    def mark_moved(self, cluster: ClusterRef, to: str) -> None:
-        """Store it in the record."""
-        controller_calls.mark_moved(PodController(cluster), to)
-
-    def delete_unlisted(self, cluster: ClusterRef, token: str, hostnames: Sequence[str]) -> None:
-        """Stop and remove the tasks that are not listed."""
-        with suppress(Unreachable):
-            unlisted = [name for name in _objects(cluster).jobs() if name not in hostnames]
-            if unlisted:
-                self._remove(cluster, unlisted, self._grace(cluster))
 
     def delete_all(self, cluster: ClusterRef, token: str, retain: Retain) -> str:
         """Remove all objects with the cluster's label; retain the copy of the record, and the claim with checkpoints if requested."""
         record_copy = RecordCopy(cluster)
         try:
             self.end_run(cluster)
-            if not record_copy.download(PodController(cluster)):
+            if not record_copy.download(self.controller(cluster)):
                 refuse_loss(cluster, record_copy)
-            seconds = stop_seconds(self._grace(cluster)) + _STOP_MARGIN
+            seconds = stop_seconds(self.grace(cluster)) + _STOP_MARGIN
             kept = cleanup.remove_all(_objects(cluster), seconds, retain["volumes"])
         except (Unreachable, SpecError) as error:
             if os.environ.get(DELETE_UNREACHABLE) != "1":
@@ -231,30 +200,3 @@ class KubernetesTaskRunner:
                 ) from None
             kept = ""
         return "; ".join(filter(None, [record_copy.retire(), kept]))
-
-    def observe(self, cluster: ClusterRef, token: str, query: ViewRequest, is_preview: bool = False) -> ObservedState:
-        """Ask Kubernetes and the controller; read the copy of the record where the controller does not respond."""
-        record_copy = RecordCopy(cluster)
-        problems: list[str] = []
-        engine: Mapping[str, EngineTask] | None = None
-        machines = ObservedMachines(others=UNKNOWN)
-        try:
-            objects = _objects(cluster)
-            engine = objects.tasks()
-            machines = nodes.observe(objects)
-        except (BackendError, SpecError) as error:
-            problems.append(str(error))
-        view, silent_since = observed_view(PodController(cluster), record_copy, engine, query, is_preview, problems)
-        controller = (engine or {}).get(CONTROLLER)
-        if controller is not None and controller.reason:
-            problems.append(f"the controller is {controller.state}: {controller.reason}")
-        tasks = {name: task for name, task in engine.items() if name != CONTROLLER} if engine is not None else None
-        return ObservedState(
-            at=time.time(),
-            view=view,
-            controller_silent_since=silent_since,
-            engine=tasks,
-            record_folder=str(record_copy.folder),
-            machines=machines,
-            problems=problems,
-        )

@@ -71,7 +71,7 @@ def test_each_way_to_log_in(written: Any, tmp_path: Path) -> None:
     plugin.chmod(0o755)
     (tmp_path / "token").write_text("of-a-file")
     command = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
-    users = {
+    users: dict[str, dict[str, Any]] = {
         "token": {"token": "in-it"},
         "file": {"tokenFile": str(tmp_path / "token")},
         "basic": {"username": "u", "password": "p"},

@@ -22,7 +22,7 @@ def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
 
 
 UNSCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes: Insufficient cpu."}]}
-KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+KILLED: dict[str, Any] = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
 PREEMPTED = {
     "conditions": [{"type": "DisruptionTarget", "reason": "PreemptionByScheduler", "message": "for another pod"}]
 }
