@@ -7,7 +7,9 @@ import pytest
 
 from tests.docker.project import DockerProject
 from tests.ec2.project import Ec2Project
+from tests.engine.images import PYTHON
 from tests.integration.conftest import Project
+from tests.kubernetes.project import KubernetesProject
 from tests.toy_backend.project import ToyProject
 
 NEIGHBOURS = ("local", "docker")
@@ -51,7 +53,8 @@ def neighbour(backend: str, project: Project) -> Iterator[None]:
 
 
 @pytest.fixture(
-    scope="module", params=["local", "docker", "toy", "toy-nodes", pytest.param("ec2", marks=pytest.mark.full)]
+    scope="module",
+    params=["local", "docker", "toy", "toy-nodes", "kubernetes", pytest.param("ec2", marks=pytest.mark.full)],
 )
 def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The project that all tests of a module use, with its stack."""
@@ -67,6 +70,10 @@ def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             for name, value in box.environment.items():
                 patch.setenv(name, value)
             found = Ec2Project(folder, box, image)
+        elif request.param == "kubernetes":
+            kube = request.getfixturevalue("kube")
+            patch.setenv("KUBECONFIG", str(kube.kubeconfig))
+            found = KubernetesProject(folder, kube.kubeconfig, PYTHON)
         elif request.param.startswith("toy"):
             found = ToyProject(folder, request.param)
         else:

@@ -114,7 +114,7 @@ class ApiServer:
         """
         pool = self.client.rest_client.pool_manager
         all_headers = {**(headers or {}), **self.authorization()}
-        retries = urllib3.Retry(total=1, connect=0, read=0, status=0, redirect=0, other=1)
+        retries = urllib3.Retry(total=1, connect=0, status=0, redirect=0)
         try:
             response: urllib3.BaseHTTPResponse = pool.request(
                 method,

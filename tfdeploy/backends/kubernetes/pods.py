@@ -14,7 +14,7 @@ from typing import Any, TypedDict, cast
 from ...agent.json_data import JsonData
 from ...agent.run_state import TENSORBOARD, TENSORBOARD_PORT
 from ..base import CONTROLLER, RunProps, TaskProps
-from .labels import HASH_LABEL, HOSTNAME_LABEL, JOB_LABEL, controller_pod, metadata, object_name, prefix
+from .labels import HASH_LABEL, HOSTNAME_LABEL, JOB_LABEL, cluster_labels, controller_pod, metadata, object_name, prefix
 
 TASK_PORT, CONTROLLER_PORT = 2222, 2220
 AGENT_FOLDER, TOKEN_FOLDER, SECRETS_FOLDER = "/run/tfdeploy/agent", "/run/tfdeploy/token", "/run/tfdeploy/secrets"
@@ -154,7 +154,7 @@ def controller_set(props: RunProps) -> dict[str, Any]:
             "replicas": 1,
             "serviceName": prefix(cluster),
             "podManagementPolicy": "Parallel",  # else a pod that cannot start keeps its successor from starting
-            "selector": {"matchLabels": {**template["metadata"]["labels"]}},
+            "selector": {"matchLabels": {**cluster_labels(cluster), **labels}},
             "template": template,
         },
     }

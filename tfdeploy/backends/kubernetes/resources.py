@@ -96,9 +96,8 @@ class PodObjectsProvider(StackProvider):
     def diff(self, _id: str, olds: Props, news: Props) -> DiffResult:
         """All but the cluster is updated in place."""
         old, new = plain_values(olds), plain_values(news)
-        changed = [
-            key for key in ("agent_version", "token", "secrets", "claims", "kubeconfig") if new.get(key) != old.get(key)
-        ]
+        keys = ("agent_version", "token", "secrets", "claims", "kubeconfig")
+        changed = [key for key in keys if new.get(key) is not None and new[key] != old.get(key)]
         replaced = [key for key in ("id", "home") if new["cluster"][key] != old["cluster"][key]]
         return DiffResult(changes=bool(changed or replaced), replaces=["cluster"] if replaced else [])
 
