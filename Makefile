@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 activate := source tools/activate
 
-.PHONY: help setup setup-local setup-docker setup-ec2 setup-languages setup-tests setup-check mnist box box-mnist aws-smoke test test-rest test-all check snapshots pictures site bench clean
+.PHONY: help setup setup-local setup-docker setup-ec2 setup-kubernetes setup-languages setup-tests setup-check mnist box box-mnist kube-mnist aws-smoke test test-rest test-all check snapshots pictures site bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -22,6 +22,9 @@ setup-docker: ## Also install the packages of the docker backend, and Pulumi's d
 
 setup-ec2: ## Also install the packages of the EC2 backend, and Pulumi's docker and AWS providers
 	@tools/setup local ec2
+
+setup-kubernetes: ## Also install the packages of the kubernetes backend
+	@tools/setup local kubernetes
 
 setup-languages: ## Also install what programs in other languages need, if Pulumi does not include it
 	@tools/setup local languages
@@ -40,6 +43,9 @@ box: setup-tests ## Run EC2 in a box until Ctrl-C; prints the settings for a she
 
 box-mnist: setup-tests ## Train MNIST on EC2 in a box, by `pulumi up`, and remove everything
 	@$(activate) && exec python -m tests.box.mnist
+
+kube-mnist: setup-tests ## Train MNIST on a Kubernetes of two nodes, by `pulumi up`, and remove everything
+	@$(activate) && exec python -m tests.kube.mnist
 
 aws-smoke: setup-ec2 ## On AWS itself: create, use and destroy a small cluster (at most $$0.50), and write build/aws-smoke.txt
 	@$(activate) && exec python -m tools.smoke $(OPTIONS)

@@ -17,8 +17,18 @@ from tests.debian import NotInstalled, provided
 from tests.engine import daemon, images, published
 from tests.engine.cli import DockerFailed, cache, digest
 from tests.engine.fixtures import WITHOUT
+from tests.kube import images as kube
+from tests.kube import programs
+
+
+def _kubernetes(_: str) -> str:
+    """What the tests' Kubernetes needs, its images included, which no engine makes."""
+    programs.kube()
+    return str(kube.archive())
+
 
 IMAGES: dict[str, Callable[[str], str]] = {
+    "Kubernetes": _kubernetes,
     "Python": images.python_image,
     "Python for a plain user": images.user_image,
     "a nested machine": images.machine_image,
@@ -31,7 +41,14 @@ IMAGES_OF_ALL: dict[str, Callable[[str], str]] = {
 }
 PROGRAMS = ("chromium",)
 PROGRAMS_OF_ALL = ("npm", "zsh")
-RECIPES = ("tests/engine/*.py", "tests/box/machine_image.py", "tests/box/image/*", "images/*/*", "requirements.lock")
+RECIPES = (
+    "tests/engine/*.py",
+    "tests/box/machine_image.py",
+    "tests/box/image/*",
+    "tests/kube/images.py",
+    "images/*/*",
+    "requirements.lock",
+)
 
 
 def prepare(everything: bool) -> None:

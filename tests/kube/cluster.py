@@ -23,6 +23,19 @@ from tests.kube.node import PLANE, SCRIPT, Node
 from tests.waiting import until
 
 PREFIX = "tfdeploy-kube-"
+KINDS = {
+    **dict.fromkeys(
+        ("configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts", "services"), "/api/v1"
+    ),
+    **dict.fromkeys(("daemonsets", "deployments", "replicasets", "statefulsets"), "/apis/apps/v1"),
+    **dict.fromkeys(("cronjobs", "jobs"), "/apis/batch/v1"),
+    **dict.fromkeys(("roles", "rolebindings"), "/apis/rbac.authorization.k8s.io/v1"),
+    "leases": "/apis/coordination.k8s.io/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
+}
+"""What may be in a namespace, and in which group of the API."""
+
 LOCK = "lock"
 
 
@@ -46,6 +59,12 @@ class Cluster:
         path.touch(mode=0o600)
         path.write_text(self._authority.kubeconfig(f"https://127.0.0.1:{self._port}", name, groups, namespace))
         return path
+
+    def left(self, namespace: str = "default") -> set[str]:
+        """All objects of a namespace but events, as KIND/NAME."""
+        base = f"namespaces/{namespace}"
+        lists = {kind: self.api.items(f"{group}/{base}/{kind}") for kind, group in KINDS.items()}
+        return {f"{kind}/{item['metadata']['name']}" for kind, items in lists.items() for item in items}
 
     def start(self, part: str) -> None:
         """Start a part of the control plane that was killed."""

@@ -35,7 +35,11 @@ STEPS = {
     ),
     "languages": Step([], {"languages other than Python": lambda pulumi: languages.provide(ROOT, pulumi)}),
     # The tests have an emulation of the AWS provider.
-    "tests": Step(["dev", "docker", "ec2", "local"], {"Kubernetes": lambda pulumi: kubernetes.provide(ROOT, pulumi)}),
+    "kubernetes": Step(["kubernetes"], {}),
+    "tests": Step(
+        ["dev", "docker", "ec2", "kubernetes", "local"],
+        {"Kubernetes for the tests": lambda pulumi: kubernetes.provide(ROOT, pulumi)},
+    ),
     # The types of Pulumi's docker provider are checked too.
     "check": Step(["dev", "docker"], {}, uses_pulumi=False),
 }
