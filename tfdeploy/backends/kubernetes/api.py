@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -107,27 +108,28 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> urllib3.BaseHTTPResponse:
-        """One call, whatever its status. One whose connection the server has closed before is repeated.
+        """One call, whatever its status. One that only reads is repeated, since the server may have closed its connection before.
 
         Raises:
             Unreachable: the server does not respond.
         """
         pool = self.client.rest_client.pool_manager
         all_headers = {**(headers or {}), **self.authorization()}
-        retries = urllib3.Retry(total=1, connect=0, status=0, redirect=0)
-        try:
+
+        def send() -> urllib3.BaseHTTPResponse:
+            url, seconds = self.server + path, CALL_SECONDS
             response: urllib3.BaseHTTPResponse = pool.request(
-                method,
-                self.server + path,
-                body=body or None,
-                headers=all_headers,
-                timeout=CALL_SECONDS,
-                retries=retries,
+                method, url, body=body or None, headers=all_headers, timeout=seconds, retries=False
             )
+            return response
+
+        try:
+            if method == "GET":
+                with suppress(urllib3.exceptions.HTTPError, OSError):
+                    return send()
+            return send()
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            reason = getattr(error, "reason", None) or error
-            raise Unreachable(f"the API server at {self.server} does not respond ({reason})") from None
-        return response
+            raise Unreachable(f"the API server at {self.server} does not respond ({error})") from None
 
 
 def _error(server: str, status: int, content: bytes) -> ApiError:

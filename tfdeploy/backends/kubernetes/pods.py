@@ -29,6 +29,12 @@ CONTAINER = "tensorflow"
 GPU = "nvidia.com/gpu"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
+_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
+    for taint in ("not-ready", "unreachable")
+]
+"""Else Kubernetes deletes the pods of a node that has not reported for 5 minutes, and so ends healthy programs when it is back."""
+
 _PORTS = {TENSORBOARD: TENSORBOARD_PORT}
 _TRAIN_DIR_MODE = "1777"
 _STOP_MARGIN, _MIN_STOP_SECONDS = 30, 60
@@ -211,8 +217,10 @@ def _container(settings: PodSettings, command: list[str], volumes: list[Volume])
 
 
 def _pod(settings: PodSettings, container: dict[str, Any], volumes: list[Volume]) -> dict[str, Any]:
+    tolerations = [*settings.pod.get("tolerations", ()), *_TOLERATIONS]
     return {
         **settings.pod,
+        "tolerations": tolerations,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "containers": [container],

@@ -9,7 +9,6 @@ Json = Mapping[str, Any]
 
 SCHEDULED, PULLING, STARTING, RUNNING, COMPLETE = "scheduled", "pulling", "starting", "running", "complete"
 _IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
-_NODE_LOST = "NodeLost"
 _DISRUPTION = "DisruptionTarget"
 _ENDED = ("Succeeded", "Failed")
 LOST_REMEDY = (
@@ -79,13 +78,11 @@ def _end_reason(pod: Json) -> str:
 
 
 def is_node_silent(pod: Json) -> bool:
-    """Whether the node of a pod does not respond, as far as the pod shows it."""
-    ready = _condition(pod, "Ready")
-    return (
-        pod["status"].get("reason") == _NODE_LOST
-        or ready.get("reason") in ("NodeNotReady", _NODE_LOST)
-        or (_condition(pod, _DISRUPTION).get("reason") == "DeletionByTaintManager" and ready.get("status") == "False")
-    )
+    """Whether the node of a pod does not respond, as far as the pod shows it: Kubernetes then calls a pod not ready, although nothing
+    else but its end could make it so."""
+    container: Json = next(iter(pod["status"].get("containerStatuses") or ()), {})
+    is_running = "running" in container.get("state", {})
+    return is_running and _condition(pod, "Ready").get("status") == "False"
 
 
 def _condition(pod: Json, kind: str) -> Json:

@@ -67,7 +67,7 @@ def test_a_state_has_the_words_of_kubernetes(pods: list[Any], expected: tuple[bo
 
 
 def test_a_pod_on_a_silent_node_may_still_run_and_names_both_ways_out() -> None:
-    lost = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeNotReady"}]}
+    lost = {"conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [{"state": {"running": {}}}]}
     leaving = pod("Running", status=lost, metadata={"deletionTimestamp": "2026-01-01T00:01:00Z"})
     task = engine_task(JOB, [leaving])
     assert is_node_silent(leaving)

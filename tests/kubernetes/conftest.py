@@ -1,0 +1,22 @@
+"""A project of its own for each test, in the cluster of all tests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.images import PYTHON
+from tests.kube.cluster import Cluster
+from tests.kubernetes.project import KubernetesProject
+
+
+@pytest.fixture
+def project(kube: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesProject]:
+    """The project, with its stack."""
+    monkeypatch.setenv("KUBECONFIG", str(kube.kubeconfig))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "project/state"))
+    made = KubernetesProject(tmp_path / "project", kube.kubeconfig, PYTHON)
+    made.write('command=["python", "train.py"], code="code", workers=1')
+    made.init()
+    yield made
+    made.clean()

@@ -1,0 +1,88 @@
+"""What fails ends no healthy program, and a lost node's task starts elsewhere only when its pod is gone."""
+
+from tests.kube.cluster import Cluster
+from tests.kubernetes.project import KubernetesProject
+from tests.waiting import until
+from tfdeploy.agent.record.record import ViewRequest
+from tfdeploy.backends.base import CONTROLLER
+from tfdeploy.backends.kubernetes.backend import BACKEND
+from tfdeploy.backends.kubernetes.labels import controller_pod
+
+STEPS = """\
+import os, pathlib, time
+folder, hostname = pathlib.Path(os.environ["COUNTER"]), os.environ["TFDEPLOY_HOSTNAME"]
+counter = folder / hostname
+counter.write_text(str(int(counter.read_text() if counter.exists() else 0) + 1))
+for number in range(1_000_000):
+    (folder / f".{hostname}").write_text(str(number))
+    time.sleep(0.1)
+"""
+"""Trains until it is stopped. A file has its step."""
+
+FIRST, SECOND = ({"kubernetes": {"node_selector": {"kubernetes.io/hostname": node}}} for node in ("node-1", "node-2"))
+JOB = (
+    'command=["python", "train.py"], code="code", chief=True, workers=1, wait="0", '
+    'env={"COUNTER": __import__("os").environ["COUNTER"]}, '
+    f'kubernetes={FIRST["kubernetes"]}, jobs={{"worker": {SECOND}}}'
+)
+
+
+def trains_on(project: KubernetesProject, hostname: str) -> None:
+    """Wait until the program has done another step."""
+
+    def step() -> str:
+        return (project.folder / "counter" / f".{hostname}").read_text()
+
+    before = step()
+    until(lambda: step() not in ("", before), f"{hostname} trains on", seen=lambda: str(project.counts()))
+
+
+def nodes(kube: Cluster) -> list[str]:
+    """The names of the nodes."""
+    return [item["metadata"]["name"] for item in kube.api.items("/api/v1/nodes")]
+
+
+def test_what_fails_ends_no_healthy_program(kube: Cluster, project: KubernetesProject) -> None:
+    project.write(JOB, STEPS)
+    project.up()
+    project.until_running("chief-0", "worker-0")
+    once = {"chief-0": 1, "worker-0": 1}
+
+    with kube.without("apiserver"):
+        trains_on(project, "worker-0")
+        observed = BACKEND.runner.observe(project.cluster, "", ViewRequest())
+        assert observed.engine is None
+        assert "does not respond" in observed.problems[0]
+    project.until_running("chief-0", "worker-0")
+
+    former = project.objects.read("Pod", controller_pod(project.cluster))
+    assert former is not None
+    project.objects.delete("Pod", controller_pod(project.cluster))
+    until(
+        lambda: project.look().engine and project.objects.tasks()[CONTROLLER].state == "running", "another controller"
+    )
+    trains_on(project, "chief-0")
+    assert project.counts() == once
+
+    node = kube.nodes[1]
+    with node.cut():
+        node.wait_lost()
+        trains_on(project, "worker-0")
+        assert project.look().machines.status("node-2").startswith("unreachable since")
+    node.wait_ready()
+    trains_on(project, "worker-0")
+    assert project.counts() == once, "the kubelet has ended nothing"
+
+    node.kill()
+    node.wait_lost()
+    observed = project.look()
+    assert "kubectl delete node node-2" in observed.machines.remedies["node-2"]
+    assert len(project.objects.pods()["worker-0"]) == 1
+    trains_on(project, "chief-0")
+    kube.api.delete(node.path)
+    kube.start_node(node)
+    until(lambda: node.name in nodes(kube), "the node registers again")
+    node.wait_ready()
+    until(lambda: project.counts()["worker-0"] == 2, "worker-0 starts again", seen=lambda: str(project.objects.tasks()))
+    assert project.counts() == {"chief-0": 1, "worker-0": 2}
+    project.destroy()
