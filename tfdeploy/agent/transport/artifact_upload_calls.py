@@ -4,7 +4,7 @@ import threading
 from typing import Any, Callable, Dict, List, Set, Tuple
 
 from .. import events
-from ..control.artifact_uploads import are_given_up, machine_of, others_remain, rank, uploads_checkpoints
+from ..control.artifact_uploads import are_given_up, expire, machine_of, others_remain, rank, uploads_checkpoints
 from ..events import Event
 from ..record.artifact_manifest import ArtifactList
 from ..record.artifact_store import ArtifactStore
@@ -100,10 +100,12 @@ class UploadCalls:
             self._told.add(key)
         return is_new
 
-    def discard_given_up(self, run: RunState, now: float) -> None:
-        """Delete what has arrived of uploads that no launcher continues."""
+    def expire(self, run: RunState, now: float) -> List[Event]:
+        """Mark uploads that are lost, and delete what has arrived of those that no launcher continues; what happened."""
+        happened = expire(run, now, self.silent_seconds, self.has_called)
         if are_given_up(run, now):
             self._store.discard(run.spec.id)
+        return happened
 
     def contact(self, hostname: str) -> "_Contact":
         """While a call of this launcher is executed it is not silent, however long that takes."""
