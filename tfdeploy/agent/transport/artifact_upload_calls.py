@@ -1,7 +1,8 @@
 """The calls by which launchers upload artifacts, at the controller."""
 
 import threading
-from typing import Any, Callable, Dict, List, Set, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from .. import events
 from ..control.artifact_uploads import are_given_up, expire, machine_of, others_remain, rank, uploads_checkpoints
@@ -107,26 +108,19 @@ class UploadCalls:
             self._store.discard(run.spec.id)
         return happened
 
-    def contact(self, hostname: str) -> "_Contact":
+    @contextmanager
+    def contact(self, hostname: str) -> Iterator[None]:
         """While a call of this launcher is executed it is not silent, however long that takes."""
-        return _Contact(self, hostname)
+        self._count(hostname, 1)
+        try:
+            yield
+        finally:
+            self._count(hostname, -1)
 
-    def enter(self, hostname: str, number: int) -> None:
-        """A call of this launcher begins (1) or ends (-1)."""
+    def _count(self, hostname: str, number: int) -> None:
         with self._lock:
             self._active[hostname] = self._active.get(hostname, 0) + number
             self._called_at[hostname] = self._steady()
-
-
-class _Contact:
-    def __init__(self, calls: UploadCalls, hostname: str) -> None:
-        self._calls, self._hostname = calls, hostname
-
-    def __enter__(self) -> None:
-        self._calls.enter(self._hostname, 1)
-
-    def __exit__(self, *_: object) -> None:
-        self._calls.enter(self._hostname, -1)
 
 
 def _machine(run: RunState, hostname: str) -> Tuple[str, bool]:
