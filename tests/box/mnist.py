@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.box.aws_project import EC2_MODULES
 from tests.box.cloud import Box
 from tests.integration.conftest import ROOT, Project
 
 
 class Mnist(Project):
     """The repository's own program, in a copy, with a state of its own; all that Pulumi says is shown."""
+
+    modules = EC2_MODULES
 
     def __init__(self, folder: Path, box: Box, image: str) -> None:
         super().__init__(folder, "mnist")

@@ -11,7 +11,7 @@ from tests.box.aws_project import AwsProject
 from tests.box.cloud import Box, Instance
 from tests.docker.project import GATE
 from tests.engine.cli import DockerFailed
-from tests.integration.conftest import Call, imported
+from tests.integration.conftest import Call
 from tests.waiting import until
 from tfdeploy.agent.record.record import ViewRequest
 from tfdeploy.backends.base import ClusterRef, ObservedState
@@ -35,8 +35,6 @@ true
 
 class Ec2Project(AwsProject):
     """The arguments that a test gives are for any backend; what is EC2's is added here."""
-
-    modules = (*imported("ec2", "resources"), *(f"pulumi_aws.{part}" for part in ("ebs", "ec2", "efs", "iam", "vpc")))
 
     def __init__(self, folder: Path, box: Box, image: str, name: str = "project") -> None:
         super().__init__(folder, f"{name}-{token_hex(3)}")
