@@ -4,7 +4,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from tests.integration.conftest import ROOT, Project
+from tests.integration.conftest import ROOT, Project, imported
+
+EC2_MODULES = (*imported("ec2", "resources"), *(f"pulumi_aws.{part}" for part in ("ebs", "ec2", "efs", "iam", "vpc")))
+"""What an update with machines imports."""
 
 SERVE = [sys.executable, "-m", "tests.box.provider.attached"]
 
@@ -12,6 +15,7 @@ SERVE = [sys.executable, "-m", "tests.box.provider.attached"]
 class AwsProject(Project):
     """Each update would start a provider else, which reads the models of AWS's services for a second."""
 
+    modules = EC2_MODULES
     _provider: "subprocess.Popen[str] | None" = None
 
     def begin(self, *command: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":

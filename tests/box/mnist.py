@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.box.aws_project import EC2_MODULES
 from tests.box.cloud import Box
 from tests.main_job import MainJob
 
 
 class Mnist(MainJob):
     """The main job on one machine."""
+
+    modules = EC2_MODULES
 
     def __init__(self, folder: Path, box: Box, image: str) -> None:
         key = folder / "key"

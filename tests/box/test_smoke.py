@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.box.aws_project import EC2_MODULES
 from tests.box.cloud import Box
 from tests.integration.conftest import ROOT
 from tests.pulumi_home import pulumi_home
@@ -39,7 +40,7 @@ def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tm
     done = subprocess.run(
         [sys.executable, "-m", "tools.smoke", "--yes", *(f"--{name}={value}" for name, value in chosen.items())],
         cwd=ROOT,
-        env={**os.environ, **box.pulumi_environment, **pulumi_home(tmp_path)},
+        env={**os.environ, **box.pulumi_environment, **pulumi_home(tmp_path, EC2_MODULES)},
         capture_output=True,
         text=True,
         check=False,

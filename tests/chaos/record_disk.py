@@ -59,7 +59,8 @@ class RecordDisk:
         self._scale(0)
         try:
             # The Swarm retains containers that have ended, and a volume that they mount cannot be removed.
-            until(self._is_unmounted, f"no container mounts {self._volume}")
+            mounts = ("--filter", f"volume={self._volume}")
+            until(lambda: remove_ended(self._docker, *mounts), f"no container mounts {self._volume}")
             self._move(spare)
         finally:
             self._scale(1)
@@ -95,14 +96,16 @@ class RecordDisk:
     def _scale(self, replicas: int) -> None:
         self._docker("service", "scale", "--detach", f"{self._service}={replicas}")
 
-    def _is_unmounted(self) -> bool:
-        containers = ("ps", "--all", "--quiet", "--filter", f"volume={self._volume}")
-        running = self._docker(*containers, "--filter", "status=running").split()
-        ended = [] if running else self._docker(*containers).split()
-        with suppress(DockerFailed):
-            if ended:
-                self._docker("rm", "--force", *ended)
-        return not running and not self._docker(*containers)
+
+def remove_ended(docker: Docker, *filters: str) -> bool:
+    """Remove the ended containers that these filters of docker's listings find, once none of them runs; whether all are gone."""
+    containers = ("ps", "--all", "--quiet", *filters)
+    running = docker(*containers, "--filter", "status=running").split()
+    ended = [] if running else docker(*containers).split()
+    with suppress(DockerFailed):
+        if ended:
+            docker("rm", "--force", *ended)
+    return not running and not docker(*containers)
 
 
 def find(docker: Docker, image: str, *filters: str) -> RecordDisk | None:

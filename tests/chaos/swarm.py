@@ -24,7 +24,7 @@ from tests.chaos.process_faults import (
     pause,
     suspend_for,
 )
-from tests.chaos.record_disk import RecordDisk, fill_disk, find, release
+from tests.chaos.record_disk import RecordDisk, fill_disk, find, release, remove_ended
 from tests.chaos.schedule import Kind, Step
 from tests.docker.project import DockerProject
 from tests.engine import daemon, images
@@ -180,8 +180,8 @@ def remove_volume(cluster: SwarmCluster, step: Step, running: Running | None) ->
     cluster.note("cut")
     cluster.docker("service", "rm", *services)
     release(cluster)
-    containers = ("ps", "--all", "--quiet", *cluster.filters())
-    until(lambda: not cluster.docker(*containers), "the containers have ended", seconds=100)
+    # Docker before 23 keeps those that had ended before.
+    until(lambda: remove_ended(cluster.docker, *cluster.filters()), "the containers have ended", seconds=100)
     with suppress(DockerFailed):
         cluster.docker("volume", "rm", *names)
         cluster.note("storage_lost")

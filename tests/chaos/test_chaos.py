@@ -27,4 +27,4 @@ def test_local_rounds_keep_every_invariant(tmp_path: Path, number: int) -> None:
 
 @pytest.mark.full
 def test_a_round_on_docker_keeps_every_invariant(tmp_path: Path, engine: str) -> None:
-    play(tmp_path / "log", "--backend=docker", "--seed=1", "--first=6", "--rounds=1")
+    play(tmp_path / "log", "--backend=docker", "--seed=1", "--first=4", "--rounds=1")

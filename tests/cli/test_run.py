@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.engine.cli import docker
+from tests.integration.conftest import imported
 from tests.pulumi_home import pulumi_home
 from tests.tensorflow_env import ONE_THREAD
 from tests.verbs import Terminal
@@ -86,7 +87,7 @@ class Shell:
             **os.environ,
             **ONE_THREAD,
             "XDG_STATE_HOME": str(self.state),
-            **pulumi_home(folder),
+            **pulumi_home(folder, imported("local")),
             "PULUMI_BACKEND_URL": "file:///nowhere/at/all",
         }
 

@@ -6,7 +6,7 @@ from secrets import token_hex
 from typing import Any
 
 from tests.engine.cli import DockerFailed, docker
-from tests.integration.conftest import Call, Project
+from tests.integration.conftest import Call, Project, imported
 from tests.waiting import until
 from tfdeploy.agent.record.record import Record, ViewRequest
 from tfdeploy.agent.run_state import RunState
@@ -39,7 +39,7 @@ print(hostname, "ends after", number)
 class DockerProject(Project):
     """The arguments that a test gives are for any backend; what is Docker's is added here."""
 
-    modules = ("pulumi_docker", "docker")
+    modules = imported("docker", "resources")
 
     def __init__(self, folder: Path, host: str, image: str, name: str = "project") -> None:
         # Others may use the engine too: what stands on it has a name of its own.

@@ -6,7 +6,10 @@ import pytest
 
 from tests.docker.project import GATED, DockerProject
 from tests.waiting import until
-from tfdeploy.agent.events import LAUNCHER_LOST, TASK_INTERRUPTED, TASK_RESTARTING
+from tfdeploy.agent.events import LAUNCHER_LOST, RECORD_RESTORED, TASK_INTERRUPTED, TASK_RESTARTING
+from tfdeploy.agent.record.record import ViewRequest
+from tfdeploy.backends.docker.backend import BACKEND
+from tfdeploy.backends.docker.labels import RECORD_VOLUME, volume_name
 from tfdeploy.units import text_of_size
 
 JOB = 'command=["python", "train.py"], code="code", env={"COUNTER": __import__("os").environ["COUNTER"]}'
@@ -59,13 +62,44 @@ def test_training_goes_on_while_the_controller_is_killed_and_nothing_is_lost(pro
     controller = project.container("controller")
     project.docker("kill", controller)
     until(lambda: project.container("controller") not in ("", controller), "another controller")
+    until(lambda: len(ticks(project)) > 20, "more output")
+    known = ticks(project)
+    assert known == [*range(len(known))]
+
+    record = project.record().record_id()
+    lose_record(project)
+    seen = BACKEND.runner.observe(project.cluster, "", ViewRequest())
+    assert "its disk was lost. `pulumi up --refresh` restores it" in " ".join(seen.problems)
+    project.up("--refresh")
     project.open()
     outputs = project.finished()
-    begins, *ticks, ends = outputs["logs"]["worker-0"]
+    begins, *printed, ends = outputs["logs"]["worker-0"]
+    numbers = [int(line.removeprefix("tick ")) for line in printed]
     assert begins.startswith("worker-0 begins")
-    assert ticks == [f"tick {number}" for number in range(len(ticks))]
-    assert ends == f"worker-0 ends after {len(ticks)}"
+    assert numbers[: len(known)] == known, "the copy is in the record again"
+    assert numbers == sorted(set(numbers)), "the rest follows: only what the lost volume had after the copy is missing"
+    assert ends == f"worker-0 ends after {numbers[-1] + 1}"
     assert project.counts() == {"worker-0": 1}
+    assert (project.record().record_id(), project.job().tasks["worker-0"].attempt) == (record, 1)
+    assert [kind for kind, _, _ in project.events()].count(RECORD_RESTORED) == 1
+
+
+def ticks(project: DockerProject) -> list[int]:
+    """The ticks that the record has."""
+    lines = project.look(10_000).view.logs["worker-0"]
+    return [int(line.text.removeprefix("tick ")) for line in lines if line.text.startswith("tick ")]
+
+
+def lose_record(project: DockerProject) -> None:
+    """The controller begins on an empty volume, and its launchers still run."""
+    service, volume = project.service("controller"), volume_name(project.cluster, RECORD_VOLUME)
+    project.docker("service", "scale", f"{service}=0")
+    until(lambda: not project.container("controller"), "it has ended")
+    ended = project.docker("ps", "--all", "--quiet", f"--filter=volume={volume}").split()
+    project.docker("rm", "--force", *ended)
+    project.docker("volume", "rm", volume)
+    project.docker("service", "scale", f"{service}=1")
+    until(lambda: project.container("controller"), "another controller")
 
 
 def test_the_kernel_keeps_the_limit_and_its_kill_is_out_of_memory(project: DockerProject) -> None:

@@ -36,8 +36,6 @@ true
 class Ec2Project(AwsProject):
     """The arguments that a test gives are for any backend; what is EC2's is added here."""
 
-    modules = ("pulumi_docker", "docker", "pulumi_aws.ec2", "boto3")
-
     def __init__(self, folder: Path, box: Box, image: str, name: str = "project") -> None:
         super().__init__(folder, f"{name}-{token_hex(3)}")
         self.box = box

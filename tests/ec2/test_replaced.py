@@ -1,5 +1,11 @@
-"""A run whose machines are replaced by others of another type continues on them: without shared storage, from its newest checkpoint."""
+"""A run whose machines are replaced by others of another type continues on them: without shared storage, from its newest checkpoint.
+If its machine is lost, it continues from the checkpoint that was uploaded last.
+"""
 
+import json
+import re
+import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,13 +13,15 @@ import pytest
 
 from tests.ec2.project import Ec2Project
 from tests.integration.conftest import Project
-from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuous
+from tests.integration.moving import ARGUMENTS, TRAINS, Moving, assert_continuous, continued_at
 from tests.verbs import Verbs
 from tests.waiting import until
 from tfdeploy.agent.record.artifact_manifest import stored_artifacts
 from tfdeploy.agent.run_state import BUDGET
 from tfdeploy.backends.ec2.price import costs
 from tfdeploy.backends.ec2.price.prices import hourly_cost
+from tfdeploy.backends.ec2.record_bucket import MANIFEST
+from tfdeploy.backends.record_copy import RecordCopy
 from tfdeploy.units import dollars
 
 pytestmark = pytest.mark.full
@@ -31,11 +39,11 @@ class ReplacedProject(Moving, Ec2Project):
         fixed = f"backend='ec2', ec2={own!r}, container={container!r}"
         Project.write(self, f"{fixed}, {arguments}", *rest)
 
-    def ask(self, instance_type: str, efs: str = "") -> None:
-        """Ask for a machine of this type, with this file system."""
+    def ask(self, instance_type: str, efs: str = "", more: str = "") -> None:
+        """Ask for a machine of this type, with this file system and more arguments."""
         shared = f", ec2={{'efs': {efs!r}}}" if efs else ""
         jobs = {"worker": {"ec2": {"instance_type": instance_type}}}
-        self.write(f"{ARGUMENTS}, jobs={jobs!r}{shared}", TRAINS)
+        self.write(f"{ARGUMENTS}, jobs={jobs!r}{shared}{more}", TRAINS)
 
     def steps(self) -> list[int]:
         """The steps in the worker's output, once the copy of the record is up to date."""
@@ -54,6 +62,19 @@ class ReplacedProject(Moving, Ec2Project):
     def starts(self) -> int:
         """How often the program was started."""
         return sum(line.startswith("continues at step") for line in self.lines_at("ec2"))
+
+    def stored_step(self) -> int:
+        """The step of the checkpoint in the record; 0 for none."""
+        self.look()
+        checkpoint = self.record_at("ec2").artifacts_folder(self.run_at("ec2").spec.id) / "checkpoint"
+        found = re.search("ckpt-([0-9]+)", checkpoint.read_text()) if checkpoint.exists() else None
+        return int(found[1]) if found else 0
+
+    def upload_record(self) -> None:
+        """Have the machine upload the record to S3 now."""
+        now = time.time()
+        self.box.run(self.machine(MACHINE).id, "systemctl", "restart", "tfdeploy-watchdog")
+        until(lambda: json.loads(self.stored()[MANIFEST])["at"] > now, "the record is in S3")
 
     def carried(self) -> list[Path]:
         """The record on this computer, while the run trains on no machine."""
@@ -126,6 +147,26 @@ def test_a_type_without_capacity_loses_nothing_and_the_run_returns(project: Repl
     assert project.starts() == 3
 
 
+def test_a_lost_machine_costs_what_was_trained_since_the_last_uploaded_checkpoint(project: ReplacedProject) -> None:
+    """It is terminated between two checkpoints, with the controller on it: its record and checkpoint come from S3."""
+    project.ask("c7i.large", more=", checkpoint_upload_interval='1s'")
+    project.up()
+    before, machine = project.stored_step(), project.machine(MACHINE).id
+    until(lambda: project.stored_step() > before, "a newer checkpoint is stored while the run trains")
+    project.upload_record()
+    project.box.kill(machine)
+    run, starts = project.run_at("ec2").spec.id, project.starts()
+    shutil.rmtree(RecordCopy(project.cluster).folder)  # as on another computer
+    assert project.sees_machines()[MACHINE] == "gone"
+    stored = project.stored_step()
+    assert stored > before
+    project.up()
+    until(lambda: project.steps() and project.starts() > starts, "it continues")
+    assert continued_at(project.lines_at("ec2"))[-1] == stored
+    assert (project.run_at("ec2").spec.id, project.machine(MACHINE).id != machine) == (run, True)
+    assert project.up().steps().keys() == {"unchanged"}
+
+
 def test_a_run_that_was_stopped_continues_on_shared_storage(project: ReplacedProject) -> None:
     project.command("stop", "--yes", "--cluster", "test")
     until(lambda: project.result() == "stopped", "it is stopped")
@@ -137,7 +178,9 @@ def test_a_run_that_was_stopped_continues_on_shared_storage(project: ReplacedPro
     project.ask("c7i.large", project.efs)
     project.up()
     project.trains()
-    assert_continuous(project.lines_at("ec2"))
+    lines = project.lines_at("ec2")
+    begins = [index for index, line in enumerate(lines) if line.startswith("continues at step")]
+    assert_continuous(lines[begins[-3] :], last=continued_at(lines)[-3])
     assert project.run_at("ec2").spec.train_dir == folder, "the new machine sees it too"
 
 

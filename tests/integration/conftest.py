@@ -77,6 +77,12 @@ PLUGINS = (
 """What Pulumi starts and tfdeploy's code, or that of the tests, runs in: parts of their commands."""
 
 
+def imported(backend: str, *parts: str) -> tuple[str, ...]:
+    """The modules that import what an update with this backend does; `parts` are modules of the backend."""
+    of_all = ("tfdeploy.component.registration", "tfdeploy.report.update_wait")
+    return (*of_all, *(f"tfdeploy.backends.{backend}.{part}" for part in ("backend", "planner", *parts)))
+
+
 @contextmanager
 def plugins_end(pid: int) -> Iterator[None]:
     """Let a `pulumi` die, and wait for the end of its `PLUGINS`. Hosts of languages and providers of others end within five minutes."""
@@ -143,8 +149,8 @@ class Call:
 class Project:
     """A folder with a Pulumi program, a state backend and a home of its own."""
 
-    modules: Sequence[str] = ()
-    """Of others, which its backend imports in each update."""
+    modules: Sequence[str] = imported("local")
+    """What Pulumi's programs have imported when they start, unless a test has `use_plain_python`."""
 
     def __init__(self, folder: Path, name: str = "project") -> None:
         self.folder = folder

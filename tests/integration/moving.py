@@ -120,9 +120,10 @@ def continued_at(lines: list[str]) -> list[int]:
     return [int(match[1]) for line in lines if (match := re.match(r"continues at step (\d+)", line))]
 
 
-def assert_continuous(lines: list[str]) -> None:
-    """After each start the steps go on one by one from a checkpoint, at most one period of checkpoints before the last step."""
-    last = 0
+def assert_continuous(lines: list[str], last: int = 0) -> None:
+    """After each start the steps go on one by one from a checkpoint, at most one period of checkpoints before the last step, which was
+    `last` before these lines.
+    """
     for line in lines:
         if match := re.match(r"continues at step (\d+)", line):
             begin = int(match[1])

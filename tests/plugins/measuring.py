@@ -1,13 +1,17 @@
-"""The processor time of each part of each test, measured in the process that runs it."""
+"""What a process of a run collects, and the processor time of each part of each test, measured in the process that runs it."""
 
 import resource
 from collections.abc import Generator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.plugins.outcomes import functions, shelf
 from tests.pulumi_python import server_time
+
+FULL = "full"
+"""The marker of tests that `make test` leaves out."""
 
 TICKS = 100
 """Of /proc/stat in a second, on every Linux that TensorFlow is built for."""
@@ -40,12 +44,25 @@ class Collection:
     def __init__(self) -> None:
         self.deselected: set[str] = set()
 
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """For the tests with the marker `full`, most files need not be imported, which takes five seconds in each process."""
+        is_other = (
+            config.getoption("markexpr") == FULL and collection_path.is_file() and not _may_be_full(collection_path)
+        )
+        if is_other and collection_path.is_relative_to(config.rootpath):
+            self.deselected.add(str(collection_path.relative_to(config.rootpath)))
+        return is_other or None
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
         """Each folder of `tests/` is a marker."""
         for item in items:
             if name := shelf(item.nodeid):
                 item.add_marker(name)
+            if item.get_closest_marker(FULL) and not _may_be_full(item.path):
+                raise pytest.UsageError(
+                    f"{item.nodeid}: `mark.{FULL}` stands neither in its file nor in conftest.py beside it"
+                )
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """By any option."""
@@ -55,6 +72,13 @@ class Collection:
         """In a process of several."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["deselected"] = sorted(self.deselected)
+
+
+@cache
+def _may_be_full(file: Path) -> bool:
+    """Whether the marker stands in a file, or with the fixtures of its folder."""
+    beside = file.with_name("conftest.py")
+    return any(f"mark.{FULL}" in each.read_text() for each in (file, beside) if each.exists())
 
 
 def own_time() -> float:

@@ -30,7 +30,7 @@ class Outcomes:
     """Skipped tests, with the reason that each gave."""
 
     deselected: set[str] = field(default_factory=set)
-    """Functions that the run's marker expression leaves out."""
+    """Functions that the run's marker expression leaves out, and files with none but such."""
 
     def add(self, report: pytest.TestReport) -> None:
         """Take in the report of a test's setup, call or teardown."""
@@ -51,7 +51,7 @@ class Outcomes:
             return others[0]
         if any(function(test) == name for test in self.passed):
             return "passed"
-        return "deselected" if name in self.deselected else "did not run"
+        return "deselected" if {name, name.partition("::")[0]} & self.deselected else "did not run"
 
     def by_shelf(self) -> dict[str, Cost]:
         """The sums of the costs by folder of `tests/`."""

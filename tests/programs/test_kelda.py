@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.box.aws_project import AwsProject
 from tests.box.cloud import Box
 from tests.ec2.project import SHARED, left
 from tests.engine.cli import docker
@@ -37,7 +38,7 @@ while sys.orig_argv[1:3] == ["-m", "venv"] and not os.path.exists({gate!r}):
 """As a `sitecustomize`: the environment for the requirements is not created before the file exists."""
 
 
-class OnEc2(Program):
+class OnEc2(AwsProject, Program):
     """The program on machines in the box; the digits lie on a file system of the user's."""
 
     def __init__(self, folder: Path, box: Box, image: str) -> None:
@@ -84,6 +85,7 @@ class OnEc2(Program):
 
     def clean(self) -> None:
         """Take away whatever the test left, without Pulumi."""
+        self.end_provider()
         BACKEND.runner.delete_all(self.ref("mnist"), "", {"volumes": False, "record": False})
         efs = self.box.client("efs")
         for target in efs.describe_mount_targets(FileSystemId=self.efs)["MountTargets"]:

@@ -187,7 +187,8 @@ def _run(arguments: list[str]) -> None:
 def main() -> None:
     """Serve, and run a program in each fork."""
     for module in (*PRELOADED, *sys.argv[2:]):
-        importlib.import_module(module)
+        imported = importlib.import_module(module)
+        hasattr(imported, "any")  # the parts of `pulumi_aws` are loaded when one asks for an attribute
     if len([*Path("/proc/self/task").iterdir()]) > 1:
         sys.exit("a module has started a thread, which a fork would not have")
     gc.collect()

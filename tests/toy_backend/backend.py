@@ -242,9 +242,7 @@ class ToyTaskRunner:
         home.stop_run()
         home.remove(home.hostnames())
         home.group(CONTROLLER).stop(_STOP_MARGIN)
-        run = home.record.current()
-        has_moved = run is not None and bool(run.moved_to)
-        parts = [home.folder / "train"] if has_moved else [home.record.folder, home.folder / "train"]
+        parts = [home.folder / "train"] if home.record.has_moved() else [home.record.folder, home.folder / "train"]
         archive = set_aside(home.folder, *parts)
         shutil.rmtree(home.folder, ignore_errors=True)
         home.socket.unlink(missing_ok=True)

@@ -79,13 +79,15 @@ def test_a_run_returns_to_the_newest_record(lines: Lines) -> None:
 
 
 def test_what_cannot_continue_is_refused(lines: Lines) -> None:
-    with pytest.raises(SpecError, match=f"the run {RUN.id} has failed on local"):
+    with pytest.raises(SpecError, match=f"the run {RUN.id} has failed, and a failed run does not continue on docker"):
         lines(run(FAILED, TASK_FAILED))
-    with pytest.raises(SpecError, match="they cannot be moved to s3://bucket"):
+    with pytest.raises(SpecError, match=r"cannot continue at s3://bucket from its checkpoints in .* on local"):
         lines(run(), train_dir="s3://bucket")
     with pytest.raises(SpecError, match="`artifacts` is empty"):
         lines(run(artifacts=[]))
-    with pytest.raises(SpecError, match="`artifacts` is empty"):
+    with pytest.raises(
+        SpecError, match="`artifacts` is empty, so that the checkpoints in /tfdeploy/train/run on local would be"
+    ):
         lines(run(artifacts=[], train_dir="/tfdeploy/train/run"))
     for patterns in (["**/saved_model.pb"], ["*.csv", "logs/out.txt"]):
         with pytest.raises(SpecError, match="`artifacts` names no checkpoint and no weights"):

@@ -55,6 +55,14 @@ def write_whole(
         raise
 
 
+def append(path: Path, data: bytes) -> None:
+    """Append to a file; file and folder are created where they are missing. An error, as on a full disk, may leave the first bytes of
+    the data."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.write(data)
+
+
 def _sync_folder(folder: Path) -> None:
     """Write the names in a folder to the disk. Some file systems, as of networks, cannot do that."""
     descriptor = os.open(str(folder), os.O_RDONLY | os.O_DIRECTORY)

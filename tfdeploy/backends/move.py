@@ -27,7 +27,7 @@ from ..agent.record.artifacts import (
 )
 from ..agent.record.record import Record
 from ..agent.run_state import FAILED, STOPPED, UPLOADED, RunState
-from ..errors import BackendError
+from ..errors import BackendError, SpecError
 from ..units import text_of_size
 from .base import ClusterRef, RunProps
 from .controller_calls import ControllerApi
@@ -131,16 +131,30 @@ def _nothing_stored(run: RunState) -> str:
     )
 
 
+def failed_run(where: str, run: RunState, place: str) -> SpecError:
+    """The error for a run that has failed. `where` is the argument that moves it, `place` where it would continue."""
+    wrong = f"the run {run.spec.id} has failed, and a failed run does not continue on {place}"
+    remedy = f"Set `run_id` for another run; with resume_from={run.spec.id!r} it continues from the same checkpoint."
+    return SpecError(where, wrong, remedy)
+
+
+def refuse_without_checkpoint(name: str, run: RunState, place: str, remedy: str = "") -> None:
+    """Raise SpecError if nothing of what a run has in `train_dir` at this place would be stored that it could continue from, unless the
+    user has said that it may begin again. `remedy` is another one than to store it."""
+    patterns = run.spec.artifacts
+    if not can_name_checkpoint(patterns) and not may_begin_again():
+        nothing = f"names no checkpoint and no weights ({', '.join(patterns)})" if patterns else "is empty"
+        wrong = f"`artifacts` {nothing}, so that the checkpoints in {run.spec.train_dir} on {place} would be lost"
+        raise SpecError(
+            f"{name}: artifacts", wrong, f"Remove it: by default the newest checkpoint is uploaded.{remedy}"
+        )
+
+
 def without_checkpoint(effect: str) -> str:
     """What a preview says of a run that stores nothing to continue from; `effect` is that of an update which fails."""
     return (
         "without one it begins again at step 0" if may_begin_again() else f"without one the update fails, and {effect}"
     )
-
-
-def named_nothing(patterns: Sequence[str]) -> str:
-    """Why no pattern of `artifacts` names a checkpoint, after the name of the argument."""
-    return f"names no checkpoint and no weights ({', '.join(patterns)})" if patterns else "is empty"
 
 
 def can_name_checkpoint(patterns: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..agent.launch.workdir import IsLocked, locked
 from ..agent.record.artifact_manifest import stored_artifacts
 from ..agent.record.former_calls import FormerController
-from ..agent.record.record import Record, RecordFormatError
+from ..agent.record.record import Record
 from ..agent.record.record_files import Range, RecordList
 from ..agent.record.replica import Read, Replica, unpack
 from ..agent.run_state import RunState
@@ -164,17 +164,10 @@ class RecordCopy:
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(self.folder, folder, copy_function=copy)
 
-    def has_moved(self) -> bool:
-        """Whether another backend has the record, so that this copy and its original are not needed."""
-        with suppress(RecordFormatError):
-            run = self.record.current()
-            return run is not None and bool(run.moved_to)
-        return False
-
     def retire(self) -> str:
         """Set the record aside, unless it has moved, and remove the cluster's folder; a sentence about where the record is, and what it
         does not have."""
-        has_moved = self.has_moved()
+        has_moved = self.record.has_moved()
         missing = "" if has_moved else self.missing_artifacts()
         archive = "" if has_moved else self.set_aside()
         shutil.rmtree(self.home, ignore_errors=True)

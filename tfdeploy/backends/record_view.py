@@ -50,7 +50,7 @@ def observed_view(
 
 def refuse_loss(cluster: ClusterRef, record_copy: RecordCopy) -> None:
     """Refuse to delete the only copy of artifacts, unless the user says so."""
-    missing = "" if record_copy.has_moved() else record_copy.missing_artifacts()
+    missing = "" if record_copy.record.has_moved() else record_copy.missing_artifacts()
     if missing and os.environ.get(DELETE_UNREACHABLE) != "1":
         raise BackendError(
             f"{cluster['name']}: the controller does not respond, and {missing}. Nothing is deleted. Run `pulumi destroy` again when "

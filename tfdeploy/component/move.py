@@ -97,26 +97,19 @@ def _refuse(
     spec: ClusterSpec, plan: Plan, inventory: Inventory, place: StoredPlace, run: RunState, returns: bool
 ) -> None:
     """Refuse a run that failed, unless it returns to its former place, and checkpoints that cannot be moved."""
-    from ..backends.move import can_name_checkpoint, may_begin_again, named_nothing
+    from ..backends.move import failed_run, refuse_without_checkpoint
 
     origin = place.cluster["backend"]
     if not is_same_content(run.spec, plan.run):
         return
     if run.result is not None and run.result.state == FAILED and not returns:
-        wrong = f"the run {run.spec.id} has failed on {origin}, and a failed run does not continue on {spec.backend}"
-        remedy = (
-            f"Set `run_id` for another run; with resume_from={run.spec.id!r} it continues from the same checkpoint."
-        )
-        raise SpecError(f"{spec.name}: backend", wrong, remedy)
+        raise failed_run(f"{spec.name}: backend", run, spec.backend)
     former, base = run.spec.train_dir, inventory.train_dir
     if "://" in base and "://" not in former:
-        wrong = f"the run has its checkpoints in {former} on {origin}, and they cannot be moved to {base}"
-        raise SpecError(
-            f"{spec.name}: train_dir", wrong, "Remove it, or use a folder; then the newest checkpoint is moved."
-        )
-    if "://" not in former and not can_name_checkpoint(run.spec.artifacts) and not may_begin_again():
-        wrong = f"`artifacts` {named_nothing(run.spec.artifacts)}, so that the checkpoints in {former} on {origin} are not moved"
-        raise SpecError(f"{spec.name}: artifacts", wrong, "Remove it: by default the newest checkpoint is uploaded.")
+        wrong = f"the run cannot continue at {base} from its checkpoints in {former} on {origin}"
+        raise SpecError(f"{spec.name}: train_dir", wrong, "Remove it, or use a folder.")
+    if "://" not in former:
+        refuse_without_checkpoint(spec.name, run, origin)
 
 
 def _sentence(spec: ClusterSpec, plan: Plan, place: StoredPlace, run: RunState, returns: bool) -> str:

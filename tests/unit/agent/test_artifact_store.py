@@ -320,6 +320,15 @@ def test_a_disk_that_is_full_keeps_no_torn_part(runs: Path, sending: Sending, mo
     assert sending.finish(0, b"content") == -1
 
 
+def test_a_stored_file_that_was_lost_is_sent_and_stored_again(runs: Path, sending: Sending) -> None:
+    sending.send("keras", "k", {"k": b"content"})
+    sending.end()
+    (runs / RUN / "artifacts/k").write_bytes(b"con")
+    assert sending.send("keras", "k", {"k": b"content"}) == [0]
+    sending.end()
+    assert files(runs) == {"k": b"content"}
+
+
 def test_the_oldest_runs_lose_their_artifacts_first(
     runs: Path, sending: Sending, monkeypatch: pytest.MonkeyPatch
 ) -> None:

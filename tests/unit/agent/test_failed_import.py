@@ -12,6 +12,7 @@ from tests.unit.agent.imported import SPEC, call_of, checkpoint, recorded, run_s
 from tfdeploy.agent import events
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.events import Event
+from tfdeploy.agent.files import write_whole
 from tfdeploy.agent.record import artifact_precedence, record_import
 from tfdeploy.agent.record.artifact_manifest import (
     stored_artifacts,
@@ -116,7 +117,7 @@ STEPS = (
     + [(artifact_precedence, "link_or_copy")] * 4
     + [(artifact_precedence, "save_manifest")]
     + [(Record, "add_events")]
-    + [(Path, "rename")] * 2
+    + [(Path, "rename")] * 3
     + [(shutil, "rmtree")] * 3
 )
 """What an import calls that changes files, each time that it calls it."""
@@ -148,12 +149,12 @@ def test_an_import_that_failed_at_any_step_is_repeated_and_loses_nothing(
         patch.setattr(owner, name, fail)
         with pytest.raises(type(error)):
             controller.finish_import(request)
-    if isinstance(error, OSError):
-        current = Record(tmp_path / "here").current()
-        assert current is not None
-        assert current.spec.id == SPEC.id
-    else:
+    if not isinstance(error, OSError):
         controller = Controller(Record(tmp_path / "here"))
+    here = Record(tmp_path / "here")
+    current = here.current()
+    assert current is not None, "the record that the next controller finds is not without its runs"
+    assert (current.spec.id, here.runs()) == (SPEC.id, sorted([SPEC.id, "earlier"]))
     controller.finish_import(sent(controller, there))
     here = Record(tmp_path / "here")
     current = here.current()
@@ -165,3 +166,30 @@ def test_an_import_that_failed_at_any_step_is_repeated_and_loses_nothing(
     assert [row.name for row in stored_artifacts(here.run_folder(SPEC.id))[0] if row.is_complete] == ["c-5", "c-3"]
     assert (here.artifacts_folder(SPEC.id) / "c-5.data-0").read_bytes() == b"vvvvv"
     assert not (tmp_path / "here/import").exists()
+
+
+@pytest.mark.parametrize("name", ["format", "record_id", "current"])
+def test_the_next_controller_finishes_an_import_whose_runs_are_in_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    ended = RunResult(STOPPED, MOVED, 2.0)
+    here = recorded(tmp_path / "here", run_state(ended, spec=replace(SPEC, id="earlier")))
+    there = recorded(tmp_path / "there", run_state(ended, moves=1))
+    there.set_record_id(here.record_id())
+    controller = Controller(here)
+    request = sent(controller, there)
+
+    def die(path: Path, *args: object, **kwargs: object) -> None:
+        if path == here.folder / name:
+            raise KeyboardInterrupt
+        write_whole(path, *args, **kwargs)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record_import, "write_whole", die)
+        with pytest.raises(KeyboardInterrupt):
+            controller.finish_import(request)
+    Controller(Record(here.folder))
+    after = Record(here.folder)
+    current = after.current()
+    assert current is not None
+    assert (current.spec.id, current.moves, after.runs()) == (SPEC.id, 1, sorted([SPEC.id, "earlier"]))

@@ -13,13 +13,14 @@ import pytest
 
 from tests.clusters import cluster_ref
 from tests.unit.printing import Chunk, folder, write
+from tfdeploy.agent import files as agent_files
 from tfdeploy.agent.control.controller import Controller
 from tfdeploy.agent.control.controller_server import _artifact, _ranges
 from tfdeploy.agent.events import TASK_INTERRUPTED, Event
+from tfdeploy.agent.record import replica
 from tfdeploy.agent.record.artifact_manifest import ArtifactList, ManifestArtifact, ManifestFile, save_manifest
 from tfdeploy.agent.record.log_lines import NAMES, PIPES
 from tfdeploy.agent.record.record import Record
-from tfdeploy.agent.record.replica import Replica
 from tfdeploy.agent.run_spec import RunSpec, TaskSpec
 from tfdeploy.agent.run_state import FormerTask, RunState
 from tfdeploy.agent.transport.rpc import CallError
@@ -127,7 +128,7 @@ class Distant:
     @contextmanager
     def torn_after(self, writes: int) -> Iterator[None]:
         """The process that copies is killed in the midst of writing, after it has written so many pieces."""
-        left, append = iter(range(writes)), Replica._append_data
+        left, append = iter(range(writes)), agent_files.append
 
         def torn(path: Path, data: bytes) -> None:
             if next(left, None) is None:
@@ -136,7 +137,7 @@ class Distant:
             append(path, data)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Replica, "_append_data", staticmethod(torn))
+            patch.setattr(replica, "append", torn)
             yield
 
     def content(self, record: Record, run_id: str) -> dict[str, Any]:

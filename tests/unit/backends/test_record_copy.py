@@ -17,6 +17,7 @@ from tests.clusters import cluster_ref
 from tests.examples import examples
 from tests.unit.backends.distant import Cut, Distant, distant_record
 from tests.unit.printing import CHUNKS
+from tfdeploy.agent import files as agent_files
 from tfdeploy.agent.record import log_segments, record, record_files, replica
 from tfdeploy.agent.record.artifact_manifest import (
     ArtifactList,
@@ -29,7 +30,7 @@ from tfdeploy.agent.record.artifacts import CLUSTER_LIMIT, LIMIT, LeftOut
 from tfdeploy.agent.record.log_lines import STDERR, STDOUT
 from tfdeploy.agent.record.record import RecordView, ViewRequest
 from tfdeploy.agent.record.record_files import Range
-from tfdeploy.agent.record.replica import Replica, pack
+from tfdeploy.agent.record.replica import pack
 from tfdeploy.agent.run_state import RunState
 from tfdeploy.agent.transport.rpc import CallError
 from tfdeploy.backends import controller_calls, record_copy, record_view
@@ -430,14 +431,14 @@ def test_an_error_of_the_disk_is_a_sentence_and_the_copy_continues_where_it_was(
     """The record is not lost: `destroy`, which deletes the volume with the record after the download, is refused."""
     present.print(0, [(STDOUT, b"trained")])
     record_view._warn.cache_clear()
-    copy, append = RecordCopy(cluster_ref()), Replica._append_data
+    copy, append = RecordCopy(cluster_ref()), agent_files.append
 
     def limited(path: Path, data: bytes) -> None:
         append(path, data[:3])
         raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Replica, "_append_data", staticmethod(limited))
+        patch.setattr(replica, "append", limited)
         patch.setattr(controller_calls, "view", lambda *_: RecordView(5.0))
         sentence = f"the record cannot be copied to {copy.folder}: .*{ERRORS[code]}"
         for action in (copy.update, copy.download):

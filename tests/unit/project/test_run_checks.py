@@ -236,6 +236,26 @@ def test_a_run_in_one_process_shows_its_rows(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("beside", "is_left_out"), [("", True), ("params=[pytest.param(1, marks=pytest.mark.full)]", False)]
+)
+def test_the_rest_does_not_import_a_file_without_the_mark(tmp_path: Path, beside: str, is_left_out: bool) -> None:
+    (tmp_path / "test_a.py").write_text("def test(): ...")
+    (tmp_path / "conftest.py").write_text(beside)
+    collection = Collection()
+    config: Any = SimpleNamespace(getoption={"markexpr": "full"}.get, rootpath=tmp_path)
+    assert bool(collection.pytest_ignore_collect(tmp_path / "test_a.py", config)) == is_left_out
+    outcome = Outcomes(deselected=collection.deselected).of_function("test_a.py::test")
+    assert outcome == ("deselected" if is_left_out else "did not run")
+
+
+def test_a_mark_where_the_rest_does_not_look_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("from elsewhere import marked")
+    item: Any = SimpleNamespace(nodeid="test_a.py::test", path=tmp_path / "test_a.py", get_closest_marker=str)
+    with pytest.raises(pytest.UsageError, match=r"test_a\.py::test: `mark\.full` stands neither"):
+        Collection().pytest_collection_modifyitems([item])
+
+
 def test_the_tests_that_may_be_skipped_exist() -> None:
     allowed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["tfdeploy-tests"]["skips"]
     for test in allowed:

@@ -99,6 +99,7 @@ class Controller:
     """The one place where a run's course is decided. Its methods are the calls of `rpc`."""
 
     def __init__(self, record: Record, train_mode: int = 0, clock: Optional[Clock] = None) -> None:
+        record_import.recover(record.folder)
         self._record = record
         self._train_mode = train_mode
         self._clock = clock or Clock()
@@ -276,10 +277,7 @@ class Controller:
             now = self._now()
             self._record.touch(now)
             if self._run is not None:
-                calls = self._upload_calls
-                happened = artifact_uploads.expire(self._run, now, calls.silent_seconds, calls.has_called)
-                self._journal.add(self._run.spec.id, happened, now)
-                self._upload_calls.discard_given_up(self._run, now)
+                self._journal.add(self._run.spec.id, self._upload_calls.expire(self._run, now), now)
             self._save(now)
 
     def seconds_until_due(self) -> float:

@@ -14,8 +14,9 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Sequence, Tuple
 
+from ..files import append, sha256_of
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
@@ -33,8 +34,6 @@ DRAFT_FOLDER = "artifacts.draft"
 
 CLUSTER_BYTES = 20 << 30
 """The artifacts of all runs of a cluster have at most so many bytes: those of the oldest runs are deleted first."""
-
-_READ = 4 << 20
 
 
 def store_draft(draft: Path, folder: Path, name: str) -> None:
@@ -61,54 +60,47 @@ def remove_files(folder: Path, names: Sequence[str]) -> None:
                     (folder / parent).rmdir()
 
 
+def draft_of(run_folder: Path, file: ManifestFile) -> Path:
+    """Where a version of a file arrives."""
+    identity = json.dumps([file.name, file.size, file.version, file.sha256])
+    return run_folder / DRAFT_FOLDER / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.draft"
+
+
+def remove_drafts(run_folder: Path, kept: Collection[Path] = ()) -> None:
+    """Delete what has arrived of other files than these: a checkpoint may be replaced before all of it is here."""
+    for path in (run_folder / DRAFT_FOLDER).glob("*.draft"):
+        if path not in kept:
+            path.unlink()
+    if not kept:
+        shutil.rmtree(str(run_folder / DRAFT_FOLDER), ignore_errors=True)
+
+
+def save_artifacts(run_folder: Path, before: ArtifactList, after: ArtifactList) -> None:
+    """Save a manifest, and delete the files that it does not list any more."""
+    if after != before:
+        save_manifest(run_folder, after)
+    names = {file.name for file in after.files}
+    remove_files(run_folder / "artifacts", [file.name for file in before.files if file.name not in names])
+
+
 class _Incoming:
     """A file that is arriving."""
 
     def __init__(self, file: ManifestFile, artifact: int, draft: Path) -> None:
         self.file, self.artifact, self.draft = file, artifact, draft
         self.is_stored = self.is_complete = self.is_refused = False
-        self._hash: Any = hashlib.sha256()
-        self._hashed = 0
-        self._lock = threading.Lock()
 
     @property
     def end(self) -> int:
         """How many bytes have arrived; -1 where none is to be sent."""
         return -1 if self.is_refused or self.is_complete else max(0, size_of(self.draft))
 
-    def put(self, offset: int, data: bytes) -> None:
-        self.draft.parent.mkdir(parents=True, exist_ok=True)
-        with self.draft.open("ab") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != offset:
-                raise ValueError(f"the part begins at {offset}, and the file ends at {size}")
-            try:
-                file.write(data)
-                file.flush()
-            except OSError:
-                file.truncate(offset)
-                raise
-        if self._hashed == offset:
-            self._hash.update(data)
-            self._hashed += len(data)
-
     def sha256(self) -> str:
         """The hash of what has arrived, which is on the disk then."""
-        if not self.draft.exists():
-            self.draft.parent.mkdir(parents=True, exist_ok=True)
-            self.draft.touch()
-        with self._lock, self.draft.open("rb") as file:
-            file.seek(self._hashed)
-            for data in iter(lambda: file.read(_READ), b""):
-                self._hash.update(data)
-                self._hashed += len(data)
+        append(self.draft, b"")
+        with self.draft.open("rb") as file:
             os.fsync(file.fileno())
-        return str(self._hash.hexdigest())
-
-    def reset(self) -> None:
-        with suppress(FileNotFoundError):
-            self.draft.unlink()
-        self._hash, self._hashed = hashlib.sha256(), 0
+        return sha256_of(self.draft)
 
 
 class UploadUnknown(Exception):
@@ -157,9 +149,8 @@ class ArtifactStore:
             raise ValueError(f"a run has at most {MAX_FILES} files with {MAX_BYTES} bytes")
         with self._lock:
             folder = self._runs / run_id
-            drafts = folder / DRAFT_FOLDER
             incoming = [
-                _Incoming(file, number, drafts / _draft_name(file))
+                _Incoming(file, number, draft_of(folder, file))
                 for number, artifact in enumerate(artifacts)
                 for file in artifact.files
             ]
@@ -169,19 +160,15 @@ class ArtifactStore:
             self._compare(folder, upload)
             for item in incoming:
                 if item.end > item.file.size:
-                    item.reset()
+                    item.draft.unlink()
             for number in range(len(artifacts)):
                 self._store_complete(folder, upload, number)
             return [item.end for item in incoming]
 
     def _remove_drafts(self, run_id: str) -> None:
         """Delete what has arrived of files that no machine of the run declares any more."""
-        declared = {
-            item.draft for (run, _), upload in self._uploads.items() if run == run_id for item in upload.incoming
-        }
-        for path in (self._runs / run_id / DRAFT_FOLDER).glob("*.draft"):
-            if path not in declared:
-                path.unlink()
+        uploads = [upload for (run, _), upload in self._uploads.items() if run == run_id]
+        remove_drafts(self._runs / run_id, {item.draft for upload in uploads for item in upload.incoming})
 
     def _compare(self, folder: Path, upload: _Upload) -> None:
         """Note what the record has already, and what has precedence there."""
@@ -218,7 +205,7 @@ class ArtifactStore:
                 and offset + len(data) <= item.file.size
                 and hashlib.sha256(data).hexdigest() == sha256
             ):
-                item.put(offset, data)
+                append(item.draft, data)
             return item.end
 
     def finish_file(self, run_id: str, machine: str, index: int, sha256: str) -> int:
@@ -232,7 +219,7 @@ class ArtifactStore:
             if item.end < 0:
                 return item.end
             if actual != sha256:
-                item.reset()
+                item.draft.unlink(missing_ok=True)
                 return 0
             item.is_complete, item.file = True, replace(item.file, sha256=actual)
             self._store_complete(self._runs / run_id, self._uploads[run_id, machine], item.artifact)
@@ -251,21 +238,13 @@ class ArtifactStore:
             return
         artifact = replace(upload.artifacts[number], files=[item.file for item in items])
         manifest = load_manifest(folder)
-        if artifact in manifest.artifacts:
-            return
         for item in items:
             if not item.is_stored:
                 store_draft(item.draft, folder / "artifacts", item.file.name)
                 item.is_stored = True
-        self._save(folder, manifest, replace(manifest, artifacts=[*remaining(manifest.artifacts, artifact), artifact]))
-
-    @staticmethod
-    def _save(folder: Path, before: ArtifactList, after: ArtifactList) -> None:
-        """Save a manifest, and delete the files that it does not list any more."""
-        if after != before:
-            save_manifest(folder, after)
-        names = {file.name for file in after.files}
-        remove_files(folder / "artifacts", [file.name for file in before.files if file.name not in names])
+        if artifact not in manifest.artifacts:
+            artifacts = [*remaining(manifest.artifacts, artifact), artifact]
+            save_artifacts(folder, manifest, replace(manifest, artifacts=artifacts))
 
     def end(self, run_id: str, machine: str, left_out: List[LeftOut], is_last: bool = True) -> ArtifactList:
         """The upload has ended; the manifest of the run. What this machine has no more stays, within the limits of a run: its disk may
@@ -287,16 +266,16 @@ class ArtifactStore:
             others = [item for item in manifest.left_out if item.machine != machine]
             artifacts = [item for item in manifest.artifacts if item not in removed]
             changed = replace(manifest, artifacts=artifacts, left_out=[*others, *left_out])
-            self._save(folder, manifest, changed)
-            if is_last and not any(run == run_id for run, _ in self._uploads):
-                shutil.rmtree(str(folder / DRAFT_FOLDER), ignore_errors=True)
+            save_artifacts(folder, manifest, changed)
+            if is_last:
+                self._remove_drafts(run_id)
             return changed
 
     def discard(self, run_id: str) -> None:
         """Delete what has arrived of uploads of a run that no launcher continues."""
         with self._lock:
             self._uploads = {key: upload for key, upload in self._uploads.items() if key[0] != run_id}
-            shutil.rmtree(str(self._runs / run_id / DRAFT_FOLDER), ignore_errors=True)
+            remove_drafts(self._runs / run_id)
 
     def remove_excess(self, *keep: str) -> List[str]:
         """Delete the artifacts of the oldest runs beyond `CLUSTER_BYTES`, except those of the runs to keep; the runs that had them."""
@@ -332,8 +311,3 @@ def _size(run_folder: Path) -> int:
         return load_manifest(run_folder).size
     except OSError:
         return 0
-
-
-def _draft_name(file: ManifestFile) -> str:
-    identity = json.dumps([file.name, file.size, file.version])
-    return f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.draft"

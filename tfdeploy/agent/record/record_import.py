@@ -9,7 +9,7 @@ that failed is repeated.
 |---|---|
 | `record` | what has arrived |
 | `whole` | the same as it is to be here, with what only the record here has |
-| `former` | the runs that `whole` replaces |
+| `former` | the runs that `whole` replaces, until that is done |
 """
 
 import hashlib
@@ -116,7 +116,7 @@ def begin(record: Path, listed: bytes) -> List[Range]:
             raise ValueError(f"{file.name!r} is not a file of a record")
     arrived = record / _FOLDER / "record"
     with _LOCK:
-        _undo(record)
+        recover(record)
         write_whole(record / _FOLDER / _LIST, listed)
         listed_files = {file.name: file for file in files}
         _remove(arrived, lambda name, path: name not in listed_files or _is_other(path, listed_files[name]))
@@ -124,9 +124,11 @@ def begin(record: Path, listed: bytes) -> List[Range]:
     return [Range(file.name, end, file.size - end) for file, end in ends if end < file.size]
 
 
-def _undo(record: Path) -> None:
-    """Undo the replacement of the runs that was cut off, if it was: no run is lost. What has arrived stays."""
+def recover(record: Path) -> None:
+    """Undo the replacement of the runs that was cut off, or finish it if the new ones are in their place. What has arrived stays."""
     folder, runs = record / _FOLDER, record / "runs"
+    if (folder / "former").exists() and not (folder / "whole/runs").exists():
+        _set_single_files(folder / "whole", record)
     for path in sorted((folder / "former").glob("*")):
         if not (runs / path.name).exists():
             runs.mkdir(exist_ok=True)
@@ -183,7 +185,7 @@ def finish(record: Record, run: Optional[RunState], request: ImportRequest, now:
     folder = record.folder / _FOLDER
     arrived, whole = folder / "record", folder / "whole"
     with _LOCK:
-        _undo(record.folder)
+        recover(record.folder)
         files = _complete(folder, request)
         _refuse_other(record, run, Record(arrived), request)
         _make_whole(arrived, whole)
@@ -323,16 +325,23 @@ def _retain(record: Record, arrived: Record) -> None:
 
 
 def _install(whole: Path, record: Path) -> None:
-    """Replace the runs, all or none. After a crash in between, the import is repeated, and undoes this first."""
+    """Replace the runs, all or none. After a crash in between, the next controller does the rest (`recover`)."""
     runs, former = record / "runs", record / _FOLDER / "former"
-    if runs.exists():
-        runs.rename(former)
+    runs.mkdir(exist_ok=True)
+    runs.rename(former)
     try:
         (whole / "runs").rename(runs)
-        for name in _SINGLE_FILES:
-            write_whole(record / name, (whole / name).read_bytes(), sync=True)
+        _set_single_files(whole, record)
     except OSError:
         if not (whole / "runs").exists():
             runs.rename(whole / "runs")
-        _undo(record)
+        recover(record)
         raise
+    former.rename(whole / "runs")
+
+
+def _set_single_files(whole: Path, record: Path) -> None:
+    """That which names the current run is the last one."""
+    for path in (whole / name for name in _SINGLE_FILES):
+        if path.exists():
+            write_whole(record / path.name, path.read_bytes(), sync=True)

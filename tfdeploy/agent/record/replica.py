@@ -7,13 +7,12 @@ the original states. So a call that is cut short or repeated does no harm.
 
 import hashlib
 import json
-import shutil
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ..files import digest_of, sha256_of, write_whole
+from ..files import append, digest_of, sha256_of, write_whole
 from .artifact_manifest import (
     MANIFEST,
     ArtifactList,
@@ -21,11 +20,10 @@ from .artifact_manifest import (
     ManifestFile,
     is_complete,
     load_manifest,
-    save_manifest,
     size_of,
 )
 from .artifact_precedence import remaining
-from .artifact_store import CLUSTER_BYTES, DRAFT_FOLDER, remove_files, store_draft
+from .artifact_store import CLUSTER_BYTES, draft_of, remove_drafts, save_artifacts, store_draft
 from .artifacts import CLUSTER_LIMIT, RUN_LIMIT
 from .log_segments import SEGMENT_BYTES, Stream
 from .record_files import PART, STATE_FILES, Range, RecordFile, grows, is_record_file, is_state
@@ -108,18 +106,12 @@ class Replica:
                     gone.add(part.name)
                     break
                 moved += len(data)
-                self._append_data(self._folder / part.name, data[: part.size])
+                append(self._folder / part.name, data[: part.size])
                 if len(data) < part.size:
                     break
             lacking = [part for part in self._lacking(files) if part.name not in gone]
         differing = [file for file in files if self._differs(file) and not self._replace(file)]
         return [*(part.name for part in lacking), *gone, *(file.name for file in differing)]
-
-    @staticmethod
-    def _append_data(path: Path, data: bytes) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(data)
 
     def _lacking(self, files: Iterable[RecordFile]) -> List[Range]:
         ends = ((file, max(0, size_of(self._folder / file.name))) for file in files)
@@ -169,12 +161,12 @@ class Replica:
         original = listed.get(name)
         if original is None or original.size != file.size:
             return False
-        return self._fetch(name, file.size, file.sha256 or original.sha256, _draft(run_folder, file))
+        return self._fetch(name, file.size, file.sha256 or original.sha256, draft_of(run_folder, file))
 
     def _fetch(self, name: str, size: int, sha256: str, draft: Path) -> bool:
         """Fetch a file, and continue what an earlier call has begun; whether it is complete."""
         for _ in range(_TRIES):
-            self._append_data(draft, b"")
+            append(draft, b"")
             while (end := draft.stat().st_size) < size:
                 if self._is_over():
                     return False
@@ -182,7 +174,7 @@ class Replica:
                 data = next(iter(self._read([wanted])), b"")
                 if not data:
                     return False
-                self._append_data(draft, data[: wanted.size])
+                append(draft, data[: wanted.size])
             if draft.stat().st_size == size and _has_hash(draft, sha256, size):
                 return True
             draft.unlink()
@@ -286,12 +278,6 @@ def _within_limits(wanted: ArtifactList) -> Iterator[ManifestArtifact]:
             yield artifact
 
 
-def _draft(run_folder: Path, file: ManifestFile) -> Path:
-    """Where a version of a file arrives."""
-    identity = f"{file.name} {file.size} {file.version} {file.sha256}"
-    return run_folder / DRAFT_FOLDER / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.draft"
-
-
 class _Artifacts:
     """What the copy has of the artifacts of one run, and what is to come."""
 
@@ -310,13 +296,8 @@ class _Artifacts:
         return self._manifest.pending
 
     def remove_drafts(self) -> None:
-        """Delete what has arrived of versions that are not to be fetched any more: a checkpoint may be replaced before it is here."""
-        pending = {_draft(self._folder, file) for artifact in self.pending for file in artifact.files}
-        for path in (self._folder / DRAFT_FOLDER).glob("*.draft"):
-            if path not in pending:
-                path.unlink()
-        if not pending:
-            shutil.rmtree(str(self._folder / DRAFT_FOLDER), ignore_errors=True)
+        """Delete what has arrived of versions that are not to be fetched any more."""
+        remove_drafts(self._folder, {draft_of(self._folder, file) for it in self.pending for file in it.files})
 
     def has(self, file: ManifestFile) -> bool:
         """Whether this version of the file is stored."""
@@ -328,7 +309,7 @@ class _Artifacts:
             return
         for file in artifact.files:
             if not self.has(file):
-                store_draft(_draft(self._folder, file), self._folder / "artifacts", file.name)
+                store_draft(draft_of(self._folder, file), self._folder / "artifacts", file.name)
         self._save(self._manifest, [*remaining(self._manifest.artifacts, artifact), artifact])
 
     def _save(self, before: ArtifactList, artifacts: List[ManifestArtifact]) -> None:
@@ -336,7 +317,4 @@ class _Artifacts:
         ordered = [*(it for it in artifacts if it not in listed), *(it for it in listed if it in artifacts)]
         pending = [artifact for artifact in listed if artifact not in artifacts]
         self._manifest = replace(self._wanted, artifacts=ordered, pending=pending)
-        if self._manifest != before:
-            save_manifest(self._folder, self._manifest)
-        names = {file.name for file in self._manifest.files}
-        remove_files(self._folder / "artifacts", [file.name for file in before.files if file.name not in names])
+        save_artifacts(self._folder, before, self._manifest)

@@ -1,10 +1,11 @@
 """The calls by which launchers upload artifacts, at the controller."""
 
 import threading
-from typing import Any, Callable, Dict, List, Set, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 from .. import events
-from ..control.artifact_uploads import are_given_up, machine_of, others_remain, rank, uploads_checkpoints
+from ..control.artifact_uploads import are_given_up, expire, machine_of, others_remain, rank, uploads_checkpoints
 from ..events import Event
 from ..record.artifact_manifest import ArtifactList
 from ..record.artifact_store import ArtifactStore
@@ -100,31 +101,26 @@ class UploadCalls:
             self._told.add(key)
         return is_new
 
-    def discard_given_up(self, run: RunState, now: float) -> None:
-        """Delete what has arrived of uploads that no launcher continues."""
+    def expire(self, run: RunState, now: float) -> List[Event]:
+        """Mark uploads that are lost, and delete what has arrived of those that no launcher continues; what happened."""
+        happened = expire(run, now, self.silent_seconds, self.has_called)
         if are_given_up(run, now):
             self._store.discard(run.spec.id)
+        return happened
 
-    def contact(self, hostname: str) -> "_Contact":
+    @contextmanager
+    def contact(self, hostname: str) -> Iterator[None]:
         """While a call of this launcher is executed it is not silent, however long that takes."""
-        return _Contact(self, hostname)
+        self._count(hostname, 1)
+        try:
+            yield
+        finally:
+            self._count(hostname, -1)
 
-    def enter(self, hostname: str, number: int) -> None:
-        """A call of this launcher begins (1) or ends (-1)."""
+    def _count(self, hostname: str, number: int) -> None:
         with self._lock:
             self._active[hostname] = self._active.get(hostname, 0) + number
             self._called_at[hostname] = self._steady()
-
-
-class _Contact:
-    def __init__(self, calls: UploadCalls, hostname: str) -> None:
-        self._calls, self._hostname = calls, hostname
-
-    def __enter__(self) -> None:
-        self._calls.enter(self._hostname, 1)
-
-    def __exit__(self, *_: object) -> None:
-        self._calls.enter(self._hostname, -1)
 
 
 def _machine(run: RunState, hostname: str) -> Tuple[str, bool]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...agent.files import write_whole
-from ...agent.record.record import Record, RecordFormatError, RecordView, ViewRequest
+from ...agent.record.record import Record, RecordView, ViewRequest
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import RunState
 from ...agent.settings import TaskSettings
@@ -143,7 +143,7 @@ class LocalTaskRunner:
         with supervisor.locked():
             supervisor.end(0.0 if stopped else _MARGIN)
             shutil.rmtree(places.runtime, ignore_errors=True)
-            has_moved = _has_moved(places)
+            has_moved = Record(places.record).has_moved()  # only here may be checkpoints that were not uploaded
             parts = (places.train,) if has_moved else (places.record, places.train)
             retained = set_aside(places.home, *parts)
             shutil.rmtree(places.home, ignore_errors=True)
@@ -281,14 +281,6 @@ def stop_run(places: Places, token: str, to_move: bool = False) -> bool:
         return True
     with places.controller(_CALL_SECONDS, token) as controller:
         return controller_calls.stop(controller, lambda: not launchers_live(places), _stop_seconds(job), to_move)
-
-
-def _has_moved(places: Places) -> bool:
-    """Whether another backend has the record. Only here may be checkpoints that were not uploaded."""
-    with suppress(RecordFormatError):
-        run = Record(places.record).current()
-        return run is not None and bool(run.moved_to)
-    return False
 
 
 def _start(supervisor: Supervisor, hostnames: Sequence[str]) -> None:

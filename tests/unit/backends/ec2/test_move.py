@@ -97,7 +97,9 @@ def test_the_record_of_a_manager_is_brought_although_the_checkpoints_stay(asked:
 def test_what_could_not_continue_is_refused(asked: Asked) -> None:
     with pytest.raises(SpecError, match="has failed, and a failed run does not continue on other machines"):
         asked(result=FAILED, **OTHER)
-    with pytest.raises(SpecError, match="is empty, so that the checkpoints in /tfdeploy/train/run are lost"):
+    with pytest.raises(
+        SpecError, match="is empty, so that the checkpoints in /tfdeploy/train/run on machines that are"
+    ):
         asked(artifacts=(), **OTHER)
     _, (line,) = asked(artifacts=(), result=SUCCEEDED, **OTHER)
     assert line.startswith("the run is finished: its record and newest checkpoint are copied")

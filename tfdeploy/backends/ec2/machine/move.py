@@ -1,14 +1,13 @@
 """What an update does with a run when it replaces machines: by others of another type, disks, image or network."""
 
 from ....agent.run_state import FAILED, STOPPED, RunState
-from ....errors import SpecError
 from ....plan.inventory import Inventory
 from ....plan.plan import Plan, is_same_content
 from ....plan.replacement import Replacement
 from ....plan.scheduler import Machine
 from ....spec.cluster import ClusterSpec
 from ...base import ClusterRef
-from ...move import can_name_checkpoint, may_begin_again, named_nothing, without_checkpoint
+from ...move import failed_run, refuse_without_checkpoint, without_checkpoint
 from ...stopped_record import folder_of, stored
 from . import machines
 from .machines import planned_instance
@@ -75,21 +74,10 @@ def _refuse(spec: ClusterSpec, plan: Plan, run: RunState, keeps: bool, is_return
         return
     state = run.result.state if run.result else STOPPED
     if state == FAILED and not is_return:
-        wrong = f"the run {run.spec.id} has failed, and a failed run does not continue on other machines"
-        remedy = (
-            f"Set `run_id` for another run; with resume_from={run.spec.id!r} it continues from the same checkpoint."
-        )
-        raise SpecError(f"{spec.name}: ec2", wrong, remedy)
-    if (
-        state in (STOPPED, FAILED)
-        and not keeps
-        and not can_name_checkpoint(run.spec.artifacts)
-        and not may_begin_again()
-    ):
-        lost = f"so that the checkpoints in {run.spec.train_dir} are lost with the machines that are replaced"
-        wrong = f"{named_nothing(run.spec.artifacts)}, {lost}"
-        remedy = "Remove it: by default the newest checkpoint is uploaded. Or set ec2.efs, or a URL as train_dir, before the next run."
-        raise SpecError(f"{spec.name}: artifacts", wrong, remedy)
+        raise failed_run(f"{spec.name}: ec2", run, "other machines")
+    if state in (STOPPED, FAILED) and not keeps:
+        remedy = " Or set ec2.efs, or a URL as train_dir, before the next run."
+        refuse_without_checkpoint(spec.name, run, "machines that are replaced", remedy)
 
 
 def lines(cluster: ClusterRef, plan: Plan, inventory: Inventory, replacement: Replacement | None) -> list[str]:
