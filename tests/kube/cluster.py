@@ -19,7 +19,7 @@ from tests.kube import cgroups, plane, processes
 from tests.kube.api import Api, ApiFailed
 from tests.kube.credentials import Authority
 from tests.kube.images import PAUSE
-from tests.kube.node import PLANE, SCRIPT, Node
+from tests.kube.node import Node
 from tests.waiting import until
 
 PREFIX = "tfdeploy-kube-"
@@ -37,6 +37,7 @@ KINDS = {
 """What may be in a namespace, and in which group of the API."""
 
 LOCK = "lock"
+PLANE, NODE = (Path(__file__).with_name(name) for name in ("plane.sh", "node.sh"))
 
 
 class Cluster:
@@ -86,7 +87,7 @@ class Cluster:
 
     def start_node(self, node: Node) -> None:
         """Start a node that was killed; it has its disk."""
-        script = ["sh", SCRIPT, node.folder, node.number, len(self.nodes), self._kube, self._images]
+        script = ["sh", NODE, node.folder, node.number, len(self.nodes), self._kube, self._images]
         namespaces = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child=KILL"]
         self._enter(node.name, [*namespaces, *map(str, script)])
 
@@ -129,12 +130,11 @@ class Cluster:
 
     def end(self) -> None:
         """End all its processes."""
-        if first := self._first():
-            processes.send(first, signal.SIGKILL)
+        _end(self.folder)
         self._process.wait(timeout=60)
 
     def _first(self) -> int:
-        return processes.first_of_namespace(PLANE, self.folder)
+        return processes.first_of_namespace(self.folder)
 
     def _enter(self, name: str, command: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
         """Start a command in the namespaces; `setsid` leaves it to the first process there."""
@@ -173,8 +173,10 @@ def cluster(kube: Path, images: Path, nodes: int = 2) -> Iterator[Cluster]:
     """A cluster for as long as the context lasts; nothing remains of it."""
     remove_remains()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    with (folder / LOCK).open("w") as lock:
+    with (folder / "draft").open("w") as lock:
+        # Where its lock is free, another process would remove it.
         fcntl.flock(lock, fcntl.LOCK_EX)
+        (folder / "draft").rename(folder / LOCK)
         made = Cluster(folder, kube, images, nodes)
         try:
             made.boot()
@@ -191,7 +193,13 @@ def remove_remains() -> None:
             continue
         with (folder / LOCK).open() as lock, suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _end(folder)
             _remove(folder)
+
+
+def _end(folder: Path) -> None:
+    if first := processes.first_of_namespace(folder):
+        processes.send(first, signal.SIGKILL)
 
 
 def _remove(folder: Path) -> None:

@@ -13,7 +13,6 @@ from tests.kube import cgroups, processes
 from tests.kube.api import Api
 from tests.waiting import until
 
-PLANE, SCRIPT = (Path(__file__).with_name(name) for name in ("plane.sh", "node.sh"))
 SOCKET = "/run/containerd/containerd.sock"
 """Each node's, since each has a `/run` of its own."""
 
@@ -69,13 +68,13 @@ class Node:
 
     def kill(self) -> None:
         """A machine's sudden death, with all containers."""
-        processes.send(self._first(), signal.SIGKILL)
-        until(lambda: not processes.running(SCRIPT, self.folder), f"{self.name} has ended")
+        processes.send(processes.first_of_namespace(self.folder), signal.SIGKILL)
+        until(lambda: not processes.running(self.folder), f"{self.name} has ended")
 
     @contextmanager
     def cut(self) -> Iterator[None]:
         """Neither the control plane nor other nodes reach it, nor it them; a context."""
-        plane = processes.first_of_namespace(PLANE, self.folder.parent)
+        plane = processes.first_of_namespace(self.folder.parent)
         link = ["nsenter", f"--net=/proc/{plane}/ns/net", "ip", "link", "set", f"node{self.number}"]
         subprocess.run([*link, "down"], check=True)
         try:
@@ -131,9 +130,6 @@ class Node:
     def _cgroup(self) -> str:
         # A kubelet removes every cgroup of a pod below its root that is not its own, and so would end the pods of another one.
         return f"{self.folder.parent.name}/{self.name}"
-
-    def _first(self) -> int:
-        return processes.first_of_namespace(SCRIPT, self.folder)
 
     def _kubelet(self) -> dict[str, Any]:
         return {

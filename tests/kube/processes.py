@@ -20,7 +20,7 @@ def running_below(folder: Path) -> list[int]:
 
 
 def first_of_namespace(*arguments: str | Path) -> int:
-    """The process among these that is number 1 to itself; 0 where none is: with it, all processes of its namespace end."""
+    """The process with these arguments that is number 1 to itself; 0 where none is. With it, all processes of its namespace end."""
     return next((pid for pid in running(*arguments) if _numbers(pid)[1:][-1:] == ["1"]), 0)
 
 
