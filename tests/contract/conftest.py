@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.integration.conftest import Project
 from tests.kubernetes.project import KubernetesProject
 from tests.toy_backend.project import ToyProject
 
-NEIGHBOURS = ("local", "docker")
+NEIGHBOURS = ("local", "docker", "kubernetes")
 """The backends on which another login has a cluster with the same project, stack and name, at the same place."""
 
 WAITS = """\
@@ -26,11 +27,17 @@ while not (folder / ".gate").exists():
 
 
 @contextmanager
-def neighbour(backend: str, project: Project) -> Iterator[None]:
+def neighbour(project: Project) -> Iterator[None]:
     """Another login's cluster with the same words trains meanwhile; in the end it has never been touched."""
     folder = project.folder.parent / "neighbour"
     image = getattr(project, "image", "")
-    other = DockerProject(folder, project.env["DOCKER_HOST"], image) if backend == "docker" else Project(folder)
+    other: Project
+    if isinstance(project, DockerProject):
+        other = DockerProject(folder, project.host, image)
+    elif isinstance(project, KubernetesProject):
+        other = KubernetesProject(folder, Path(project.env["KUBECONFIG"]), image)
+    else:
+        other = Project(folder)
     other.name = project.name
     other.env["XDG_STATE_HOME"] = project.env["XDG_STATE_HOME"]
     counter = f'env={{"COUNTER": {str(folder / "counter")!r}}}'
@@ -80,7 +87,7 @@ def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             found = Project(folder)
         found.write('command=["python", "train.py"], code="code", workers=1')
         found.init()
-        with neighbour(request.param, found) if request.param in NEIGHBOURS else nullcontext():
+        with neighbour(found) if request.param in NEIGHBOURS else nullcontext():
             yield found
             found.clean()
 

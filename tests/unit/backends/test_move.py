@@ -261,7 +261,7 @@ def test_a_move_from_docker_keeps_the_volumes_that_destroy_keeps(
     runner = DockerTaskRunner(engine=lambda _: cast(Any, None))
     monkeypatch.setattr(DockerTaskRunner, "end_run", lambda *_: True)
     monkeypatch.setattr(RecordCopy, "download", lambda *_: None)
-    monkeypatch.setattr(DockerTaskRunner, "_grace", lambda *_: 0.0)
+    monkeypatch.setattr(DockerTaskRunner, "grace", lambda *_: 0.0)
 
     def remove_all(*args: Any) -> str:
         retained.append(args[2])

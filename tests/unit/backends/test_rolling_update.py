@@ -208,7 +208,7 @@ def test_it_fails_when_the_task_does_not_run_for_a_while(last: RunState | None) 
 def test_without_a_reason_of_the_engine_the_error_has_the_state_or_the_missing_service() -> None:
     with pytest.raises(BackendError, match=r": scheduled$"):
         replace_worker([with_task(**OLD)], EngineTask(True, "", "scheduled"))
-    with pytest.raises(BackendError, match=r": its service was removed$"):
+    with pytest.raises(BackendError, match=r": it was removed$"):
         replace_worker([with_task(**OLD)])
 
 
