@@ -1,7 +1,7 @@
 """One project on each backend in turn: the machines are created once, each test has a run of its own."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from tests.ec2.project import Ec2Project
 from tests.engine.images import PYTHON
 from tests.integration.conftest import Project
 from tests.kubernetes.project import KubernetesProject
+from tests.kubernetes.rights import least_rights
 from tests.toy_backend.project import ToyProject
 
 NEIGHBOURS = ("local", "docker", "kubernetes")
@@ -66,7 +67,7 @@ def neighbour(project: Project) -> Iterator[None]:
 def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The project that all tests of a module use, with its stack."""
     folder = tmp_path_factory.mktemp(request.param) / "project"
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         found: Project
         if request.param == "docker":
@@ -78,9 +79,8 @@ def one_project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
                 patch.setenv(name, value)
             found = Ec2Project(folder, box, image)
         elif request.param == "kubernetes":
-            kube = request.getfixturevalue("kube")
-            patch.setenv("KUBECONFIG", str(kube.kubeconfig))
-            found = KubernetesProject(folder, kube.kubeconfig, PYTHON)
+            kubeconfig = stack.enter_context(least_rights(request.getfixturevalue("kube"), "contract"))
+            found = KubernetesProject(folder, kubeconfig, PYTHON)
         elif request.param.startswith("toy"):
             found = ToyProject(folder, request.param)
         else:

@@ -7,73 +7,46 @@ from typing import Any
 import pytest
 
 from tests.kube.cluster import Cluster
+from tests.kubernetes.rights import grant, login, until_missing
 from tests.unit.cases import inventory
 from tests.waiting import until
 from tfdeploy.backends.base import FAIL, OK, WARN
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.health import checks
-from tfdeploy.backends.kubernetes.kubeconfig import chosen_place
-from tfdeploy.backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, Rule, missing, role
+from tfdeploy.backends.kubernetes.permissions import CHECKS, CLUSTER_CHECKS, RULES, missing
 from tfdeploy.backends.kubernetes.validate import refuse
 from tfdeploy.errors import SpecError
 from tfdeploy.plan.plan import make_plan
 from tfdeploy.spec.cluster import cluster_spec
 
 NAMESPACE, USER = "permissions", "nobody"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @pytest.fixture
-def api(kube: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    """The API server for a user who may do nothing, and a namespace of its own. A process logs in at a server once."""
+def api(kube: Cluster) -> Iterator[ApiServer]:
+    """The API server for a user who may do nothing, and a namespace of its own."""
     path = f"/api/v1/namespaces/{NAMESPACE}"
     kube.api.apply(path, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    monkeypatch.setenv("KUBECONFIG", str(kube.user(USER, namespace=NAMESPACE)))
-    yield ApiServer(chosen_place("", NAMESPACE).home)
+    with login(kube.user(USER, namespace=NAMESPACE), NAMESPACE) as server:
+        yield server
     kube.api.delete(path)
-    until(
-        lambda: all(item["metadata"]["name"] != NAMESPACE for item in kube.api.items("/api/v1/namespaces")),
-        "it is gone",
-    )
-
-
-def grant(kube: Cluster, namespace: str, rules: tuple[Rule, ...]) -> None:
-    """Bind the user to a role with these rules."""
-    made = role(namespace, rules, USER)
-    binding = {
-        "apiVersion": made["apiVersion"],
-        "kind": f"{made['kind']}Binding",
-        "metadata": made["metadata"],
-        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": USER}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": made["kind"], "name": USER},
-    }
-    folder = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
-    for item in (made, binding):
-        kube.api.apply(f"{folder}/{item['kind'].lower()}s/{USER}", item)
-
-
-def until_missing(api: ApiServer, rules: tuple[Rule, ...]) -> None:
-    """The server applies a Role a moment after it has stored it."""
-
-    def are_missing() -> bool:
-        return missing(api) == rules
-
-    until(are_missing, f"{len(rules)} rules are missing")
+    namespaces = "/api/v1/namespaces"
+    until(lambda: all(item["metadata"]["name"] != NAMESPACE for item in kube.api.items(namespaces)), "it is gone")
 
 
 def test_the_printed_role_is_all_that_is_missing(kube: Cluster, api: ApiServer) -> None:
     assert missing(api) == RULES
     states = {check.what: check.state for check in checks(api)}
     assert states == {"API server": OK, "permissions": FAIL, "network policy": WARN, "metrics-server": WARN}
-    grant(kube, NAMESPACE, RULES[1:])
+    grant(kube, USER, NAMESPACE, RULES[1:])
     until_missing(api, RULES[:1])
-    grant(kube, NAMESPACE, RULES)
+    grant(kube, USER, NAMESPACE, RULES)
     until_missing(api, ())
 
 
 def test_with_all_roles_a_preview_sees_nodes_quotas_and_classes(kube: Cluster, api: ApiServer) -> None:
-    grant(kube, NAMESPACE, (*RULES, *CHECKS))
-    grant(kube, "", CLUSTER_CHECKS)
+    grant(kube, USER, NAMESPACE, (*RULES, *CHECKS))
+    grant(kube, USER, "", CLUSTER_CHECKS)
     until_missing(api, ())
 
     def warnings(**args: Any) -> list[str]:

@@ -1,0 +1,61 @@
+"""Users who may only do what a role gives them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.kube.cluster import Cluster
+from tests.waiting import until
+from tfdeploy.backends.kubernetes import api
+from tfdeploy.backends.kubernetes.api import ApiServer
+from tfdeploy.backends.kubernetes.kubeconfig import chosen_place
+from tfdeploy.backends.kubernetes.permissions import RULES, Rule, missing, role
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_GROUP = "rbac.authorization.k8s.io"
+
+
+def grant(kube: Cluster, user: str, namespace: str, rules: tuple[Rule, ...]) -> None:
+    """Bind a user to a role with these rules; without a namespace, to a ClusterRole."""
+    made = role(namespace, rules, user)
+    binding = {
+        "apiVersion": made["apiVersion"],
+        "kind": f"{made['kind']}Binding",
+        "metadata": made["metadata"],
+        "subjects": [{"kind": "User", "apiGroup": _GROUP, "name": user}],
+        "roleRef": {"apiGroup": _GROUP, "kind": made["kind"], "name": user},
+    }
+    folder = f"{_RBAC}/namespaces/{namespace}" if namespace else _RBAC
+    for item in (made, binding):
+        kube.api.apply(f"{folder}/{item['kind'].lower()}s/{user}", item)
+
+
+def until_missing(server: ApiServer, rules: tuple[Rule, ...]) -> None:
+    """Wait: an API server applies a role a moment after it has stored it."""
+
+    def are_missing() -> bool:
+        return missing(server) == rules
+
+    until(are_missing, f"{len(rules)} rules are missing")
+
+
+@contextmanager
+def login(kubeconfig: Path, namespace: str = "default") -> Iterator[ApiServer]:
+    """The API server for the user of a kubeconfig. A process logs in at a server once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(kubeconfig))
+        api._client.cache_clear()
+        yield ApiServer(chosen_place("", namespace).home)
+    api._client.cache_clear()
+
+
+@contextmanager
+def least_rights(kube: Cluster, user: str) -> Iterator[Path]:
+    """The kubeconfig of a user who has the Role that `tfdeploy rbac-policy` prints, and no more."""
+    kubeconfig = kube.user(user)
+    grant(kube, user, "default", RULES)
+    with login(kubeconfig) as server:
+        until_missing(server, ())
+        yield kubeconfig
