@@ -17,10 +17,19 @@ from tests.pulumi_home import pulumi_home
 pytestmark = pytest.mark.full
 
 CODE = """\
-import os, time
+import os, pathlib, time
 print("started", os.environ["TFDEPLOY_HOSTNAME"], flush=True)
-time.sleep(30 if os.environ["TFDEPLOY_JOB_NAME"] == "worker" else 3600)
+end = pathlib.Path(os.environ["TFDEPLOY_TRAIN_DIR"], "end")
+while os.environ["TFDEPLOY_JOB_NAME"] == "ps" or not end.exists():
+    time.sleep(0.1)
 """
+
+
+def end_programs(box: Box) -> None:
+    """Let the programs end, by a file on the file system that they share."""
+    for made in box.client("efs").describe_file_systems()["FileSystems"]:
+        for folder in box.efs(made["FileSystemId"]).glob("smoke-*/*/"):
+            (folder / "end").touch()
 
 
 def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tmp_path: Path) -> None:
@@ -37,15 +46,20 @@ def test_the_smoke_test_leaves_nothing_but_its_file(box: Box, box_image: str, tm
         "region": box.environment["AWS_REGION"],
         "instance-type": "m7i.large",
     }
-    done = subprocess.run(
+    lines = []
+    with subprocess.Popen(
         [sys.executable, "-m", "tools.smoke", "--yes", *(f"--{name}={value}" for name, value in chosen.items())],
         cwd=ROOT,
         env={**os.environ, **box.pulumi_environment, **pulumi_home(tmp_path, EC2_MODULES)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    ) as process:
+        for line in process.stdout or ():
+            lines.append(line)
+            if line.startswith("$ tfdeploy wait "):
+                end_programs(box)
+    assert process.returncode == 0, "".join(lines)
     text = (tmp_path / "smoke.txt").read_text()
     assert "## Result\neverything did what it should\n" in text
     for section in ("Properties, where they differ from the table of the box", "Left after destroy"):
