@@ -15,7 +15,7 @@ from tools.provision.lockfile import part, roots
 
 LOCK = (ROOT / "requirements.lock").read_text()
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
-EXTRAS = ("local", "docker", "ec2", "dev")
+EXTRAS = ("local", "docker", "ec2", "kubernetes", "dev")
 CLOUDS = {"boto3", "docker", "moto", "mypy", "pulumi-aws", "pulumi-docker", "pytest"}
 
 
