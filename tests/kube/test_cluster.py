@@ -1,10 +1,12 @@
 """The tests' own Kubernetes: pods find each other on two nodes, nodes fail and return, and a killed run leaves no process."""
 
+import json
 import os
 import signal
-import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ while True:
     except OSError:
         time.sleep(0.2)
 """
-KERNEL = ("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory", "net/ipv4/ip_forward")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def pod(name: str, node: str, image: str, command: list[str]) -> dict[str, Any]:
@@ -88,36 +90,45 @@ def test_a_node_that_dies_or_is_cut_off_is_lost_and_returns(kube: Cluster) -> No
 
 
 def test_a_cluster_whose_process_is_killed_leaves_no_process_and_the_next_one_removes_the_rest() -> None:
-    before = outside()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.kube", "--nodes=1"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
+    with computer() as enter:
+        before = outside(enter)
+        process = subprocess.Popen(
+            [*enter, sys.executable, "-m", "tests.kube", "--nodes=1"],
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        printed = process.stdout.readline()
+        folder = Path(printed.strip().removeprefix("export KUBECONFIG=")).parent
+        assert processes.running_below(folder)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        until(lambda: not processes.running_below(folder), "no process remains")
+        remove_remains()
+        assert not folder.exists()
+        assert not list(cgroups.ROOT.glob(f"*/{folder.name}"))
+        assert outside(enter) == before
+
+
+@contextmanager
+def computer() -> Iterator[tuple[str, ...]]:
+    """A network and mounts that no other test changes, as the beginning of a command in them."""
+    stays = ["unshare", "--net", "--mount", "--", "sh", "-c", "ip link set lo up; echo; exec cat"]
+    with subprocess.Popen(stays, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield ("nsenter", f"--target={process.pid}", "--net", "--mount", f"--wd={ROOT}", "--")
+
+
+def outside(enter: tuple[str, ...]) -> object:
+    """What a kubelet, containerd and CNI change on a computer that is theirs."""
+    seen = subprocess.run(
+        [*enter, sys.executable, "-m", "tests.kube.outside"],
+        env=ENVIRONMENT,
+        capture_output=True,
         text=True,
-        start_new_session=True,
+        check=True,
     )
-    assert process.stdout is not None
-    printed = process.stdout.readline()
-    folder = Path(printed.strip().removeprefix("export KUBECONFIG=")).parent
-    assert processes.running_below(folder)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    until(lambda: not processes.running_below(folder), "no process remains")
-    remove_remains()
-    assert not folder.exists()
-    assert not list(cgroups.ROOT.glob(f"*/{folder.name}"))
-    assert outside() == before
-
-
-def outside() -> dict[str, object]:
-    """What a kubelet, containerd and CNI change on a machine that is theirs."""
-    rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout.splitlines()
-    return {
-        "links": {name for _, name in socket.if_nameindex()},
-        "mounts": {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()},
-        "rules": [line for line in rules if not line.startswith(("#", ":"))],
-        "kernel": [Path("/proc/sys", setting).read_text() for setting in KERNEL],
-        "folders": [Path(path).exists() for path in ("/var/lib/cni", "/var/lib/kubelet", "/run/netns")],
-    }
+    return json.loads(seen.stdout)
