@@ -29,7 +29,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"workers": -1}, "mnist: workers: -1 is", "0 to 1000."),
     ({"workers": "two"}, "mnist: workers: 'two' is a string.", "Use an integer from 0 to 1000."),
     ({}, "mnist: workers: the cluster has no task.", "Set workers=1 or more."),
-    ({"workers": 1, "backend": "mesos"}, "mnist: backend: 'mesos' is not valid.", 'Use "local", "docker" or "ec2".'),
+    (
+        {"workers": 1, "backend": "mesos"},
+        "mnist: backend: 'mesos' is not valid.",
+        'Use "local", "docker", "ec2" or "kubernetes".',
+    ),
     ({"workers": 1, "code": "nowhere"}, "mnist: code: ", "nowhere does not exist. Name a folder"),
     (
         {"workers": 1, "command": ["no-such-program"]},

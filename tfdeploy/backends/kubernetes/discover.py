@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...errors import BackendError, SpecError
+from ...errors import BackendError, SpecError, Unreachable
 from ..base import FAIL, Check, ClusterRef, DiscoveredCluster
 from .api import ApiServer
 from .health import checks
@@ -24,9 +24,12 @@ def discover_clusters(place: str = "") -> list[DiscoveredCluster]:
     """All clusters with objects in the namespace of a context.
 
     Raises:
-        Unreachable: the API server does not respond.
+        Unreachable: no such context names an API server, or the server does not respond.
     """
-    api = _api(place)
+    try:
+        api = _api(place)
+    except SpecError as error:
+        raise Unreachable(str(error)) from None
     by_cluster: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for kind, meta in _labelled(api):
         by_cluster.setdefault(meta["labels"][ID_LABEL], []).append((kind, meta))

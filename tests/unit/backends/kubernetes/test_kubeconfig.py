@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from tfdeploy.backends.kubernetes.api import ApiServer
+from tfdeploy.backends.kubernetes.discover import discover_clusters
 from tfdeploy.backends.kubernetes.kubeconfig import Kubeconfig, chosen_place
 from tfdeploy.backends.kubernetes.place import parse_home
-from tfdeploy.errors import SpecError
+from tfdeploy.errors import SpecError, Unreachable
 
 PLUGIN = """\
 #!/bin/sh
@@ -97,3 +98,9 @@ def test_proxy_and_name_of_the_server_are_used(written: Any) -> None:
         "inside",
         False,
     )
+
+
+def test_a_computer_without_a_context_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(Unreachable, match="no kubeconfig has a context"):
+        discover_clusters()
