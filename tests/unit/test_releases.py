@@ -38,6 +38,7 @@ PROVIDERS = {
     "RecordBucket": "tfdeploy.backends.ec2.record_bucket RecordBucketProvider",
     "SshKey": "tfdeploy.backends.ec2.ssh_key SshKeyProvider",
     "Swarm": "tfdeploy.backends.ec2.swarm SwarmProvider",
+    "PodObjects": "tfdeploy.backends.kubernetes.resources PodObjectsProvider",
 }
 """Type of each dynamic resource to the module and the class of its provider, both of which states have."""
 
@@ -52,7 +53,7 @@ def test_the_component_has_the_type_of_0_1_0() -> None:
     assert TYPE == "tfdeploy:index:TensorFlowCluster"
 
 
-def test_dynamic_resources_have_the_types_and_providers_of_0_1_0() -> None:
+def test_dynamic_resources_have_the_types_and_providers_that_states_have() -> None:
     for named in PROVIDERS.values():
         import_module(named.partition(" ")[0])
     modules = {sub.__name__: sub.__module__ for sub in Resource.__subclasses__()}
