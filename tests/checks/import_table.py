@@ -67,7 +67,7 @@ TABLE: Mapping[str, Sequence[str] | None] = {
         "agent.control.move",
         "agent.run_spec",
         "agent.run_state",
-        "agent.control.success_policy",
+        "agent.control.end_policy",
         "agent.task_command",
     ),
     "backends": (*BASE, *SHARED_BY_BACKENDS, "plan", "spec", "agent"),

@@ -11,7 +11,7 @@ from tfdeploy.agent.run_state import RunState
 from tfdeploy.backends.base import ClusterRef, ObservedState
 from tfdeploy.backends.kubernetes.api import ApiServer
 from tfdeploy.backends.kubernetes.backend import BACKEND
-from tfdeploy.backends.kubernetes.objects import KINDS, ClusterObjects
+from tfdeploy.backends.kubernetes.cluster_objects import KINDS, ClusterObjects
 from tfdeploy.errors import BackendError
 
 STORAGE_CLASS = "folders"

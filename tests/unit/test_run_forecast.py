@@ -20,7 +20,7 @@ from tfdeploy.plan.plan import make_plan
 from tfdeploy.receipts import Receipt
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.run_history import outcome_of
-from tfdeploy.spec.unknown import Unknown
+from tfdeploy.spec.unknown_values import Unknown
 
 MACHINES = {BOX.size: 1}
 

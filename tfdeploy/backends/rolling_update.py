@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
-from ..agent.control.success_policy import end_of_time, may_finish
+from ..agent.control.end_policy import end_of_time, may_finish
 from ..agent.polling import wait_until
 from ..agent.run_state import FINAL, RUNNING, RunState
 from ..errors import BackendError

@@ -14,7 +14,7 @@ from ..errors import SpecError
 from ..identity import stored_cluster
 from ..spec.cluster import GROUPS, cluster_spec
 from ..spec.environment import secret_texts
-from ..spec.unknown import Unknown, undecided, unknowns
+from ..spec.unknown_values import Unknown, undecided, unknowns
 
 _FOLDERS = ("train_dir", "data_dir")
 _ITEM = re.compile(r"\[\d+\].*")

@@ -28,7 +28,7 @@ from ..plan.plan import Plan, make_plan
 from ..report.expected import expected_state
 from ..spec.cluster import ClusterSpec, cluster_spec
 from ..spec.environment import SecretText
-from ..spec.unknown import Unknown, unknowns
+from ..spec.unknown_values import Unknown, unknowns
 from . import shipped_code
 from .config import environment_arguments, overridden, resolved, shown
 from .move import Move, described, move_of

@@ -22,7 +22,7 @@ from ..identity import refuse_other_name, refuse_second, register_identity
 from ..plan.plan import TaskPlan
 from ..resources import Cleanup, Run, Task
 from ..spec.arg_reader import refuse_deep
-from ..spec.unknown import without_unused
+from ..spec.unknown_values import without_unused
 from . import shipped_code
 from .announcements import print_notices, print_preview, refusal, report_installation
 from .argument_outputs import awaited, has_outputs, is_undecided, unknown_output, with_unknown_outputs

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ..errors import BundleError, EmptyBundle
 from ..units import counted, text_of_size
+from .default_exclusions import looks_secret
 from .ignore_rules import CREDENTIAL, AllRules, deciding, is_included, rules_above, rules_in
-from .left_out import looks_secret
 
 MOST_BYTES = 100 * 1024 * 1024
 """A folder of code larger than this is refused: data belongs into `data_dir`."""
@@ -40,7 +40,7 @@ class Bundle:
     size: int
     name: str
     credentials: tuple[str, ...] = ()
-    """Files and folders that are not shipped because of `left_out.CREDENTIALS` alone."""
+    """Files and folders that are not shipped because of `default_exclusions.CREDENTIALS` alone."""
     suspects: tuple[str, ...] = ()
     """Files that are shipped and look as if they had keys or passwords in them."""
     shipped: Mapping[str, ShippedFile] = field(default_factory=dict, repr=False, compare=False)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pathspec import GitIgnoreSpec
 
 from ..errors import BundleError
-from .left_out import CREDENTIALS, EXCLUDED
+from .default_exclusions import CREDENTIALS, EXCLUDED
 
 _IGNORE_FILES = (".gitignore", ".tfdeployignore")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

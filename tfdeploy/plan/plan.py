@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ..agent import run_spec, task_command
 from ..agent.control import elastic
-from ..agent.control.success_policy import deciding_tasks, is_worker
+from ..agent.control.end_policy import deciding_tasks, is_worker
 from ..agent.run_spec import RunSpec
 from ..agent.run_state import EVALUATOR, FAILED, TENSORBOARD, RunState, continues
 from ..errors import PlacementError, SpecError
 from ..spec.backends import BACKENDS
 from ..spec.cluster import ClusterSpec, JobSpec
-from ..spec.unknown import Unknown, is_known
+from ..spec.unknown_values import Unknown, is_known
 from ..units import counted, text_of_number, text_of_seconds
 from .change import CREATE, DELETE, UPDATE, Change, detail
 from .constraints import Constraint, parse

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..agent.control.elastic import optional_workers
-from ..agent.control.success_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
+from ..agent.control.end_policy import WORKER_0, deciding_tasks, end_of_time, is_worker
 from ..agent.events import UNTIL_DISABLED, UNTIL_NO_NUMBER
 from ..agent.record.escapes import plain, shown_text
 from ..agent.record.metric_values import number_in

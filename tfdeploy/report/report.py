@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..agent import run_state as states
+from ..agent.control.end_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.control.start_barrier import tasks_not_ready
-from ..agent.control.success_policy import end_of_time, finishing_evaluator, finishing_workers, is_worker
 from ..agent.record.artifacts import CHECKPOINT, FILES, StoredArtifact
 from ..agent.record.escapes import shown_text
 from ..agent.record.metric_values import number_in

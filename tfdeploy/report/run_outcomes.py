@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from .. import receipts
 from ..agent import events
+from ..agent.control.end_policy import deciding_tasks
 from ..agent.control.move import moves_after
-from ..agent.control.success_policy import deciding_tasks
 from ..agent.record.record import Record
 from ..agent.run_state import RunState
 from ..backends.base import ClusterRef, ObservedState

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import SpecError, nearest
 from ..units import DURATION_FORM, SIZE_FORM, seconds, size
-from .unknown import is_known
+from .unknown_values import is_known
 
 MOST_DEPTH = 100
 """Of mappings and lists in each other."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..agent.settings import SECRET_VARIABLE
 from .arg_reader import ArgReader, not_encodable
-from .unknown import Unknown, is_known
+from .unknown_values import Unknown, is_known
 
 LONGEST_TEXT = 100_000
 """Bytes of a command, of the context, of an environment variable: Linux refuses a single one above 128 KiB."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from ..errors import nearest
 from .arg_reader import ArgReader
-from .unknown import is_known
+from .unknown_values import is_known
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 """What a taint does to pods that do not tolerate it."""

@@ -11,7 +11,7 @@ from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent.control import reconcile
 from tfdeploy.agent.control.controller import Clock, Controller
-from tfdeploy.agent.control.success_policy import spent
+from tfdeploy.agent.control.end_policy import spent
 from tfdeploy.agent.record.record import Record
 from tfdeploy.agent.run_spec import RunSpec
 from tfdeploy.agent.run_state import BUDGET, RunResult, RunState

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.cases import plan
 from tests.unit.simulation import World
 from tfdeploy.agent import sync
-from tfdeploy.agent.control.success_policy import finishing_workers
+from tfdeploy.agent.control.end_policy import finishing_workers
 
 DEFAULT = 6.0
 

@@ -10,7 +10,7 @@ from pathspec import GitIgnoreSpec
 
 from tfdeploy.errors import BundleError, EmptyBundle
 from tfdeploy.plan import code_bundle as module
-from tfdeploy.plan import left_out
+from tfdeploy.plan import default_exclusions
 from tfdeploy.plan.code_bundle import archive, changed_files, collect
 
 
@@ -193,7 +193,7 @@ def test_keys_and_credentials_are_not_shipped_and_are_listed(code: Path) -> None
 
 
 def test_no_pattern_of_credentials_is_without_an_example() -> None:
-    for pattern in left_out.CREDENTIALS:
+    for pattern in default_exclusions.CREDENTIALS:
         spec = GitIgnoreSpec.from_lines([pattern.removeprefix("!")])
         assert any(spec.match_file(name) for name in [*CREDENTIALS, ".env.example", ".env.sample", ".env.template"]), (
             pattern

@@ -14,7 +14,7 @@ from tfdeploy.errors import PlacementError, SpecError
 from tfdeploy.plan.plan import Plan, make_plan, starts_new_run
 from tfdeploy.plan.scheduler import Machine
 from tfdeploy.spec.environment import SecretText
-from tfdeploy.spec.unknown import Unknown, is_known
+from tfdeploy.spec.unknown_values import Unknown, is_known
 
 
 @pytest.mark.parametrize(

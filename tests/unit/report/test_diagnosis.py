@@ -12,7 +12,7 @@ from tfdeploy.agent.record.record import RecordView, StoredLine
 from tfdeploy.agent.run_spec import RunJob
 from tfdeploy.agent.run_state import RunState, TaskState
 from tfdeploy.backends.base import GONE, EngineTask, ObservedMachines, ObservedState
-from tfdeploy.backends.docker.swarm.former_launcher import lost_remedy
+from tfdeploy.backends.docker.swarm.confirmed_end import lost_remedy
 from tfdeploy.report.diagnosis import Facts, Trouble, explain
 from tfdeploy.report.expected import expected_state
 from tfdeploy.report.program_problems import Finding, waits_for_machines

@@ -16,7 +16,7 @@ from tfdeploy.spec.kubernetes import (
     kubernetes_spec,
     pod_spec,
 )
-from tfdeploy.spec.unknown import Unknown
+from tfdeploy.spec.unknown_values import Unknown
 
 EKS = '{"clusters": [{"cluster": {"certificate-authority-data": "…"}}], "users": [{"user": {"exec": {"command": "aws"}}}]}'
 

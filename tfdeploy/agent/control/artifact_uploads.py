@@ -21,7 +21,7 @@ from ..run_state import (
     TaskState,
 )
 from ..sync import UploadRequest
-from .success_policy import deciding_tasks
+from .end_policy import deciding_tasks
 
 SILENT_SECONDS = 30.0
 """The launcher that uploads is lost when it was silent for so long."""

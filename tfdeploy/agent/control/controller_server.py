@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, 
 from urllib.parse import unquote
 
 from ..launch import workdir
-from ..launch.lead import die_with_parent, yield_to_programs
+from ..launch.parent_death import die_with_parent, yield_to_programs
 from ..launch.process import wait_for_signal, wake_main_thread
 from ..record import record_import
 from ..record.artifact_store import UploadUnknown

@@ -28,7 +28,7 @@ from ..run_state import (
     TaskState,
 )
 from ..sync import ExitReport
-from .success_policy import may_restart
+from .end_policy import may_restart
 
 MAX_BACKOFF = 300.0
 """The back-off doubles with each restart, up to this many seconds."""

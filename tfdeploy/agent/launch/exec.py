@@ -10,7 +10,7 @@ import termios
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-from .lead import NOT_FOUND
+from .parent_death import NOT_FOUND
 from .process import MARK, start_time
 
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM")

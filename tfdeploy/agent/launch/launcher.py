@@ -28,8 +28,8 @@ from ..transport.log_shipper import Shipper, close_spool, open_spool
 from ..transport.rpc import INTERRUPTED_CODE, CallError, CallObsolete, Client
 from . import docker_env, workdir
 from .last_order import LastOrder
-from .lead import NOT_FOUND, die_with_parent, yield_to_programs
 from .lease import Lease, boot_seconds
+from .parent_death import NOT_FOUND, die_with_parent, yield_to_programs
 from .ports import Port, PortTaken
 from .process import kill_leftovers, wait_for_signal, wake_main_thread
 from .program import Program

@@ -1,8 +1,8 @@
 """The child process of a launcher: it never outlives the launcher, and is stopped with all of its children.
 
-The child leads a process group. It is started through a small step (`lead.py`) that asks the kernel to kill it when the launcher dies,
-for whatever reason. Processes that the child leaves behind are killed by the next launcher or by the backend, which find them by
-the note `child.json` (group, start time, boot).
+The child leads a process group. It is started through a small step (`parent_death.py`) that asks the kernel to kill it when the
+launcher dies, for whatever reason. Processes that the child leaves behind are killed by the next launcher or by the backend, which
+find them by the note `child.json` (group, start time, boot).
 """
 
 import contextlib

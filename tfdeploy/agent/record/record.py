@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ..control.success_policy import deciding_tasks
+from ..control.end_policy import deciding_tasks
 from ..control.until import LoggedValue
 from ..events import PATTERN_DISABLED, PATTERN_SLOW, RECORD_DAMAGED, Event
 from ..files import write_whole

@@ -26,7 +26,7 @@ from .engine.engine import Engine, engine_errors
 from .engine.exec import ExecConnection, ExecStream
 from .labels import ServiceJson, Services, machine_of
 from .swarm import nodes
-from .swarm.former_launcher import lost_remedy
+from .swarm.confirmed_end import lost_remedy
 from .swarm.services import AGENT_COMMAND, AGENT_FILE, TASK_FOLDER, Service, stop_timeout
 from .swarm.swarm import Swarm, require_service
 from .volumes import exclusive_volumes, restart_effects

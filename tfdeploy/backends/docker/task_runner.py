@@ -33,7 +33,7 @@ from .engine.controller_client import ControllerClient
 from .engine.engine import Engine
 from .labels import SPEC_HASH_LABEL, name_prefix
 from .swarm import nodes
-from .swarm.former_launcher import lost_remedy, wait_for_former_launcher
+from .swarm.confirmed_end import lost_remedy, wait_for_former_launcher
 from .swarm.services import (
     Service,
     controller_service,

@@ -10,7 +10,7 @@ from ...errors import SpecError, Unreachable
 from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec
 from ...spec.docker import HOST, OVERLAY
-from ...spec.unknown import is_known
+from ...spec.unknown_values import is_known
 from ..image_content import named_image
 from ..validate import refuse_elastic_on_machines, refuse_requirements, refuse_same_ports, refuse_script
 from . import containers

@@ -14,8 +14,8 @@ import urllib3
 from kubernetes.client import ApiClient
 
 from ...errors import BackendError, Unreachable
+from .home import parse_home
 from .kubeconfig import Kubeconfig, source_of
-from .place import parse_home
 
 Json = dict[str, Any]
 

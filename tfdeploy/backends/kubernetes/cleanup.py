@@ -6,8 +6,8 @@ from typing import Any
 from ...errors import BackendError
 from ..controller_calls import wait_for
 from ..parallel_calls import PARALLEL_CALLS, for_all
+from .cluster_objects import KINDS, ClusterObjects
 from .labels import AGENT, SECRETS, TRAIN, hostname_of, object_name
-from .objects import KINDS, ClusterObjects
 from .states import is_node_silent
 
 _SECONDS = 60.0

@@ -14,8 +14,8 @@ from .. import controller_calls
 from ..base import ClusterRef
 from ..record_copy import RecordCopy
 from .api import ApiServer
+from .cluster_objects import ClusterObjects
 from .labels import TOKEN, controller_pod, object_name
-from .objects import ClusterObjects
 from .pods import CONTROLLER_PORT
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from ...errors import BackendError, SpecError, Unreachable
 from ..base import FAIL, Check, ClusterRef, DiscoveredCluster
 from .api import ApiServer
+from .cluster_objects import KINDS, kind_path
 from .health import checks
 from .kubeconfig import chosen_place
 from .labels import ID_LABEL, NAME_LABEL, OWNER, PROJECT, STACK
-from .objects import KINDS, kind_path
 
 _UNKNOWN = "?"
 

@@ -16,7 +16,7 @@ from kubernetes.config import ConfigException, incluster_config, kube_config
 from ...agent.files import write_whole
 from ...errors import SpecError, nearest
 from ...paths import make_private, state_folder
-from .place import NamespaceRef
+from .home import NamespaceRef
 
 _WHERE = "kubernetes.context"
 _DEFAULT_NAMESPACE = "default"

@@ -8,7 +8,7 @@ from ...agent.run_state import UNREACHABLE
 from ...units import moment
 from ..base import ObservedMachines
 from .api import FORBIDDEN, NOT_FOUND, ApiError
-from .objects import ClusterObjects
+from .cluster_objects import ClusterObjects
 from .states import LOST_REMEDY, is_node_silent
 
 _UNKNOWN = "Unknown"

@@ -17,10 +17,10 @@ from ..base import ClusterRef, DependencyRequest, Rendered
 from ..image_content import named_image, named_image_content
 from ..record_copy import RecordCopy, record_archive
 from .api import FORBIDDEN, NOT_FOUND, ApiError, ApiServer
+from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .kubeconfig import chosen_place
 from .labels import ID_LABEL, JOB_LABEL, RECORD, TOKEN, TRAIN, object_name
-from .objects import ClusterObjects
 from .placement import placement
 from .pods import GPU, TRAIN_FOLDER, PodMount, PodSettings
 from .validate import refuse

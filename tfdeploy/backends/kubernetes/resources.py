@@ -17,10 +17,10 @@ from ..stack_config import StackProvider
 from ..state_values import plain_values
 from ..zipapp import application, version
 from .api import ApiServer
+from .cluster_objects import ClusterObjects
+from .home import parse_home
 from .kubeconfig import store_source
 from .labels import AGENT, HOSTNAME_LABEL, ID_LABEL, SECRETS, TOKEN, cluster_labels, metadata, object_name
-from .objects import ClusterObjects
-from .place import parse_home
 from .pods import CONTROLLER_PORT, TASK_PORT
 
 Props = dict[str, Any]

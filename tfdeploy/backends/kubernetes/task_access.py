@@ -14,10 +14,10 @@ from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy
 from ..terminal import attach, terminal_size_env
 from ..terminal import is_terminal as has_terminal
 from .api import ApiError, ApiServer
+from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .exec import PodCommand, PodConnection
 from .labels import controller_pod, hostname_of, selector
-from .objects import ClusterObjects
 from .pods import AGENT_COMMAND, CONTAINER, TASK_FOLDER, stop_seconds
 from .states import LOST_REMEDY
 

@@ -30,9 +30,9 @@ from ..record_view import DELETE_UNREACHABLE, refuse_loss
 from ..rolling_update import StartFailure, TaskHistory, Turns, replace_task, wait_for_finish, wait_for_start
 from . import cleanup, nodes
 from .api import ApiServer
+from .cluster_objects import ClusterObjects
 from .controller_client import PodController
 from .labels import HASH_LABEL, object_name, prefix
-from .objects import ClusterObjects
 from .pods import controller_set, stop_seconds, task_job
 from .resources import secret
 

@@ -11,7 +11,7 @@ from ...plan.plan import Plan
 from ...spec.cluster import ClusterSpec, JobSpec
 from ...spec.docker import HOST
 from ...spec.kubernetes import Toleration
-from ...spec.unknown import is_known
+from ...spec.unknown_values import is_known
 from ...units import named, quantity, text_of_size
 from ..base import FAIL
 from ..validate import refuse_requirements, refuse_script

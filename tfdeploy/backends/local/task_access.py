@@ -13,7 +13,7 @@ from functools import partial
 import psutil
 
 from ...agent.launch.exec import program_context
-from ...agent.launch.lead import NOT_FOUND
+from ...agent.launch.parent_death import NOT_FOUND
 from ...agent.record.record import Record, ViewRequest
 from ...agent.run_state import RunState
 from ...agent.transport.rpc import CallError

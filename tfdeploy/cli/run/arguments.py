@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...agent.control.success_policy import may_fail
+from ...agent.control.end_policy import may_fail
 from ...agent.run_state import DEAD, SUCCEEDED, RunState
 from ...agent.task_command import FLAGS
 from ...errors import SpecError

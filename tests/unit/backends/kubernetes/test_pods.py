@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from tests.unit.props import run_props, task_props
 from tfdeploy.backends.base import RunProps, TaskProps
-from tfdeploy.backends.kubernetes.objects import definition
+from tfdeploy.backends.kubernetes.cluster_objects import definition
 from tfdeploy.backends.kubernetes.pods import PodMount, PodSettings, controller_set, task_job
 from tfdeploy.backends.kubernetes.resources import secrets_suffix, shared_objects
 

@@ -23,7 +23,7 @@ from ... import controller_calls
 from ...base import CONTROLLER, ClusterRef
 from ...record_copy import RecordCopy
 from ..labels import cluster_filter, service_name
-from ..swarm.former_launcher import FormerLauncher
+from ..swarm.confirmed_end import FormerLauncher
 from ..swarm.services import TOKEN_FILE
 from .connection import CALL_SECONDS
 from .engine import Engine

@@ -15,7 +15,7 @@ from tfdeploy.backends.docker import task_access
 from tfdeploy.backends.docker.engine.controller_client import ControllerClient
 from tfdeploy.backends.docker.engine.engine import Engine as RealEngine
 from tfdeploy.backends.docker.swarm import nodes
-from tfdeploy.backends.docker.swarm.former_launcher import FormerLauncher, wait_for_former_launcher
+from tfdeploy.backends.docker.swarm.confirmed_end import FormerLauncher, wait_for_former_launcher
 from tfdeploy.backends.docker.swarm.services import Service, task_service
 from tfdeploy.backends.docker.task_access import DockerAccess
 from tfdeploy.backends.docker.task_runner import DockerTaskRunner

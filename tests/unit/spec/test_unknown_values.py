@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tfdeploy.spec.cluster import cluster_spec
-from tfdeploy.spec.unknown import Unknown, is_known, undecided, unknowns
+from tfdeploy.spec.unknown_values import Unknown, is_known, undecided, unknowns
 
 
 def test_it_is_found_at_every_depth() -> None:
