@@ -1,8 +1,8 @@
 """What a `TaskRunner` does the same on every engine whose controller is a container: stop, move, remove and observe."""
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ..agent.record.record import ViewRequest
@@ -28,6 +28,17 @@ class ContainerController(RunReceiver, Protocol):
 
     def last_known_run(self) -> RunState | None:
         """The current run; from the copy of the record where the controller does not respond."""
+
+
+@contextmanager
+def engine_reason(observe: Callable[[], EngineTask | None]) -> Iterator[None]:
+    """Errors have the engine's reason why a task, or the controller, does not run."""
+    try:
+        yield
+    except BackendError as error:
+        task = observe()
+        reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
+        raise BackendError(f"{error}{reason}") from None
 
 
 class ContainerRunner:

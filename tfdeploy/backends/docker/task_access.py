@@ -17,6 +17,7 @@ from ...errors import BackendError, NotFound, Unreachable
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, Route, TaskUsage
 from ..connection import Connection
+from ..container_runner import engine_reason
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
 from ..terminal import attach, terminal_size_env
 from ..terminal import is_terminal as has_terminal
@@ -98,12 +99,8 @@ class DockerAccess:
                 _start_again(swarm, hostname, stopped)
         else:
             swarm.restart(hostname)
-        try:
+        with engine_reason(lambda: swarm.tasks().get(hostname)):
             wait_until_running(controller.current_run, before, timeout)
-        except BackendError as error:
-            state = swarm.tasks().get(hostname)
-            reason = f" ({state.state}: {state.reason})" if state and state.reason else ""
-            raise BackendError(f"{error}{reason}") from None
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """The node is removed from the Swarm."""

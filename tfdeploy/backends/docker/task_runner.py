@@ -9,7 +9,7 @@ from functools import partial
 from ...agent.run_spec import RunSpec
 from ...agent.run_state import UNKNOWN, UNREACHABLE, RunState
 from ...agent.transport.rpc import task_token
-from ...errors import BackendError, SpecError, Unreachable
+from ...errors import SpecError, Unreachable
 from ...spec.cluster import JOBS
 from .. import controller_calls, lost_record
 from ..base import (
@@ -23,7 +23,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
-from ..container_runner import ContainerRunner
+from ..container_runner import ContainerRunner, engine_reason
 from ..record_copy import RecordCopy, RecordCopyBusy
 from ..record_view import DELETE_UNREACHABLE, refuse_loss
 from ..rolling_update import Turns, replace_task, wait_for_finish, wait_for_start
@@ -194,7 +194,7 @@ class DockerTaskRunner(ContainerRunner):
         """Create or update the controller, and wait until it runs. Errors meanwhile have the engine's reason why it does not."""
         swarm, desired = self._swarm(props["cluster"]), controller_service(props)
         swarm.apply(desired)
-        try:
+        with engine_reason(lambda: swarm.tasks().get(CONTROLLER)):
             wait_for_start(
                 f"the controller of {swarm.cluster['name']}",
                 lambda: swarm.runs_as_defined(desired),
@@ -202,10 +202,6 @@ class DockerTaskRunner(ContainerRunner):
                 CONTROLLER_TIMEOUT,
             )
             yield self.controller(props["cluster"])
-        except BackendError as error:
-            task = swarm.tasks().get(CONTROLLER)
-            reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
-            raise BackendError(f"{error}{reason}") from None
 
     def run_is_current(self, props: RunProps) -> bool:
         """Whether the controller exists and this is its run; if the engine is unreachable, assume both."""

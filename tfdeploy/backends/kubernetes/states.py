@@ -19,9 +19,7 @@ LOST_REMEDY = (
 
 def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
     """The state of one task; `pods` are all of its Job, the controller's where `job` is its StatefulSet."""
-    in_order = sorted(
-        pods, key=lambda pod: (pod["status"].get("phase") not in _ENDED, pod["metadata"]["creationTimestamp"])
-    )
+    in_order = _in_order(pods)
     newest = in_order[-1] if in_order else None
     is_complete = job is not None and bool(job.get("status", {}).get("succeeded"))
     if newest is None:
@@ -35,6 +33,13 @@ def engine_task(job: Json | None, pods: Sequence[Json]) -> EngineTask:
     state, reason = _live_state(newest)
     reason = reason or (former if state in (SCHEDULED, STARTING) else "")
     return EngineTask(True, newest["metadata"]["name"], state, reason)
+
+
+def _in_order(pods: Sequence[Json]) -> list[Json]:
+    """The pods of a task, from the oldest; those that have ended come first."""
+    return sorted(
+        pods, key=lambda pod: (pod["status"].get("phase") not in _ENDED, pod["metadata"]["creationTimestamp"])
+    )
 
 
 def _live_state(pod: Json) -> tuple[str, str]:
@@ -92,7 +97,5 @@ def _condition(pod: Json, kind: str) -> Json:
 
 def node_of(pods: Sequence[Json]) -> str:
     """The node of the pod that runs, else of the newest; empty where it has none."""
-    in_order = sorted(
-        pods, key=lambda pod: (pod["status"].get("phase") not in _ENDED, pod["metadata"]["creationTimestamp"])
-    )
+    in_order = _in_order(pods)
     return str(in_order[-1]["spec"].get("nodeName", "")) if in_order else ""

@@ -10,6 +10,7 @@ from ...units import quantity
 from .. import controller_calls
 from ..base import CONTROLLER, ClusterRef, EngineTask, Route, TaskUsage
 from ..connection import Connection
+from ..container_runner import engine_reason
 from ..task_access import address_of, announce, lost_in_memory, task_of, to_copy_from, to_restart, wait_until_running
 from ..terminal import attach, terminal_size_env
 from ..terminal import is_terminal as has_terminal
@@ -62,12 +63,8 @@ class KubernetesAccess:
         announce(controller, hostname, action)
         objects.restart(hostname)
         seconds = stop_seconds(float(run.spec.grace) if run else 0.0) + _STOP_MARGIN
-        try:
+        with engine_reason(lambda: objects.tasks().get(hostname)):
             wait_until_running(controller.current_run, before, seconds)
-        except BackendError as error:
-            task = objects.tasks().get(hostname)
-            reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
-            raise BackendError(f"{error}{reason}") from None
 
     def lost_effect(self, cluster: ClusterRef, machine: str) -> str:
         """Kubernetes itself is told that a node is lost."""

@@ -24,7 +24,7 @@ from ..base import (
     TaskOutputs,
     TaskProps,
 )
-from ..container_runner import ContainerRunner
+from ..container_runner import ContainerRunner, engine_reason
 from ..record_copy import RecordCopy, RecordCopyBusy
 from ..record_view import DELETE_UNREACHABLE, refuse_loss
 from ..rolling_update import StartFailure, TaskHistory, Turns, replace_task, wait_for_finish, wait_for_start
@@ -157,7 +157,7 @@ class KubernetesTaskRunner(ContainerRunner):
         objects, desired, controller = _objects(cluster), controller_set(props), self.controller(cluster)
         objects.apply_set(desired)
         name = f"the controller of {cluster['name']}"
-        try:
+        with engine_reason(lambda: objects.tasks().get(CONTROLLER)):
             wait_for_start(
                 name,
                 lambda: objects.runs_as_defined(desired),
@@ -166,10 +166,6 @@ class KubernetesTaskRunner(ContainerRunner):
             )
             controller_calls.await_controller(controller, cluster["name"], CONTROLLER_SECONDS)
             yield controller
-        except BackendError as error:
-            task = objects.tasks().get(CONTROLLER)
-            reason = f" ({task.state}: {task.reason})" if task and task.reason else ""
-            raise BackendError(f"{error}{reason}") from None
 
     def run_is_current(self, props: RunProps) -> bool:
         """Whether the controller exists and this is its run; if the API server is unreachable, assume both."""
