@@ -18,14 +18,14 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TextIO
 
 PRELOADED = (
     *("pulumi.dynamic", "pulumi.runtime.proto.provider_pb2_grpc"),
     *("dill", "grpc._channel", "grpc._server", "pathspec", "psutil"),
 )
-"""Nothing of tfdeploy. No module of grpc has threads before there is a channel or a server."""
+"""No module of grpc has threads before there is a channel or a server."""
 
 PROGRAM, PROVIDER = "pulumi-language-python-exec", ["-u", "-m", "pulumi.dynamic"]
 
@@ -155,6 +155,17 @@ def _take_over(start: Start) -> None:
     sys.stderr = _stream(2, sys.stderr, is_unbuffered)
     sys.modules["__main__"] = ModuleType("__main__")
     sys.orig_argv = [sys.executable, *start.arguments]
+    _execute_again("tfdeploy")  # it changes how a process prints errors
+
+
+def _execute_again(package: str) -> None:
+    """Have a package executed when it is imported next, with the modules in it that are imported already."""
+    module = sys.modules.pop(package, None)
+    if module and module.__spec__:
+        spec = module.__spec__
+        spec.loader.create_module = lambda _: module  # type: ignore[method-assign, union-attr]
+        finder = SimpleNamespace(find_spec=lambda name, *_: spec if name == package else None)
+        sys.meta_path.insert(0, finder)
 
 
 def _follow(connection: socket.socket) -> None:

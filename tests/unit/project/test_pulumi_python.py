@@ -59,6 +59,11 @@ def test_a_program_runs_as_without_the_server(program: Path, tmp_path: Path) -> 
     assert server_time() > before
 
 
+def test_tfdeploy_changes_how_a_program_prints_errors_as_without_the_server(program: Path) -> None:
+    program.write_text("import sys, tfdeploy\nprint(sys.excepthook.func.__name__)")
+    assert _output(forked_python("tfdeploy"), program) == _output(plain_python(), program) == (0, "_print_exception\n")
+
+
 @pytest.mark.parametrize("python", [forked_python, plain_python])
 def test_the_server_of_dynamic_resources_prints_its_port_until_it_is_ended(python: Callable[[], Path]) -> None:
     process = _started(python(), "-u", "-m", "pulumi.dynamic", "127.0.0.1:1")
