@@ -2,7 +2,6 @@
 how this computer reaches the machines, the record, and the plan's part of the ledger."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +45,8 @@ class MachineInventory(Inventory):
 
     services: Services | None
     """Hostname to service; None where the Swarm does not exist, or does not respond."""
+    unreachable: str
+    """Why there are no `services`; empty where there are."""
     surplus: Sequence[str]
     """The machines that exist, but are not needed."""
     file_systems: Mapping[str, int]
@@ -69,7 +70,7 @@ class Ec2Planner:
             raise SpecError(f"{spec.name}: command", wrong, 'Give it, such as ["python", "train.py"].')
         folders = [_folder(cluster, spec, key) for key in ("train_dir", "data_dir")]
         needed, surplus = self._machine_provider.inspect(cluster, spec)
-        services, file_systems = _services(cluster), _file_systems(cluster, spec)
+        (services, unreachable), file_systems = _services(cluster), _file_systems(cluster, spec)
         validate.refuse_file_systems(spec, file_systems)
         return MachineInventory(
             machines=tuple(needed),
@@ -82,6 +83,7 @@ class Ec2Planner:
             lost=machines.lost(needed),
             place={"id": account.account_id(ssh.region(cluster)), "name": ""},
             services=services,
+            unreachable=unreachable,
             surplus=surplus,
             file_systems=file_systems if spec.ec2.efs == NEW else {},
         )
@@ -94,7 +96,7 @@ class Ec2Planner:
         warnings = validate.refuse_plan(spec, plan, code_files)
         costs.refuse(cluster, spec, plan, inventory)
         notices = containers.version_notices(spec, containers.installed_version())
-        return [*warnings, *notices, *record_bucket.warnings(cluster, spec)]
+        return [*warnings, *notices, *_unknown_changes(inventory), *record_bucket.warnings(cluster, spec)]
 
     def render(self, cluster: ClusterRef, spec: ClusterSpec, plan: Plan, inventory: MachineInventory) -> Rendered:
         """The containers, as on `docker`; what changes in machines and services; and what the machines cost."""
@@ -132,10 +134,19 @@ class Ec2Planner:
         return register_dependencies(request, target, swarm=swarm.swarm, manager=swarm.manager)
 
 
-def _services(cluster: ClusterRef) -> Services | None:
-    with suppress(Unreachable, SpecError):
-        return Swarm(ssh.engine(cluster), cluster).services()
-    return None
+def _services(cluster: ClusterRef) -> tuple[Services | None, str]:
+    """The services, or why there are none."""
+    try:
+        return Swarm(ssh.engine(cluster), cluster).services(), ""
+    except (Unreachable, SpecError) as error:
+        return None, str(error)
+
+
+def _unknown_changes(inventory: MachineInventory) -> list[str]:
+    """A warning where the manager exists and does not respond."""
+    if not (inventory.unreachable and machines.manager(inventory.machines).exists):
+        return []
+    return [f"{inventory.unreachable}. The plan does not say which existing tasks the update changes"]
 
 
 def _file_systems(cluster: ClusterRef, spec: ClusterSpec) -> Mapping[str, int]:

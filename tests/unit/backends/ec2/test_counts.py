@@ -4,7 +4,7 @@ Machines that boot are in `test_instance_poll`.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -60,6 +60,9 @@ DELETION = {
 }
 """The second call of `DescribeInstances` finds that all have ended."""
 
+UNREACHABLE = "there is no Swarm"
+UNKNOWN = f"{UNREACHABLE}. The plan does not say which existing tasks the update changes"
+
 
 @pytest.fixture(autouse=True)
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
@@ -72,7 +75,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[s
         return original(client, operation, arguments)
 
     def route(_: str) -> Any:
-        raise Unreachable("there is no Swarm")
+        raise Unreachable(UNREACHABLE)
 
     monkeypatch.setenv("AWS_REGION", REGION)
     monkeypatch.setattr(ssh, "route", route)
@@ -83,15 +86,15 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[s
         yield counted
 
 
-def preview(folder: Path, workers: int) -> Plan:
-    """What a preview does before Pulumi hears of a resource."""
+def preview(folder: Path, workers: int) -> tuple[Plan, Sequence[str]]:
+    """What a preview does before Pulumi hears of a resource: the plan and its warnings."""
     own = {"ssh_cidrs": ["203.0.113.7/32"], "ssh_public_key": f"{folder}/key.pub", "efs": "new", "max_machines": 100}
     asked = fleets.spec(workers=workers, command=["python", "/opt/train.py"], ec2=own)
     inventory = BACKEND.planner.inspect(CLUSTER, asked, folder)
     plan = make_plan(asked, inventory)
-    BACKEND.planner.validate(CLUSTER, asked, plan, inventory, ())
+    warnings = BACKEND.planner.validate(CLUSTER, asked, plan, inventory, ())
     BACKEND.planner.render(CLUSTER, asked, plan, inventory)
-    return plan
+    return plan, warnings
 
 
 def launch(plan: Plan) -> list[str]:
@@ -128,14 +131,16 @@ def launch(plan: Plan) -> list[str]:
 
 @pytest.mark.parametrize("workers", SIZES)
 def test_a_preview_makes_as_many_calls_for_many_machines(tmp_path: Path, calls: Counter[str], workers: int) -> None:
-    plan = preview(tmp_path, workers)
+    plan, warnings = preview(tmp_path, workers)
     assert len(plan.machines) == workers
+    assert UNKNOWN not in warnings
     assert calls == PREVIEW
     launch(plan)
     calls.clear()
     account.forget()
-    again = preview(tmp_path, workers)
+    again, warnings = preview(tmp_path, workers)
     assert all(machine.exists for machine in again.machines)
+    assert UNKNOWN in warnings
     assert calls == PREVIEW
 
 
@@ -143,7 +148,7 @@ def test_a_preview_makes_as_many_calls_for_many_machines(tmp_path: Path, calls: 
 def test_an_observation_and_a_deletion_make_as_many_calls_for_many_machines(
     tmp_path: Path, calls: Counter[str], workers: int
 ) -> None:
-    plan = preview(tmp_path, workers)
+    plan, _ = preview(tmp_path, workers)
     ids = launch(plan)
     costs.save_plan(CLUSTER, fleets.spec(workers=workers), plan)
     account.forget()
