@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class ApiFailed(Exception):

@@ -38,7 +38,7 @@ def parts(folder: Path, kube: Path) -> Mapping[str, list[str]]:
             *(str(kube), "controller-manager", login, "--leader-elect=false", f"--root-ca-file={folder}/ca.crt"),
             f"--service-account-private-key-file={folder}/sa.key",
             # A node counts as lost a minute after its last report elsewhere.
-            *("--node-monitor-grace-period=10s", "--node-monitor-period=1s"),
+            *("--node-monitor-grace-period=20s", "--node-monitor-period=1s"),
         ],
         "scheduler": [str(kube), "scheduler", login, "--leader-elect=false"],
         "names": [str(kube), "names", login, f"--address={ADDRESS}:53"],

@@ -5,7 +5,6 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -13,15 +12,19 @@ from urllib.parse import urlencode
 import urllib3
 from kubernetes.client import ApiClient
 
+from ...agent.polling import Backoff
+from ...component.plugin_exit import is_cancelled
 from ...errors import BackendError, Unreachable
 from .home import parse_home
 from .kubeconfig import Kubeconfig, source_of
 
 Json = dict[str, Any]
 
-CALL_SECONDS = 30.0
-_MOST_RETRIES = 5
-_LONGEST_PAUSE = 5.0
+CALL_SECONDS, _CONNECT_SECONDS = 30.0, 5.0
+PATIENCE, _FIRST_PATIENCE = 15.0, 2.0
+"""How long a call is repeated, in seconds: where the server has responded to the call before, and where not."""
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
 _TOO_MANY = 429
 _CONNECTIONS = 32
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT = 401, 403, 404, 409
@@ -42,6 +45,10 @@ class ApiError(BackendError):
         super().__init__(message)
         self.status = status
         self.reason = reason
+
+
+_responding: set[str] = set()
+"""The servers that have responded to the last call of this process."""
 
 
 @cache
@@ -92,11 +99,7 @@ class ApiServer:
             Unreachable: the server does not respond.
         """
         data = b"" if body is None else json.dumps(body).encode()
-        for retry in range(_MOST_RETRIES + 1):
-            response = self.request(method, path, data, {"Content-Type": kind, "Accept": JSON})
-            if response.status != _TOO_MANY or retry == _MOST_RETRIES:
-                break
-            time.sleep(min(float(response.headers.get("Retry-After", 1)), _LONGEST_PAUSE))
+        response = self.request(method, path, data, {"Content-Type": kind, "Accept": JSON})
         if response.status >= http.client.BAD_REQUEST:
             raise _error(self.server, response.status, response.data)
         try:
@@ -108,28 +111,48 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> urllib3.BaseHTTPResponse:
-        """One call, whatever its status. One that only reads is repeated, since the server may have closed its connection before.
+        """One call, whatever its status. Each call may be repeated: an object is named by its creator, and it is a success that it
+        exists, or is gone. So a call whose connection fails is repeated, and one that the server tells to repeat.
 
         Raises:
-            Unreachable: the server does not respond.
+            Unreachable: the server does not respond for `PATIENCE`, or not to the first calls of this process.
         """
-        pool = self.client.rest_client.pool_manager
         all_headers = {**(headers or {}), **self.authorization()}
+        deadline = time.monotonic() + (PATIENCE if self.server in _responding else _FIRST_PATIENCE)
+        pauses = Backoff(_SHORTEST_PAUSE, _LONGEST_PAUSE)
+        while True:
+            try:
+                response = self._send(method, path, body, all_headers)
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                pauses.fail()
+                pause = pauses.seconds
+                if not _is_time_left(pause, deadline):
+                    _responding.discard(self.server)
+                    raise Unreachable(f"the API server at {self.server} does not respond ({error})") from None
+            else:
+                _responding.add(self.server)
+                pause = _requested_pause(response)
+                if not pause or not _is_time_left(pause, deadline):
+                    return response
+            time.sleep(pause)
 
-        def send() -> urllib3.BaseHTTPResponse:
-            url, seconds = self.server + path, CALL_SECONDS
-            response: urllib3.BaseHTTPResponse = pool.request(
-                method, url, body=body or None, headers=all_headers, timeout=seconds, retries=False
-            )
-            return response
+    def _send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+        pool: urllib3.PoolManager = self.client.rest_client.pool_manager
+        timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=CALL_SECONDS)
+        return pool.request(
+            method, self.server + path, body=body or None, headers=headers, timeout=timeout, retries=False
+        )
 
-        try:
-            if method == "GET":
-                with suppress(urllib3.exceptions.HTTPError, OSError):
-                    return send()
-            return send()
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unreachable(f"the API server at {self.server} does not respond ({error})") from None
+
+def _is_time_left(pause: float, deadline: float) -> bool:
+    return time.monotonic() + pause < deadline and not is_cancelled()
+
+
+def _requested_pause(response: urllib3.BaseHTTPResponse) -> float:
+    """Seconds after which the server wants the call again, as when it has too many or shuts down; 0 if it does not."""
+    text = response.headers.get("Retry-After", "")
+    is_busy = response.status == _TOO_MANY or response.status >= http.client.INTERNAL_SERVER_ERROR
+    return min(float(text), _LONGEST_PAUSE) if is_busy and text.isdigit() else 0.0
 
 
 def _error(server: str, status: int, content: bytes) -> ApiError:
